@@ -1,0 +1,47 @@
+# `make demo` and `make test` need Python 3.11, git and make, and install the rest from requirements.lock.
+
+PYTHON ?= python3.11
+BIN := .venv/bin
+READY := .venv/ready
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint bench lock clean
+
+help:  ## Say what can be made
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
+
+install: $(READY)  ## Install Stoker and everything it needs into .venv
+
+# Some packages of the closure are built from source by setuptools, so it and wheel come first.
+$(READY): requirements.lock setup.cfg pyproject.toml
+	$(PYTHON) -m venv .venv
+	sed -n -E '/^(setuptools|wheel)==/,/[^\\]$$/p' requirements.lock > .venv/build-requirements.txt
+	$(BIN)/python -m pip install --disable-pip-version-check --no-deps -r .venv/build-requirements.txt
+	$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -r requirements.lock
+	$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $(READY)
+
+demo: $(READY)  ## Run three real Spark jobs on a twelve-VM cluster
+	$(BIN)/stoker demo
+
+test: $(READY)  ## Pass the tests
+	$(BIN)/python -m pytest
+
+lint: $(READY)  ## Check style, types and import direction
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY)  ## Print the benchmarks, with ratios to their references
+	$(BIN)/python -m pytest tests/benchmarks --benchmark-only --override-ini addopts= -q
+
+lock:  ## Resolve requirements.in into requirements.lock again
+	$(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/python -m pip install --disable-pip-version-check --quiet uv
+	.venv-lock/bin/uv pip compile --quiet --python-version 3.11 --no-header --generate-hashes \
+	  --no-emit-index-url --no-emit-find-links --override requirements.overrides requirements.in -o requirements.lock
+	rm -rf .venv-lock
+
+clean:  ## Remove what was installed and built
+	rm -rf .venv .venv-lock build *.egg-info
