@@ -1,0 +1,64 @@
+"""The one check between a decision and its execution, whoever decided; and what fits a cluster at all."""
+
+from collections.abc import Iterable
+
+from environment.types import CPU_TOLERANCE, ClusterView, Place, PlacementRequest, Shortfall, Vm
+
+
+def check(view: ClusterView, request: PlacementRequest, place: Place) -> tuple[str, ...]:
+    """Return why the placement cannot be executed on this view; empty when it can.
+
+    Holds that the job is the one asked about, that every executor has exactly one known VM, and that no VM
+    is asked for more than it has free (Islam 2022, eq. 1-3).
+    """
+    if place.job_id != request.job.id:
+        return (f"decided about {place.job_id}, but {request.job.id} is next",)
+    if len(place.placement) != request.count:
+        return (f"{len(place.placement)} executors placed, {request.count} needed",)
+    unknown = sorted({index for index in place.placement if not 0 <= index < len(view.vms)})
+    if unknown:
+        return tuple(f"VM {index} is not one of the {len(view.vms)} VMs" for index in unknown)
+    return tuple(str(shortfall) for shortfall in _shortfalls(view, request, place.placement))
+
+
+def _shortfalls(
+    view: ClusterView, request: PlacementRequest, placement: tuple[int, ...]
+) -> Iterable[Shortfall]:
+    for index in sorted(set(placement)):
+        yield from shortfalls(view, request, index, placement.count(index))
+
+
+def shortfalls(view: ClusterView, request: PlacementRequest, index: int, count: int = 1) -> list[Shortfall]:
+    """What VM `index` of the view lacks to take `count` executors of the request now."""
+    vm, found = view.vms[index], []
+    cpus, memory_mib = request.cpus * count, request.memory_mib * count
+    if cpus > view.free_cpus[index] + CPU_TOLERANCE:
+        found.append(Shortfall(vm.name, "cpus", cpus, float(view.free_cpus[index])))
+    if memory_mib > view.free_memory_mib[index]:
+        found.append(Shortfall(vm.name, "MiB", memory_mib, float(view.free_memory_mib[index])))
+    return found
+
+
+def whole_cluster_shortfall(vms: Iterable[Vm], cpus: float, memory_mib: int, executors: int) -> str | None:
+    """Say why `executors` such executors could not run even on the empty cluster; None when they could.
+
+    Used at submission, so that no job is accepted that could only wait for ever.
+    """
+    vms = list(vms)
+    if not vms:
+        return None
+    room = [_room_when_empty(vm, cpus, memory_mib) for vm in vms]
+    asked = f"{cpus:g} cpus and {memory_mib} MiB"
+    if not any(room):
+        largest = max(vms, key=lambda vm: (vm.cpus, vm.memory_mib))
+        return (
+            f"an executor of {asked} fits no VM of the cluster; the largest is {largest.name} "
+            f"({largest.type}) with {largest.cpus:g} cpus and {largest.memory_mib} MiB"
+        )
+    if sum(room) < executors:
+        return f"the empty cluster has room for {sum(room)} executors of {asked}, {executors} are asked for"
+    return None
+
+
+def _room_when_empty(vm: Vm, cpus: float, memory_mib: int) -> int:
+    return min(int((vm.cpus + CPU_TOLERANCE) / cpus), vm.memory_mib // memory_mib)

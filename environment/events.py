@@ -1,0 +1,218 @@
+"""What can happen to the cluster, as immutable facts with their time; and what is to be done, as commands.
+
+Events go into `ClusterModel.handle`, commands come out. Both are plain values that can be logged and
+replayed. Every command carries `cause`, the number of the event that led to it.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from environment.types import Job, Vm
+
+#: A Mesos task's state, without the TASK_ prefix, in lower case.
+TaskState = Literal[
+    "staging", "starting", "running", "killing", "finished", "failed", "killed", "error",
+    "lost", "dropped", "unreachable", "gone", "gone_by_operator", "unknown",
+]  # fmt: skip
+
+#: States after which a task never runs again. Lost ones are final only without partition awareness.
+ENDED: frozenset[str] = frozenset(
+    {"finished", "failed", "killed", "error", "lost", "dropped", "gone", "gone_by_operator"}
+)
+#: States that say that the task was never started.
+NEVER_RAN: frozenset[str] = frozenset({"error", "dropped"})
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Resources of one VM that the master lets us use now; `ports` are inclusive ranges."""
+
+    id: str
+    vm: Vm
+    cpus: float
+    memory_mib: int
+    ports: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened at a time (seconds since the epoch, or simulated seconds)."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class JobSubmitted(Event):
+    """A user's job was accepted and stored."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class KillRequested(Event):
+    """A user wants a job ended."""
+
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribed(Event):
+    """The master has (again) accepted the framework; whatever it offered before is void."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnected(Event):
+    """The connection to the master is gone, and with it all offers."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffersReceived(Event):
+    """The master offers resources."""
+
+    offers: tuple[Offer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OfferRescinded(Event):
+    """The master takes an offer back."""
+
+    offer_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class VmLost(Event):
+    """The master says that an agent is gone. No proof that its tasks are."""
+
+    vm_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """An accepted decision: each executor's VM by id, and the driver's when it runs on the cluster."""
+
+    job_id: str
+    vm_ids: tuple[str, ...]
+    driver_vm_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The head of the queue waits, and why."""
+
+    job_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decided(Event):
+    """A round of decisions is over: these jobs are placed, and the next one, if any, waits."""
+
+    placements: tuple[Placement, ...]
+    waiting: Waiting | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskChanged(Event):
+    """The state of a Mesos task, told by the master or its agent, perhaps repeatedly."""
+
+    task_id: str
+    state: TaskState
+    vm_id: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DriverStarted(Event):
+    """The driver on the daemon's host is a process now."""
+
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class DriverEnded(Event):
+    """The driver on the daemon's host is gone: with an exit code, or without one when nobody saw it end."""
+
+    job_id: str
+    exit_code: int | None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tick(Event):
+    """Time went by. Timeouts and retries are due at ticks only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Something to do in the world, because of the event with number `cause`."""
+
+    cause: int
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One Mesos task of a launch: an executor with its number, or the driver (number None)."""
+
+    task_id: str
+    job_id: str
+    executor: int | None
+    cpus: float
+    memory_mib: int
+    ports: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Launch(Command):
+    """Accept all held offers of one VM and start these tasks there."""
+
+    vm: Vm
+    offer_ids: tuple[str, ...]
+    tasks: tuple[Task, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StartDriver(Command):
+    """Start the driver process on the daemon's host."""
+
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class KillDriver(Command):
+    """End the driver process on the daemon's host."""
+
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class KillTask(Command):
+    """End a Mesos task."""
+
+    task_id: str
+    vm_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decline(Command):
+    """Give offers back, not to see these resources again for so many seconds unless revived."""
+
+    offer_ids: tuple[str, ...]
+    refuse_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Suppress(Command):
+    """Ask for no more offers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revive(Command):
+    """Ask for offers, whatever was declined before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reconcile(Command):
+    """Ask the master for the state of these tasks: pairs of task id and VM id."""
+
+    tasks: tuple[tuple[str, str], ...]

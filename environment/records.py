@@ -1,0 +1,79 @@
+"""What is remembered of a job and of each of its executors: the rows of the store, the body of the API.
+
+The model owns and changes them; everyone else reads copies.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from environment.types import Job
+
+JobState = Literal["queued", "placing", "starting", "running", "relaunching", "finished", "failed", "killed"]
+ExecutorState = Literal[
+    "launching", "starting", "running", "unreachable", "finished", "failed", "killed", "lost"
+]
+
+ENDED_JOB: frozenset[str] = frozenset({"finished", "failed", "killed"})
+ENDED_EXECUTOR: frozenset[str] = frozenset({"finished", "failed", "killed", "lost"})
+
+
+@dataclass(slots=True)
+class ExecutorRecord:
+    """One Mesos task of a job: an executor, or the driver when it runs on the cluster (`number` None)."""
+
+    #: Carries job and number, so that a task seen from outside can always be named.
+    task_id: str
+    job_id: str
+    number: int | None
+    vm_id: str
+    vm_name: str
+    vm_type: str
+    address: str
+    price_per_hour: float
+    cpus: float
+    memory_mib: int
+    ports: tuple[int, ...]
+    #: When the launch was decided: from then on the resources are held.
+    launched_at: float
+    state: ExecutorState = "launching"
+    running_at: float | None = None
+    ended_at: float | None = None
+    message: str = ""
+    #: Dollars: this task's share of its VM's price, accounted for until `accrued_until`.
+    cost: float = 0.0
+    accrued_until: float = 0.0
+    #: Set once a kill was sent, so that the end is not taken for a loss.
+    killed_at: float | None = None
+    #: Set when a lost executor has been asked to be placed again, or needs no replacement.
+    replaced: bool = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether the task holds nothing any more."""
+        return self.state in ENDED_EXECUTOR
+
+
+@dataclass(slots=True)
+class JobRecord:
+    """A job's life. `reason` says why it is in its state: no job waits or fails without one."""
+
+    job: Job
+    state: JobState = "queued"
+    reason: str = "just submitted"
+    placed_at: float | None = None
+    #: When its last executor ran for the first time.
+    started_at: float | None = None
+    finished_at: float | None = None
+    exit_code: int | None = None
+    #: Number of the next executor; numbers are never used twice, as Spark refuses to see one again.
+    next_executor: int = 0
+    #: Executors lost so far; a job that loses too many fails.
+    losses: int = 0
+    cost: float = 0.0
+    #: The launch is being undone, because one of its executors could not be started.
+    aborting: bool = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether the job is over, whatever its executors still do."""
+        return self.state in ENDED_JOB

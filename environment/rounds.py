@@ -1,0 +1,143 @@
+"""A round of decisions: the head of the queue again and again, each on the view that the last one left.
+
+This is the loop that the simulator, the daemon and the benchmarks share. Every decision passes the one
+check, whoever made it; one that does not, or a policy that raises, is replaced by the fallback's decision.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import overload
+
+from environment.check import check
+from environment.events import Decided, Placement, Waiting
+from environment.types import CPU_TOLERANCE, ClusterView, Decision, Place, PlacementRequest, Wait
+
+#: What a policy is to this module.
+Decide = Callable[[ClusterView, Sequence[PlacementRequest]], Decision]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One decision as it will be executed, the view it was made on, and what went wrong before it.
+
+    `faults` says why the policy's own decision was not taken; empty when it was.
+    """
+
+    request: PlacementRequest
+    view: ClusterView
+    decision: Decision
+    faults: tuple[str, ...] = ()
+    driver_vm: int | None = None
+
+
+class Queue(Sequence[PlacementRequest]):
+    """The requests from a position on, without copying them."""
+
+    def __init__(self, requests: Sequence[PlacementRequest], start: int = 0) -> None:
+        self._requests = requests
+        self._start = start
+
+    def __len__(self) -> int:
+        return len(self._requests) - self._start
+
+    @overload
+    def __getitem__(self, index: int) -> PlacementRequest: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[PlacementRequest]: ...
+    def __getitem__(self, index: int | slice) -> PlacementRequest | Sequence[PlacementRequest]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if index < 0:
+            index += len(self)
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return self._requests[self._start + index]
+
+
+def decide_round(
+    decide: Decide,
+    view: ClusterView,
+    requests: Sequence[PlacementRequest],
+    *,
+    fallback: Decide | None = None,
+) -> tuple[Verdict, ...]:
+    """Decide about the queue until it is empty or its head has to wait; the last verdict may be a `Wait`."""
+    verdicts = []
+    for position in range(len(requests)):
+        verdict = decide_once(decide, view, Queue(requests, position), fallback=fallback)
+        verdicts.append(verdict)
+        if not isinstance(verdict.decision, Place):
+            break
+        view = _after(verdict, verdict.decision)
+    return tuple(verdicts)
+
+
+def decide_once(
+    decide: Decide, view: ClusterView, queue: Sequence[PlacementRequest], *, fallback: Decide | None = None
+) -> Verdict:
+    """Decide about the head of the queue; never raises, whatever the policy does."""
+    request = queue[0]
+    decision, fault = _ask(decide, view, queue)
+    if fault and fallback is not None:
+        decision, second = _ask(fallback, view, queue)
+        fault = (*fault, *second)
+    return _with_driver(Verdict(request, view, decision, fault))
+
+
+def decided(verdicts: Sequence[Verdict], at: float) -> Decided:
+    """The event that tells the cluster model of a round."""
+    placements, waiting = [], None
+    for verdict in verdicts:
+        job_id = verdict.request.job.id
+        if isinstance(verdict.decision, Place):
+            vms = verdict.view.vms
+            driver = None if verdict.driver_vm is None else vms[verdict.driver_vm].id
+            placements.append(Placement(job_id, tuple(vms[i].id for i in verdict.decision.placement), driver))
+        else:
+            waiting = Waiting(job_id, verdict.decision.reason)
+    return Decided(at, tuple(placements), waiting)
+
+
+def _ask(
+    decide: Decide, view: ClusterView, queue: Sequence[PlacementRequest]
+) -> tuple[Decision, tuple[str, ...]]:
+    try:
+        decision: object = decide(view, queue)
+    except Exception as error:  # a policy is foreign code: whatever it raises must not stop the queue
+        faults: tuple[str, ...] = (f"the policy failed: {type(error).__name__}: {error}",)
+    else:
+        if isinstance(decision, Wait):
+            return decision, ()
+        if isinstance(decision, Place):
+            faults = check(view, queue[0], decision)
+            if not faults:
+                return decision, ()
+        else:
+            faults = (f"the policy returned {type(decision).__name__}, not Place or Wait",)
+    return Wait("the decision could not be executed: " + "; ".join(faults)), faults
+
+
+def _with_driver(verdict: Verdict) -> Verdict:
+    """Find room for the driver of a job whose driver runs on the cluster, first beside its executors."""
+    request, decision = verdict.request, verdict.decision
+    driver = request.job.driver
+    if driver is None or isinstance(decision, Wait) or request.count < request.job.executors:
+        return verdict
+    after = verdict.view.with_placement(request, decision.placement)
+    for index in dict.fromkeys((*decision.placement, *range(len(after.vms)))):
+        fits = after.free_cpus[index] + CPU_TOLERANCE >= driver.cpus
+        if fits and after.free_memory_mib[index] >= driver.memory_mib:
+            return replace(verdict, driver_vm=index)
+    needed = f"{driver.cpus:g} cpus and {driver.memory_mib} MiB"
+    return replace(verdict, decision=Wait(f"beside its executors no VM has room for its driver ({needed})"))
+
+
+def _after(verdict: Verdict, place: Place) -> ClusterView:
+    view = verdict.view.with_placement(verdict.request, place.placement)
+    driver = verdict.request.job.driver
+    if driver is None or verdict.driver_vm is None:
+        return view
+    cpus, memory = view.free_cpus.copy(), view.free_memory_mib.copy()
+    cpus[verdict.driver_vm] -= driver.cpus
+    memory[verdict.driver_vm] -= driver.memory_mib
+    return replace(view, free_cpus=cpus, free_memory_mib=memory)

@@ -1,0 +1,186 @@
+"""The words that every part shares: VM, job, placement request, cluster view, decision.
+
+All are immutable values. How a cluster changes is in `cluster.py`; who decides is in `agents`.
+Units: seconds, cpus (float cores), MiB, dollars per hour.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+#: Mesos keeps three decimals of a cpu; half of the last one is the tolerance of every comparison.
+CPU_TOLERANCE = 0.0005
+
+
+@dataclass(frozen=True, slots=True)
+class Vm:
+    """A cloud VM: one Mesos agent with its capacity, type and price.
+
+    `id` is the Mesos agent's id (the name, in a simulation); `address` is where its executors are reached.
+    """
+
+    id: str
+    name: str
+    type: str
+    cpus: float
+    memory_mib: int
+    price_per_hour: float
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DriverSize:
+    """What a Spark driver takes from a VM when it runs on the cluster and not on the daemon's host."""
+
+    cpus: float
+    memory_mib: int
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A Spark application: `executors` equal executors, each taking `cpus` and `memory_mib` from one VM.
+
+    `expected_duration` (seconds) and `prefers` (the placement under which the type runs best) come from the
+    type's profile; None when nothing is known about it.
+    """
+
+    id: str
+    type: str
+    cpus: float
+    memory_mib: int
+    executors: int
+    submitted_at: float
+    name: str = ""
+    expected_duration: float | None = None
+    prefers: Literal["spread", "consolidate"] | None = None
+    driver: DriverSize | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementRequest:
+    """Executors that a job still needs: all of them at first, the lost ones later.
+
+    `present_on` names, by VM id, where the job's other executors are.
+    """
+
+    job: Job
+    count: int
+    present_on: tuple[str, ...] = ()
+
+    @property
+    def cpus(self) -> float:
+        """Cpus of one executor."""
+        return self.job.cpus
+
+    @property
+    def memory_mib(self) -> int:
+        """Memory of one executor, MiB."""
+        return self.job.memory_mib
+
+
+@dataclass(frozen=True, slots=True)
+class RunningJob:
+    """A placed job as a policy sees it: which VMs hold its executors, and until when (None: not known)."""
+
+    job: Job
+    vm_ids: tuple[str, ...]
+    started_at: float
+    expected_end: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterView:
+    """An immutable picture of the cluster at one moment; arrays are indexed like `vms` and read-only.
+
+    `free_*` is what may be used now, `executors` counts the executors on each VM, `busy_until` is the time
+    (seconds) until which each VM is known to be held: the view's own time when it is free, NaN when unknown.
+    """
+
+    at: float
+    vms: tuple[Vm, ...]
+    free_cpus: FloatArray
+    free_memory_mib: FloatArray
+    executors: IntArray
+    busy_until: FloatArray
+    running: tuple[RunningJob, ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        for array in (self.free_cpus, self.free_memory_mib, self.executors, self.busy_until):
+            array.flags.writeable = False
+
+    @cached_property
+    def prices_per_hour(self) -> FloatArray:
+        """Price of each VM, dollars per hour; float64 [N]."""
+        return np.array([vm.price_per_hour for vm in self.vms], dtype=np.float64)
+
+    def room_for(self, request: PlacementRequest) -> IntArray:
+        """How many executors of the request fit on each VM now; int64 [N]."""
+        by_cpus = np.floor((self.free_cpus + CPU_TOLERANCE) / request.cpus)
+        by_memory = np.floor(self.free_memory_mib / request.memory_mib)
+        room: IntArray = np.maximum(np.minimum(by_cpus, by_memory), 0).astype(np.int64)
+        return room
+
+    def with_placement(self, request: PlacementRequest, placement: Sequence[int]) -> "ClusterView":
+        """Return the view after the request's executors took their resources (nothing is checked here)."""
+        counts = np.bincount(np.asarray(placement, dtype=np.int64), minlength=len(self.vms))
+        end = request.job.expected_duration
+        until = self.busy_until.copy()
+        taken = counts > 0
+        until[taken] = np.nan if end is None else np.fmax(until[taken], self.at + end)
+        return replace(
+            self,
+            free_cpus=self.free_cpus - counts * request.cpus,
+            free_memory_mib=self.free_memory_mib - counts * request.memory_mib,
+            executors=self.executors + counts,
+            busy_until=until,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Put the head of the queue: for each executor the index of its VM in the view, and in words why there.
+
+    `why` may be empty, or have one sentence per executor; `scores`, if given, is what the policy made of
+    each VM (one number per VM of the view, higher is better).
+    """
+
+    job_id: str
+    placement: tuple[int, ...]
+    why: tuple[str, ...] = ()
+    scores: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Place nothing now, and say why."""
+
+    reason: str
+
+
+Decision = Place | Wait
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """What an executor lacks on a VM: the resource, how much was asked, and how much is free."""
+
+    vm: str
+    resource: str
+    requested: float
+    free: float
+
+    def __str__(self) -> str:
+        return f"{self.vm} has {self.free:g} {self.resource} free, {self.requested:g} needed"
+
+
+def natural_key(name: str) -> tuple[tuple[int, int | str], ...]:
+    """Sort key under which vm-10 comes after vm-9."""
+    return tuple((0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", name) if part)
