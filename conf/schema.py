@@ -1,0 +1,169 @@
+"""What may stand in a config file, a cluster file and a job file, as frozen types.
+
+The defaults are the ones documented in `default.yaml`. How a file is read is in `loader.py`.
+"""
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from conf.units import memory_mib
+
+Memory = Annotated[int, BeforeValidator(memory_mib)]
+Cpus = Annotated[float, Field(gt=0, le=1024, allow_inf_nan=False)]
+Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Port = Annotated[int, Field(ge=0, le=65535)]
+Text = Annotated[str, Field(max_length=32_768, pattern=r"^[^\x00]*$")]
+
+
+class Strict(BaseModel):
+    """Frozen; a key that is not known is an error; a text is no number."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Driver(Strict):
+    """Where Spark drivers run: on the daemon's host, or on the cluster as a Mesos task of this size."""
+
+    on: Literal["host", "cluster"] = "host"
+    cpus: Cpus = 1.0
+    memory: Memory = 1024
+
+    @model_validator(mode="before")
+    @classmethod
+    def _on_is_a_key(cls, values: Any) -> Any:
+        # YAML 1.1 reads the bare word `on` as true.
+        if isinstance(values, dict) and True in values:
+            return {("on" if key is True else key): value for key, value in values.items()}
+        return values
+
+
+class JobSpec(Strict):
+    """A Spark job as a user submits it: a YAML file, command line flags, or the body of POST /v1/jobs."""
+
+    app: Annotated[Text, Field(min_length=1)]
+    name: Name | None = None
+    type: Name = "unknown"
+    executors: Annotated[int, Field(ge=1, le=10_000)] = 1
+    cpus: Cpus = 1.0
+    memory: Memory = 1024
+    args: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    main_class: Name | None = None
+    py_files: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    files: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    jars: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    conf: Mapping[Name, Text] = {}
+    env: Mapping[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], Text] = {}
+    driver: Driver | None = None
+
+    @field_validator("cpus")
+    @classmethod
+    def _three_decimals(cls, cpus: float) -> float:
+        if cpus < 0.001:
+            raise ValueError("should be at least 0.001: Mesos keeps three decimals of a cpu")
+        return round(cpus, 3)
+
+    @field_validator("args", mode="before")
+    @classmethod
+    def _numbers_are_arguments(cls, values: Any) -> Any:
+        """In YAML, `args: [10, --fast]` is natural; arguments are texts all the same."""
+        if not isinstance(values, list | tuple):
+            return values
+        return [str(v) if isinstance(v, int | float) and not isinstance(v, bool) else v for v in values]
+
+    @model_validator(mode="after")
+    def _jar_needs_a_class(self) -> "JobSpec":
+        if self.app.endswith(".jar") and self.main_class is None:
+            raise ValueError("a jar needs main_class, the class whose main method is the job")
+        if not self.app.endswith((".jar", ".py")):
+            raise ValueError("app should be a Python file (.py) or a jar (.jar)")
+        return self
+
+    @property
+    def label(self) -> str:
+        """The name to show: the given one, or the app's file name without its ending."""
+        return self.name or PurePosixPath(self.app).stem
+
+
+class VmGroup(Strict):
+    """So many VMs of one type; they are named `type-1`, `type-2`, ... unless a single one has a name."""
+
+    type: Name
+    cpus: Cpus
+    memory: Memory
+    price_per_hour: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    count: Annotated[int, Field(ge=1, le=10_000)] = 1
+    name: Name | None = None
+
+
+class Cluster(Strict):
+    """A cluster file: the VMs that there are."""
+
+    vms: Annotated[tuple[VmGroup, ...], Field(strict=False, min_length=1)]
+
+
+class Policy(BaseModel):
+    """Who decides: `name`, and whatever options that policy takes."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+    name: Name = "ff"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The policy's own options, for the policy to validate."""
+        return dict(self.model_extra or {})
+
+
+class Mesos(Strict):
+    """The Mesos cluster: `embedded` starts one on this machine, else `host:port` or `zk://...`."""
+
+    master: Name = "embedded"
+    cluster: str = "clusters/paper.yaml"
+    port: Port = 5050
+    roles: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)] = ("stoker",)
+    principal: Name | None = None
+    secret_file: str | None = None
+    user: str | None = None
+    framework_name: Name = "stoker"
+    failover_timeout: Annotated[float, Field(gt=0)] = 7 * 24 * 3600.0
+
+    @model_validator(mode="after")
+    def _secret_needs_principal(self) -> "Mesos":
+        if (self.principal is None) != (self.secret_file is None):
+            raise ValueError("principal and secret_file go together")
+        return self
+
+
+class Spark(Strict):
+    """Where Spark, Java and Python are on the agents; empty means: where they are on this machine."""
+
+    home: str | None = None
+    java_home: str | None = None
+    python: str | None = None
+    uris: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    image: str | None = None
+    driver_host: str | None = None
+    connect_timeout: Annotated[float, Field(gt=0, le=3600)] = 120.0
+
+
+class Config(Strict):
+    """The daemon's config file."""
+
+    listen: Annotated[str, Field(pattern=r"^\S+:\d{1,5}$")] = "127.0.0.1:8642"
+    token_file: str | None = None
+    data_dir: str = "~/.local/state/stoker"
+    database: str | None = None
+    policy: Policy = Policy()
+    fallback: Policy | None = None
+    mesos: Mesos = Mesos()
+    spark: Spark = Spark()
+    driver: Driver = Driver()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port of the HTTP API."""
+        host, _, port = self.listen.rpartition(":")
+        return host.strip("[]"), int(port)

@@ -1,0 +1,100 @@
+"""What the HTTP API needs of the scheduler, and the values that pass between them.
+
+The scheduling loop in `service.py` is the one implementation; tests may bring a smaller one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from conf.schema import JobSpec
+from environment.records import ExecutorRecord, JobRecord
+
+
+class RejectedError(Exception):
+    """A request that cannot be granted: an HTTP status of the 4xx or 5xx kind, and what would be right."""
+
+    def __init__(self, status: int, title: str, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.title = title
+        self.detail = detail
+
+
+@dataclass(frozen=True, slots=True)
+class VmStatus:
+    """A VM as users see it; resources in cpus and MiB, `held_seconds` by at least one executor, dollars."""
+
+    id: str
+    name: str
+    type: str
+    address: str
+    cpus: float
+    memory_mib: int
+    price_per_hour: float
+    used_cpus: float
+    used_memory_mib: int
+    executors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Whether jobs can be scheduled now, and each check in words."""
+
+    ready: bool
+    checks: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class LogChunk:
+    """Part of a log: its text, where the next part begins (bytes), and whether more may still come."""
+
+    text: str
+    next_offset: int
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyStatus:
+    """Who decides now, and since the start: decisions made, and how many had to be replaced."""
+
+    name: str
+    options: Mapping[str, Any]
+    placed: int
+    waited: int
+    faults: int
+    last_fault: str
+
+
+class Scheduler(Protocol):
+    """The running scheduler. Every method may be called from any thread and raises `RejectedError` only."""
+
+    def submit(self, spec: JobSpec, idempotency_key: str | None = None) -> tuple[JobRecord, bool]:
+        """Accept a job: its record, on disk when this returns, and whether it is new."""
+        ...
+
+    def kill(self, job_id: str) -> JobRecord:
+        """Ask for a job's end; one that has ended already is left alone."""
+        ...
+
+    def cluster(self) -> tuple[VmStatus, ...]:
+        """All VMs that are there."""
+        ...
+
+    def policy(self) -> PolicyStatus:
+        """Who decides."""
+        ...
+
+    def set_policy(self, name: str, options: Mapping[str, Any]) -> PolicyStatus:
+        """Let another policy decide from the next decision on; kept over restarts."""
+        ...
+
+    def log(
+        self, job: JobRecord, executor: ExecutorRecord | None, stream: str, offset: int, limit: int
+    ) -> LogChunk:
+        """Read the driver's log, or an executor's; `stream` is stdout or stderr."""
+        ...
+
+    def health(self) -> Health:
+        """Whether master, store and loop are well."""
+        ...
