@@ -1,0 +1,44 @@
+"""Spark on the machines of others: commands of drivers and executors, and the drivers that run on this host.
+
+What a command is depends on its arguments alone (`launch`); only `driver` and `java` touch processes. Nothing
+here knows Mesos: a `ProcessSpec` becomes a task elsewhere.
+"""
+
+from framework.spark.application import RESERVED_CONF, RESERVED_ENVIRONMENT, Application
+from framework.spark.driver import DriverStatus, driver_status, start_driver, stop_driver
+from framework.spark.java import find_java
+from framework.spark.launch import (
+    DriverEndpoint,
+    ExecutorPlace,
+    ExecutorShape,
+    ProcessSpec,
+    SparkHome,
+    Uri,
+    driver_process,
+    executor_process,
+    local_spark_home,
+)
+from framework.spark.memory import SMALLEST_MEMORY_MIB, executor_cores, heap_mib
+
+__all__ = [
+    "RESERVED_CONF",
+    "RESERVED_ENVIRONMENT",
+    "SMALLEST_MEMORY_MIB",
+    "Application",
+    "DriverEndpoint",
+    "DriverStatus",
+    "ExecutorPlace",
+    "ExecutorShape",
+    "ProcessSpec",
+    "SparkHome",
+    "Uri",
+    "driver_process",
+    "driver_status",
+    "executor_cores",
+    "executor_process",
+    "find_java",
+    "heap_mib",
+    "local_spark_home",
+    "start_driver",
+    "stop_driver",
+]

@@ -1,0 +1,123 @@
+"""What the user wants run: the Spark application, checked. How it is launched is in `launch`."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+RESERVED_CONF = (
+    "spark.app.id",
+    "spark.authenticate*",
+    "spark.blockManager.port",
+    "spark.cores.max",
+    "spark.driver.bindAddress",
+    "spark.driver.blockManager.port",
+    "spark.driver.host",
+    "spark.driver.memory",
+    "spark.driver.port",
+    "spark.dynamicAllocation.*",
+    "spark.eventLog.dir",
+    "spark.eventLog.enabled",
+    "spark.executor.cores",
+    "spark.executor.instances",
+    "spark.executor.memory",
+    "spark.executor.memoryOverhead*",
+    "spark.files",
+    "spark.jars",
+    "spark.master",
+    "spark.network.crypto.*",
+    "spark.port.maxRetries",
+    "spark.shuffle.service.*",
+    "spark.ssl.*",
+    "spark.submit.*",
+    "spark.ui.enabled",
+    "spark.ui.filters",
+    "spark.ui.port",
+)
+"""Spark settings that an application cannot give, because the launch depends on them; `*` ends a prefix."""
+
+RESERVED_ENVIRONMENT = (
+    "JAVA_HOME",
+    "PYSPARK_*",
+    "SPARK_EXECUTOR_*",
+    "SPARK_HOME",
+    "SPARK_LOCAL_HOSTNAME",
+    "SPARK_LOCAL_IP",
+    "STOKER_*",
+    "_SPARK_*",
+)
+"""Environment variables that an application cannot give; `*` ends a prefix."""
+
+# One string of a command or an environment may hold 128 KiB on Linux; the rest is room for what is added.
+LONGEST_TEXT = 96 * 1024
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """A Spark application: a Python file or a jar, its arguments and all that it needs.
+
+    Files are absolute paths or URIs. Raises ValueError for anything that could not be launched.
+    """
+
+    app: str
+    """The `.py` file, or the jar."""
+    main_class: str | None = None
+    """For a jar whose manifest names none."""
+    arguments: tuple[str, ...] = ()
+    py_files: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    jars: tuple[str, ...] = ()
+    conf: Mapping[str, str] = field(default_factory=dict)
+    """Spark settings, without the reserved ones."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables of the driver and of every executor."""
+
+    def __post_init__(self) -> None:
+        for path in (self.app, *self.py_files, *self.files, *self.jars):
+            _check_path(path)
+        for key, value in self.conf.items():
+            _check_setting(key, value)
+        for name, value in self.environment.items():
+            _check_variable(name, value)
+        _check_texts(self.arguments, "arguments")
+
+
+def is_reserved(name: str, reserved: tuple[str, ...]) -> bool:
+    """Tell whether `name` is one of `reserved`, whose entries may end in `*`."""
+    return any(name.startswith(entry[:-1]) if entry.endswith("*") else name == entry for entry in reserved)
+
+
+def _check_path(path: str) -> None:
+    if "," in path or "\0" in path or "\n" in path:
+        raise ValueError(f"{path!r}: Spark separates files by commas; rename the file without one")
+    if not path.startswith("/") and not urlsplit(path).scheme:
+        raise ValueError(f"{path!r} is neither an absolute path nor a URI")
+
+
+def _check_setting(key: str, value: str) -> None:
+    if not key.startswith("spark."):
+        raise ValueError(
+            f"conf: {key!r} is no Spark setting: it must begin with 'spark.' (Hadoop's with 'spark.hadoop.')"
+        )
+    if is_reserved(key, RESERVED_CONF):
+        raise ValueError(f"conf: {key} is reserved: Stoker sets it. Reserved are {', '.join(RESERVED_CONF)}")
+    _check_texts((key, value), f"conf: {key}")
+
+
+def _check_variable(name: str, value: str) -> None:
+    if not _VARIABLE.fullmatch(name):
+        raise ValueError(f"environment: {name!r} is no variable's name (letters, digits, underscores)")
+    if is_reserved(name, RESERVED_ENVIRONMENT):
+        raise ValueError(
+            f"environment: {name} is reserved: Stoker sets it. Reserved are {', '.join(RESERVED_ENVIRONMENT)}"
+        )
+    _check_texts((value,), f"environment: {name}")
+
+
+def _check_texts(texts: tuple[str, ...], where: str) -> None:
+    if any("\0" in text for text in texts):
+        raise ValueError(f"{where}: a NUL character cannot be handed to a process")
+    if sum(len(text.encode()) for text in texts) > LONGEST_TEXT:
+        raise ValueError(f"{where}: more than {LONGEST_TEXT // 1024} KiB of text; put it in a file")

@@ -1,0 +1,46 @@
+# A Spark executor: waits until the driver tells its application's id, then becomes the executor's JVM.
+# Arguments: driver's host, port and UI port; executor's id, address and cores; seconds after which it gives up.
+# Needs bash and what Spark itself needs, no curl and no Python.
+set -u
+host=$1 port=$2 ui_port=$3 executor=$4 address=$5 cores=$6 patience=$7
+case $SPARK_HOME in /*) ;; *) export SPARK_HOME="$PWD/$SPARK_HOME" ;; esac
+case ${JAVA_HOME-/} in /*) ;; *) export JAVA_HOME="$PWD/$JAVA_HOME" ;; esac
+
+# Prints what the driver's UI says its application's id is; nothing while it says none.
+application_id() {
+  {
+    printf 'GET /api/v1/applications HTTP/1.0\r\nHost: %s:%s\r\n\r\n' "$host" "$ui_port" >&3
+    while IFS= read -r -t 5 line <&3; do
+      if [[ $line =~ \"id\"\ *:\ *\"([^\"]+)\" ]]; then
+        printf '%s' "${BASH_REMATCH[1]}"
+        return
+      fi
+    done
+  } 3<> "/dev/tcp/$host/$ui_port"
+} 2> /dev/null
+
+echo "Executor $executor waits for the driver at $host:$port (UI $ui_port), $patience s at most." >&2
+application=
+until [[ $application == app-* ]]; do
+  if [[ $application == local-* ]]; then
+    echo "Executor $executor gives up: the application runs in its driver alone ($application)." \
+      "Take .master(\"local...\") out of its code." >&2
+    exit 3
+  fi
+  if (( SECONDS >= patience )); then
+    echo "Executor $executor gives up: the driver's UI at $host:$ui_port told no application id in $patience s." >&2
+    exit 4
+  fi
+  sleep 0.2
+  application=$(application_id)
+done
+echo "Executor $executor joins $application." >&2
+
+# Its scratch files go into the task's sandbox, which Mesos takes away with the task.
+scratch=${MESOS_SANDBOX:-$PWD}
+export SPARK_LOCAL_DIRS="${SPARK_LOCAL_DIRS:-$scratch}"
+SPARK_EXECUTOR_OPTS=${SPARK_EXECUTOR_OPTS//"{{APP_ID}}"/$application}
+export SPARK_EXECUTOR_OPTS="${SPARK_EXECUTOR_OPTS//"{{EXECUTOR_ID}}"/$executor} \"-Djava.io.tmpdir=$scratch\""
+exec "$SPARK_HOME/bin/spark-class" org.apache.spark.executor.CoarseGrainedExecutorBackend \
+  --driver-url "spark://CoarseGrainedScheduler@$host:$port" --executor-id "$executor" \
+  --hostname "$address" --bind-address "$address" --cores "$cores" --app-id "$application" --resourceProfileId 0

