@@ -1,0 +1,229 @@
+"""One connection to a Mesos master: a pymesos driver from its start to its loss.
+
+pymesos runs callbacks in its I/O thread, where an exception ends the thread: callbacks only hand things over.
+When a session is in trouble, whoever holds it closes it and makes another (see `link`).
+"""
+
+import contextlib
+import logging
+import signal
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, Protocol
+
+from typing_extensions import override
+
+from environment import events as ev
+from framework import http_parser
+from framework.translate import Json, task_changed_from_json
+
+http_parser.install()
+# Importing pymesos puts a SIGINT handler of its own in place and writes to stderr; both are ours to decide.
+_sigint = signal.getsignal(signal.SIGINT)
+import pymesos  # noqa: E402 - needs the parser that was just installed
+import pymesos.process  # noqa: E402 - likewise
+
+if threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, _sigint)
+# Its I/O thread would interrupt the main thread when it ends; a session notices the end by itself.
+pymesos.process.thread = SimpleNamespace(interrupt_main=lambda: None)
+for _handler in list(pymesos.logger.handlers):
+    pymesos.logger.removeHandler(_handler)
+pymesos.logger.setLevel(logging.CRITICAL)
+
+#: A master that was not heard for so many of its heartbeats is taken for gone.
+HEARTBEATS_MISSED = 3
+#: Mesos' own interval; the master tells it on subscription, pymesos does not pass it on.
+HEARTBEAT_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """Which master, and as whom."""
+
+    master: str
+    framework_name: str = "stoker"
+    roles: tuple[str, ...] = ("stoker",)
+    user: str = ""
+    task_user: str | None = None
+    principal: str | None = None
+    secret: str | None = field(default=None, repr=False)
+    failover_timeout: float = 7 * 24 * 3600.0
+    task_image: str | None = None
+    webui_url: str | None = None
+
+
+class Listener(Protocol):
+    """Who hears what a session hears. Called in pymesos' I/O thread: must return at once and not raise."""
+
+    def on_subscribed(self, framework_id: str, master: str) -> None:
+        """The master has accepted us."""
+
+    def on_offers(self, driver: Any, offers: list[Json]) -> None:
+        """The master offers resources."""
+
+    def on_rescinded(self, offer_id: str) -> None:
+        """The master takes an offer back."""
+
+    def on_event(self, event: ev.Event, status: Json | None = None) -> None:
+        """Anything else; `status` is a status update to be acknowledged."""
+
+
+class Driver(pymesos.MesosSchedulerDriver):  # type: ignore[misc]  # pymesos has no types
+    """pymesos' driver, with what it lacks."""
+
+    @property
+    def framework(self) -> Json:
+        """The FrameworkInfo as we gave it: pymesos would add a capability for GPUs, which we do not use."""
+        return dict(self._framework)
+
+    @override
+    def change_master(self, new_master: str | None) -> None:
+        """Note where a master that does not lead sends us."""
+        if self._master is not None and new_master and new_master != self._master:
+            self.sched.redirected_to = new_master
+        super().change_master(new_master)
+
+    @override
+    def _get_version(self, master: str | None) -> None:
+        # pymesos asks for the version only to tell inverse offers and GPUs of old masters apart.
+        return None
+
+    def reconcile(self, tasks: tuple[tuple[str, str], ...]) -> None:
+        """Ask for the tasks' states, naming their agents: without them a lost agent's tasks stay unknown."""
+        asked = [{"task_id": {"value": t}, **({"agent_id": {"value": a}} if a else {})} for t, a in tasks]
+        if self.connected:
+            call = {"type": "RECONCILE", "framework_id": {"value": self.framework_id}}
+            self._send({**call, "reconcile": {"tasks": asked}})
+
+
+class Session(pymesos.Scheduler):  # type: ignore[misc]  # pymesos has no types
+    """A driver with its callbacks. Not subscribed at first; of no use once `trouble` says why."""
+
+    def __init__(
+        self, listener: Listener, options: SessionOptions, master: str, framework_id: str | None
+    ) -> None:
+        self._listener = listener
+        self.subscribed = False
+        self.redirected_to: str | None = None
+        self._trouble = ""
+        self._closed = False
+        self._heard_at = time.monotonic()
+        self._silence_allowed = HEARTBEATS_MISSED * HEARTBEAT_SECONDS
+        framework: Json = {
+            "user": options.user,
+            "name": options.framework_name,
+            "roles": list(options.roles),
+            "capabilities": [{"type": "MULTI_ROLE"}, {"type": "PARTITION_AWARE"}],
+            "failover_timeout": options.failover_timeout,
+            "checkpoint": True,
+        }
+        if options.webui_url:
+            framework["webui_url"] = options.webui_url
+        if options.principal:
+            framework["principal"] = options.principal
+        if framework_id:
+            framework["id"] = {"value": framework_id}
+        self.driver = Driver(
+            self,
+            framework,
+            master,
+            implicit_acknowledgements=False,
+            principal=options.principal,
+            secret=options.secret,
+            failover=True,
+        )
+        threading.Thread(target=self._start, name="mesos-connect", daemon=True).start()
+
+    def _start(self) -> None:
+        # With a master that does not answer, this takes as long as its time-outs.
+        try:
+            self.driver.start()
+        except Exception as error:
+            self._fail(f"{type(error).__name__}: {error}")
+
+    def trouble(self, now: float) -> str:
+        """Why this session is of no use any more; empty while it is."""
+        if self._trouble:
+            return self._trouble
+        if now - self._heard_at > self._silence_allowed:
+            return f"nothing heard for {now - self._heard_at:.0f} s"
+        return ""
+
+    def close(self) -> None:
+        """Stop the driver without tearing the framework down."""
+        self._closed = True
+        with contextlib.suppress(Exception):
+            self.driver.stop(failover=True)
+
+    def _fail(self, why: str) -> None:
+        self._trouble = self._trouble or why
+
+    def _heard(self) -> None:
+        self._heard_at = time.monotonic()
+
+    @override
+    def registered(self, driver: Any, framework_id: Mapping[str, str], master: Mapping[str, Any]) -> None:
+        """Note the subscription."""
+        if self._closed:
+            return
+        self._heard()
+        self.subscribed = True
+        self._listener.on_subscribed(framework_id["value"], f"{master['hostname']}:{master['port']}")
+
+    @override
+    def reregistered(self, driver: Any, master: Mapping[str, Any]) -> None:
+        """Note the subscription under an id that we had."""
+        self.registered(driver, {"value": driver.framework_id}, master)
+
+    @override
+    def resourceOffers(self, driver: Any, offers: list[Json]) -> None:
+        """Hand offers over."""
+        self._heard()
+        if not self._closed:
+            self._listener.on_offers(driver, offers)
+
+    @override
+    def offerRescinded(self, driver: Any, offer_id: Mapping[str, str]) -> None:
+        """Hand it over."""
+        self._heard()
+        if not self._closed:
+            self._listener.on_rescinded(offer_id["value"])
+
+    @override
+    def statusUpdate(self, driver: Any, status: Json) -> None:
+        """Hand it over; it is acknowledged when it is stored."""
+        self._heard()
+        if not self._closed:
+            self._listener.on_event(task_changed_from_json(status, time.time()), status)
+
+    @override
+    def slaveLost(self, driver: Any, agent_id: Mapping[str, str]) -> None:
+        """Hand it over."""
+        self._heard()
+        if not self._closed:
+            self._listener.on_event(ev.VmLost(time.time(), agent_id["value"]))
+
+    @override
+    def processHeartBeat(self, driver: Any) -> None:
+        """Note that the master is there."""
+        self._heard()
+
+    @override
+    def error(self, driver: Any, message: str) -> None:
+        """End this session: pymesos alone would subscribe again at once, and again."""
+        self._fail(f"the master says: {message}")
+
+    @override
+    def disconnected(self, driver: Any) -> None:
+        """End this session. When the I/O thread died of an exception, that is why: a 401, for example."""
+        error, pymesos.process._exc_info = pymesos.process._exc_info, None
+        if error is not None:
+            self._fail(str(error[1]))
+        elif self.subscribed:
+            self._fail("the connection was lost")
+        else:
+            self._fail("it does not accept the connection")

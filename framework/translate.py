@@ -1,0 +1,181 @@
+"""Mesos JSON into events and back: offers, status updates, tasks. Pure; sends and receives nothing."""
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, get_args
+
+from environment.events import Offer, Task, TaskChanged, TaskState
+from environment.types import Vm
+from framework.spark import ProcessSpec
+
+Json = dict[str, Any]
+
+#: What a VM is called whose agent says nothing about its type or price.
+UNKNOWN_TYPE = "unknown"
+_STATES: dict[str, TaskState] = {state: state for state in get_args(TaskState)}
+
+
+def offer_from_json(offer: Mapping[str, Any]) -> Offer:
+    """Read an offer. An agent's attributes `vm` and `price` give the VM's type and price per hour."""
+    resources, attributes = offer.get("resources", ()), _attributes(offer.get("attributes", ()))
+    cpus, memory_mib = _scalar(resources, "cpus"), int(_scalar(resources, "mem"))
+    hostname = str(offer["hostname"])
+    vm = Vm(
+        id=str(offer["agent_id"]["value"]),
+        name=hostname,
+        type=str(attributes.get("vm", UNKNOWN_TYPE)),
+        cpus=cpus,
+        memory_mib=memory_mib,
+        price_per_hour=_price(attributes.get("price")),
+        address=_address(offer) or hostname,
+    )
+    return Offer(str(offer["id"]["value"]), vm, cpus, memory_mib, tuple(_ports(resources)))
+
+
+def role_of(offer: Mapping[str, Any]) -> str:
+    """The role that an offer is made to."""
+    return str(offer.get("allocation_info", {}).get("role", ""))
+
+
+def agent_url(offer: Mapping[str, Any]) -> tuple[str, str]:
+    """The agent's id, and the URL of its HTTP API (`http://10.0.0.1:5051`; empty when it is not told)."""
+    url = offer.get("url", {})
+    address = url.get("address", {})
+    host = address.get("ip") or address.get("hostname")
+    base = f"{url.get('scheme', 'http')}://{host}:{address.get('port', 5051)}" if host else ""
+    return str(offer["agent_id"]["value"]), base
+
+
+def task_changed_from_json(status: Mapping[str, Any], at: float) -> TaskChanged:
+    """Read a status update; a state that is not known to us counts as unknown."""
+    state = str(status["state"]).removeprefix("TASK_").lower()
+    return TaskChanged(
+        at,
+        task_id=str(status["task_id"]["value"]),
+        state=_STATES.get(state, "unknown"),
+        vm_id=str(status.get("agent_id", {}).get("value", "")),
+        reason=str(status.get("reason", "")).removeprefix("REASON_").lower(),
+        message=str(status.get("message", "")),
+    )
+
+
+def task_to_json(
+    task: Task,
+    process: ProcessSpec,
+    agent_id: str,
+    name: str,
+    resources: list[Json],
+    *,
+    user: str | None = None,
+    image: str | None = None,
+    grace_seconds: float = 10.0,
+) -> Json:
+    """A TaskInfo that runs the process with exactly these resources, which come out of offers."""
+    command: Json = {
+        "shell": False,
+        "value": process.argv[0],
+        "arguments": list(process.argv),
+        "environment": {"variables": [*_variables(process)]},
+        "uris": [{"value": uri.value, "extract": uri.extract} for uri in process.uris],
+    }
+    if user:
+        command["user"] = user
+    info: Json = {
+        "name": name,
+        "task_id": {"value": task.task_id},
+        "agent_id": {"value": agent_id},
+        "resources": resources,
+        "command": command,
+        "kill_policy": {"grace_period": {"nanoseconds": int(grace_seconds * 1e9)}},
+        "labels": {"labels": [{"key": "job", "value": task.job_id}]},
+    }
+    if image:
+        docker = {"type": "DOCKER", "docker": {"name": image}}
+        info["container"] = {"type": "MESOS", "mesos": {"image": docker}}
+    return info
+
+
+class Purse:
+    """The resources of the offers of one agent, from which tasks are paid.
+
+    Resources are handed out as they came, with their role and reservations, as a master demands it.
+    """
+
+    def __init__(self, offers: Iterable[Mapping[str, Any]]) -> None:
+        everything = [dict(resource) for offer in offers for resource in offer.get("resources", ())]
+        # What is reserved for us is no one else's to use, so it goes first.
+        self._resources = sorted(everything, key=_is_unreserved)
+
+    def pay(self, cpus: float, memory_mib: int, ports: Sequence[int]) -> list[Json]:
+        """Take this much out; ValueError when it is not there."""
+        return [
+            *self._scalars("cpus", cpus),
+            *self._scalars("mem", float(memory_mib)),
+            *(self._port(port) for port in ports),
+        ]
+
+    def _scalars(self, name: str, amount: float) -> list[Json]:
+        taken, missing = [], amount
+        for resource in self._resources:
+            if resource["name"] != name or missing < 0.0005:
+                continue
+            has = float(resource["scalar"]["value"])
+            part = round(min(has, missing), 3)
+            if part > 0:
+                taken.append({**resource, "scalar": {"value": part}})
+                resource["scalar"] = {"value": round(has - part, 3)}
+                missing -= part
+        if missing >= 0.0005:
+            raise ValueError(f"the offers lack {missing:g} of {amount:g} {name}")
+        return taken
+
+    def _port(self, port: int) -> Json:
+        for resource in self._resources:
+            if resource["name"] == "ports" and any(a <= port <= b for a, b in _ranges(resource)):
+                return {**resource, "ranges": {"range": [{"begin": port, "end": port}]}}
+        raise ValueError(f"port {port} is not offered")
+
+
+def _is_unreserved(resource: Mapping[str, Any]) -> bool:
+    return resource.get("role", "*") == "*" and not resource.get("reservations")
+
+
+def _variables(process: ProcessSpec) -> Iterable[Json]:
+    for name, value in process.environment.items():
+        yield {"name": name, "type": "VALUE", "value": value}
+    for name, value in process.secrets.items():
+        secret = {"type": "VALUE", "value": {"data": _base64(value)}}
+        yield {"name": name, "type": "SECRET", "secret": secret}
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def _attributes(attributes: Iterable[Mapping[str, Any]]) -> dict[str, str | float]:
+    return {a["name"]: (a.get("text") or a.get("scalar") or {}).get("value", "") for a in attributes}
+
+
+def _price(value: str | float | None) -> float:
+    try:
+        return max(float(value or 0.0), 0.0)
+    except ValueError:
+        return 0.0
+
+
+def _address(offer: Mapping[str, Any]) -> str:
+    return str(offer.get("url", {}).get("address", {}).get("ip", ""))
+
+
+def _scalar(resources: Iterable[Mapping[str, Any]], name: str) -> float:
+    return round(sum(float(r["scalar"]["value"]) for r in resources if r["name"] == name), 3)
+
+
+def _ports(resources: Iterable[Mapping[str, Any]]) -> Iterable[tuple[int, int]]:
+    for resource in resources:
+        if resource["name"] == "ports":
+            yield from _ranges(resource)
+
+
+def _ranges(resource: Mapping[str, Any]) -> Iterable[tuple[int, int]]:
+    return ((int(r["begin"]), int(r["end"])) for r in resource.get("ranges", {}).get("range", ()))
