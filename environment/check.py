@@ -1,6 +1,9 @@
 """The one check between a decision and its execution, whoever decided; and what fits a cluster at all."""
 
+from collections import Counter
 from collections.abc import Iterable
+
+import numpy as np
 
 from environment.types import CPU_TOLERANCE, ClusterView, Place, PlacementRequest, Shortfall, Vm
 
@@ -24,8 +27,8 @@ def check(view: ClusterView, request: PlacementRequest, place: Place) -> tuple[s
 def _shortfalls(
     view: ClusterView, request: PlacementRequest, placement: tuple[int, ...]
 ) -> Iterable[Shortfall]:
-    for index in sorted(set(placement)):
-        yield from shortfalls(view, request, index, placement.count(index))
+    for index, count in sorted(Counter(placement).items()):
+        yield from shortfalls(view, request, index, count)
 
 
 def shortfalls(view: ClusterView, request: PlacementRequest, index: int, count: int = 1) -> list[Shortfall]:
@@ -37,6 +40,21 @@ def shortfalls(view: ClusterView, request: PlacementRequest, index: int, count: 
     if memory_mib > view.free_memory_mib[index]:
         found.append(Shortfall(vm.name, "MiB", memory_mib, float(view.free_memory_mib[index])))
     return found
+
+
+def shortage(view: ClusterView, request: PlacementRequest) -> str:
+    """Say in a sentence why the request's executors do not all fit now: a policy's reason to wait."""
+    asked = f"{request.cpus:g} cpus and {request.memory_mib} MiB"
+    if not view.vms:
+        return f"there is no VM now for {request.count} executors of {asked}"
+    room = int(np.minimum(view.room_for(request), request.count).sum())
+    lacks = {
+        "cpus": int((view.free_cpus + CPU_TOLERANCE < request.cpus).sum()),
+        "memory": int((view.free_memory_mib < request.memory_mib).sum()),
+    }
+    short = " and ".join(f"{vms} lack {resource}" for resource, vms in lacks.items() if vms)
+    found = f"room for {min(room, request.count)} of {request.count} executors of {asked}"
+    return f"{found}; of {len(view.vms)} VMs, {short}" if short else found
 
 
 def whole_cluster_shortfall(vms: Iterable[Vm], cpus: float, memory_mib: int, executors: int) -> str | None:

@@ -105,10 +105,14 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Decided(Event):
-    """A round of decisions is over: these jobs are placed, and the next one, if any, waits."""
+    """A round of decisions is over: these jobs are placed, and the next one, if any, waits.
+
+    `view_at` is the time of the view that was decided on, when it is older than the event.
+    """
 
     placements: tuple[Placement, ...]
     waiting: Waiting | None = None
+    view_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ def decided(verdicts: Sequence[Verdict], at: float) -> Decided:
             placements.append(Placement(job_id, tuple(vms[i].id for i in verdict.decision.placement), driver))
         else:
             waiting = Waiting(job_id, verdict.decision.reason)
-    return Decided(at, tuple(placements), waiting)
+    return Decided(at, tuple(placements), waiting, verdicts[0].view.at if verdicts else None)
 
 
 def _ask(
@@ -140,4 +140,4 @@ def _after(verdict: Verdict, place: Place) -> ClusterView:
     cpus, memory = view.free_cpus.copy(), view.free_memory_mib.copy()
     cpus[verdict.driver_vm] -= driver.cpus
     memory[verdict.driver_vm] -= driver.memory_mib
-    return replace(view, free_cpus=cpus, free_memory_mib=memory)
+    return view.changed(free_cpus=cpus, free_memory_mib=memory)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,6 +121,16 @@ class ClusterView:
         """Price of each VM, dollars per hour; float64 [N]."""
         return np.array([vm.price_per_hour for vm in self.vms], dtype=np.float64)
 
+    @cached_property
+    def cpus(self) -> FloatArray:
+        """Capacity of each VM, cpus; float64 [N]."""
+        return np.array([vm.cpus for vm in self.vms], dtype=np.float64)
+
+    @cached_property
+    def memory_mib(self) -> FloatArray:
+        """Capacity of each VM, MiB; float64 [N]."""
+        return np.array([vm.memory_mib for vm in self.vms], dtype=np.float64)
+
     def room_for(self, request: PlacementRequest) -> IntArray:
         """How many executors of the request fit on each VM now; int64 [N]."""
         by_cpus = np.floor((self.free_cpus + CPU_TOLERANCE) / request.cpus)
@@ -134,14 +144,21 @@ class ClusterView:
         end = request.job.expected_duration
         until = self.busy_until.copy()
         taken = counts > 0
-        until[taken] = np.nan if end is None else np.fmax(until[taken], self.at + end)
-        return replace(
-            self,
+        until[taken] = np.nan if end is None else np.maximum(until[taken], self.at + end)
+        return self.changed(
             free_cpus=self.free_cpus - counts * request.cpus,
             free_memory_mib=self.free_memory_mib - counts * request.memory_mib,
             executors=self.executors + counts,
             busy_until=until,
         )
+
+    def changed(self, **arrays: Any) -> "ClusterView":
+        """The same VMs with other arrays; what was computed of the VMs alone is kept."""
+        view = replace(self, **arrays)
+        for name in ("prices_per_hour", "cpus", "memory_mib"):
+            if name in self.__dict__:
+                view.__dict__[name] = self.__dict__[name]
+        return view
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,29 @@
+"""Two ways to hand executors out over VMs with known room; which VMs come first is not decided here."""
+
+import numpy as np
+
+from environment.types import IntArray
+
+
+def fill(room: IntArray, order: IntArray, count: int) -> list[int]:
+    """As many executors as fit on the first VM of `order`, then on the next; at most `count` indices.
+
+    `room` is how many fit on each VM, int64 [N]; `order` holds indices into it.
+    """
+    fits = np.minimum(room[order], count)
+    used = np.flatnonzero(fits)
+    before = np.cumsum(fits[used]) - fits[used]
+    placement: list[int] = np.repeat(order[used], np.clip(count - before, 0, fits[used])).tolist()
+    return placement
+
+
+def deal(room: IntArray, order: IntArray, count: int) -> list[int]:
+    """One executor to each VM of `order` that has room, again and again; at most `count` indices."""
+    placement: list[int] = []
+    turn = 0
+    order = order[room[order] > 0]
+    while len(placement) < count and len(order):
+        placement += order[: count - len(placement)].tolist()
+        turn += 1
+        order = order[room[order] > turn]
+    return placement

@@ -1,0 +1,22 @@
+"""First fit (Islam 2022, 7.1): as many executors as possible on the first VM that has room."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from agents.baselines.filling import fill
+from environment.check import shortage
+from environment.types import ClusterView, Decision, Place, PlacementRequest, Wait
+
+
+class FirstFit:
+    """First fit: as many executors as fit on the first VM, then on the next."""
+
+    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        """Place the head of the queue on the first VMs with room, or wait."""
+        request = queue[0]
+        placement = fill(view.room_for(request), np.arange(len(view.vms)), request.count)
+        if len(placement) < request.count:
+            return Wait(shortage(view, request))
+        why = tuple(f"{view.vms[i].name} is the first VM with room for it" for i in placement)
+        return Place(request.job.id, tuple(placement), why)

@@ -1,0 +1,46 @@
+"""Chance, as the floor that every other policy has to beat."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from environment.check import shortage
+from environment.types import ClusterView, Decision, Place, PlacementRequest, Wait
+
+
+@dataclass(frozen=True, slots=True)
+class RandomOptions:
+    """Options of the random policy."""
+
+    #: The same seed gives the same decisions.
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise ValueError(f"seed: should be 0 or more, found {self.seed}")
+
+
+class RandomChoice:
+    """Random: each executor goes to any of the VMs that have room, all alike."""
+
+    def __init__(self, options: RandomOptions) -> None:
+        self._random = np.random.default_rng(options.seed)
+
+    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        """Draw a VM for each executor, or wait without drawing."""
+        request = queue[0]
+        room = np.minimum(view.room_for(request), request.count)
+        if room.sum() < request.count:
+            return Wait(shortage(view, request))
+        open_vms, placement = np.flatnonzero(room).tolist(), []
+        for _ in range(request.count):
+            at = int(self._random.integers(len(open_vms)))
+            index = open_vms[at]
+            placement.append(index)
+            room[index] -= 1
+            if not room[index]:
+                open_vms[at] = open_vms[-1]
+                open_vms.pop()
+        why = tuple(f"{view.vms[i].name} was drawn from the VMs with room for it" for i in placement)
+        return Place(request.job.id, tuple(placement), why)

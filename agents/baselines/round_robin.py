@@ -1,0 +1,89 @@
+"""Round robin and its consolidating sister (Islam 2022, 7.1), the two ways of Spark's own scheduler."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from agents.baselines.filling import deal, fill
+from environment.check import shortage
+from environment.types import ClusterView, Decision, IntArray, Place, PlacementRequest, Vm, Wait
+
+
+class Ring:
+    """The VMs in a ring and the one used last, which may have left since.
+
+    A VM is known by its id; the ring as it was when it was used tells who came after it.
+    """
+
+    def __init__(self) -> None:
+        self._vms: tuple[Vm, ...] = ()
+        self._last = -1
+
+    def order(self, vms: tuple[Vm, ...]) -> IntArray:
+        """Indices of the VMs, beginning after the one used last; int64 [N]."""
+        return np.roll(np.arange(len(vms)), -self._first(vms))
+
+    def use(self, vms: tuple[Vm, ...], index: int) -> None:
+        """The VM with this index was used last."""
+        self._vms, self._last = vms, index
+
+    def _first(self, vms: tuple[Vm, ...]) -> int:
+        if vms is self._vms or not self._vms:
+            return self._last + 1
+        index = {vm.id: i for i, vm in enumerate(vms)}
+        last = self._vms[self._last].id
+        if last in index:
+            return index[last] + 1
+        after = (*self._vms[self._last + 1 :], *self._vms[: self._last])
+        return next((index[vm.id] for vm in after if vm.id in index), 0)
+
+
+class RoundRobin:
+    """Round robin: spreads executors in turn over all VMs, each to the next one that has room."""
+
+    def __init__(self) -> None:
+        self._ring = Ring()
+
+    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        """Place the head of the queue on the VMs whose turn it is, or wait and keep the turn."""
+        request = queue[0]
+        placement = deal(view.room_for(request), self._ring.order(view.vms), request.count)
+        if len(placement) < request.count:
+            return Wait(shortage(view, request))
+        self._ring.use(view.vms, placement[-1])
+        why = tuple(f"{view.vms[i].name} is the next in turn with room for it" for i in placement)
+        return Place(request.job.id, tuple(placement), why)
+
+
+class RoundRobinConsolidate:
+    """Round robin over the VMs that already run executors; opens another VM only when those are full."""
+
+    def __init__(self) -> None:
+        self._ring = Ring()
+
+    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        """Place the head of the queue on VMs in use as far as they have room, or wait and keep the turn."""
+        request = queue[0]
+        room, order = view.room_for(request), self._ring.order(view.vms)
+        in_use = view.executors[order] > 0
+        placement = deal(room, order[in_use], request.count)
+        opened = order[~in_use]
+        if placement:
+            opened = _beginning_after(opened, placement[-1], len(order))
+        # A VM just opened is the only one in use with room, so it is filled before the next is opened.
+        fresh = fill(room, opened, request.count - len(placement))
+        if len(placement) + len(fresh) < request.count:
+            return Wait(shortage(view, request))
+        why = [
+            f"{view.vms[i].name} is the next in turn of the VMs in use with room for it" for i in placement
+        ]
+        why += [f"no VM in use has room; {view.vms[i].name} is the next that has" for i in fresh]
+        placement += fresh
+        self._ring.use(view.vms, placement[-1])
+        return Place(request.job.id, tuple(placement), tuple(why))
+
+
+def _beginning_after(indices: IntArray, last: int, size: int) -> IntArray:
+    """The same indices of a ring of that size in turn, beginning after `last`."""
+    ordered: IntArray = indices[np.argsort((indices - last - 1) % size, kind="stable")]
+    return ordered

@@ -1,0 +1,91 @@
+"""Rules that score every VM and take the best, as the schedulers of Kubernetes and Nomad do.
+
+Ties go to the VM that comes first in the view. The scores are handed on, for explanations.
+"""
+
+import heapq
+from collections.abc import Sequence
+
+import numpy as np
+
+from agents.baselines.filling import fill
+from environment.check import shortage
+from environment.types import ClusterView, Decision, FloatArray, IntArray, Place, PlacementRequest, Wait
+
+
+class BestFit:
+    """Best fit: the VM that keeps the least cpus and memory free after taking the executor."""
+
+    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        """Fill the tightest VMs first, or wait."""
+        return _fill_best(view, queue[0], "keeps the least free", -_left(view, queue[0]))
+
+
+class MostAllocated:
+    """Bin packing: the VM of which the largest share is allocated after taking the executor."""
+
+    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        """Fill the fullest VMs first, or wait."""
+        return _fill_best(view, queue[0], "is the most allocated", _allocated(view, queue[0]))
+
+
+class LeastAllocated:
+    """Spreading: each executor goes to the VM of which the smallest share is allocated then."""
+
+    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        """Place executor by executor on the emptiest VM, or wait."""
+        request = queue[0]
+        room = view.room_for(request)
+        if np.minimum(room, request.count).sum() < request.count:
+            return Wait(shortage(view, request))
+        score, step = -_allocated(view, request), _share(view, request)
+        placement = _level(room, score, step, request.count)
+        why = tuple(f"{view.vms[i].name} is the least allocated VM with room for it" for i in placement)
+        return Place(request.job.id, placement, why, tuple(score.tolist()))
+
+
+def _fill_best(view: ClusterView, request: PlacementRequest, which: str, score: FloatArray) -> Decision:
+    # Taking an executor only raises a VM's score, so the best VM stays the best until it is full.
+    order = np.argsort(-score, kind="stable")
+    placement = fill(view.room_for(request), order, request.count)
+    if len(placement) < request.count:
+        return Wait(shortage(view, request))
+    why = tuple(f"{view.vms[i].name} {which} of the VMs with room for it" for i in placement)
+    return Place(request.job.id, tuple(placement), why, tuple(score.tolist()))
+
+
+def _level(room: IntArray, score: FloatArray, step: FloatArray, count: int) -> tuple[int, ...]:
+    """Each of `count` executors to the best VM, whose score then falls by its step."""
+    fits = np.flatnonzero(room)
+    best = fits[np.argsort(-score[fits], kind="stable")[:count]]
+    heap = [(-float(score[i]), int(i)) for i in best]
+    heapq.heapify(heap)
+    left, placement = dict(zip(best.tolist(), room[best].tolist(), strict=True)), []
+    for _ in range(count):
+        badness, index = heapq.heappop(heap)
+        placement.append(index)
+        left[index] -= 1
+        if left[index]:
+            heapq.heappush(heap, (badness + float(step[index]), index))
+    return tuple(placement)
+
+
+def _share(view: ClusterView, request: PlacementRequest) -> FloatArray:
+    """What share of each VM an executor is, averaged over cpus and memory; float64 [N]."""
+    shares: FloatArray = (request.cpus / view.cpus + request.memory_mib / view.memory_mib) / 2
+    return shares
+
+
+def _allocated(view: ClusterView, request: PlacementRequest) -> FloatArray:
+    """What share of each VM is allocated once it took an executor; float64 [N]."""
+    free: FloatArray = (view.free_cpus / view.cpus + view.free_memory_mib / view.memory_mib) / 2
+    return 1 - free + _share(view, request)
+
+
+def _left(view: ClusterView, request: PlacementRequest) -> FloatArray:
+    """What each VM keeps free after an executor, cpus plus memory as shares of the largest; float64 [N]."""
+    if not view.vms:
+        return np.zeros(0)
+    cpus = (view.free_cpus - request.cpus) / view.cpus.max()
+    left: FloatArray = cpus + (view.free_memory_mib - request.memory_mib) / view.memory_mib.max()
+    return left

@@ -1,0 +1,81 @@
+"""What every registered policy keeps to, on random clusters and requests."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.registry import POLICIES, create
+from environment.check import check
+from environment.types import ClusterView, Place, PlacementRequest, Wait
+from tests.builders import make_job, make_request, make_view, make_vm
+
+CPUS = st.sampled_from([0.1, 0.3, 0.5, 1.0, 1.1, 2.0, 3.0, 4.0])
+
+
+@st.composite
+def views(draw: st.DrawFn) -> ClusterView:
+    """Up to eight VMs, each with some of its resources taken."""
+    vms, free_cpus, free_memory, executors = [], [], [], []
+    for number in range(draw(st.integers(0, 8))):
+        vm = make_vm(f"vm-{number + 1}", draw(st.sampled_from([1.0, 4.0, 8.0])), draw(st.integers(512, 8192)))
+        vms.append(vm)
+        free_cpus.append(round(vm.cpus * draw(st.integers(0, 10)) / 10, 3))
+        free_memory.append(draw(st.integers(0, vm.memory_mib)))
+        executors.append(draw(st.integers(0, 2)))
+    return make_view(vms, free_cpus, free_memory, executors, at=10.0)
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> PlacementRequest:
+    """A whole job, or what it lost."""
+    executors = draw(st.integers(1, 8))
+    job = make_job(executors=executors, cpus=draw(CPUS), memory_mib=draw(st.integers(1, 4096)))
+    return PlacementRequest(job, draw(st.integers(1, executors)))
+
+
+def contents(view: ClusterView) -> tuple[Any, ...]:
+    """All that a policy could have changed."""
+    arrays = (view.free_cpus, view.free_memory_mib, view.executors, view.busy_until)
+    return (view.at, view.vms, view.running, *(array.tobytes() for array in arrays))
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@given(steps=st.lists(st.tuples(views(), st.lists(requests(), min_size=1, max_size=3)), max_size=4))
+@settings(max_examples=40, deadline=None)
+def test_decisions_are_feasible_and_repeatable(
+    name: str, steps: list[tuple[ClusterView, list[PlacementRequest]]]
+) -> None:
+    """A decision passes the check or gives a reason, changes no view, and the same history repeats it."""
+    policy, twin = create(name), create(name)
+    for view, queue in steps:
+        before = contents(view)
+        decision = policy.decide(view, queue)
+        assert contents(view) == before
+        assert decision == twin.decide(view, queue)
+        if isinstance(decision, Place):
+            assert check(view, queue[0], decision) == ()
+            assert all(type(index) is int for index in decision.placement)
+            assert len(decision.why) == queue[0].count
+            assert len(decision.scores) in (0, len(view.vms))
+        else:
+            assert isinstance(decision, Wait)
+            assert decision.reason
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@given(view=views(), request=requests())
+@settings(max_examples=40, deadline=None)
+def test_what_fits_is_placed(name: str, view: ClusterView, request: PlacementRequest) -> None:
+    """The baselines wait only when the executors do not fit."""
+    fits = bool(np.minimum(view.room_for(request), request.count).sum() >= request.count)
+    assert isinstance(create(name).decide(view, [request]), Place) == fits
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_an_empty_cluster_waits_with_a_reason(name: str) -> None:
+    """Without a VM there is a reason and no exception."""
+    decision = create(name).decide(make_view([]), [make_request(2)])
+    assert decision == Wait("there is no VM now for 2 executors of 1 cpus and 1024 MiB")

@@ -1,0 +1,82 @@
+"""Valid values with sensible defaults, so that a test names only what it is about."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from environment.events import Offer
+from environment.types import ClusterView, DriverSize, Job, PlacementRequest, Vm
+
+
+def make_vm(
+    name: str = "vm-1", cpus: float = 4.0, memory_mib: int = 16384, price_per_hour: float = 0.24
+) -> Vm:
+    """A VM whose id is `id-` and its name."""
+    return Vm(f"id-{name}", name, "m1.large", cpus, memory_mib, price_per_hour, f"{name}.example")
+
+
+def make_vms(count: int, cpus: float = 4.0, memory_mib: int = 16384) -> tuple[Vm, ...]:
+    """Equal VMs: vm-1, vm-2, ..."""
+    return tuple(make_vm(f"vm-{i + 1}", cpus, memory_mib) for i in range(count))
+
+
+def make_job(
+    job_id: str = "job-1",
+    executors: int = 1,
+    cpus: float = 1.0,
+    memory_mib: int = 1024,
+    submitted_at: float = 0.0,
+    expected_duration: float | None = None,
+    driver: DriverSize | None = None,
+) -> Job:
+    """A wordcount job."""
+    return Job(
+        job_id,
+        "wordcount",
+        cpus,
+        memory_mib,
+        executors,
+        submitted_at,
+        expected_duration=expected_duration,
+        driver=driver,
+    )
+
+
+def make_request(executors: int = 1, cpus: float = 1.0, memory_mib: int = 1024) -> PlacementRequest:
+    """A new job's request."""
+    return PlacementRequest(make_job(executors=executors, cpus=cpus, memory_mib=memory_mib), executors)
+
+
+def make_offer(
+    offer_id: str,
+    vm: Vm,
+    cpus: float | None = None,
+    memory_mib: int | None = None,
+    ports: tuple[tuple[int, int], ...] = ((31000, 32000),),
+) -> Offer:
+    """An offer of the whole VM, or of part of it."""
+    return Offer(
+        offer_id,
+        vm,
+        vm.cpus if cpus is None else cpus,
+        vm.memory_mib if memory_mib is None else memory_mib,
+        ports,
+    )
+
+
+def make_view(
+    vms: Sequence[Vm],
+    free_cpus: Sequence[float] | None = None,
+    free_memory_mib: Sequence[float] | None = None,
+    executors: Sequence[int] | None = None,
+    at: float = 0.0,
+) -> ClusterView:
+    """A view of these VMs, all free when nothing else is said."""
+    return ClusterView(
+        at,
+        tuple(vms),
+        np.array([vm.cpus for vm in vms] if free_cpus is None else free_cpus, dtype=np.float64),
+        np.array([vm.memory_mib for vm in vms] if free_memory_mib is None else free_memory_mib, np.float64),
+        np.array([0] * len(vms) if executors is None else executors, dtype=np.int64),
+        np.full(len(vms), at, dtype=np.float64),
+    )
