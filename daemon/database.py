@@ -1,0 +1,282 @@
+"""The database under the job store: connections, transactions that share commits, one daemon at a time.
+
+Nothing here knows of jobs. SQLite is a file of this machine; PostgreSQL is given by its URL.
+"""
+
+import contextlib
+import fcntl
+import os
+import socket
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import Any, Generic, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.engine import URL, Connection, Engine, make_url
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from daemon.tables import UnreadableRowError
+
+Result = TypeVar("Result")
+
+#: Seconds for which a writer waits for another process that is writing, and PostgreSQL for a connection.
+_PATIENCE = 10
+#: The number of the advisory lock in PostgreSQL: the letters of "Stoker".
+_ADVISORY_LOCK = int.from_bytes(b"Stoker")
+#: What drivers say, in words for whoever runs the daemon.
+_PLAINLY = {
+    "database or disk is full": "the disk is full",
+    "No space left on device": "the disk is full",
+    "attempt to write a readonly database": "it is read-only",
+    "read-only transaction": "it is read-only",
+    "unable to open database file": "it cannot be opened: its folder should exist and be writable",
+    "file is not a database": "it is corrupt, or no SQLite file",
+    "disk image is malformed": "it is corrupt; restore it from a copy",
+    "malformed database schema": "it is corrupt; restore it from a copy",
+    "disk I/O error": "the disk cannot be written (full, or over a limit?) or is failing",
+    "database is locked": "another process is writing and does not finish",
+}
+
+
+class StoreError(Exception):
+    """The store cannot be read or written; the text says which one and why."""
+
+
+class StoreBusyError(StoreError):
+    """Another daemon works on the store."""
+
+
+class Database:
+    """An opened database. Every method may be called from any thread.
+
+    Writers take turns; those that come while one is being committed share the next commit, so that what
+    each waits for is about one flush to the disk, however many there are.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = _parse(url)
+        self.name = str(self.path or self._url.render_as_string(hide_password=True))
+        self._file: tuple[int, int] | None = None
+        self._lock: _FileLock | Connection | None = None
+        with self._errors():
+            self._engine = self._open()
+            self._writing = self._engine.execution_options(writes=True)
+        self._writer = _Writer(self._transaction)
+
+    @property
+    def path(self) -> Path | None:
+        """The SQLite file; None for PostgreSQL."""
+        return Path(str(self._url.database)) if self._url.get_backend_name() == "sqlite" else None
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A connection whose queries see one state of the store; StoreError when it cannot be read."""
+        with self._errors(), self._engine.begin() as connection:
+            yield connection
+
+    def write(self, work: Callable[[Connection], Result]) -> Result:
+        """Do the work in a transaction, on disk when this returns; StoreError when it could not be kept.
+
+        `work` may be called again when the first try came to nothing, so it should only use its connection.
+        """
+        with self._errors():
+            return self._writer.run(work)
+
+    def lock(self) -> None:
+        """Keep other daemons out until this one closes or dies; StoreBusyError when one is there."""
+        if self._lock is not None:
+            return
+        if self.path is not None:
+            self._lock = _FileLock(self.path.with_name(self.path.name + ".lock"), self.name)
+        else:
+            with self._errors():
+                self._lock = _advisory_lock(self._engine, self.name)
+
+    def close(self) -> None:
+        """Let go of everything."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+        self._engine.dispose()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        self._check_file()
+        with self._writing.begin() as connection:
+            yield connection
+
+    def _check_file(self) -> None:
+        if self.path is None or self._file is None:
+            return
+        try:
+            now = _identity(self.path)
+        except OSError as error:
+            raise StoreError(f"the job store {self.name} is gone: {error.strerror}") from error
+        if now != self._file:
+            raise StoreError(f"the job store {self.name} was replaced by another file; restart the daemon")
+
+    def _open(self) -> Engine:
+        if self.path is None:
+            who = {"application_name": f"stoker {_me()}"[:63], "connect_timeout": _PATIENCE}
+            return sa.create_engine(self._url, connect_args=who, pool_pre_ping=True, max_overflow=40)
+        self._make_private(self.path)
+        engine = sa.create_engine(self._url, connect_args={"timeout": _PATIENCE}, max_overflow=40)
+        sa.event.listen(engine, "connect", _set_up_sqlite)
+        sa.event.listen(engine, "begin", _begin_sqlite)
+        return engine
+
+    def _make_private(self, path: Path) -> None:
+        """A job's environment may hold secrets, so the file is its owner's only."""
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            self._file = _identity(path)
+        except OSError as error:
+            raise StoreError(f"the job store {self.name} cannot be opened: {error.strerror}") from error
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except UnreadableRowError as error:
+            raise StoreError(f"the job store {self.name} holds a row that cannot be read: {error}") from error
+        except SQLAlchemyError as error:
+            raise StoreError(f"the job store {self.name} cannot be used: {_in_words(error)}") from error
+
+
+class _Write(Generic[Result]):
+    """One piece of work that waits for its turn, then its outcome."""
+
+    def __init__(self, work: Callable[[Connection], Result]) -> None:
+        self.work = work
+        self.outcome: Callable[[], Result] | None = None
+
+    def fail(self, error: BaseException) -> None:
+        def outcome() -> Result:
+            raise error
+
+        self.outcome = outcome
+
+    def succeed(self, result: Result) -> None:
+        self.outcome = lambda: result
+
+
+class _Writer:
+    """Group commit: whoever has the turn does the work of all who wait, in one transaction."""
+
+    def __init__(self, transaction: Callable[[], contextlib.AbstractContextManager[Connection]]) -> None:
+        self._transaction = transaction
+        self._turn = Lock()
+        self._waiting: deque[_Write[Any]] = deque()
+
+    def run(self, work: Callable[[Connection], Result]) -> Result:
+        write = _Write(work)
+        self._waiting.append(write)
+        with self._turn:
+            if write.outcome is None:
+                self._commit([self._waiting.popleft() for _ in range(len(self._waiting))])
+        if write.outcome is None:  # whoever had the turn was interrupted
+            raise StoreError("the write was interrupted; nothing of it was kept")
+        return write.outcome()
+
+    def _commit(self, writes: list[_Write[Any]]) -> None:
+        try:
+            with self._transaction() as connection:
+                results = [write.work(connection) for write in writes]
+        except Exception as error:
+            if len(writes) == 1:
+                writes[0].fail(error)
+                return
+            for write in writes:  # one of them spoilt it for all
+                self._commit([write])
+        else:
+            for write, result in zip(writes, results, strict=True):
+                write.succeed(result)
+
+
+class _FileLock:
+    """An exclusive lock on a file that says who has it; it ends with the process, however that ends."""
+
+    def __init__(self, path: Path, store: str) -> None:
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StoreError(f"the job store's lock {path} cannot be opened: {error.strerror}") from error
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.pread(self._file, 200, 0).decode("utf-8", "replace").strip()
+            os.close(self._file)
+            raise _busy(store, holder) from error
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, f"{_me()}\n".encode(), 0)
+
+    def close(self) -> None:
+        os.ftruncate(self._file, 0)
+        os.close(self._file)
+
+
+def _advisory_lock(engine: Engine, store: str) -> Connection:
+    connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+    if connection.scalar(sa.select(sa.func.pg_try_advisory_lock(_ADVISORY_LOCK))):
+        connection.detach()  # never back to the pool: the lock lives as long as the connection
+        return connection
+    holder = connection.scalar(
+        sa.text(
+            "SELECT application_name FROM pg_stat_activity JOIN pg_locks USING (pid)"
+            " WHERE locktype = 'advisory' AND granted AND (classid::bigint << 32) + objid::bigint = :lock"
+        ),
+        {"lock": _ADVISORY_LOCK},
+    )
+    connection.close()
+    raise _busy(store, str(holder or "").removeprefix("stoker "))
+
+
+def _busy(store: str, holder: str) -> StoreBusyError:
+    who = f" ({holder})" if holder else ""
+    return StoreBusyError(f"the job store {store} is in use by another daemon{who}; stop that one first")
+
+
+def _me() -> str:
+    return f"pid {os.getpid()} on {socket.gethostname()}"
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_dev, status.st_ino
+
+
+def _parse(text: str) -> URL:
+    try:
+        url = make_url(text)
+    except SQLAlchemyError as error:
+        raise StoreError("the job store's URL should be like sqlite:////folder/file.db") from error
+    kind = url.drivername.partition("+")[0]
+    if kind in ("postgresql", "postgres"):
+        return url.set(drivername="postgresql+psycopg")
+    if kind != "sqlite":
+        raise StoreError(f"the job store should be sqlite or postgresql, found {kind}")
+    if not url.database or url.database == ":memory:" or url.database.startswith("file:"):
+        raise StoreError("the job store should be a file: sqlite:////folder/file.db")
+    return url.set(drivername="sqlite", query={})
+
+
+def _set_up_sqlite(connection: Any, _: object) -> None:
+    # Transactions are begun by `_begin_sqlite`, not by the driver's guesses.
+    connection.isolation_level = None
+    for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+        connection.execute(f"PRAGMA {setting}").close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # A transaction that begins as a reader may be refused when it turns to writing.
+    writes = connection.get_execution_options().get("writes")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _in_words(error: SQLAlchemyError) -> str:
+    found = str(error.orig) if isinstance(error, DBAPIError) else str(error)
+    plain = next((words for words_found, words in _PLAINLY.items() if words_found in found), None)
+    return plain or (found.strip().splitlines() or [type(error).__name__])[0]

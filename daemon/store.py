@@ -1,0 +1,262 @@
+"""The job store: every job, its executors and why they are where they are, durable in SQL.
+
+What a method has written is on disk when it returns. How records become rows is in `tables.py`, how
+transactions are made in `database.py`; the life of a job is the model's business, not this one's.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from secrets import token_hex
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from conf.schema import JobSpec
+from daemon import tables
+from daemon.database import Database, StoreBusyError, StoreError
+from daemon.tables import executors, explanations, facts, jobs
+from environment.cluster import Changes
+from environment.explain import Explanation
+from environment.records import ExecutorRecord, JobRecord
+from environment.types import Job, natural_key
+
+__all__ = ["IdempotencyConflictError", "Store", "StoreBusyError", "StoreError", "Totals"]
+
+Result = TypeVar("Result")
+
+
+class IdempotencyConflictError(Exception):
+    """An idempotency key came again with another job than the first time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over all jobs ever submitted: dollars, and numbers of tasks by state."""
+
+    cost: float
+    executors: Mapping[str, int]
+
+
+class Store:
+    """Jobs, executors, explanations and facts in a database. Every method may be called from any thread.
+
+    All methods raise StoreError, with a text fit for a user, when the database cannot be read or written.
+    """
+
+    def __init__(self, url: str, *, at: float | None = None) -> None:
+        """Open the store, made new (at that time, seconds) when there is none; StoreError otherwise."""
+        self._database = Database(url)
+        try:
+            self._database.write(lambda connection: self._prepare(connection, at))
+        except BaseException:
+            self._database.close()
+            raise
+
+    def lock(self) -> None:
+        """Work on the store as its only daemon; StoreBusyError, naming the other one, when there is one."""
+        self._database.lock()
+
+    def close(self) -> None:
+        """Let go of the database and of the lock."""
+        self._database.close()
+
+    def check(self) -> None:
+        """Raise StoreError when nothing can be written now."""
+        self.put("probe", token_hex(8))  # a value that changes: SQLite does not write an equal one
+
+    # ---- writing ---------------------------------------------------------------------------------
+
+    def submit(
+        self, spec: JobSpec, job: Callable[[str], Job], idempotency_key: str | None, at: float
+    ) -> tuple[JobRecord, bool]:
+        """Keep a new job, made by `job` from the id that it gets; its record, and whether it is new.
+
+        A key that was used before gives that job's record again, or IdempotencyConflictError when its spec
+        was another one. `at` is now, in seconds.
+        """
+
+        def work(connection: Connection) -> tuple[JobRecord, bool]:
+            if idempotency_key is not None and (known := _by_key(connection, idempotency_key, spec)):
+                return known, False
+            last = connection.scalar(sa.select(sa.func.max(jobs.c.number)))
+            record = JobRecord(job(tables.job_id((last or 0) + 1)))
+            kept = {"spec": spec.model_dump_json(), "idempotency_key": idempotency_key, "accepted_at": at}
+            connection.execute(sa.insert(jobs), {**tables.job_row(record), **kept})
+            return record, True
+
+        return self._database.write(work)
+
+    def save(self, changes: Changes, explanations: Sequence[Explanation] = ()) -> None:
+        """Keep records and explanations, all or none; a job's explanation of its waiting is its only one."""
+        job_rows = [tables.job_row(record) for record in changes.jobs]
+        executor_rows = [tables.executor_row(record) for record in changes.executors]
+        explanation_rows = [tables.explanation_row(explanation) for explanation in explanations]
+
+        def work(connection: Connection) -> None:
+            _upsert(connection, jobs, job_rows)
+            _upsert(connection, executors, executor_rows)
+            _add_explanations(connection, explanation_rows)
+
+        if job_rows or executor_rows or explanation_rows:
+            self._database.write(work)
+
+    def put(self, key: str, value: str) -> None:
+        """Keep a small fact, such as the framework's id."""
+        self._database.write(lambda connection: _upsert(connection, facts, [{"key": key, "value": value}]))
+
+    # ---- reading ---------------------------------------------------------------------------------
+
+    def get(self, key: str) -> str | None:
+        """A fact that was put; None when it was not."""
+        return self._first(str, sa.select(facts.c.value).where(facts.c.key == key))
+
+    def job(self, job_id: str) -> JobRecord | None:
+        """A job's record; None when there is no such job."""
+        query = sa.select(jobs.c.record).where(jobs.c.number == tables.job_number(job_id))
+        return self._first(tables.read_job, query)
+
+    def spec(self, job_id: str) -> JobSpec | None:
+        """What the user submitted; None when there is no such job."""
+        query = sa.select(jobs.c.spec).where(jobs.c.number == tables.job_number(job_id))
+        return self._first(tables.read_spec, query)
+
+    def jobs(
+        self,
+        *,
+        states: Collection[str] = (),
+        limit: int = 100,
+        before: str | None = None,
+        newest_first: bool = True,
+    ) -> list[JobRecord]:
+        """Jobs in order of submission, of these states (of all when none are given).
+
+        For the next page, `before` is the last page's last id: what follows it in the chosen order comes.
+        """
+        query = sa.select(jobs.c.record).limit(limit)
+        query = query.order_by(jobs.c.number.desc() if newest_first else jobs.c.number)
+        if states:
+            query = query.where(jobs.c.state.in_(sorted(states)))
+        if before is not None:
+            number = tables.job_number(before) or 0
+            query = query.where(jobs.c.number < number if newest_first else jobs.c.number > number)
+        return self._list(tables.read_job, query)
+
+    def count_by_state(self) -> dict[str, int]:
+        """How many jobs are in each state that occurs."""
+        return self._counts(jobs)
+
+    def totals(self) -> Totals:
+        """Sums over all jobs."""
+        cost = self._first(float, sa.select(sa.func.coalesce(sa.func.sum(jobs.c.cost), 0.0)))
+        return Totals(cost or 0.0, self._counts(executors))
+
+    def head(self) -> JobRecord | None:
+        """The oldest queued job; None when none is queued."""
+        return next(iter(self.jobs(states=("queued",), limit=1, newest_first=False)), None)
+
+    def queue_position(self, job_id: str) -> int:
+        """How many queued jobs were submitted before this one."""
+        before = jobs.c.number < (tables.job_number(job_id) or 0)
+        query = sa.select(sa.func.count()).select_from(jobs).where(jobs.c.state == "queued", before)
+        return self._first(int, query) or 0
+
+    def executors(self, job_id: str) -> list[ExecutorRecord]:
+        """All tasks that a job ever had, in order of launch."""
+        query = sa.select(executors.c.record).where(executors.c.job == tables.job_number(job_id))
+        return sorted(self._list(tables.read_executor, query), key=_launch)
+
+    def explanations(self, job_id: str) -> list[Explanation]:
+        """Why a job's executors are where they are, oldest decision first, and why it waited last."""
+        query = sa.select(explanations.c.body).where(explanations.c.job == tables.job_number(job_id))
+        return self._list(tables.read_explanation, query.order_by(explanations.c.number))
+
+    def unfinished(self) -> tuple[list[JobRecord], list[ExecutorRecord]]:
+        """What a daemon takes up at its start: jobs that are not over or have open tasks; all their tasks.
+
+        Jobs come in order of submission, tasks in order of launch.
+        """
+        with_open = sa.select(executors.c.job).where(executors.c.state.in_(tables.OPEN_EXECUTOR))
+        going_on = sa.or_(jobs.c.state.in_(tables.OPEN_JOB), jobs.c.number.in_(with_open))
+        records = sa.select(jobs.c.record).where(going_on).order_by(jobs.c.number)
+        tasks = sa.select(executors.c.record).join(jobs, jobs.c.number == executors.c.job).where(going_on)
+        return (
+            self._list(tables.read_job, records),
+            sorted(self._list(tables.read_executor, tasks), key=_launch),
+        )
+
+    # ---- helpers ---------------------------------------------------------------------------------
+
+    def _prepare(self, connection: Connection, at: float | None) -> None:
+        if connection.dialect.name == "postgresql":  # two daemons may come to an empty database at once
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtext("stoker schema"))))
+        else:
+            self._check_pages(connection)
+        if not sa.inspect(connection).has_table(facts.name):
+            tables.metadata.create_all(connection)
+            made = {"schema": str(tables.SCHEMA_VERSION), "made_at": str(at or "")}
+            _upsert(connection, facts, [{"key": key, "value": value} for key, value in made.items()])
+        found = connection.scalar(sa.select(facts.c.value).where(facts.c.key == "schema"))
+        if found != str(tables.SCHEMA_VERSION):
+            raise StoreError(
+                f"the job store {self._database.name} has schema {found}, this program knows schema"
+                f" {tables.SCHEMA_VERSION}; use the Stoker that wrote it, or a new store"
+            )
+
+    def _check_pages(self, connection: Connection) -> None:
+        found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
+        if found != "ok":
+            raise StoreError(
+                f"the job store {self._database.name} is corrupt ({found}); restore a copy of it"
+            )
+
+    def _list(self, build: Callable[[Any], Result], query: sa.Select[Any]) -> list[Result]:
+        with self._database.read() as connection:
+            return [build(value) for value in connection.scalars(query) if value is not None]
+
+    def _first(self, build: Callable[[Any], Result], query: sa.Select[Any]) -> Result | None:
+        return next(iter(self._list(build, query)), None)
+
+    def _counts(self, table: sa.Table) -> dict[str, int]:
+        query = sa.select(table.c.state, sa.func.count()).group_by(table.c.state)
+        with self._database.read() as connection:
+            return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def _by_key(connection: Connection, key: str, spec: JobSpec) -> JobRecord | None:
+    query = sa.select(jobs.c.record, jobs.c.spec).where(jobs.c.idempotency_key == key)
+    known = connection.execute(query).first()
+    if known is None:
+        return None
+    record = tables.read_job(known.record)
+    if tables.read_spec(known.spec) != spec:
+        raise IdempotencyConflictError(
+            f"the idempotency key was used for {record.job.id}, which is another job; use a new key"
+        )
+    return record
+
+
+def _upsert(connection: Connection, table: sa.Table, rows: list[tables.Row]) -> None:
+    if not rows:
+        return
+    keys = table.primary_key.columns.keys()
+    # The same words in both dialects, which SQLAlchemy keeps apart.
+    on_sqlite = connection.dialect.name == "sqlite"
+    insert = sqlite.insert(table) if on_sqlite else postgresql.insert(table)
+    new = {name: insert.excluded[name] for name in rows[0] if name not in keys}
+    connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=new), rows)
+
+
+def _add_explanations(connection: Connection, rows: list[tables.Row]) -> None:
+    waits = {row["job"]: row for row in rows if row["decision"] == "wait"}
+    if waits:
+        old = explanations.c.job.in_(waits) & (explanations.c.decision == "wait")
+        connection.execute(sa.delete(explanations).where(old))
+    if rows:
+        lasting = [row for row in rows if row["decision"] != "wait" or row is waits[row["job"]]]
+        connection.execute(sa.insert(explanations), lasting)
+
+
+def _launch(task: ExecutorRecord) -> Any:
+    return task.launched_at, natural_key(task.task_id)

@@ -1,0 +1,188 @@
+"""The job store's tables, and the one place where records become rows and rows records.
+
+What is filtered or summed has a column of its own; the record as a whole is JSON in plain ASCII, so that any
+text comes back as it went in. Who reads and writes the tables is `store.py`.
+"""
+
+import json
+import re
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any, TypeVar, get_args
+
+import numpy as np
+import sqlalchemy as sa
+
+from conf.schema import JobSpec
+from environment.explain import Candidate, Choice, Explanation
+from environment.records import ENDED_EXECUTOR, ENDED_JOB, ExecutorRecord, ExecutorState, JobRecord, JobState
+from environment.types import DriverSize, Job
+
+Row = dict[str, Any]
+Result = TypeVar("Result")
+
+#: To be raised by one when the tables change in a way that another version would not understand.
+SCHEMA_VERSION = 1
+OPEN_JOB = tuple(state for state in get_args(JobState) if state not in ENDED_JOB)
+OPEN_EXECUTOR = tuple(state for state in get_args(ExecutorState) if state not in ENDED_EXECUTOR)
+
+_NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+_JOB_ID = re.compile(r"job-([1-9][0-9]{0,17})")
+#: Explanations repeat themselves: the quickest level already makes them a tenth of their size.
+_COMPRESSION = 1
+
+metadata = sa.MetaData()
+#: Small facts such as the framework id; the schema's version is one of them.
+facts = sa.Table(
+    "facts",
+    metadata,
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+)
+#: `job-7` has number 7: numbers are given in order of submission and never twice.
+jobs = sa.Table(
+    "jobs",
+    metadata,
+    sa.Column("number", _NUMBER, primary_key=True, autoincrement=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("cost", sa.Double, nullable=False),
+    sa.Column("record", sa.Text, nullable=False),
+    sa.Column("spec", sa.Text),
+    sa.Column("accepted_at", sa.Double),
+    sa.Column("idempotency_key", sa.Text, unique=True),
+    sa.Index("jobs_by_state", "state", "number"),
+)
+executors = sa.Table(
+    "executors",
+    metadata,
+    sa.Column("task_id", sa.Text, primary_key=True),
+    sa.Column("job", sa.ForeignKey(jobs.c.number), nullable=False, index=True),
+    sa.Column("state", sa.Text, nullable=False, index=True),
+    sa.Column("launched_at", sa.Double, nullable=False),
+    sa.Column("record", sa.Text, nullable=False),
+)
+explanations = sa.Table(
+    "explanations",
+    metadata,
+    sa.Column("number", _NUMBER, primary_key=True),
+    sa.Column("job", sa.ForeignKey(jobs.c.number), nullable=False),
+    sa.Column("decision", sa.Text, nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Index("explanations_by_job", "job", "decision"),
+)
+
+
+class UnreadableRowError(Exception):
+    """A row that this program did not write so, or that has been damaged."""
+
+
+def job_number(job_id: str) -> int | None:
+    """7 for `job-7`; None for a text that is no job's id."""
+    match = _JOB_ID.fullmatch(job_id)
+    return int(match[1]) if match else None
+
+
+def job_id(number: int) -> str:
+    """`job-7` for 7."""
+    return f"job-{number}"
+
+
+def job_row(record: JobRecord) -> Row:
+    """The columns that follow from a job's record; ValueError for an id that the store did not give."""
+    return {
+        "number": _number(record.job.id),
+        "state": record.state,
+        "cost": record.cost,
+        "record": _encode(record),
+    }
+
+
+def executor_row(record: ExecutorRecord) -> Row:
+    """The row of an executor's record."""
+    return {
+        "task_id": record.task_id,
+        "job": _number(record.job_id),
+        "state": record.state,
+        "launched_at": record.launched_at,
+        "record": _encode(record),
+    }
+
+
+def explanation_row(explanation: Explanation) -> Row:
+    """The row of an explanation, but for its number."""
+    return {
+        "job": _number(explanation.job_id),
+        "decision": explanation.decision,
+        "body": zlib.compress(_encode(explanation).encode("ascii"), _COMPRESSION),
+    }
+
+
+def read_job(text: str) -> JobRecord:
+    """The record that `job_row` wrote."""
+    return _read(_job, text)
+
+
+def read_spec(text: str) -> JobSpec:
+    """The spec whose JSON was kept."""
+    return _read(JobSpec.model_validate, text)
+
+
+def read_executor(text: str) -> ExecutorRecord:
+    """The record that `executor_row` wrote."""
+    return _read(lambda values: ExecutorRecord(**{**values, "ports": tuple(values["ports"])}), text)
+
+
+def read_explanation(body: bytes) -> Explanation:
+    """The explanation that `explanation_row` wrote."""
+    try:
+        text = zlib.decompress(body)
+    except zlib.error as error:
+        raise UnreadableRowError(str(error)) from error
+    return _read(_explanation, text)
+
+
+def _number(of: str) -> int:
+    number = job_number(of)
+    if number is None:
+        raise ValueError(f"{of!r} is not an id that the job store gave")
+    return number
+
+
+_FIELDS: Mapping[type, tuple[str, ...]] = {
+    kind: tuple(field.name for field in fields(kind))
+    for kind in (JobRecord, Job, DriverSize, ExecutorRecord, Explanation, Choice, Candidate)
+}
+
+
+def _encode(record: object) -> str:
+    return json.dumps(record, default=_plain, separators=(",", ":"))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):  # a policy's scores may be numpy's
+        return value.item()
+    return {name: getattr(value, name) for name in _FIELDS[type(value)]}
+
+
+def _read(build: Callable[[Row], Result], text: str | bytes) -> Result:
+    try:
+        return build(json.loads(text))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise UnreadableRowError(str(error)) from error
+
+
+def _job(values: Row) -> JobRecord:
+    job = values["job"]
+    driver = job["driver"] and DriverSize(**job["driver"])
+    return JobRecord(**{**values, "job": Job(**{**job, "driver": driver})})
+
+
+def _explanation(values: Row) -> Explanation:
+    choices = tuple(_choice(choice) for choice in values["choices"])
+    return Explanation(**{**values, "faults": tuple(values["faults"]), "choices": choices})
+
+
+def _choice(values: Row) -> Choice:
+    candidates = tuple(Candidate(**{**c, "lacks": tuple(c["lacks"])}) for c in values["candidates"])
+    return Choice(**{**values, "candidates": candidates})

@@ -1,0 +1,471 @@
+"""The job store: what is written comes back, is on disk, and is nobody else's."""
+
+import multiprocessing
+import os
+import resource
+import signal
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conf.schema import Driver, JobSpec
+from daemon import tables
+from daemon.store import IdempotencyConflictError, Store, StoreBusyError, StoreError
+from environment.cluster import Changes
+from environment.explain import Candidate, Choice, Explanation
+from environment.records import ExecutorRecord, JobRecord
+from environment.types import DriverSize, Job
+
+SPEC = JobSpec(app="count.py", args=("a", "b"), env={"A": "1"}, driver=Driver(on="cluster"))
+
+
+def url_of(folder: Path) -> str:
+    """A store's URL in a folder."""
+    return f"sqlite:///{folder / 'stoker.db'}"
+
+
+def make_job(job_id: str, **given: object) -> Job:
+    """A job, valid by default."""
+    return replace(Job(job_id, "sort", 1.0, 1024, 2, 5.0), **given)  # type: ignore[arg-type] - a builder's ease
+
+
+def make_task(job_id: str, number: int, **given: object) -> ExecutorRecord:
+    """An executor's record, valid by default."""
+    task = ExecutorRecord(
+        f"{job_id}.{number}",
+        job_id,
+        number,
+        "S1",
+        "vm-1",
+        "m1.large",
+        "10.0.0.1",
+        0.25,
+        1.0,
+        1024,
+        (31000,),
+        6.0,
+    )
+    return replace(task, **given)  # type: ignore[arg-type] - a builder's ease
+
+
+def make_explanation(job_id: str, decision: str = "place", at: float = 7.0) -> Explanation:
+    """An explanation with one choice among two VMs."""
+    seen = (
+        Candidate("vm-1", "m1.large", 4.0, 16384, (), 1.0, True),
+        Candidate("vm-2", "m1.xlarge", 0.0, 0, ("vm-2 has 0 cpus free, 1 needed",), float("-inf"), False),
+    )
+    return Explanation(
+        at, job_id, "ff", decision, "because", ("fault",), (Choice(0, "vm-1", "first", seen, 3),)
+    )
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """A new store in a file."""
+    store = Store(url_of(tmp_path), at=1.0)
+    yield store
+    store.close()
+
+
+def submit(store: Store, key: str | None = None, spec: JobSpec = SPEC) -> JobRecord:
+    """Submit one job."""
+    return store.submit(spec, make_job, key, 5.0)[0]
+
+
+def test_ids_count_up_and_records_come_back(store: Store) -> None:
+    """Jobs are numbered in order of submission and are found by id, with their spec."""
+    first, second = submit(store), submit(store)
+    assert [first.job.id, second.job.id] == ["job-1", "job-2"]
+    assert store.job("job-2") == second == JobRecord(make_job("job-2"))
+    assert store.spec("job-1") == SPEC
+
+
+@pytest.mark.parametrize(
+    "unknown", ["job-9", "job-0", "job-01", "nonsense", "", "job-\x00", "job-" + "9" * 99]
+)
+def test_unknown_ids_find_nothing(store: Store, unknown: str) -> None:
+    """A text that is no known job's id leads to nothing, and to no error."""
+    submit(store)
+    assert store.job(unknown) is None
+    assert store.spec(unknown) is None
+    assert store.executors(unknown) == []
+    assert store.explanations(unknown) == []
+
+
+def test_an_idempotency_key_is_one_job(store: Store) -> None:
+    """The same key gives the first record again, as it is now; with another spec it is a conflict."""
+    record, new = store.submit(SPEC, make_job, "k", 5.0)
+    assert new
+    store.save(Changes((replace(record, state="killed"),), ()))
+    again, new = store.submit(SPEC, make_job, "k", 6.0)
+    assert (again.state, new) == ("killed", False)
+    with pytest.raises(IdempotencyConflictError, match="job-1"):
+        store.submit(JobSpec(app="other.py"), make_job, "k", 7.0)
+    assert store.submit(SPEC, make_job, "other", 7.0)[0].job.id == "job-2"
+
+
+def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
+    """A store that is opened again has jobs, executors, explanations and facts as they were."""
+    store = Store(url_of(tmp_path))
+    record, task = submit(store), make_task("job-1", 0)
+    store.save(Changes((replace(record, cost=1.5),), (task,)), [make_explanation("job-1")])
+    store.put("framework_id", "F-1")
+    store.close()
+    store = Store(url_of(tmp_path))
+    assert store.job("job-1") == replace(record, cost=1.5)
+    assert store.executors("job-1") == [task]
+    assert store.explanations("job-1") == [make_explanation("job-1")]
+    assert (store.get("framework_id"), store.get("else")) == ("F-1", None)
+    assert submit(store).job.id == "job-2"
+    store.close()
+
+
+def test_saving_twice_replaces(store: Store) -> None:
+    """A record that is saved again takes the place of the one before; spec and key stay."""
+    record = submit(store, "k")
+    for state in ("placing", "running"):
+        task = make_task("job-1", 0, message=state)
+        store.save(Changes((replace(record, state=state),), (task,)))
+    assert store.jobs() == [replace(record, state="running")]
+    assert [task.message for task in store.executors("job-1")] == ["running"]
+    assert store.spec("job-1") == SPEC
+    assert not store.submit(SPEC, make_job, "k", 9.0)[1]
+
+
+def test_a_save_is_all_or_none(store: Store) -> None:
+    """When one part of a save cannot be kept, no other part is."""
+    record = submit(store)
+    orphan = make_task("job-77", 0)
+    with pytest.raises(StoreError, match="FOREIGN KEY"):
+        store.save(Changes((replace(record, state="failed"),), (orphan,)))
+    assert store.job("job-1") == record
+    with pytest.raises(ValueError, match="not an id"):
+        store.save(Changes((), (make_task("mine", 0),)))
+
+
+def test_one_waiting_explanation_is_kept(store: Store) -> None:
+    """Placements are all kept, of the reasons to wait only the last."""
+    submit(store)
+    nothing = Changes((), ())
+    store.save(nothing, [make_explanation("job-1", "wait", 1.0), make_explanation("job-1", "wait", 2.0)])
+    store.save(nothing, [make_explanation("job-1", "place", 3.0)])
+    store.save(nothing, [make_explanation("job-1", "wait", 4.0)])
+    store.save(nothing, [make_explanation("job-1", "place", 5.0)])
+    assert [(e.decision, e.at) for e in store.explanations("job-1")] == [
+        ("place", 3.0),
+        ("wait", 4.0),
+        ("place", 5.0),
+    ]
+
+
+def test_pages_of_jobs(store: Store) -> None:
+    """Pages follow each other in either order without gap or repetition, for chosen states too."""
+    records = [submit(store) for _ in range(7)]
+    store.save(Changes(tuple(replace(record, state="finished") for record in records[::2]), ()))
+
+    def pages(**query: object) -> list[str]:
+        seen: list[str] = []
+        while page := store.jobs(limit=2, before=seen[-1] if seen else None, **query):  # type: ignore[arg-type] - a test's ease
+            seen += [record.job.id for record in page]
+        return seen
+
+    assert pages() == [f"job-{n}" for n in (7, 6, 5, 4, 3, 2, 1)]
+    assert pages(newest_first=False) == [f"job-{n}" for n in (1, 2, 3, 4, 5, 6, 7)]
+    assert pages(states=("queued",)) == ["job-6", "job-4", "job-2"]
+    assert pages(states={"queued", "finished"}, newest_first=False) == pages(newest_first=False)
+
+
+def test_counts_head_and_positions(store: Store) -> None:
+    """The queue is counted in order of submission; money and tasks are summed."""
+    assert (store.head(), store.count_by_state(), store.totals().cost) == (None, {}, 0.0)
+    records = [submit(store) for _ in range(4)]
+    running = replace(records[0], state="running", cost=0.5)
+    store.save(
+        Changes((running, replace(records[2], cost=0.25)), (make_task("job-1", 0), make_task("job-1", 1)))
+    )
+    assert store.head() == records[1]
+    assert [store.queue_position(f"job-{n}") for n in (2, 3, 4)] == [0, 1, 2]
+    assert store.count_by_state() == {"queued": 3, "running": 1}
+    assert store.totals().cost == 0.75
+    assert store.totals().executors == {"launching": 2}
+
+
+def test_unfinished_is_what_a_daemon_must_take_up(store: Store) -> None:
+    """Jobs that are not over come back, and ended ones with open tasks, each with all its tasks."""
+    one, two, three, _ = (submit(store) for _ in range(4))
+    store.save(
+        Changes(
+            (replace(one, state="finished"), replace(two, state="killed"), replace(three, state="running")),
+            (
+                make_task("job-1", 0, state="finished"),
+                make_task("job-2", 0, state="running"),
+                make_task("job-3", 10, state="running"),
+                make_task("job-3", 9, state="lost"),
+            ),
+        )
+    )
+    jobs, tasks = store.unfinished()
+    assert [job.job.id for job in jobs] == ["job-2", "job-3", "job-4"]
+    assert [task.task_id for task in tasks] == ["job-2.0", "job-3.9", "job-3.10"]
+
+
+def test_a_failing_submission_spoils_no_other(store: Store) -> None:
+    """Writers that share a commit are kept or refused each on its own."""
+
+    def refuse(_: str) -> Job:
+        raise LookupError("no such job")
+
+    outcomes: list[str] = []
+
+    def work(n: int) -> None:
+        try:
+            outcomes.append(store.submit(SPEC, refuse if n % 3 == 0 else make_job, f"key {n}", 1.0)[0].job.id)
+        except LookupError:
+            outcomes.append("refused")
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(30)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == sorted([f"job-{n}" for n in range(1, 21)] + ["refused"] * 10)
+    assert store.count_by_state() == {"queued": 20}
+
+
+def test_the_same_key_from_many_threads_is_one_job(store: Store) -> None:
+    """However many submit one key at once, one of them makes the job."""
+    outcomes: list[tuple[JobRecord, bool]] = []
+    threads = [
+        threading.Thread(target=lambda: outcomes.append(store.submit(SPEC, make_job, "k", 1.0)))
+        for _ in range(20)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [record.job.id for record, _ in outcomes] == ["job-1"] * 20
+    assert sum(new for _, new in outcomes) == 1
+
+
+def test_a_second_daemon_is_told_who_is_there(tmp_path: Path) -> None:
+    """One daemon holds the lock; the next one hears its pid, and gets it when the first is gone."""
+    first, second = Store(url_of(tmp_path)), Store(url_of(tmp_path))
+    first.lock()
+    first.lock()
+    with pytest.raises(StoreBusyError, match=f"pid {os.getpid()} on "):
+        second.lock()
+    first.close()
+    second.lock()
+    second.close()
+
+
+def hold(url: str, ready: "multiprocessing.synchronize.Event") -> None:
+    """Take the lock, submit for as long as this process lives."""
+    store = Store(url)
+    store.lock()
+    for n in range(10**9):
+        store.submit(SPEC, make_job, f"k{n}", 1.0)
+        if n == 20:
+            ready.set()
+
+
+def test_a_killed_daemon_leaves_a_good_store(tmp_path: Path) -> None:
+    """After kill -9 in the middle of writing, the lock is free and every job kept is whole."""
+    context = multiprocessing.get_context("spawn")
+    ready = context.Event()
+    process = context.Process(target=hold, args=(url_of(tmp_path), ready))
+    process.start()
+    try:
+        assert ready.wait(60)
+    finally:
+        process.kill()
+        process.join()
+        process.close()
+    store = Store(url_of(tmp_path))
+    store.lock()
+    jobs = store.jobs(limit=10**6, newest_first=False)
+    assert len(jobs) > 20
+    assert [job.job.id for job in jobs] == [f"job-{n}" for n in range(1, len(jobs) + 1)]
+    store.close()
+
+
+def test_the_file_is_private(store: Store, tmp_path: Path) -> None:
+    """Jobs may carry secrets in their environment: nobody but the owner reads the store."""
+    submit(store)
+    assert {path.stat().st_mode & 0o077 for path in tmp_path.iterdir()} == {0}
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("mysql://host/db", "should be sqlite or postgresql, found mysql"),
+        ("not a url", "URL should be like sqlite"),
+        ("sqlite://", "should be a file"),
+        ("sqlite:////no/such/folder/s.db", "No such file or directory"),
+        ("sqlite:////", "Is a directory"),
+        ("postgresql://u:hidden@127.0.0.1:1/db", "127.0.0.1:1"),
+    ],
+)
+def test_urls_that_cannot_be_a_store(url: str, says: str) -> None:
+    """A URL that leads nowhere is refused with what is wrong, and without its password."""
+    with pytest.raises(StoreError, match=says) as error:
+        Store(url)
+    assert "hidden" not in str(error.value)
+
+
+def test_a_file_that_is_no_store(tmp_path: Path) -> None:
+    """A file of another kind is refused, and left as it was."""
+    (tmp_path / "stoker.db").write_text("hello " * 1000)
+    with pytest.raises(StoreError, match="corrupt, or no SQLite file"):
+        Store(url_of(tmp_path))
+    assert (tmp_path / "stoker.db").read_text() == "hello " * 1000
+
+
+def test_a_damaged_store_is_refused(tmp_path: Path) -> None:
+    """Pages overwritten with rubbish are found when the store is opened."""
+    store = Store(url_of(tmp_path))
+    for _ in range(100):
+        submit(store)
+    store.close()
+    with (tmp_path / "stoker.db").open("r+b") as file:
+        file.seek(2 * 4096)
+        file.write(b"\xff" * 8 * 4096)
+    with pytest.raises(StoreError, match="corrupt"):
+        Store(url_of(tmp_path))
+
+
+def test_a_damaged_row_is_an_error_of_the_store(store: Store, tmp_path: Path) -> None:
+    """A row that is no record's is a StoreError, not a traceback."""
+    submit(store)
+    with sqlite3.connect(tmp_path / "stoker.db") as connection:
+        connection.execute("UPDATE jobs SET record = '{}'")
+    connection.close()
+    with pytest.raises(StoreError, match="holds a row that cannot be read"):
+        store.job("job-1")
+
+
+def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
+    """A store that a newer program wrote is left alone, and both versions are named."""
+    store = Store(url_of(tmp_path))
+    store.put("schema", "2")
+    store.close()
+    with pytest.raises(StoreError, match="has schema 2, this program knows schema 1"):
+        Store(url_of(tmp_path))
+
+
+@contextmanager
+def full_disk(size: int) -> Iterator[None]:
+    """Let no file of this process grow over `size` bytes, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+
+
+def test_nothing_is_accepted_on_a_full_disk(store: Store) -> None:
+    """When the disk takes no more, submissions and /readyz's check fail clearly, and go on once it does."""
+    submit(store)
+    with full_disk(1024):
+        with pytest.raises(StoreError, match="disk"):
+            submit(store)
+        with pytest.raises(StoreError, match="disk"):
+            store.check()
+        assert store.job("job-1") is not None
+    assert submit(store).job.id == "job-2"
+    store.check()
+
+
+def test_a_store_whose_file_went_away_accepts_nothing(store: Store, tmp_path: Path) -> None:
+    """A file that was removed or replaced under the daemon's feet would lose every further job."""
+    submit(store)
+    (tmp_path / "stoker.db").rename(tmp_path / "moved.db")
+    with pytest.raises(StoreError, match="is gone"):
+        submit(store)
+    (tmp_path / "stoker.db").touch()
+    with pytest.raises(StoreError, match="was replaced"):
+        store.check()
+
+
+def test_another_writer_is_waited_for(store: Store, tmp_path: Path) -> None:
+    """A transaction of another program delays a submission and does not fail it."""
+    other = sqlite3.connect(tmp_path / "stoker.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    done = threading.Thread(target=submit, args=(store,))
+    done.start()
+    time.sleep(0.05)
+    assert store.jobs() == []
+    other.execute("ROLLBACK")
+    other.close()
+    done.join()
+    assert len(store.jobs()) == 1
+
+
+texts = st.text(st.characters(categories=None), max_size=20)
+numbers = st.floats(allow_nan=False)
+whole = st.integers(0, 2**31)
+maybe = st.none() | numbers
+some_texts = st.lists(texts, max_size=2).map(tuple)
+job_records = st.builds(
+    JobRecord,
+    job=st.builds(
+        Job, id=st.just("job-1"), type=texts, cpus=numbers, memory_mib=whole, executors=whole, name=texts,
+        submitted_at=numbers, expected_duration=maybe, prefers=st.sampled_from(["spread", None]),
+        driver=st.none() | st.builds(DriverSize, cpus=numbers, memory_mib=whole),
+    ),
+    state=st.sampled_from([*tables.OPEN_JOB, "finished", "failed", "killed"]), reason=texts, placed_at=maybe,
+    started_at=maybe, finished_at=maybe, exit_code=st.none() | st.integers(-255, 255), next_executor=whole,
+    losses=whole, cost=numbers, aborting=st.booleans(),
+)  # fmt: skip
+executor_records = st.builds(
+    ExecutorRecord, task_id=st.just("job-1.0"), job_id=st.just("job-1"), number=st.none() | whole,
+    vm_id=texts, vm_name=texts, vm_type=texts, address=texts, price_per_hour=numbers, cpus=numbers,
+    memory_mib=whole, ports=st.lists(st.integers(0, 65535), max_size=3).map(tuple), launched_at=numbers,
+    state=st.sampled_from([*tables.OPEN_EXECUTOR, "lost"]), running_at=maybe, ended_at=maybe, message=texts,
+    cost=numbers, accrued_until=numbers, killed_at=maybe, replaced=st.booleans(),
+)  # fmt: skip
+candidates = st.builds(
+    Candidate, vm=texts, type=texts, free_cpus=numbers, free_memory_mib=whole, lacks=some_texts, score=maybe,
+    chosen=st.booleans(),
+)  # fmt: skip
+choices = st.builds(
+    Choice, executor=st.none() | whole, vm=st.none() | texts, why=texts, candidates_left_out=whole,
+    candidates=st.lists(candidates, max_size=2).map(tuple),
+)  # fmt: skip
+given_explanations = st.builds(
+    Explanation, at=numbers, job_id=st.just("job-1"), policy=texts, reason=texts, faults=some_texts,
+    decision=st.sampled_from(["place", "wait"]), choices=st.lists(choices, max_size=2).map(tuple),
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(job_records, executor_records, given_explanations)
+def test_records_come_back_as_they_were(
+    store: Store, job: JobRecord, task: ExecutorRecord, explanation: Explanation
+) -> None:
+    """Any record goes through the database unchanged, whatever texts and numbers it holds."""
+    store.save(Changes((job,), (task,)), [explanation])
+    assert store.job("job-1") == job
+    assert store.executors("job-1") == [task]
+    assert store.explanations("job-1")[-1] == explanation
+
+
+def test_numpy_scores_are_kept(store: Store) -> None:
+    """A policy's scores may be numpy's numbers."""
+    submit(store)
+    seen = (Candidate("vm-1", "t", 1.0, 1, (), np.float32(0.5), True),)  # type: ignore[arg-type] - what a policy does
+    choice = Choice(0, "vm-1", "", seen, 0)
+    store.save(Changes((), ()), [replace(make_explanation("job-1"), choices=(choice,))])
+    assert store.explanations("job-1")[0].choices[0].candidates[0].score == 0.5
