@@ -1,0 +1,222 @@
+"""The Spark applications compute what they say. All run in one process with Spark in local mode."""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from framework.spark import local_spark_home
+from profiles.apps.wordcount import make_lines
+
+APPS = Path(__file__).parents[2] / "profiles" / "apps"
+
+# Runs one application after the other, each as spark-submit would, and writes the exit codes down.
+RUNNER = """
+import json, runpy, sys
+from pathlib import Path
+
+codes = []
+for app, *arguments in json.loads(sys.argv[1]):
+    sys.argv = [app, *arguments]
+    try:
+        runpy.run_path(app, run_name="__main__")
+        codes.append(0)
+    except SystemExit as end:
+        codes.append(end.code)
+Path("codes.json").write_text(json.dumps(codes))
+"""
+
+TEXT = "the cat\nthe  dog and the cat\n\nand a bird\n"
+LINKS = "1 2\n1 3\n2 3\n3 1\n3 1\n4 3\n3 5\n"
+
+WORDS = ("--size-mib", "0.2", "--partitions", "3")
+GRAPH = ("--pages", "200", "--links", "4", "--partitions", "3")
+LINES = ("--size-mib", "0.2", "--partitions", "3")
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """Run everything that the tests look at; return the folder and what each run printed."""
+    folder = tmp_path_factory.mktemp("apps")
+    (folder / "text").write_text(TEXT)
+    (folder / "links").write_text(LINKS)
+    (folder / "empty").write_text("")
+    runs = {
+        "count given": ("wordcount", "--input", "text", "--partitions", "2", "--output", "counts"),
+        "make text": ("wordcount", *WORDS, "--save-input", "made-text"),
+        "count made": ("wordcount", *WORDS),
+        "rank given": (
+            "pagerank",
+            "--input",
+            "links",
+            "--partitions",
+            "2",
+            "--iterations",
+            "8",
+            "--output",
+            "ranks",
+        ),
+        "make links": ("pagerank", *GRAPH, "--save-input", "made-links"),
+        "rank made": ("pagerank", *GRAPH, "--iterations", "3"),
+        "make lines": ("sort", *LINES, "--save-input", "made-lines"),
+        "sort made": ("sort", *LINES, "--output", "sorted"),
+        "sort nothing": ("sort", "--input", "empty", "--partitions", "2"),
+    }
+    return folder, dict(zip(runs, run_all(folder, list(runs.values())), strict=True))
+
+
+def run_all(folder, runs):
+    """Run the applications one after the other in this folder and return what each printed."""
+    spark = local_spark_home(os.environ)
+    settings = ("spark.ui.enabled=false", "spark.sql.shuffle.partitions=2", "spark.log.level=WARN")
+    submit = [text for setting in settings for text in ("--conf", setting)]
+    environment = {
+        "PATH": os.environ["PATH"],
+        "SPARK_HOME": spark.home,
+        "JAVA_HOME": spark.java_home,
+        "PYSPARK_PYTHON": spark.python,
+        "PYTHONHASHSEED": "0",  # as spark-submit sets it
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_SUBMIT_ARGS": " ".join(["--master local[2]", *submit, "pyspark-shell"]),
+    }
+    commands = json.dumps([[str(APPS / f"{app}.py"), *arguments] for app, *arguments in runs])
+    process = subprocess.run(
+        [sys.executable, "-c", RUNNER, commands],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert process.returncode == 0, process.stderr
+    assert json.loads((folder / "codes.json").read_text()) == [0] * len(runs), process.stderr
+    printed = iter(process.stdout.splitlines())
+    return [None if "--save-input" in arguments else json.loads(next(printed)) for arguments in runs]
+
+
+def lines_of(folder):
+    """Return the lines of a folder that Spark wrote, part by part."""
+    return [line for part in sorted(folder.glob("part-*")) for line in part.read_text().splitlines()]
+
+
+def reference_ranks(links, iterations):
+    """Return the ranks of pages, worked out without Spark; `links` has all pages."""
+    ranks = dict.fromkeys(links, 1.0)
+    for _ in range(iterations):
+        received = dict.fromkeys(links, 0.0)
+        for page, targets in links.items():
+            for target in targets:
+                received[target] += ranks[page] / len(targets)
+        ranks = {page: 0.15 + 0.85 * got for page, got in received.items()}
+    return ranks
+
+
+def test_wordcount_counts_a_given_text(ran):
+    """Words of a given text are counted, whatever blanks are between them, and all counts are written."""
+    folder, results = ran
+    top = [["the", 3], ["and", 2], ["cat", 2], ["a", 1], ["bird", 1]]
+    assert results["count given"] == {"app": "wordcount", "words": 10, "distinct": 6, "top": top}
+    counts = dict(line.split("\t") for line in lines_of(folder / "counts"))
+    assert counts == {word: str(count) for word, count in Counter(TEXT.split()).items()}
+
+
+def test_wordcount_counts_the_text_that_it_makes(ran):
+    """The text that is made has the size asked for, and its counts are those of a plain count."""
+    folder, results = ran
+    lines = lines_of(folder / "made-text")
+    assert sum(len(line) + 1 for line in lines) == pytest.approx(0.2 * 2**20, rel=0.01)
+    counts = Counter(" ".join(lines).split())
+    top = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:5]
+    assert results["count made"] == {
+        "app": "wordcount",
+        "words": counts.total(),
+        "distinct": len(counts),
+        "top": [list(pair) for pair in top],
+    }
+
+
+def test_made_text_depends_on_the_seed():
+    """The same seed gives the same text, another seed or part another one."""
+    text = list(make_lines(0, 1000, seed=0))
+    assert list(make_lines(0, 1000, seed=0)) == text
+    assert list(make_lines(0, 1000, seed=1)) != text
+    assert list(make_lines(1, 1000, seed=0)) != text
+
+
+def test_pagerank_of_a_given_graph(ran):
+    """Ranks of a given graph are those of a plain computation; links count once, an end links to itself."""
+    folder, results = ran
+    links = {1: (2, 3), 2: (3,), 3: (1, 5), 4: (3,), 5: (5,)}
+    expected = reference_ranks(links, 8)
+    ranks = {
+        int(page): float(rank) for page, rank in (line.split("\t") for line in lines_of(folder / "ranks"))
+    }
+    assert ranks == pytest.approx(expected)
+    result = results["rank given"]
+    assert (result["pages"], result["links"], result["rank_sum"]) == (5, 7, 5.0)
+    assert [page for page, _ in result["top"]] == sorted(expected, key=expected.get, reverse=True)
+
+
+def test_pagerank_of_the_graph_that_it_makes(ran):
+    """Ranks of the made graph are those of a plain computation, and their sum is the number of pages."""
+    folder, results = ran
+    links = {page: [] for page in range(200)}
+    for line in lines_of(folder / "made-links"):
+        source, target = map(int, line.split())
+        links[source].append(target)
+    assert all(links.values())
+    expected = reference_ranks(links, 3)
+    top = sorted(expected, key=expected.get, reverse=True)[:5]
+    assert results["rank made"] == {
+        "app": "pagerank",
+        "pages": 200,
+        "links": sum(map(len, links.values())),
+        "rank_sum": 200.0,
+        "top": [[page, pytest.approx(expected[page], abs=0.001)] for page in top],
+    }
+
+
+def test_sort_sorts_all_lines(ran):
+    """The sorted lines are the made ones in order, and the summary says so."""
+    folder, results = ran
+    made = lines_of(folder / "made-lines")
+    assert {len(line) for line in made} == {99}
+    assert len(set(made)) == len(made) == round(0.2 * 2**20 / 100)
+    assert made != sorted(made)
+    assert lines_of(folder / "sorted") == sorted(made)
+    result = results["sort made"]
+    assert result | {"rows": len(made), "sorted": True, "complete": True} == result
+
+
+def test_sort_of_nothing(ran):
+    """An empty input is in order and complete."""
+    _, results = ran
+    assert results["sort nothing"] == {
+        "app": "sort",
+        "rows": 0,
+        "checksum": 0,
+        "sorted": True,
+        "complete": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("app", "arguments", "message"),
+    [
+        ("wordcount", ["--size-mib", "0"], "must be positive"),
+        ("pagerank", ["--pages", "-1"], "must be positive"),
+        ("sort", ["--partitions", "0"], "must be positive"),
+        ("sort", ["--size"], "expected one argument"),
+    ],
+)
+def test_bad_arguments_are_refused(app, arguments, message):
+    """Arguments that make no sense end with a usage message before Spark starts."""
+    process = subprocess.run(
+        [sys.executable, str(APPS / f"{app}.py"), *arguments], capture_output=True, text=True, check=False
+    )
+    assert process.returncode == 2
+    assert message in process.stderr
