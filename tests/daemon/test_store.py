@@ -68,8 +68,25 @@ def make_explanation(job_id: str, decision: str = "place", at: float = 7.0) -> E
     )
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a database that is empty."""
+    if request.param == "sqlite":
+        return url_of(tmp_path)
+    found: str = request.getfixturevalue("postgresql_url")
+    return found
+
+
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
+def store(url: str) -> Iterator[Store]:
+    """A new store."""
+    store = Store(url, at=1.0)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def file_store(tmp_path: Path) -> Iterator[Store]:
     """A new store in a file."""
     store = Store(url_of(tmp_path), at=1.0)
     yield store
@@ -113,14 +130,14 @@ def test_an_idempotency_key_is_one_job(store: Store) -> None:
     assert store.submit(SPEC, make_job, "other", 7.0)[0].job.id == "job-2"
 
 
-def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
+def test_everything_is_there_after_a_restart(url: str) -> None:
     """A store that is opened again has jobs, executors, explanations and facts as they were."""
-    store = Store(url_of(tmp_path))
+    store = Store(url)
     record, task = submit(store), make_task("job-1", 0)
     store.save(Changes((replace(record, cost=1.5),), (task,)), [make_explanation("job-1")])
     store.put("framework_id", "F-1")
     store.close()
-    store = Store(url_of(tmp_path))
+    store = Store(url)
     assert store.job("job-1") == replace(record, cost=1.5)
     assert store.executors("job-1") == [task]
     assert store.explanations("job-1") == [make_explanation("job-1")]
@@ -145,7 +162,7 @@ def test_a_save_is_all_or_none(store: Store) -> None:
     """When one part of a save cannot be kept, no other part is."""
     record = submit(store)
     orphan = make_task("job-77", 0)
-    with pytest.raises(StoreError, match="FOREIGN KEY"):
+    with pytest.raises(StoreError, match="(?i)foreign key"):
         store.save(Changes((replace(record, state="failed"),), (orphan,)))
     assert store.job("job-1") == record
     with pytest.raises(ValueError, match="not an id"):
@@ -256,9 +273,9 @@ def test_the_same_key_from_many_threads_is_one_job(store: Store) -> None:
     assert sum(new for _, new in outcomes) == 1
 
 
-def test_a_second_daemon_is_told_who_is_there(tmp_path: Path) -> None:
+def test_a_second_daemon_is_told_who_is_there(url: str) -> None:
     """One daemon holds the lock; the next one hears its pid, and gets it when the first is gone."""
-    first, second = Store(url_of(tmp_path)), Store(url_of(tmp_path))
+    first, second = Store(url), Store(url)
     first.lock()
     first.lock()
     with pytest.raises(StoreBusyError, match=f"pid {os.getpid()} on "):
@@ -278,11 +295,20 @@ def hold(url: str, ready: "multiprocessing.synchronize.Event") -> None:
             ready.set()
 
 
-def test_a_killed_daemon_leaves_a_good_store(tmp_path: Path) -> None:
+def lock_soon(store: Store) -> None:
+    """Take the lock as soon as the server has noticed that the one who had it is gone."""
+    while True:
+        try:
+            return store.lock()
+        except StoreBusyError:
+            time.sleep(0.05)
+
+
+def test_a_killed_daemon_leaves_a_good_store(url: str) -> None:
     """After kill -9 in the middle of writing, the lock is free and every job kept is whole."""
     context = multiprocessing.get_context("spawn")
     ready = context.Event()
-    process = context.Process(target=hold, args=(url_of(tmp_path), ready))
+    process = context.Process(target=hold, args=(url, ready))
     process.start()
     try:
         assert ready.wait(60)
@@ -290,17 +316,17 @@ def test_a_killed_daemon_leaves_a_good_store(tmp_path: Path) -> None:
         process.kill()
         process.join()
         process.close()
-    store = Store(url_of(tmp_path))
-    store.lock()
+    store = Store(url)
+    lock_soon(store)
     jobs = store.jobs(limit=10**6, newest_first=False)
     assert len(jobs) > 20
     assert [job.job.id for job in jobs] == [f"job-{n}" for n in range(1, len(jobs) + 1)]
     store.close()
 
 
-def test_the_file_is_private(store: Store, tmp_path: Path) -> None:
-    """Jobs may carry secrets in their environment: nobody but the owner reads the store."""
-    submit(store)
+def test_the_file_is_private(file_store: Store, tmp_path: Path) -> None:
+    """Jobs may carry secrets in their environment: nobody but the owner reads the file_store."""
+    submit(file_store)
     assert {path.stat().st_mode & 0o077 for path in tmp_path.iterdir()} == {0}
 
 
@@ -343,23 +369,23 @@ def test_a_damaged_store_is_refused(tmp_path: Path) -> None:
         Store(url_of(tmp_path))
 
 
-def test_a_damaged_row_is_an_error_of_the_store(store: Store, tmp_path: Path) -> None:
+def test_a_damaged_row_is_an_error_of_the_store(file_store: Store, tmp_path: Path) -> None:
     """A row that is no record's is a StoreError, not a traceback."""
-    submit(store)
+    submit(file_store)
     with sqlite3.connect(tmp_path / "stoker.db") as connection:
         connection.execute("UPDATE jobs SET record = '{}'")
     connection.close()
     with pytest.raises(StoreError, match="holds a row that cannot be read"):
-        store.job("job-1")
+        file_store.job("job-1")
 
 
-def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
+def test_a_newer_schema_is_refused(url: str) -> None:
     """A store that a newer program wrote is left alone, and both versions are named."""
-    store = Store(url_of(tmp_path))
+    store = Store(url)
     store.put("schema", "2")
     store.close()
     with pytest.raises(StoreError, match="has schema 2, this program knows schema 1"):
-        Store(url_of(tmp_path))
+        Store(url)
 
 
 @contextmanager
@@ -375,42 +401,42 @@ def full_disk(size: int) -> Iterator[None]:
         signal.signal(signal.SIGXFSZ, ignored)
 
 
-def test_nothing_is_accepted_on_a_full_disk(store: Store) -> None:
+def test_nothing_is_accepted_on_a_full_disk(file_store: Store) -> None:
     """When the disk takes no more, submissions and /readyz's check fail clearly, and go on once it does."""
-    submit(store)
+    submit(file_store)
     with full_disk(1024):
         with pytest.raises(StoreError, match="disk"):
-            submit(store)
+            submit(file_store)
         with pytest.raises(StoreError, match="disk"):
-            store.check()
-        assert store.job("job-1") is not None
-    assert submit(store).job.id == "job-2"
-    store.check()
+            file_store.check()
+        assert file_store.job("job-1") is not None
+    assert submit(file_store).job.id == "job-2"
+    file_store.check()
 
 
-def test_a_store_whose_file_went_away_accepts_nothing(store: Store, tmp_path: Path) -> None:
+def test_a_store_whose_file_went_away_accepts_nothing(file_store: Store, tmp_path: Path) -> None:
     """A file that was removed or replaced under the daemon's feet would lose every further job."""
-    submit(store)
+    submit(file_store)
     (tmp_path / "stoker.db").rename(tmp_path / "moved.db")
     with pytest.raises(StoreError, match="is gone"):
-        submit(store)
+        submit(file_store)
     (tmp_path / "stoker.db").touch()
     with pytest.raises(StoreError, match="was replaced"):
-        store.check()
+        file_store.check()
 
 
-def test_another_writer_is_waited_for(store: Store, tmp_path: Path) -> None:
+def test_another_writer_is_waited_for(file_store: Store, tmp_path: Path) -> None:
     """A transaction of another program delays a submission and does not fail it."""
     other = sqlite3.connect(tmp_path / "stoker.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    done = threading.Thread(target=submit, args=(store,))
+    done = threading.Thread(target=submit, args=(file_store,))
     done.start()
     time.sleep(0.05)
-    assert store.jobs() == []
+    assert file_store.jobs() == []
     other.execute("ROLLBACK")
     other.close()
     done.join()
-    assert len(store.jobs()) == 1
+    assert len(file_store.jobs()) == 1
 
 
 texts = st.text(st.characters(categories=None), max_size=20)
