@@ -7,11 +7,10 @@ import contextlib
 import fcntl
 import os
 import socket
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 from typing import Any, Generic, TypeVar
 
 import sqlalchemy as sa
@@ -147,20 +146,26 @@ class Database:
 
 
 class _Write(Generic[Result]):
-    """One piece of work that waits for its turn, then its outcome."""
+    """One piece of work, then its outcome; `called` is set when there is one, or when its turn has come."""
 
     def __init__(self, work: Callable[[Connection], Result]) -> None:
         self.work = work
-        self.outcome: Callable[[], Result] | None = None
+        self.called = Event()
+        self.done = False
+        self._results: list[Result] = []
+        self._error: Exception = StoreError("the write was interrupted; nothing of it was kept")
 
-    def fail(self, error: BaseException) -> None:
-        def outcome() -> Result:
-            raise error
-
-        self.outcome = outcome
+    def fail(self, error: Exception) -> None:
+        self.done, self._error = True, error
 
     def succeed(self, result: Result) -> None:
-        self.outcome = lambda: result
+        self.done = True
+        self._results.append(result)
+
+    def result(self) -> Result:
+        if not self._results:
+            raise self._error
+        return self._results[0]
 
 
 class _Writer:
@@ -168,18 +173,34 @@ class _Writer:
 
     def __init__(self, transaction: Callable[[], contextlib.AbstractContextManager[Connection]]) -> None:
         self._transaction = transaction
-        self._turn = Lock()
-        self._waiting: deque[_Write[Any]] = deque()
+        self._guard = Lock()  # of what follows
+        self._taken = False
+        self._waiting: list[_Write[Any]] = []
 
     def run(self, work: Callable[[Connection], Result]) -> Result:
         write = _Write(work)
-        self._waiting.append(write)
-        with self._turn:
-            if write.outcome is None:
-                self._commit([self._waiting.popleft() for _ in range(len(self._waiting))])
-        if write.outcome is None:  # whoever had the turn was interrupted
-            raise StoreError("the write was interrupted; nothing of it was kept")
-        return write.outcome()
+        with self._guard:
+            self._waiting.append(write)
+            waits, self._taken = self._taken, True
+        if waits:
+            write.called.wait()
+        if not write.done:
+            self._take_turn()
+        return write.result()
+
+    def _take_turn(self) -> None:
+        with self._guard:
+            writes, self._waiting = self._waiting, []
+        try:
+            self._commit(writes)
+        finally:
+            for write in writes:
+                write.done = True
+                write.called.set()
+            with self._guard:
+                self._taken = bool(self._waiting)
+                if self._taken:
+                    self._waiting[0].called.set()
 
     def _commit(self, writes: list[_Write[Any]]) -> None:
         try:
@@ -189,7 +210,7 @@ class _Writer:
             if len(writes) == 1:
                 writes[0].fail(error)
                 return
-            for write in writes:  # one of them spoilt it for all
+            for write in writes:  # one of them may have spoilt it for all
                 self._commit([write])
         else:
             for write, result in zip(writes, results, strict=True):

@@ -162,7 +162,7 @@ def test_a_save_is_all_or_none(store: Store) -> None:
     """When one part of a save cannot be kept, no other part is."""
     record = submit(store)
     orphan = make_task("job-77", 0)
-    with pytest.raises(StoreError, match="(?i)foreign key"):
+    with pytest.raises(StoreError, match=r"(?i)foreign key"):
         store.save(Changes((replace(record, state="failed"),), (orphan,)))
     assert store.job("job-1") == record
     with pytest.raises(ValueError, match="not an id"):
