@@ -1,0 +1,89 @@
+"""The command line `stoker`: which commands there are, and how whatever goes wrong reaches the user.
+
+What a command does is in the other modules. They import rich, httpx and the rest inside their functions, so
+that `stoker --help` answers at once.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from daemon.cli import cluster, demo, jobs, mesos, up
+from daemon.cli.errors import CommandError
+
+_INTERRUPTED = 130
+
+app = typer.Typer(
+    name="stoker",
+    help="Schedule the executors of Spark jobs onto cloud VMs through Mesos.",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code: 2 for bad input or when no daemon answers, 130 after Ctrl-C."""
+    try:
+        code: object = app(arguments, standalone_mode=False)
+        sys.stdout.flush()
+    except TyperException as error:
+        return _complain(error.format_message().replace("Value error, ", ""), error.exit_code)
+    except CommandError as error:
+        return _complain(str(error), error.exit_code)
+    except typer.Abort:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone; what is still buffered must not be tried again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code if isinstance(code, int) else 0
+
+
+def _complain(text: str, exit_code: int) -> int:
+    for line in text.splitlines():
+        print(f"stoker: {line}", file=sys.stderr)
+    return exit_code
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        version()
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    _: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def version() -> None:
+    """Print the version."""
+    from importlib.metadata import version as installed
+
+    print(f"stoker {installed('stoker')}")
+
+
+app.command()(up.up)
+app.command()(jobs.submit)
+app.command()(jobs.jobs)
+app.command()(jobs.job)
+app.command()(jobs.logs)
+app.command()(jobs.explain)
+app.command()(jobs.kill)
+app.command()(cluster.cluster)
+app.add_typer(cluster.policy, name="policy")
+app.command()(demo.demo)
+app.command()(mesos.mesos)
+app.command()(version)

@@ -1,0 +1,7 @@
+"""`python -m daemon.cli`: the same as `stoker`."""
+
+import sys
+
+from daemon.cli import main
+
+sys.exit(main())

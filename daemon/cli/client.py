@@ -1,0 +1,178 @@
+"""The HTTP client of the command line: one method per thing that the API can do, JSON in and out.
+
+How answers are shown is in `render`; every failure is a CommandError fit for a user.
+"""
+
+import contextlib
+import json
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import httpx
+
+from daemon.cli.errors import CommandError
+
+Json = Any
+
+#: Chosen: a daemon answers in milliseconds; one that does not within this is in trouble.
+_TIMEOUT_SECONDS = 30.0
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class UnreachableError(CommandError):
+    """Nobody answers at the URL; whoever waits for a job may try again.
+
+    `sent` says whether the request may have arrived all the same.
+    """
+
+    def __init__(self, text: str, *, sent: bool) -> None:
+        super().__init__(text)
+        self.sent = sent
+
+
+class Client:
+    """A connection to one daemon."""
+
+    def __init__(self, url: str, token_file: Path | None = None) -> None:
+        self._url = _checked(url)
+        headers = {} if token_file is None else {"Authorization": f"Bearer {_token(token_file)}"}
+        # A proxy from the environment cannot reach this machine's loopback.
+        outside = urlsplit(self._url).hostname not in _LOOPBACK
+        self._http = httpx.Client(
+            base_url=self._url, headers=headers, timeout=_TIMEOUT_SECONDS, trust_env=outside
+        )
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
+    def submit(self, spec: Mapping[str, Json], idempotency_key: str | None = None) -> Json:
+        """Submit a job; the job. When the answer gets lost, the same submission is sent once more."""
+        headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
+        try:
+            return self._ask("POST", "/v1/jobs", json=spec, headers=headers)
+        except UnreachableError as error:
+            if not error.sent:
+                raise
+        return self._ask("POST", "/v1/jobs", json=spec, headers=headers)
+
+    def jobs(self, state: str | None, limit: int) -> Json:
+        """List jobs, the newest first."""
+        return self._ask("GET", "/v1/jobs", params=_given(state=state, limit=limit))
+
+    def job(self, job_id: str) -> Json:
+        """One job with its executors."""
+        return self._ask("GET", f"/v1/jobs/{_part(job_id)}")
+
+    def kill(self, job_id: str) -> Json:
+        """Ask for a job's end; the job."""
+        return self._ask("POST", f"/v1/jobs/{_part(job_id)}/kill")
+
+    def explain(self, job_id: str) -> Json:
+        """Why a job's executors are where they are, or why it waits."""
+        return self._ask("GET", f"/v1/jobs/{_part(job_id)}/explain")
+
+    def log(self, job_id: str, executor: int | None, stream: str, offset: int) -> Json:
+        """Part of a log from a byte offset on: text, next_offset, complete."""
+        params = _given(executor=executor, stream=stream, offset=offset)
+        return self._ask("GET", f"/v1/jobs/{_part(job_id)}/logs", params=params)
+
+    def cluster(self) -> Json:
+        """The VMs."""
+        return self._ask("GET", "/v1/cluster")
+
+    def policies(self) -> Json:
+        """The policies that there are."""
+        return self._ask("GET", "/v1/policies")
+
+    def policy(self) -> Json:
+        """The policy that decides now."""
+        return self._ask("GET", "/v1/policy")
+
+    def set_policy(self, name: str, options: Mapping[str, Json]) -> Json:
+        """Let another policy decide."""
+        return self._ask("PUT", "/v1/policy", json={"name": name, **options})
+
+    def ready(self) -> bool:
+        """Whether the daemon is there and can schedule."""
+        with contextlib.suppress(httpx.TransportError):
+            return self._http.get("/readyz", timeout=2.0).status_code == 200
+        return False
+
+    def _ask(self, method: str, path: str, **request: Any) -> Json:
+        try:
+            response = self._http.request(method, path, **request)
+        except httpx.TimeoutException:
+            raise UnreachableError(f"the daemon at {self._url} does not answer in time", sent=True) from None
+        except httpx.TransportError as error:
+            sent = not isinstance(error, httpx.ConnectError)
+            text = f"no daemon answers at {self._url}: is `stoker up` running? ({error})"
+            raise UnreachableError(text, sent=sent) from None
+        if response.is_success:
+            return self._body(response)
+        raise CommandError("\n".join(self._problem(response)))
+
+    def _body(self, response: httpx.Response) -> Json:
+        try:
+            return response.json()
+        except (json.JSONDecodeError, UnicodeDecodeError):
+            raise CommandError(f"{self._url} is no Stoker daemon: its answer is no JSON") from None
+
+    def _problem(self, response: httpx.Response) -> Iterator[str]:
+        """Say what a problem+json answer says: its detail, then what is wrong with each field."""
+        body = _object(response)
+        detail = body.get("detail") or body.get("title")
+        if not isinstance(detail, str):
+            yield f"{self._url} answers with HTTP {response.status_code}: is it a Stoker daemon?"
+            return
+        hint = "; give --token-file" if response.status_code == 401 else ""
+        yield detail + hint
+        for entry in body.get("errors") or ():
+            if isinstance(entry, dict):
+                where, what = entry.get("field") or entry.get("loc"), entry.get("message") or entry.get("msg")
+                yield f"{where}: {what}" if where else str(what)
+            else:
+                yield str(entry)
+
+
+def _checked(url: str) -> str:
+    parts = urlsplit(url)
+    try:
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        good = False
+    if not good:
+        raise CommandError(f"--url: should be like http://127.0.0.1:8642, found {url!r}")
+    return url.rstrip("/")
+
+
+def _token(path: Path) -> str:
+    try:
+        token = path.expanduser().read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else "it is no text"
+        raise CommandError(f"--token-file {path}: cannot be read: {why}") from None
+    if not token or not token.isascii() or not token.isprintable():
+        raise CommandError(f"--token-file {path}: should hold one line with the token")
+    return token
+
+
+def _object(response: httpx.Response) -> dict[str, Json]:
+    try:
+        body = response.json()
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def _given(**values: Json) -> dict[str, Json]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _part(text: str) -> str:
+    return quote(text, safe="")

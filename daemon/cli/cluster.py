@@ -1,0 +1,90 @@
+"""The commands about the cluster and about who decides: cluster, policy list, show and set."""
+
+from typing import Annotated, Any
+
+import typer
+
+from daemon.cli.errors import CommandError
+from daemon.cli.options import DEFAULT_URL, Output, TokenFile, Url, connect, print_json
+
+policy = typer.Typer(help="Show or switch who decides.", rich_markup_mode=None)
+
+
+@policy.callback(invoke_without_command=True)
+def _policy(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def cluster(url: Url = DEFAULT_URL, token_file: TokenFile = None, output: Output = "table") -> None:
+    """Show the VMs, their prices and what runs on them."""
+    with connect(url, token_file) as client:
+        answer = client.cluster()
+    if output == "json":
+        print_json(answer)
+        return
+    from daemon.cli import render, views
+
+    render.show(*views.cluster(answer["vms"]))
+
+
+@policy.command("list")
+def list_policies(url: Url = DEFAULT_URL, token_file: TokenFile = None, output: Output = "table") -> None:
+    """List the policies that there are; the one that decides is marked."""
+    with connect(url, token_file) as client:
+        answer, current = client.policies(), client.policy()
+    if output == "json":
+        print_json(answer)
+        return
+    from daemon.cli import render, views
+
+    render.show(views.policies(answer["policies"], current["name"]))
+
+
+@policy.command("show")
+def show_policy(url: Url = DEFAULT_URL, token_file: TokenFile = None, output: Output = "table") -> None:
+    """Show the policy that decides now."""
+    with connect(url, token_file) as client:
+        answer = client.policy()
+    _print_policy(answer, output)
+
+
+@policy.command("set")
+def set_policy(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The policy: rr, rrc, ff, module:factory, ...")],
+    options: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="The policy's own options.")
+    ] = None,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    output: Output = "table",
+) -> None:
+    """Let another policy decide from the next decision on."""
+    given = _options(options or [])
+    with connect(url, token_file) as client:
+        answer = client.set_policy(name, given)
+    _print_policy(answer, output)
+
+
+def _options(texts: list[str]) -> dict[str, Any]:
+    """The options as YAML values, so that `beta=0.75` is a number."""
+    import yaml
+
+    from conf.loader import ConfigError
+    from daemon.cli.jobfile import assignments
+
+    try:
+        return {key: yaml.safe_load(value) for key, value in assignments(texts, "options").items()}
+    except ConfigError as error:
+        raise CommandError(str(error)) from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise CommandError(f"options: not valid YAML: {' '.join(str(error).split())}") from None
+
+
+def _print_policy(status: Any, output: str) -> None:
+    if output == "json":
+        print_json(status)
+        return
+    from daemon.cli import render, views
+
+    render.show(views.policy(status))

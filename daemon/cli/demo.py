@@ -1,0 +1,143 @@
+"""The command `demo`: three real Spark jobs on an embedded cluster, watched while they run, and their cost.
+
+The daemon under it is in `stage`, the tables are in `playbill`.
+"""
+
+import contextlib
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from daemon.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from daemon.cli.client import Client
+    from daemon.cli.stage import Stage
+
+Json = dict[str, Any]
+
+CLUSTER = "clusters/paper.yaml"
+
+#: What is submitted: an app in `profiles/apps`, and how many executors of one cpu and 1 GiB it gets.
+JOBS = (("wordcount", 3), ("pagerank", 2), ("sort", 3))
+
+
+def demo(
+    policy: Annotated[
+        str, typer.Option("--policy", metavar="NAME", help="Who decides: ff, rr, rrc, ...")
+    ] = "ff",
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the folder with store, logs and config.")
+    ] = False,
+    data_dir: Annotated[
+        Path | None, typer.Option("--data-dir", metavar="DIR", help="A folder to use and keep; new or empty.")
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option("--timeout", metavar="SECONDS", help="Give up when the jobs take longer.")
+    ] = 900.0,
+) -> int:
+    """Run three real Spark jobs on twelve VMs of this machine; show where they ran and what it cost."""
+    signal.signal(signal.SIGTERM, _end_in_order)
+    with contextlib.ExitStack() as stack:
+        folder = _own_folder(data_dir) if data_dir else _temporary_folder(stack, keep)
+        kept = keep or data_dir is not None
+        return _play(folder, policy, timeout, kept)
+
+
+def _play(folder: Path, policy: str, timeout: float, kept: bool) -> int:
+    from daemon.cli import playbill, render
+    from daemon.cli.client import Client
+    from daemon.cli.stage import Stage
+
+    screen = render.console()
+    with Stage(folder, policy, CLUSTER) as stage, Client(stage.url) as client:
+        with screen.status("starting the daemon and the embedded Mesos ..."):
+            stage.await_ready(client)
+        render.show(playbill.opening(client.cluster()["vms"], policy, stage.url))
+        job_ids = [_submit(client, app, executors) for app, executors in JOBS]
+        jobs = _watch(stage, client, job_ids, time.monotonic() + timeout)
+        render.show(*playbill.closing(jobs, *_lookups(client, jobs)))
+        code = _verdict(client, jobs, timeout)
+        screen.print("\nStopping the daemon and the embedded Mesos ...")
+    render.show(playbill.outlook(stage.config_file if kept else None, job_ids[0]))
+    return code
+
+
+def _submit(client: "Client", app: str, executors: int) -> str:
+    import profiles.apps
+
+    path = Path(profiles.apps.__file__).with_name(f"{app}.py")
+    spec = {"app": str(path), "type": app, "executors": executors, "cpus": 1.0, "memory": 1024}
+    job_id: str = client.submit(spec)["id"]
+    return job_id
+
+
+def _watch(stage: "Stage", client: "Client", job_ids: list[str], give_up: float) -> list[Json]:
+    """Show the jobs until all have ended or it takes too long; the jobs as they are then."""
+    from daemon.cli import playbill, watch
+
+    with playbill.screen() as update:
+        while True:
+            stage.check_alive()
+            jobs = [client.job(job_id) for job_id in job_ids]
+            update(jobs)
+            if all(job["state"] in watch.ENDED for job in jobs) or time.monotonic() > give_up:
+                return jobs
+            time.sleep(watch.POLL_SECONDS)
+
+
+def _lookups(client: "Client", jobs: list[Json]) -> tuple[dict[str, list[Json]], dict[str, str]]:
+    """For each job: the decisions about it, and the last line that its app printed."""
+    decisions = {job["id"]: client.explain(job["id"]) for job in jobs}
+    return decisions, {job["id"]: _tail(client, job["id"], "stdout", 1) for job in jobs}
+
+
+def _tail(client: "Client", job_id: str, stream: str, lines: int) -> str:
+    from daemon.cli import watch
+
+    parts = watch.log(client, job_id, None, stream, False, lambda _: None)
+    text = "".join(part["text"] for part in parts)
+    return "\n".join([line for line in text.splitlines() if line.strip()][-lines:])
+
+
+def _verdict(client: "Client", jobs: list[Json], timeout: float) -> int:
+    """Say on stderr what went wrong with each job that did not finish; 0 when none did."""
+    from daemon.cli.watch import ENDED
+
+    failed = [job for job in jobs if job["state"] != "finished"]
+    for job in failed:
+        late = "" if job["state"] in ENDED else f" and was not done after {timeout:g} s"
+        print(
+            f"\nstoker: job {job['id']} ({job['name']}) is {job['state']}{late}: {job['reason']}",
+            file=sys.stderr,
+        )
+        print(f"The end of its driver's log:\n{_tail(client, job['id'], 'stderr', 30)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _own_folder(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        occupied = any(folder.iterdir())
+    except OSError as error:
+        raise CommandError(f"--data-dir {folder}: {error.strerror or error}") from None
+    if occupied:
+        raise CommandError(f"--data-dir {folder}: should be new or empty")
+    return folder.resolve()
+
+
+def _temporary_folder(stack: contextlib.ExitStack, keep: bool) -> Path:
+    if keep:
+        return Path(tempfile.mkdtemp(prefix="stoker-demo-"))
+    return Path(
+        stack.enter_context(tempfile.TemporaryDirectory(prefix="stoker-demo-", ignore_cleanup_errors=True))
+    )
+
+
+def _end_in_order(number: int, _: object) -> None:
+    raise SystemExit(128 + number)

@@ -1,0 +1,82 @@
+"""A job file, flags, or both, made into one valid spec with absolute paths. No network here."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from conf.loader import ConfigError, build, load
+from conf.schema import JobSpec
+
+_PATH_LISTS = ("py_files", "files", "jars")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+
+
+def read_spec(target: str, arguments: Sequence[str], flags: Mapping[str, Any]) -> JobSpec:
+    """The job that a command line describes; ConfigError when it is no valid one or a local file is missing.
+
+    `target` is a job file (.yaml, .yml) or an app; `flags` hold what was given, and take precedence over the
+    file. Relative paths in a file are relative to it, on the command line to the working folder.
+    """
+    if target.endswith((".yaml", ".yml")):
+        file = Path(target)
+        base = _absolute(load(file, JobSpec).model_dump(exclude_unset=True), file.absolute().parent)
+    else:
+        base = _absolute({"app": target}, Path.cwd())
+    given = _absolute(dict(flags), Path.cwd())
+    if arguments:
+        given["args"] = tuple(arguments)
+    spec = build(JobSpec, _merged(base, given), "command line")
+    _check_files(spec)
+    return spec
+
+
+def assignments(texts: Sequence[str], flag: str) -> dict[str, str]:
+    """`key=value` texts as a mapping; ConfigError naming the flag otherwise."""
+    found = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise ConfigError(f"{flag}: should be key=value, found {text!r}")
+        found[key] = value
+    return found
+
+
+def _merged(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The given values over the base's; mappings are merged key by key."""
+    merged = dict(base)
+    for key, value in given.items():
+        below = merged.get(key)
+        merged[key] = below | value if isinstance(below, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _absolute(values: dict[str, Any], folder: Path) -> dict[str, Any]:
+    made = dict(values)
+    if "app" in made:
+        made["app"] = _absolute_path(made["app"], folder)
+    for key in _PATH_LISTS:
+        if key in made:
+            made[key] = tuple(_absolute_path(path, folder) for path in made[key])
+    return made
+
+
+def _absolute_path(path: str, folder: Path) -> str:
+    if _SCHEME.match(path):
+        return path
+    try:
+        return str((folder / Path(path).expanduser()).absolute())
+    except RuntimeError:  # ~name of a user that does not exist
+        return str((folder / path).absolute())
+
+
+def _check_files(spec: JobSpec) -> None:
+    wanted = [("app", spec.app), *((key, path) for key in _PATH_LISTS for path in getattr(spec, key))]
+    missing = [f"{key}: no such file: {path}" for key, path in wanted if not _is_there(path)]
+    if missing:
+        raise ConfigError("\n".join(missing))
+
+
+def _is_there(path: str) -> bool:
+    local = path.removeprefix("file://") if path.startswith("file://") else path
+    return bool(_SCHEME.match(local)) or Path(local).is_file()

@@ -1,0 +1,216 @@
+"""The commands about jobs: submit, jobs, job, logs, kill, explain."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from daemon.cli.errors import CommandError
+from daemon.cli.options import DEFAULT_URL, JobId, Output, TokenFile, Url, connect, print_json
+
+if TYPE_CHECKING:
+    from daemon.cli.client import Client
+
+States = Literal["queued", "placing", "starting", "running", "relaunching", "finished", "failed", "killed"]
+_Many = list[str] | None
+
+
+def _option(flag: str, text: str, metavar: str | None = None) -> Any:
+    return typer.Option(flag, help=text, metavar=metavar, show_default=False)
+
+
+def submit(
+    target: Annotated[
+        str, typer.Argument(metavar="JOBFILE|APP", help="A job file (.yaml), a .py or a .jar.")
+    ],
+    arguments: Annotated[_Many, typer.Argument(metavar="-- ARGS", help="The app's own arguments.")] = None,
+    executors: Annotated[int | None, _option("--executors", "How many executors.", "N")] = None,
+    cpus: Annotated[float | None, _option("--cpus", "Cpus of one executor.", "CPUS")] = None,
+    memory: Annotated[str | None, _option("--memory", "Memory of one executor: 512m, 2g.", "SIZE")] = None,
+    type: Annotated[str | None, _option("--type", "Job type, such as wordcount.", "TYPE")] = None,  # noqa: A002 - the flag
+    name: Annotated[str | None, _option("--name", "What to call the job.", "NAME")] = None,
+    main_class: Annotated[str | None, _option("--class", "A jar's main class.", "CLASS")] = None,
+    py_files: Annotated[_Many, _option("--py-files", "Python modules for the executors.", "A,B")] = None,
+    files: Annotated[_Many, _option("--files", "Files for the executors.", "A,B")] = None,
+    jars: Annotated[_Many, _option("--jars", "Jars for driver and executors.", "A,B")] = None,
+    conf: Annotated[_Many, _option("--conf", "A Spark setting; can be repeated.", "KEY=VALUE")] = None,
+    env: Annotated[_Many, _option("--env", "An environment variable; can be repeated.", "NAME=VALUE")] = None,
+    driver: Annotated[
+        Literal["host", "cluster"] | None, _option("--driver", "Where the driver runs: host or cluster.")
+    ] = None,
+    idempotency_key: Annotated[
+        str | None, _option("--idempotency-key", "Submissions with one key are one job.", "KEY")
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Stay until the job has ended; exit 1 unless it finished.")
+    ] = False,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    output: Output = "table",
+) -> int:
+    """Submit a Spark job: a job file, an app with flags, or both (flags take precedence)."""
+    flags: dict[str, Any] = {
+        "executors": executors,
+        "cpus": cpus,
+        "memory": memory,
+        "type": type,
+        "name": name,
+        "main_class": main_class,
+        "py_files": _listed(py_files),
+        "files": _listed(files),
+        "jars": _listed(jars),
+        "driver": None if driver is None else {"on": driver},
+    }
+    given = {key: value for key, value in flags.items() if value is not None}
+    spec = _spec(target, arguments or [], given, conf or [], env or [])
+    with connect(url, token_file) as client:
+        job = client.submit(spec, idempotency_key)
+        if not wait:
+            _print_submitted(job, output)
+            return 0
+        job = _wait(client, job)
+        _print_ended(job, output)
+    return 0 if job["state"] == "finished" else 1
+
+
+def jobs(
+    state: Annotated[States | None, typer.Option("--state", help="Only jobs in this state.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many, the newest first.")] = 50,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    output: Output = "table",
+) -> None:
+    """List jobs, the newest first."""
+    with connect(url, token_file) as client:
+        answer = client.jobs(state, limit)
+    if output == "json":
+        print_json(answer)
+        return
+    from daemon.cli import render, views
+
+    render.show(views.jobs(answer["jobs"]))
+
+
+def job(
+    job_id: JobId, url: Url = DEFAULT_URL, token_file: TokenFile = None, output: Output = "table"
+) -> None:
+    """Show one job and its executors."""
+    with connect(url, token_file) as client:
+        answer = client.job(job_id)
+    if output == "json":
+        print_json(answer)
+        return
+    from daemon.cli import render, views
+
+    render.show(*views.job(answer))
+
+
+def logs(
+    job_id: JobId,
+    executor: Annotated[
+        int | None, typer.Option("--executor", metavar="N", help="This executor's, not the driver's.")
+    ] = None,
+    stderr: Annotated[bool, typer.Option("--stderr/--stdout", help="Which of the two.")] = False,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the job has ended.")] = False,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    output: Output = "table",
+) -> None:
+    """Print the driver's log, or an executor's."""
+    from daemon.cli import watch
+
+    with connect(url, token_file) as client:
+        for part in watch.log(client, job_id, executor, "stderr" if stderr else "stdout", follow, _notice):
+            if output == "json":
+                print_json(part)
+            else:
+                sys.stdout.write(part["text"])
+            sys.stdout.flush()
+
+
+def kill(
+    job_id: JobId, url: Url = DEFAULT_URL, token_file: TokenFile = None, output: Output = "table"
+) -> None:
+    """End a job."""
+    from daemon.cli.watch import ENDED
+
+    with connect(url, token_file) as client:
+        answer = client.kill(job_id)
+    if output == "json":
+        print_json(answer)
+    elif answer["state"] in ENDED:
+        print(f"Job {answer['id']} has ended: {answer['state']}.")
+    else:
+        print(f"Job {answer['id']} is being ended; `stoker job {answer['id']}` shows when it has.")
+
+
+def explain(
+    job_id: JobId, url: Url = DEFAULT_URL, token_file: TokenFile = None, output: Output = "table"
+) -> None:
+    """Say why a job's executors are where they are, or why it waits."""
+    with connect(url, token_file) as client:
+        answer = client.explain(job_id)
+    if output == "json":
+        print_json(answer)
+        return
+    from daemon.cli import render, views
+
+    render.show(*views.explanations(answer))
+
+
+def _listed(texts: _Many) -> tuple[str, ...] | None:
+    """Comma-separated values of a flag that can be repeated."""
+    return None if texts is None else tuple(part for text in texts for part in text.split(",") if part)
+
+
+def _spec(target: str, arguments: list[str], flags: dict[str, Any], conf: list[str], env: list[str]) -> Any:
+    from conf.loader import ConfigError
+    from daemon.cli.jobfile import assignments, read_spec
+
+    try:
+        given = {"conf": assignments(conf, "--conf"), "env": assignments(env, "--env")}
+        spec = read_spec(target, arguments, flags | {key: value for key, value in given.items() if value})
+    except ConfigError as error:
+        raise CommandError(str(error)) from None
+    return spec.model_dump(mode="json", exclude_unset=True)
+
+
+def _print_submitted(job: Any, output: str) -> None:
+    if output == "json":
+        print_json(job)
+        return
+    from daemon.cli import views
+
+    print(f"Job {job['id']} ({job['name']}) submitted: {views.job_line(job)}.")
+
+
+def _print_ended(job: Any, output: str) -> None:
+    if output == "json":
+        print_json(job)
+        return
+    from daemon.cli import render, views
+
+    render.show(views.ending(job))
+
+
+def _wait(client: "Client", submitted: Any) -> Any:
+    """Say on stderr what happens to the job until it has ended."""
+    from daemon.cli import render, views, watch
+
+    console = render.console(stderr=True)
+    job = submitted
+    console.print(f"Job {job['id']} ({job['name']}): {views.job_line(job)}")
+    try:
+        with console.status("waiting ...") as status:
+            for job in watch.changes(client, submitted["id"], _notice):
+                line = render.plain(views.change_line(job))
+                console.print(line)
+                status.update(f"{job['state']} ...")
+    except KeyboardInterrupt:
+        console.print(f"The job goes on; `stoker kill {submitted['id']}` ends it.")
+        raise
+    return job
+
+
+def _notice(text: str) -> None:
+    print(f"stoker: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,35 @@
+"""Options that many commands share, and how a command gets its client and shows its answer."""
+
+import json
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from daemon.cli.client import Client
+
+DEFAULT_URL = "http://127.0.0.1:8642"
+
+Url = Annotated[str, typer.Option("--url", envvar="STOKER_URL", help="Where the daemon is.")]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option("--token-file", envvar="STOKER_TOKEN_FILE", help="File with the daemon's bearer token."),
+]
+Output = Annotated[
+    Literal["table", "json"], typer.Option("-o", "--output", help="For people, or the API's own JSON.")
+]
+JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id.", show_default=False)]
+
+
+def connect(url: str, token_file: Path | None) -> "AbstractContextManager[Client]":
+    """A client for a daemon; httpx is imported here, because `--help` must not wait for it."""
+    from daemon.cli.client import Client
+
+    return Client(url, token_file)
+
+
+def print_json(value: Any) -> None:
+    """Print an answer of the API as it came."""
+    print(json.dumps(value, indent=2, ensure_ascii=False))

@@ -1,0 +1,137 @@
+"""Numbers, times and tables for people: one value in, one short text or a rich table out.
+
+What goes into which table is in `views`; nothing here knows the API. To be imported inside commands only:
+rich takes its time.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from rich import box
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+NONE = "-"
+
+#: Where nobody's terminal sets a width, tables may be this wide (columns) before cells wrap.
+_PIPE_WIDTH = 200
+_STATE_STYLES = {
+    "finished": "green",
+    "running": "cyan",
+    "failed": "bold red",
+    "lost": "red",
+    "killed": "yellow",
+    "unreachable": "yellow",
+    "relaunching": "yellow",
+}
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console for stdout or stderr; NO_COLOR and pipes are respected."""
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() or "COLUMNS" in os.environ else _PIPE_WIDTH
+    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+
+
+def show(*parts: RenderableType) -> None:
+    """Print to stdout."""
+    out = console()
+    for part in parts:
+        out.print(plain(part) if isinstance(part, str) else part)
+
+
+def plain(text: str) -> str:
+    """The text without control characters, which could steer the reader's terminal."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def duration(seconds: float | None) -> str:
+    """12.3 s, 2 min 5 s, 3 h 12 min, 2 d 4 h."""
+    if seconds is None:
+        return NONE
+    if seconds < 59.95:
+        return f"{max(seconds, 0.0):.1f} s"
+    whole = round(seconds)
+    for size, unit, rest_size, rest_unit in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min")):
+        if whole >= size:
+            return f"{whole // size} {unit} {whole % size // rest_size} {rest_unit}"
+    return f"{whole // 60} min {whole % 60} s"
+
+
+def money(dollars: float | None) -> str:
+    """$0.0123, $12.34: four decimals below one dollar, two above, more where four would show nothing."""
+    if dollars is None:
+        return NONE
+    if dollars >= 1:
+        return f"${dollars:,.2f}"
+    if dollars >= 0.001 or dollars == 0:
+        return f"${dollars:.4f}"
+    return f"${dollars:.6f}" if dollars >= 0.000001 else "less than $0.000001"
+
+
+def memory(mib: float | None) -> str:
+    """512 MiB, 1 GiB, 1.5 GiB."""
+    if mib is None:
+        return NONE
+    return f"{mib:g} MiB" if mib < 1024 else f"{round(mib / 1024, 1):g} GiB"
+
+
+def cpus(amount: float | None) -> str:
+    """1 cpu, 0.5 cpus."""
+    return NONE if amount is None else f"{amount:g} cpu{'' if amount == 1 else 's'}"
+
+
+def count(number: int, noun: str) -> str:
+    """1 executor, 3 executors."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def clock(at: float | None) -> str:
+    """The local time of day, with the date unless that is today."""
+    if at is None:
+        return NONE
+    moment = datetime.fromtimestamp(at).astimezone()
+    today = moment.date() == datetime.now().astimezone().date()
+    return moment.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S")
+
+
+def state(name: str) -> Text:
+    """A job's or executor's state in its colour."""
+    return Text(plain(name), style=_STATE_STYLES.get(name, ""))
+
+
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str | Text]],
+    *,
+    right: Iterable[str] = (),
+    title: str = "",
+) -> Table:
+    """A table without frame; the columns named in `right` hold numbers."""
+    made = Table(
+        box=box.SIMPLE_HEAD,
+        title=Text(plain(title), style="bold") if title else None,
+        title_justify="left",
+        pad_edge=False,
+        header_style="bold",
+    )
+    for name in columns:
+        made.add_column(name, justify="right" if name in set(right) else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*(cell if isinstance(cell, Text) else Text(plain(cell)) for cell in row))
+    return made
+
+
+def pairs(rows: Iterable[tuple[str, str | Text]]) -> Table:
+    """Names and values below each other."""
+    made = Table.grid(padding=(0, 2))
+    made.add_column(style="bold")
+    made.add_column(overflow="fold")
+    for name, value in rows:
+        made.add_row(name, value if isinstance(value, Text) else Text(plain(value)))
+    return made

@@ -1,0 +1,182 @@
+"""A daemon of one's own for a while: a fresh folder with its config, `stoker up` as a process, and its end.
+
+Nothing is left running afterwards, whatever happened in between. What is done with the daemon is in `demo`.
+"""
+
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from conf.loader import find
+from daemon.cli.errors import CommandError
+from daemon.embedded import find_embedded
+from framework.spark.supervisor import identity
+
+if TYPE_CHECKING:
+    from daemon.cli.client import Client
+
+_READY_SECONDS = 90.0
+_KILL_JOBS_SECONDS = 10.0
+_STOP_SECONDS = 20.0
+_GRACE_SECONDS = 5.0
+_POLL_SECONDS = 0.2
+
+_PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
+
+
+class Stage:
+    """`stoker up` with an embedded Mesos in `folder`, from `with` to its end.
+
+    This process adopts whatever the daemon leaves behind, so that it can be found and ended.
+    """
+
+    def __init__(self, folder: Path, policy: str, cluster: str) -> None:
+        self._folder = folder
+        self.url = f"http://127.0.0.1:{_free_port()}"
+        self.config_file = folder / "stoker.yaml"
+        self.log_file = folder / "daemon.log"
+        self._data_dir = folder / "data"
+        self._policy = policy
+        self._cluster = find(cluster)
+        self._before: set[int] = set()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> "Stage":
+        self._before = set(_descendants())
+        _adopt_orphans()
+        self.config_file.write_text(self._config())
+        command = [sys.executable, "-P", "-m", "daemon.cli", "up", "--config", str(self.config_file)]
+        with self.log_file.open("wb") as log:
+            # In a session of its own, so that Ctrl-C reaches this process alone, which ends things in order.
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # Whoever is impatient now would leave processes behind.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        self._stop()
+
+    def await_ready(self, client: "Client") -> None:
+        """Wait until the daemon can schedule; CommandError when it ends before or takes too long."""
+        if not _until(lambda: self.ended or client.ready(), _READY_SECONDS):
+            raise CommandError(f"the daemon was not ready after {_READY_SECONDS:.0f} s\n{self.log_tail()}", 1)
+        self.check_alive()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the daemon's process has ended."""
+        return self._process is None or self._process.poll() is not None
+
+    def check_alive(self) -> None:
+        """Raise CommandError with the end of its log when the daemon has ended."""
+        if self.ended:
+            raise CommandError(f"the daemon has ended\n{self.log_tail()}", 1)
+
+    def log_tail(self, lines: int = 10) -> str:
+        """The end of the daemon's log."""
+        return "\n".join(self.log_file.read_text(errors="replace").splitlines()[-lines:])
+
+    def _config(self) -> str:
+        values: dict[str, Any] = {
+            "listen": self.url.removeprefix("http://"),
+            "data_dir": str(self._data_dir),
+            "policy": {"name": self._policy},
+            "mesos": {"master": "embedded", "cluster": str(self._cluster), "port": 0},
+        }
+        return yaml.safe_dump(values, sort_keys=False)
+
+    def _stop(self) -> None:
+        if self._process is not None:
+            _kill_jobs(self.url)
+            _end(self._process)
+        left = find_embedded(self._data_dir)
+        if left is not None:
+            left.stop()
+        _end_all(lambda: [pid for pid in _descendants() if pid not in self._before])
+
+
+def _kill_jobs(url: str) -> None:
+    """End what still runs, so that drivers and executors end as Spark and Mesos want it."""
+    from daemon.cli.client import Client
+    from daemon.cli.watch import ENDED
+
+    with contextlib.suppress(CommandError), Client(url) as client:
+
+        def active() -> list[str]:
+            return [job["id"] for job in client.jobs(None, 1000)["jobs"] if job["state"] not in ENDED]
+
+        for job_id in active():
+            client.kill(job_id)
+        _until(lambda: not active(), _KILL_JOBS_SECONDS)
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    process.terminate()
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _end_all(find_pids: Callable[[], list[int]]) -> None:
+    """End every process that is found, again and again until none is: they may leave orphans in turn."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for pid in find_pids():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        if _until(lambda: not find_pids(), _GRACE_SECONDS):
+            return
+
+
+def _adopt_orphans() -> None:
+    """Make this process the parent of every descendant whose own parent ends."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _descendants() -> Iterator[int]:
+    """The pids of all living processes below this one."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                parent = int((entry / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+                children.setdefault(parent, []).append(int(entry.name))
+    pending = list(children.get(os.getpid(), []))
+    while pending:
+        pid = pending.pop()
+        pending += children.get(pid, [])
+        if identity(pid) is not None:
+            yield pid
+
+
+def _until(condition: Callable[[], bool], seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,228 @@
+"""The API's answers as tables and sentences: jobs, one job, the cluster, policies, explanations.
+
+How a number or a time is written is in `render`. Input is the API's JSON, so keys here are the API's.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from daemon.cli import render
+
+Json = Mapping[str, Any]
+
+#: An explanation shows so many rows of VMs; alike ones share a row first.
+ROWS_SHOWN = 12
+
+
+def job_line(job: Json) -> str:
+    """A job's shape in words: 3 executors of 1 cpu, 1 GiB."""
+    each = f"{render.cpus(job['cpus'])}, {render.memory(job['memory_mib'])}"
+    return f"{render.count(job['executors'], 'executor')} of {each}"
+
+
+def change_line(job: Json) -> str:
+    """What just became of a job, in one line: time, state, why."""
+    why = f": {job['reason']}" if job["reason"] else ""
+    return f"{datetime.now().astimezone():%H:%M:%S} {job['name']} {job['state']}{why}"
+
+
+def ending(job: Json) -> str:
+    """How a job ended, in one sentence."""
+    text = f"Job {job['id']} ({job['name']}) {job['state']}"
+    if job["duration"] is not None:
+        text += f" after running {render.duration(job['duration'])}"
+    if job["completion"] is not None:
+        text += f", {render.duration(job['completion'])} after its submission"
+    text += f"; cost {render.money(job['cost'])}"
+    return text + (f". {job['reason']}" if job["state"] != "finished" and job["reason"] else ".")
+
+
+def jobs(found: Sequence[Json]) -> RenderableType:
+    """A table of jobs."""
+    if not found:
+        return "No jobs. `stoker submit` brings one."
+    rows = [
+        (
+            job["id"],
+            job["name"],
+            job["type"],
+            render.state(job["state"]),
+            f"{job['executors']} x {job['cpus']:g} cpu, {render.memory(job['memory_mib'])}",
+            render.clock(job["submitted_at"]),
+            render.duration(job["duration"]),
+            render.duration(job["completion"]),
+            render.money(job["cost"]),
+            job["reason"] if job["state"] not in ("running", "finished") else "",
+        )
+        for job in found
+    ]
+    columns = ["id", "name", "type", "state", "executors", "submitted"]
+    columns += ["duration", "completion", "cost", "why"]
+    return render.table(columns, rows, right=("duration", "completion", "cost"))
+
+
+def job(found: Json) -> Iterator[RenderableType]:
+    """Everything about one job."""
+    yield render.pairs(_facts(found))
+    executors = found.get("executors_detail") or []
+    if executors:
+        yield ""
+        yield executor_table(executors)
+
+
+def _facts(job: Json) -> Iterator[tuple[str, str | Text]]:
+    yield "id", job["id"]
+    yield "name", f"{job['name']} (type {job['type']})"
+    yield "state", render.state(job["state"])
+    yield "why", job["reason"] or render.NONE
+    yield "wants", job_line(job)
+    for key in ("submitted_at", "placed_at", "started_at", "finished_at"):
+        yield key.removesuffix("_at"), render.clock(job[key])
+    yield "duration", f"{render.duration(job['duration'])} (start to finish)"
+    yield "completion", f"{render.duration(job['completion'])} (submission to finish)"
+    yield "cost", render.money(job["cost"])
+    if job["exit_code"] is not None:
+        yield "exit code", str(job["exit_code"])
+    if job["losses"]:
+        yield "lost", render.count(job["losses"], "executor")
+
+
+def executor_table(executors: Iterable[Json]) -> RenderableType:
+    """The executors of a job and where they are."""
+    rows = [
+        (
+            executor_name(executor),
+            executor["vm"],
+            executor["vm_type"],
+            render.state(executor["state"]),
+            render.money(executor.get("cost")),
+            executor.get("message") or "",
+        )
+        for executor in executors
+    ]
+    return render.table(("executor", "VM", "type", "state", "cost", "message"), rows, right=("cost",))
+
+
+def executor_name(executor: Json) -> str:
+    """The executor's number, or that it is the driver."""
+    return "driver" if executor["number"] is None else str(executor["number"])
+
+
+def cluster(vms: Sequence[Json]) -> Iterator[RenderableType]:
+    """The VMs, what is used of them, and the sums."""
+    if not vms:
+        yield "No VMs: the master has offered none yet. The daemon's /readyz says whether it is connected."
+        return
+    rows = [
+        (
+            vm["name"],
+            vm["type"],
+            f"{vm['used_cpus']:g} of {vm['cpus']:g}",
+            f"{render.memory(vm['used_memory_mib'])} of {render.memory(vm['memory_mib'])}",
+            f"{render.money(vm['price_per_hour'])}/h",
+            ", ".join(vm["executors"]),
+        )
+        for vm in vms
+    ]
+    columns = ("VM", "type", "cpus used", "memory used", "price", "executors")
+    yield render.table(columns, rows, right=("cpus used", "memory used", "price"))
+    yield _cluster_sums(vms)
+
+
+def _cluster_sums(vms: Sequence[Json]) -> str:
+    used = sum(1 for vm in vms if vm["executors"])
+    cores = f"{sum(vm['used_cpus'] for vm in vms):g} of {sum(vm['cpus'] for vm in vms):g} cpus used"
+    price = render.money(sum(vm["price_per_hour"] for vm in vms if vm["executors"]))
+    return f"{render.count(len(vms), 'VM')}, {used} in use at {price}/h; {cores}"
+
+
+def policies(found: Sequence[Json], current: str) -> RenderableType:
+    """The policies that there are, with their options; the one that decides is marked."""
+    rows = [
+        (
+            Text("decides" if info["name"] == current else "", style="bold green"),
+            info["name"],
+            info["summary"],
+            ", ".join(_option(option) for option in info["options"]),
+        )
+        for info in found
+    ]
+    return render.table(("", "name", "what it does", "options"), rows)
+
+
+def _option(option: Json) -> str:
+    return option["name"] if option["default"] is None else f"{option['name']}={option['default']}"
+
+
+def policy(status: Json) -> RenderableType:
+    """Who decides, and how that went so far."""
+    options = ", ".join(f"{key}={value}" for key, value in status["options"].items())
+    rows = [
+        ("policy", status["name"]),
+        ("options", options or "the defaults"),
+        ("decisions", f"{status['placed']} placed, {status['waited']} waited"),
+        ("faults", str(status["faults"])),
+    ]
+    if status["last_fault"]:
+        rows.append(("last fault", status["last_fault"]))
+    return render.pairs(rows)
+
+
+def explanations(found: Sequence[Json]) -> Iterator[RenderableType]:
+    """Every decision about a job: for each executor the VMs that were looked at, and why."""
+    for decision in found:
+        yield Text(
+            f"{render.clock(decision['at'])}  {decision['policy']} decided to {decision['decision']}: "
+            f"{render.plain(decision['reason'])}",
+            style="bold",
+        )
+        for fault in decision["faults"]:
+            yield Text(f"  replaced because: {render.plain(fault)}", style="yellow")
+        for choice in decision["choices"]:
+            yield from _choice(choice)
+        yield ""
+
+
+def _choice(choice: Json) -> Iterator[RenderableType]:
+    yield ""
+    if choice["executor"] is not None:
+        yield f"Executor {choice['executor']} on {choice['vm']}: {choice['why']}"
+    rows, left_out = _candidate_rows(choice["candidates"])
+    scored = any(candidate["score"] is not None for candidate in choice["candidates"])
+    columns = ["", "VM", "type", "free cpus", "free memory", *(["score"] if scored else []), "lacks"]
+    shown = [row if scored else (*row[:5], row[6]) for row in rows]
+    yield render.table(columns, shown, right=("free cpus", "free memory", "score"))
+    left_out += choice["candidates_left_out"]
+    if left_out:
+        yield f"... and {left_out} more VMs"
+
+
+def _candidate_rows(candidates: Sequence[Json]) -> tuple[list[tuple[str | Text, ...]], int]:
+    """One row for VMs that are alike, the chosen one first; and how many VMs did not get a row."""
+    groups: dict[tuple[Any, ...], list[str]] = {}
+    for found in sorted(candidates, key=_worth):
+        score = render.NONE if found["score"] is None else f"{found['score']:.4g}"
+        lacks = "; ".join(text.removeprefix(f"{found['vm']} has ") for text in found["lacks"])
+        alike = (found["chosen"], found["type"], found["free_cpus"], found["free_memory_mib"], score, lacks)
+        groups.setdefault(alike, []).append(found["vm"])
+    rows: list[tuple[str | Text, ...]] = []
+    for (chosen, kind, free_cpus, free_memory, score, lacks), names in list(groups.items())[:ROWS_SHOWN]:
+        mark = Text("chosen" if chosen else "", style="bold green")
+        free = render.memory(free_memory)
+        rows.append((mark, _range(names), kind, f"{free_cpus:g}", free, score, lacks or "nothing"))
+    return rows, sum(len(names) for names in list(groups.values())[ROWS_SHOWN:])
+
+
+def _worth(candidate: Json) -> tuple[bool, bool, float]:
+    """Sort key: the chosen one, then those with room, the best score first; else in the cluster's order."""
+    return not candidate["chosen"], bool(candidate["lacks"]), -(candidate["score"] or 0.0)
+
+
+def _range(names: Sequence[str]) -> str:
+    if len(names) <= 3:
+        return ", ".join(names)
+    return f"{names[0]}, ..., {names[-1]} ({len(names)})"

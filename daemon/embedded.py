@@ -1,0 +1,237 @@
+"""The embedded Mesos as the daemon sees it: agents for a cluster file, and one process started, found, ended.
+
+What that process does is in `framework.embedded`; its command line, `stoker mesos`, is in `daemon.cli.mesos`.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from conf.loader import ConfigError, load
+from conf.schema import Cluster
+from framework.embedded.options import AgentSpec
+from framework.spark.supervisor import identity
+
+HOST = "127.0.0.1"
+
+#: Ports that agents may offer; all of them together on one machine, so every agent has its own.
+FIRST_PORT, END_PORT = 20_000, 60_000
+PORTS_PER_AGENT = 1_000
+#: Chosen: an executor takes one port and a driver three, so this still carries a driver and some executors.
+FEWEST_PORTS = 8
+#: Agents are 127.0.1.1, 127.0.1.2, ...: so many in each 127.0.x.0/24.
+_HOSTS_PER_NET = 254
+
+_START_SECONDS = 30.0
+#: One that was just being started when its daemon died deserves a moment.
+_TAKE_OVER_SECONDS = 5.0
+_POLL_SECONDS = 0.05
+#: Chosen: more than a task's and an executor's grace together, so that tasks end in order.
+_STOP_SECONDS = 15.0
+
+
+class EmbeddedError(RuntimeError):
+    """The embedded Mesos cannot be had; the text says why, and what to do."""
+
+
+def agent_specs(cluster: Cluster) -> list[AgentSpec]:
+    """One agent for each VM of a cluster file; ConfigError when names clash or VMs are too many.
+
+    VMs are named `type-1`, `type-2`, ... over all groups of a type, and after their group when it has a name.
+    """
+    names = list(_names(cluster))
+    clashes = sorted(name for name, count in Counter(names).items() if count > 1)
+    if clashes:
+        raise ConfigError(f"two VMs of the cluster are called {clashes[0]}; give one group another name")
+    groups = [group for group in cluster.vms for _ in range(group.count)]
+    each = min(PORTS_PER_AGENT, (END_PORT - FIRST_PORT) // len(groups))
+    if each < FEWEST_PORTS:
+        most = (END_PORT - FIRST_PORT) // FEWEST_PORTS
+        raise ConfigError(f"an embedded Mesos can have {most} VMs at most, this cluster has {len(groups)}")
+    return [
+        AgentSpec(
+            name=names[i],
+            type=group.type,
+            cpus=group.cpus,
+            memory_mib=group.memory,
+            price_per_hour=group.price_per_hour,
+            address=f"127.0.{1 + i // _HOSTS_PER_NET}.{1 + i % _HOSTS_PER_NET}",
+            ports=(FIRST_PORT + i * each, FIRST_PORT + (i + 1) * each - 1),
+        )
+        for i, group in enumerate(groups)
+    ]
+
+
+def _names(cluster: Cluster) -> Iterator[str]:
+    seen: Counter[str] = Counter()
+    for group in cluster.vms:
+        if group.name is not None and group.count == 1:
+            yield group.name
+            continue
+        for _ in range(group.count):
+            stem = group.name or group.type
+            seen[stem] += 1
+            yield f"{stem}-{seen[stem]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """A running embedded Mesos: `address` is its master's host:port."""
+
+    address: str
+    pid: int
+    #: Whether it was there already, left by an earlier daemon on the same data folder.
+    taken_over: bool
+    _folder: Path = field(repr=False)
+    _process: "subprocess.Popen[bytes] | None" = field(default=None, repr=False)
+
+    def alive(self) -> bool:
+        """Whether the process is still there."""
+        if self._process is not None:
+            return self._process.poll() is None
+        return _recorded_pid(self._folder) == self.pid
+
+    def stop(self) -> None:
+        """End it and all of its tasks; returns when the process is gone."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if self.alive():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self.pid, number)
+            if _until(lambda: not self.alive(), _STOP_SECONDS):
+                break
+        for name in ("pid", "address", "cluster"):
+            (self._folder / name).unlink(missing_ok=True)
+
+
+def start_embedded(cluster_path: Path, port: int, data_dir: Path) -> Embedded:
+    """Start an embedded Mesos (`port` 0: a free one), or take over the one that runs on this data folder.
+
+    It is a process of its own that outlives the daemon, so that a daemon which starts again finds its tasks.
+    ConfigError for a bad cluster file, EmbeddedError when it does not come up.
+    """
+    cluster = load(cluster_path, Cluster)
+    agent_specs(cluster)
+    folder = data_dir / "mesos"
+    folder.mkdir(parents=True, exist_ok=True)
+    if (pid := _recorded_pid(folder)) is not None:
+        return _take_over(folder, pid, cluster, cluster_path)
+    _check_free(port)
+    process = _spawn(cluster_path, port, folder)
+    write_whole(folder / "pid", json.dumps(identity(process.pid)))
+    write_whole(folder / "cluster", cluster.model_dump_json())
+    return _await_start(process, folder)
+
+
+def find_embedded(data_dir: Path) -> Embedded | None:
+    """The embedded Mesos that runs on this data folder and answers, if there is one."""
+    folder = data_dir / "mesos"
+    pid = _recorded_pid(folder)
+    address = _read(folder / "address")
+    if pid is None or address is None or not _answers(address):
+        return None
+    return Embedded(address, pid, True, folder)
+
+
+def _take_over(folder: Path, pid: int, cluster: Cluster, path: Path) -> Embedded:
+    left = f"an embedded Mesos left by an earlier daemon on {folder.parent} (pid {pid})"
+    cure = f"end it with `kill {pid}`, or choose another data_dir"
+    if not _until(lambda: _answers(_read(folder / "address") or ""), _TAKE_OVER_SECONDS):
+        raise EmbeddedError(f"{left} does not answer; {cure}")
+    if _read(folder / "cluster") != cluster.model_dump_json():
+        raise EmbeddedError(f"{left} has other VMs than {path} says; {cure}")
+    return Embedded(_read(folder / "address") or "", pid, True, folder)
+
+
+def _check_free(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            raise EmbeddedError(
+                f"mesos.port: {port} on {HOST}: {error.strerror}; perhaps another Mesos listens there: "
+                "choose another port, or 0 for any free one"
+            ) from error
+
+
+def _spawn(cluster_path: Path, port: int, folder: Path) -> "subprocess.Popen[bytes]":
+    (folder / "address").unlink(missing_ok=True)
+    command = [sys.executable, "-P", "-m", "daemon.cli", "mesos", "--cluster", str(cluster_path.resolve())]
+    command += ["--host", HOST, "--port", str(port), "--work-dir", str((folder / "work").resolve())]
+    command += ["--ready-file", str((folder / "address").resolve())]
+    with (folder / "log").open("ab") as log:
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+
+
+def _await_start(process: "subprocess.Popen[bytes]", folder: Path) -> Embedded:
+    def settled() -> bool:
+        address = _read(folder / "address")
+        return process.poll() is not None or (address is not None and _answers(address))
+
+    in_time = _until(settled, _START_SECONDS)
+    address = _read(folder / "address")
+    if in_time and process.poll() is None and address is not None:
+        return Embedded(address, process.pid, False, folder, process)
+    code = process.poll()
+    Embedded("", process.pid, False, folder, process).stop()
+    how = "did not answer in time" if code is None else f"ended at its start with exit code {code}"
+    raise EmbeddedError(f"the embedded Mesos {how}: {_last_line(folder / 'log')} (log: {folder / 'log'})")
+
+
+def _recorded_pid(folder: Path) -> int | None:
+    """The pid in the pid file, if that very process still runs: a pid that was given out again is none."""
+    try:
+        recorded = json.loads(_read(folder / "pid") or "null")
+        pid = int(recorded["pid"])
+    except (ValueError, TypeError, KeyError):
+        return None
+    return pid if identity(pid) == recorded else None
+
+
+def _answers(address: str) -> bool:
+    import httpx  # takes a tenth of a second to import, and only a daemon with an embedded Mesos needs it
+
+    try:
+        return httpx.get(f"http://{address}/health", timeout=2.0, trust_env=False).status_code == 200
+    except (httpx.HTTPError, httpx.InvalidURL):
+        return False
+
+
+def _until(condition: Callable[[], bool], seconds: float) -> bool:
+    """Wait until the condition holds; whether it came to that in time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
+
+
+def _last_line(log: Path) -> str:
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else "it said nothing"
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return None
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write in one step, so that a reader finds all of it or nothing."""
+    draft = path.with_name(f"{path.name}.new")
+    draft.write_text(text)
+    draft.replace(path)

@@ -1,0 +1,97 @@
+"""What a job file and flags become."""
+
+from pathlib import Path
+
+import pytest
+
+from conf.loader import ConfigError
+from daemon.cli.jobfile import assignments, read_spec
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a job file beside its app, seen from another working folder."""
+    jobs = tmp_path / "jobs"
+    jobs.mkdir()
+    (jobs / "app.py").write_text("")
+    (jobs / "util.py").write_text("")
+    (jobs / "job.yaml").write_text(
+        "app: app.py\nexecutors: 3\nmemory: 2g\npy_files: [util.py]\nargs: [10, x]\n"
+        "conf: {spark.a: '1', spark.b: '2'}\ndriver: {on: cluster, cpus: 2.0}\n"
+    )
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "app.py").write_text("")
+    monkeypatch.chdir(elsewhere)
+    return jobs
+
+
+def test_paths_in_a_job_file_are_relative_to_it(folder: Path) -> None:
+    """The app and its files are found beside the job file, wherever the user is."""
+    spec = read_spec("../jobs/job.yaml", [], {})
+    assert Path(spec.app).samefile(folder / "app.py")
+    assert Path(spec.app).is_absolute()
+    assert [Path(path).samefile(folder / "util.py") for path in spec.py_files] == [True]
+    assert (spec.executors, spec.memory, spec.args) == (3, 2048, ("10", "x"))
+
+
+def test_flags_take_precedence(folder: Path) -> None:
+    """A flag replaces the file's value; settings are merged one by one; flags' paths are the user's."""
+    flags = {"executors": 5, "conf": {"spark.b": "9"}, "driver": {"on": "host"}, "py_files": ("app.py",)}
+    spec = read_spec(str(folder / "job.yaml"), ["new"], flags)
+    assert (spec.executors, spec.args) == (5, ("new",))
+    assert spec.conf == {"spark.a": "1", "spark.b": "9"}
+    assert spec.driver is not None
+    assert (spec.driver.on, spec.driver.cpus) == ("host", 2.0)
+    assert spec.py_files == (str(Path.cwd() / "app.py"),)
+
+
+def test_an_app_alone_is_a_job(folder: Path) -> None:
+    """Without a job file the app is relative to the working folder, and the defaults hold."""
+    spec = read_spec("app.py", ["--fast"], {"type": "sort"})
+    assert spec.app == str(Path.cwd() / "app.py")
+    assert (spec.executors, spec.args, spec.type) == (1, ("--fast",), "sort")
+
+
+def test_files_elsewhere_stay_as_they_are(folder: Path) -> None:
+    """A URI is not looked for on this machine."""
+    spec = read_spec("app.py", [], {"files": ("hdfs://name/data", f"file://{folder}/app.py")})
+    assert spec.files == ("hdfs://name/data", f"file://{folder}/app.py")
+
+
+@pytest.mark.parametrize(
+    ("target", "flags", "told"),
+    [
+        ("none.py", {}, "app: no such file: "),
+        ("app.py", {"jars": ("a.jar",)}, "jars: no such file: "),
+        ("~nobody-here/app.py", {}, "no such file"),
+        ("none.yaml", {}, "none.yaml: cannot be read: No such file or directory"),
+        ("app.txt", {}, "app should be a Python file (.py) or a jar (.jar)"),
+        ("app.py", {"memory": "much"}, "memory: should be an amount of memory such as 512m or 2g"),
+        ("app.py", {"executors": -1}, "command line: executors: "),
+        ("app.py", {"env": {"1A": "x"}}, "env"),
+        ("", {}, "app"),
+        ("app.py\0", {}, "app"),
+    ],
+)
+def test_bad_input_is_named(folder: Path, target: str, flags: dict[str, object], told: str) -> None:
+    """Whatever is wrong with a submission is said in words."""
+    with pytest.raises(ConfigError) as caught:
+        read_spec(target, [], flags)
+    assert told in str(caught.value)
+
+
+def test_bad_yaml_names_its_line(folder: Path) -> None:
+    """A broken job file is named with the line."""
+    bad = folder / "bad.yaml"
+    bad.write_text("app: app.py\nexecutor: 3\n")
+    with pytest.raises(ConfigError, match=r"bad\.yaml:2: executor: unknown key; did you mean executors\?"):
+        read_spec(str(bad), [], {})
+
+
+def test_assignments() -> None:
+    """Values may hold equals signs; what is no key=value is named with its flag."""
+    assert assignments(["a=1", "b=x=y", "c="], "--conf") == {"a": "1", "b": "x=y", "c": ""}
+    for wrong in ("a", "=1"):
+        with pytest.raises(ConfigError, match="--conf: should be key=value"):
+            assignments([wrong], "--conf")

@@ -1,0 +1,71 @@
+"""Numbers and times as people read them."""
+
+import time
+
+import pytest
+
+from daemon.cli import render
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, "-"),
+        (0.0, "0.0 s"),
+        (12.34, "12.3 s"),
+        (59.96, "1 min 0 s"),
+        (125.2, "2 min 5 s"),
+        (3_599.9, "1 h 0 min"),
+        (11_520.0, "3 h 12 min"),
+        (187_200.0, "2 d 4 h"),
+    ],
+)
+def test_duration(seconds: float | None, text: str) -> None:
+    """A duration is shown in its two largest units."""
+    assert render.duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("dollars", "text"),
+    [
+        (None, "-"),
+        (0.0, "$0.0000"),
+        (0.0123, "$0.0123"),
+        (0.000045, "$0.000045"),
+        (1e-9, "less than $0.000001"),
+        (1234.5, "$1,234.50"),
+    ],
+)
+def test_money(dollars: float | None, text: str) -> None:
+    """Small amounts keep digits that say something, large ones have cents."""
+    assert render.money(dollars) == text
+
+
+@pytest.mark.parametrize(
+    ("mib", "text"), [(None, "-"), (512, "512 MiB"), (1024, "1 GiB"), (1536, "1.5 GiB"), (49152, "48 GiB")]
+)
+def test_memory(mib: int | None, text: str) -> None:
+    """Memory is shown in GiB from one GiB on."""
+    assert render.memory(mib) == text
+
+
+def test_cpus_and_counts() -> None:
+    """One is singular, everything else is not."""
+    assert [render.cpus(1.0), render.cpus(0.5), render.cpus(None)] == ["1 cpu", "0.5 cpus", "-"]
+    assert [render.count(1, "VM"), render.count(0, "VM")] == ["1 VM", "0 VMs"]
+
+
+def test_clock() -> None:
+    """A time of today has no date, any other one has."""
+    assert len(render.clock(time.time())) == len("12:00:00")
+    assert render.clock(86_400.0 * 365).startswith(("1970-12-31", "1971-01-01"))
+    assert render.clock(None) == "-"
+
+
+def test_no_control_characters_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """What users wrote is shown as text: no escape sequence and no markup of it takes effect."""
+    render.show(render.table(["name"], [["[red]a[/red]\x1b[31mb\x07"]]), "\x1b]0;title\x07")
+    printed = capsys.readouterr().out
+    assert "[red]a[/red]" in printed
+    assert "\x1b" not in printed
+    assert "\x07" not in printed

@@ -1,0 +1,100 @@
+"""The embedded Mesos as the daemon starts, finds and ends it: a real process each time."""
+
+import json
+import socket
+from pathlib import Path
+
+import httpx
+import pytest
+
+from conf.loader import SHIPPED, ConfigError, parse
+from conf.schema import Cluster
+from daemon.embedded import EmbeddedError, agent_specs, find_embedded, start_embedded
+from framework.embedded.options import check_agents
+
+PAPER = SHIPPED / "clusters" / "paper.yaml"
+SMALL = "vms: [{type: small, cpus: 1, memory: 1g, price_per_hour: 0.1}]"
+
+
+def cluster_of(*groups: str) -> Cluster:
+    """A cluster of these groups, given as YAML."""
+    return parse("vms:\n" + "".join(f"  - {{cpus: 1, memory: 1g, {g}}}\n" for g in groups), Cluster, "test")
+
+
+def test_agents_are_the_vms_of_the_cluster_file() -> None:
+    """Names are counted over all groups of a type, a single named VM keeps its name; prices are kept."""
+    groups = ["type: a, count: 2, price_per_hour: 1.0", "type: b, name: big, price_per_hour: 2.0"]
+    specs = agent_specs(cluster_of(*groups, "type: a, price_per_hour: 3.0"))
+    assert [spec.name for spec in specs] == ["a-1", "a-2", "big", "a-3"]
+    assert [spec.price_per_hour for spec in specs] == [1.0, 1.0, 2.0, 3.0]
+    assert [spec.address for spec in specs] == ["127.0.1.1", "127.0.1.2", "127.0.1.3", "127.0.1.4"]
+    assert specs[1].ports == (21_000, 21_999)
+
+
+def test_many_agents_share_ports_and_networks() -> None:
+    """With many VMs addresses go on in the next network, and no port is offered twice."""
+    specs = agent_specs(cluster_of("type: a, count: 2000, price_per_hour: 1.0"))
+    check_agents(specs)
+    assert specs[253].address == "127.0.1.254"
+    assert specs[254].address == "127.0.2.1"
+    assert len({spec.address for spec in specs}) == 2000
+    assert all(20_000 <= spec.ports[0] <= spec.ports[1] < 60_000 for spec in specs)
+
+
+def test_too_many_agents_or_one_name_twice_are_refused() -> None:
+    """A cluster that one machine cannot carry, or whose VMs cannot be told apart, is refused in words."""
+    with pytest.raises(ConfigError, match="can have 5000 VMs at most, this cluster has 6000"):
+        agent_specs(cluster_of("type: a, count: 6000, price_per_hour: 1.0"))
+    with pytest.raises(ConfigError, match="two VMs of the cluster are called a-1"):
+        agent_specs(cluster_of("type: a, price_per_hour: 1", "type: b, name: a-1, price_per_hour: 1"))
+
+
+def test_one_process_is_started_found_again_and_ended(tmp_path: Path) -> None:
+    """A second start on the same folder takes the first one over; after the end nothing is found any more."""
+    first = start_embedded(PAPER, 0, tmp_path)
+    try:
+        assert httpx.get(f"http://{first.address}/health").status_code == 200
+        assert not first.taken_over
+        second = start_embedded(PAPER, 0, tmp_path)
+        assert (second.pid, second.address, second.taken_over) == (first.pid, first.address, True)
+        assert second.alive()
+
+        other = tmp_path / "other.yaml"
+        other.write_text(SMALL)
+        with pytest.raises(EmbeddedError, match="has other VMs than"):
+            start_embedded(other, 0, tmp_path)
+    finally:
+        first.stop()
+    assert not second.alive()
+    assert find_embedded(tmp_path) is None
+
+
+def test_a_pid_that_was_given_out_again_is_no_mesos(tmp_path: Path) -> None:
+    """A pid file that names another process's start is passed over, and that process left alone."""
+    (tmp_path / "mesos").mkdir()
+    (tmp_path / "mesos" / "pid").write_text(json.dumps({"pid": 1, "start": 1, "boot": "another"}))
+    (tmp_path / "mesos" / "address").write_text("127.0.0.1:1")
+    assert find_embedded(tmp_path) is None
+
+
+def test_a_taken_port_is_named(tmp_path: Path) -> None:
+    """When another program has the port, the error says which port and what to do."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(
+            EmbeddedError, match=rf"mesos\.port: {port} on 127\.0\.0\.1: Address already in use"
+        ):
+            start_embedded(PAPER, port, tmp_path)
+
+
+def test_a_mesos_that_dies_at_its_start_is_quoted(tmp_path: Path) -> None:
+    """The error holds the last line of its log."""
+    (tmp_path / "mesos").mkdir()
+    (tmp_path / "mesos" / "work").write_text("a file where a folder should be")
+    with pytest.raises(
+        EmbeddedError, match=r"ended at its start with exit code 2: stoker: .*/mesos/work: File exists"
+    ):
+        start_embedded(PAPER, 0, tmp_path)
+    assert find_embedded(tmp_path) is None
