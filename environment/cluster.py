@@ -5,9 +5,11 @@ the clock, draws a random number or opens a socket, so the same events always gi
 Who places a job is not decided here: a decision enters as the event `Decided`.
 """
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
@@ -15,8 +17,9 @@ import numpy as np
 from environment import events as ev
 from environment.ledger import Ledger
 from environment.offers import OfferBook
+from environment.questions import Questions
 from environment.records import ExecutorRecord, ExecutorState, JobRecord
-from environment.types import ClusterView, PlacementRequest, RunningJob, Vm
+from environment.types import CPU_TOLERANCE, ClusterView, PlacementRequest, RunningJob, Vm
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +31,12 @@ class ModelOptions:
     settle: float = 1.5
     #: For how long the offers are refused that a waiting queue cannot use.
     refuse: float = 5.0
-    #: How long a launch may stay without an answer before the master is asked.
+    #: Shortest pause between two calls for offers.
+    revive_pause: float = 0.5
+    #: How long a launch or a kill may stay without an answer before the master is asked, or told again.
     launch_timeout: float = 30.0
+    #: How long an executor that cannot be reached is waited for before another takes its place.
+    unreachable_timeout: float = 60.0
     #: An executor that ends with an error may only be the first sign that its driver is ending.
     relaunch_grace: float = 2.0
     #: First and longest pause between two questions about the same tasks.
@@ -60,18 +67,24 @@ class ClusterModel:
         self._number = 0
         self._commands: list[ev.Command] = []
         self._book = OfferBook(self.ledger)
+        #: When something was last done that the master should answer with offers.
         self._asked_at = 0.0
+        self._revived_at = -np.inf
         self._suppressed = False
-        #: Something happened since the last decision that could change it.
+        #: Something happened since the last decision that makes it worth to ask for offers.
         self._stale = False
+        #: When something last happened that could change a decision.
+        self._changed_at = 0.0
         self._jobs: dict[str, JobRecord] = {}
         self._tasks: dict[str, ExecutorRecord] = {}
         self._tasks_of: dict[str, dict[str, ExecutorRecord]] = {}
         self._queue: dict[str, PlacementRequest] = {}
         #: Jobs that lost executors, and when these may be placed again.
         self._relaunch_at: dict[str, float] = {}
-        #: Tasks whose state the master has been asked for: next question's time and pause.
-        self._unanswered: dict[str, tuple[float, float]] = {}
+        #: The job that a policy told to wait, so that its reason is not replaced by a lesser one.
+        self._told_to_wait: str | None = None
+        self._questions = Questions(self.options.reconcile_first, self.options.reconcile_longest)
+        self._unreachable_since: dict[str, float] = {}
         self._changed_jobs: dict[str, None] = {}
         self._changed_tasks: dict[str, None] = {}
         self._handlers: dict[type[ev.Event], Callable[[Any], None]] = {
@@ -101,7 +114,10 @@ class ClusterModel:
         return self._commands
 
     def restore(self, jobs: Iterable[JobRecord], executors: Iterable[ExecutorRecord]) -> None:
-        """Take up what a store kept: the jobs that are not over, in order of submission, and open tasks."""
+        """Take up what a store kept: jobs in order of submission, and all their tasks, ended or not.
+
+        Jobs that are over belong to it as long as they have open tasks.
+        """
         for job in jobs:
             self._jobs[job.job.id] = job
             self._tasks_of[job.job.id] = {}
@@ -113,8 +129,10 @@ class ClusterModel:
             if not task.ended:
                 self.ledger.reopen(task)
                 self._book.learn(_vm_of(task))
+                if task.state == "unreachable":
+                    self._unreachable_since[task.task_id] = self.now
         for job in self._jobs.values():
-            if self._missing(job):
+            if self._missing(job) > 0:
                 self._relaunch_at[job.job.id] = self.now
             elif job.aborting:
                 self._requeue_when_clear(job)
@@ -126,15 +144,14 @@ class ClusterModel:
         free = np.array([self._book.free(vm.id) for vm in vms], dtype=np.float64).reshape(-1, 2)
         executors = np.array([self.ledger.count(vm.id) for vm in vms], dtype=np.int64)
         until = np.where(executors > 0, -np.inf, self.now)
-        for job in self._running():
+        running = tuple(self._running())
+        for job in running:
             ends = np.nan if job.expected_end is None else max(job.expected_end, self.now)
             for vm_id in job.vm_ids:
                 if vm_id in index:
                     until[index[vm_id]] = np.maximum(until[index[vm_id]], ends)
         until[np.isneginf(until)] = np.nan
-        return ClusterView(
-            self.now, vms, free[:, 0].copy(), free[:, 1].copy(), executors, until, tuple(self._running())
-        )
+        return ClusterView(self.now, vms, free[:, 0].copy(), free[:, 1].copy(), executors, until, running)
 
     def requests(self) -> tuple[PlacementRequest, ...]:
         """What waits for a placement, first come first served; lost executors come before new jobs."""
@@ -186,12 +203,17 @@ class ClusterModel:
         self._tasks_of[event.job.id] = {}
         if not self._someone_waits():
             self._stale = True
+        elif ahead := next(reversed(self._queue), None):
+            job.reason = f"first come, first served: waits behind {ahead}"
+        else:
+            job.reason = "waits until lost executors of other jobs are placed again"
         self._enqueue(job)
         self._mark(job)
 
     def _on_kill_requested(self, event: ev.KillRequested) -> None:
         job = self._jobs.get(event.job_id)
         if job is not None and not job.ended:
+            self._stop_driver(job)
             self._end_job(job, "killed", "killed on request")
 
     def _on_driver_started(self, event: ev.DriverStarted) -> None:
@@ -210,16 +232,17 @@ class ClusterModel:
             self._end_job(job, "failed", event.message or f"its driver exited with code {event.exit_code}")
 
     def _end_job(self, job: JobRecord, state: Literal["finished", "failed", "killed"], reason: str) -> None:
-        had_host_driver = job.started_at is not None and job.job.driver is None and state != "finished"
         job.state, job.finished_at = state, self.now
         job.aborting = False
-        self._queue.pop(job.job.id, None)
-        self._relaunch_at.pop(job.job.id, None)
+        if self._queue.pop(job.job.id, None) or self._relaunch_at.pop(job.job.id, None) is not None:
+            self._changed_at, self._stale = self.now, True  # the next one may fit where this one did not
         self._explain(job, reason)
-        if had_host_driver:
-            self._command(ev.KillDriver(self._number, job.job.id))
         for task in self._open_tasks(job):
             self._kill(task)
+
+    def _stop_driver(self, job: JobRecord) -> None:
+        if job.started_at is not None and job.job.driver is None:
+            self._command(ev.KillDriver(self._number, job.job.id))
 
     def _enqueue(self, job: JobRecord) -> None:
         self._queue[job.job.id] = PlacementRequest(job.job, job.job.executors)
@@ -231,47 +254,85 @@ class ClusterModel:
     # ---- decisions and launches ------------------------------------------------------------------
 
     def _on_decided(self, event: ev.Decided) -> None:
-        self._stale = False
-        tasks: dict[str, list[ev.Task]] = {}
-        used = {vm_id for p in event.placements for vm_id in (*p.vm_ids, p.driver_vm_id) if vm_id}
-        ports = {vm_id: self._book.ports(vm_id) for vm_id in used}
+        outdated = event.view_at is not None and self._changed_at > event.view_at
+        self._stale = self._stale and outdated
+        launches: dict[str, list[ev.Task]] = {}
+        ports: dict[str, Iterator[int]] = {}
         for placement in event.placements:
-            for task in self._place(placement, ports):
-                tasks.setdefault(self._tasks[task.task_id].vm_id, []).append(task)
-        for vm_id, launched in tasks.items():
+            job = self._jobs.get(placement.job_id)
+            if job is None or not self._waits(job):
+                continue  # killed, or placed already
+            if refusal := self._refusal(job, placement, launches):
+                # Those behind it were decided on as if it had been placed, and must not overtake it.
+                self._explain(job, f"decided again, since {refusal}")
+                self._changed_at, self._stale = self.now, True
+                break
+            for task in self._place(job, placement, ports):
+                launches.setdefault(self._tasks[task.task_id].vm_id, []).append(task)
+        else:
+            self._told(event.waiting)
+        for vm_id, tasks in launches.items():
             vm, held = self._book.use(vm_id)
-            self._command(ev.Launch(self._number, vm, held, tuple(launched)))
-        if event.waiting is not None and (job := self._jobs.get(event.waiting.job_id)):
-            if job.reason != event.waiting.reason:
-                self._explain(job, event.waiting.reason)
+            self._command(ev.Launch(self._number, vm, held, tuple(tasks)))
+        self._asked_at = self.now
+        if self._told_to_wait is not None and not outdated:
             self._decline_all()
 
-    def _place(self, placement: ev.Placement, ports: dict[str, list[int]]) -> list[ev.Task]:
-        job = self._jobs.get(placement.job_id)
-        if job is None or job.ended:
-            return []
-        if placement.job_id in self._queue:
-            del self._queue[placement.job_id]
+    def _told(self, waiting: ev.Waiting | None) -> None:
+        self._told_to_wait = None
+        job = self._jobs.get(waiting.job_id) if waiting else None
+        if waiting is None or job is None or not self._waits(job):
+            return
+        self._told_to_wait = job.job.id
+        if job.reason != waiting.reason:
+            self._explain(job, waiting.reason)
+
+    def _refusal(
+        self, job: JobRecord, placement: ev.Placement, launches: dict[str, list[ev.Task]]
+    ) -> str | None:
+        """Say why a placement no longer holds after what happened while it was decided; None when it does."""
+        queued = job.job.id in self._queue
+        needed = job.job.executors if queued else self._missing(job)
+        if len(placement.vm_ids) != needed:
+            return f"{needed} of its executors are to be placed and not {len(placement.vm_ids)}"
+        if bool(placement.driver_vm_id) != (queued and job.job.driver is not None):
+            return "its driver was forgotten" if queued and job.job.driver else "its driver has a place"
+        for vm_id, (cpus, memory_mib) in _demand(job, placement).items():
+            free_cpus, free_memory_mib = self._book.free(vm_id)
+            free_cpus -= sum(task.cpus for task in launches.get(vm_id, ()))
+            free_memory_mib -= sum(task.memory_mib for task in launches.get(vm_id, ()))
+            if cpus > free_cpus + CPU_TOLERANCE or memory_mib > free_memory_mib:
+                return "the master took back what was free where it was to run"
+        return None
+
+    def _place(
+        self, job: JobRecord, placement: ev.Placement, ports: dict[str, Iterator[int]]
+    ) -> list[ev.Task]:
+        if self._queue.pop(job.job.id, None):
             job.state, job.placed_at = "placing", self.now
             self._explain(job, "its executors are being launched")
         else:
-            self._relaunch_at.pop(placement.job_id, None)
-            for task in self._tasks_of[placement.job_id].values():
-                if task.ended and not task.replaced:
-                    task.replaced = True
-                    self._changed_tasks[task.task_id] = None
+            self._relaunch_at.pop(job.job.id)
+            self._replace_ended(job)
             self._explain(job, "lost executors are being launched again")
-        tasks = [self._new_task(job, vm_id, ports[vm_id]) for vm_id in placement.vm_ids]
+        wanted = [(vm_id, False) for vm_id in placement.vm_ids]
         if placement.driver_vm_id:
-            tasks.append(
-                self._new_task(job, placement.driver_vm_id, ports[placement.driver_vm_id], driver=True)
-            )
-        return tasks
+            wanted.append((placement.driver_vm_id, True))
+        return [
+            self._new_task(job, vm_id, ports.setdefault(vm_id, self._book.ports(vm_id)), driver)
+            for vm_id, driver in wanted
+        ]
 
-    def _new_task(self, job: JobRecord, vm_id: str, ports: list[int], driver: bool = False) -> ev.Task:
+    def _replace_ended(self, job: JobRecord) -> None:
+        for task in self._tasks_of[job.job.id].values():
+            if task.ended and not task.replaced:
+                task.replaced = True
+                self._changed_tasks[task.task_id] = None
+
+    def _new_task(self, job: JobRecord, vm_id: str, ports: Iterator[int], driver: bool) -> ev.Task:
         number, job.next_executor = job.next_executor, job.next_executor + 1
         size = job.job.driver if driver and job.job.driver else job.job
-        taken = tuple(ports.pop(0) for _ in range(min(3 if driver else 1, len(ports))))
+        taken = tuple(islice(ports, 3 if driver else 1))
         vm = self._book.vm(vm_id)
         task = ExecutorRecord(
             task_id=f"{job.job.id}.driver-{number}" if driver else f"{job.job.id}.{number}",
@@ -289,26 +350,37 @@ class ClusterModel:
         )
         self._tasks[task.task_id] = task
         self._tasks_of[job.job.id][task.task_id] = task
+        self._changed_tasks[task.task_id] = None
         self._accrued(self.ledger.open(task))
+        self._book.changed(vm_id)
         return ev.Task(task.task_id, job.job.id, task.number, task.cpus, task.memory_mib, taken)
 
     # ---- tasks -----------------------------------------------------------------------------------
 
     def _on_task_changed(self, event: ev.TaskChanged) -> None:
-        self._unanswered.pop(event.task_id, None)
+        self._questions.answered(event.task_id)
         task = self._tasks.get(event.task_id)
         if task is None or task.ended:
             if event.state not in ev.ENDED and event.state not in ("unreachable", "unknown"):
-                self._command(ev.KillTask(self._number, event.task_id, event.vm_id))
+                # Nobody waits for it: what is over stays over, even if a lost VM comes back with it.
+                vm_id = event.vm_id or (task.vm_id if task else "")
+                self._command(ev.KillTask(self._number, event.task_id, vm_id))
             return
         never_seen = task.state == "launching"
         if event.state in ev.ENDED or (event.state == "unknown" and never_seen):
-            self._end_task(task, event)
+            self._end_task(task, event.state, event.message or event.reason)
         elif event.state in ("unreachable", "unknown"):
+            self._unreachable_since.setdefault(task.task_id, self.now)
             self._move(task, "unreachable", event.message or "its VM cannot be reached; it may still run")
-        elif event.state == "running":
+        else:
+            self._task_is_there(task, event)
+
+    def _task_is_there(self, task: ExecutorRecord, event: ev.TaskChanged) -> None:
+        self._unreachable_since.pop(task.task_id, None)
+        self._book.found(task.vm_id)
+        if event.state == "running" or (task.state == "unreachable" and task.running_at is not None):
             self._task_runs(task)
-        elif never_seen:
+        elif task.state in ("launching", "unreachable"):
             self._move(task, "starting", event.message)
             self._job_starts(task)
 
@@ -319,60 +391,65 @@ class ClusterModel:
         self._job_starts(task)
         job = self._jobs[task.job_id]
         executors = [t for t in self._open_tasks(job) if t.number is not None]
-        if job.ended or job.aborting or len(executors) < job.job.executors:
+        if job.ended or job.aborting or any(t.state != "running" for t in executors):
             return
-        if any(t.state != "running" for t in executors):
-            return
-        if job.started_at is None:
-            job.started_at = self.now
-            job.state = "running"
+        if job.started_at is None and len(executors) == job.job.executors:
+            job.started_at, job.state = self.now, "running"
             self._explain(job, "all its executors run")
             if job.job.driver is None:
                 self._command(ev.StartDriver(self._number, job.job.id))
-        elif job.state == "relaunching":
-            job.state = "running"
-            self._explain(job, "all its executors run again")
+        self._runs_again(job)
+
+    def _runs_again(self, job: JobRecord) -> None:
+        executors = [t for t in self._open_tasks(job) if t.number is not None]
+        if job.state != "relaunching" or self._missing(job) or any(t.state != "running" for t in executors):
+            return
+        job.state = "running"
+        self._explain(job, "all its executors run again")
 
     def _job_starts(self, task: ExecutorRecord) -> None:
         job = self._jobs[task.job_id]
-        if job.state == "placing":
+        if job.state == "placing" and not job.aborting:
             job.state = "starting"
             self._explain(job, "its executors are starting")
 
-    def _end_task(self, task: ExecutorRecord, event: ev.TaskChanged) -> None:
+    def _end_task(self, task: ExecutorRecord, state: ev.TaskState, message: str) -> None:
         self._accrued(self.ledger.close(task, self.now))
-        state: ExecutorState = "lost"
-        if event.state in ("finished", "failed", "killed"):
-            state = event.state
+        self._book.changed(task.vm_id)
+        self._unreachable_since.pop(task.task_id, None)
+        self._questions.answered(task.task_id)
         task.ended_at = self.now
-        self._move(task, state, event.message or event.reason)
-        self._stale = True
+        self._move(task, state if state in ("finished", "failed", "killed") else "lost", message or state)
+        self._changed_at, self._stale = self.now, True
         job = self._jobs[task.job_id]
         if job.ended:
             return
         if task.number is None:
-            self._cluster_driver_ended(job, task, event)
+            self._cluster_driver_ended(job, task, state)
         elif job.aborting:
             self._requeue_when_clear(job)
         elif job.started_at is None:
-            self._abort_launch(job, task, event)
+            self._abort_launch(job, task, state)
         elif state == "finished":
             task.replaced = True  # its driver told it to stop
+            self._runs_again(job)
         else:
-            self._executor_lost(job, task)
+            self._executor_lost(job, task, state)
 
-    def _cluster_driver_ended(self, job: JobRecord, task: ExecutorRecord, event: ev.TaskChanged) -> None:
-        if event.state == "finished":
+    def _cluster_driver_ended(self, job: JobRecord, task: ExecutorRecord, state: ev.TaskState) -> None:
+        if state == "finished":
             job.exit_code = 0
             self._end_job(job, "finished", "its driver exited with code 0")
-        elif job.started_at is None and event.state in ev.NEVER_RAN:
-            self._abort_launch(job, task, event)
+        elif job.aborting:
+            self._requeue_when_clear(job)
+        elif job.started_at is None and state in ev.NEVER_RAN:
+            self._abort_launch(job, task, state)
         else:
-            self._end_job(job, "failed", f"its driver on {task.vm_name} ended: {task.message or task.state}")
+            self._end_job(job, "failed", f"its driver on {task.vm_name} ended: {task.message}")
 
-    def _abort_launch(self, job: JobRecord, task: ExecutorRecord, event: ev.TaskChanged) -> None:
+    def _abort_launch(self, job: JobRecord, task: ExecutorRecord, state: ev.TaskState) -> None:
         """All or none: one executor could not be started, so the others go too and the job waits again."""
-        if event.state not in ev.NEVER_RAN and self._too_many_losses(job, task):
+        if state != "dropped" and self._too_many_losses(job, task):
             return
         job.aborting = True
         self._explain(job, f"{_name(task)} could not be started on {task.vm_name}: {task.message}")
@@ -383,16 +460,15 @@ class ClusterModel:
     def _requeue_when_clear(self, job: JobRecord) -> None:
         if self._open_tasks(job):
             return
-        for task in self._tasks_of[job.job.id].values():
-            task.replaced = True
+        self._replace_ended(job)
         job.aborting, job.state, job.placed_at = False, "queued", None
         self._enqueue(job)
-        # It keeps its place: first come, first served.
-        self._queue = dict(sorted(self._queue.items(), key=lambda item: item[1].job.submitted_at))
+        # It keeps its place, first come, first served: jobs are held in the order of their submission.
+        self._queue = {job_id: self._queue[job_id] for job_id in self._jobs if job_id in self._queue}
         self._mark(job)
 
-    def _executor_lost(self, job: JobRecord, task: ExecutorRecord) -> None:
-        if self._too_many_losses(job, task):
+    def _executor_lost(self, job: JobRecord, task: ExecutorRecord, state: ev.TaskState) -> None:
+        if state != "dropped" and self._too_many_losses(job, task):
             return
         job.state = "relaunching"
         self._relaunch_at.setdefault(job.job.id, self.now + self.options.relaunch_grace)
@@ -403,13 +479,13 @@ class ClusterModel:
         # Spark's own rule for spark.executor.maxNumFailures.
         if job.losses <= max(2 * job.job.executors, 3):
             return False
+        self._stop_driver(job)
         self._end_job(job, "failed", f"lost {job.losses} executors; the last, {_name(task)}: {task.message}")
         return True
 
     def _kill(self, task: ExecutorRecord) -> None:
-        if task.killed_at is None:
-            task.killed_at = self.now
-            self._changed_tasks[task.task_id] = None
+        task.killed_at = self.now
+        self._changed_tasks[task.task_id] = None
         self._command(ev.KillTask(self._number, task.task_id, task.vm_id))
 
     def _move(self, task: ExecutorRecord, state: ExecutorState, message: str) -> None:
@@ -430,10 +506,11 @@ class ClusterModel:
         self._book.clear()
         self._asked_at = self.now
         open_tasks = [task for task in self._tasks.values() if not task.ended]
-        self._ask_about(open_tasks, self.options.reconcile_first)
+        self._unreachable_since = dict.fromkeys(self._unreachable_since, self.now)
+        self._ask_about(open_tasks)
         for task in open_tasks:
             if task.killed_at is not None:
-                self._command(ev.KillTask(self._number, task.task_id, task.vm_id))
+                self._kill(task)
 
     def _on_disconnected(self, _: ev.Disconnected) -> None:
         self.subscribed = False
@@ -441,6 +518,7 @@ class ClusterModel:
 
     def _on_offers(self, event: ev.OffersReceived) -> None:
         self._book.take(event.offers, self.now)
+        self._changed_at = self.now
 
     def _on_rescinded(self, event: ev.OfferRescinded) -> None:
         self._book.drop(event.offer_id)
@@ -449,36 +527,49 @@ class ClusterModel:
         self._book.lose(event.vm_id)
 
     def _on_tick(self, _: ev.Tick) -> None:
-        late = [
-            task
-            for task in self._tasks.values()
-            if task.state == "launching"
-            and task.task_id not in self._unanswered
-            and self.now - task.launched_at > self.options.launch_timeout
-        ]
-        due = {task_id: pause for task_id, (at, pause) in self._unanswered.items() if at <= self.now}
         if not self.subscribed:
+            self._told_to_wait = None
             self._explain_silence("the Mesos master is not connected")
             return
-        self._ask_about(late, self.options.reconcile_first)
-        for pause in sorted(set(due.values())):
-            again = [self._tasks[i] for i, p in due.items() if p == pause and i in self._tasks]
-            self._ask_about(again, min(2 * pause, self.options.reconcile_longest))
+        self._give_up_unreachable()
+        late = [task for task in self._tasks.values() if not task.ended and self._is_late(task)]
+        for task in late:
+            if task.killed_at is not None:
+                self._kill(task)
+        self._ask_about([task for task in late if task.killed_at is None])
+        self._reconcile([self._tasks[task_id] for task_id in self._questions.due(self.now)])
         if not len(self._book) and self.now - self._asked_at > self.options.settle:
             self._explain_silence("the master offers no resources now: all VMs are full, or none is there")
 
-    def _explain_silence(self, why: str) -> None:
-        if head := next(iter(self.requests()), None):
-            job = self._jobs[head.job.id]
-            if job.reason != why:
-                self._explain(job, why)
+    def _is_late(self, task: ExecutorRecord) -> bool:
+        """Whether a launch or a kill has been without an answer for too long: messages can be lost."""
+        if task.killed_at is not None:
+            return self.now - task.killed_at > self.options.launch_timeout
+        launching = task.state == "launching" and task.task_id not in self._questions
+        return launching and self.now - task.launched_at > self.options.launch_timeout
 
-    def _ask_about(self, tasks: list[ExecutorRecord], pause: float) -> None:
-        if not tasks:
+    def _give_up_unreachable(self) -> None:
+        for task_id, since in list(self._unreachable_since.items()):
+            task = self._tasks[task_id]
+            if not task.ended and self.now - since > self.options.unreachable_timeout:
+                self._kill(task)
+                self._end_task(task, "lost", f"{task.vm_name} could not be reached for too long")
+
+    def _explain_silence(self, why: str) -> None:
+        head = next(iter(self.requests()), None)
+        if head is None or head.job.id == self._told_to_wait:
             return
-        for task in tasks:
-            self._unanswered[task.task_id] = (self.now + pause, pause)
-        self._command(ev.Reconcile(self._number, tuple((task.task_id, task.vm_id) for task in tasks)))
+        job = self._jobs[head.job.id]
+        if job.reason != why:
+            self._explain(job, why)
+
+    def _ask_about(self, tasks: list[ExecutorRecord]) -> None:
+        self._questions.ask((task.task_id for task in tasks), self.now)
+        self._reconcile(tasks)
+
+    def _reconcile(self, tasks: list[ExecutorRecord]) -> None:
+        if tasks:
+            self._command(ev.Reconcile(self._number, tuple((task.task_id, task.vm_id) for task in tasks)))
 
     def _settle_offers(self) -> None:
         """Hold offers only for a queue, ask for them when it is time to decide, and for none when idle."""
@@ -490,15 +581,23 @@ class ClusterModel:
                 self._suppressed = True
                 self._command(ev.Suppress(self._number))
         elif self._someone_waits() and (self._suppressed or (self._stale and not self._book.complete())):
-            self._suppressed, self._stale = False, False
-            self._asked_at = self._book.since = self.now
-            self._command(ev.Revive(self._number))
+            self._revive()
+
+    def _revive(self) -> None:
+        if not self._suppressed and self.now - self._revived_at < self.options.revive_pause:
+            return  # it stays stale, so a later event asks
+        self._suppressed, self._stale = False, False
+        self._asked_at = self._revived_at = self.now
+        self._command(ev.Revive(self._number))
 
     def _decline_all(self) -> None:
         if held := self._book.clear():
             self._command(ev.Decline(self._number, held, self.options.refuse))
 
     # ---- helpers ---------------------------------------------------------------------------------
+
+    def _waits(self, job: JobRecord) -> bool:
+        return job.job.id in self._queue or job.job.id in self._relaunch_at
 
     def _someone_waits(self) -> bool:
         return bool(self._queue) or any(due <= self.now for due in self._relaunch_at.values())
@@ -521,7 +620,7 @@ class ClusterModel:
 
     def _relaunch_request(self, job: JobRecord) -> PlacementRequest:
         present = tuple(t.vm_id for t in self._open_tasks(job) if t.number is not None)
-        return PlacementRequest(job.job, self._missing(job), present)
+        return PlacementRequest(job.job, self._missing(job), present, again=True)
 
     def _forget_if_done(self, job_id: str) -> None:
         job = self._jobs.get(job_id)
@@ -529,13 +628,26 @@ class ClusterModel:
             del self._jobs[job_id]
             for task_id in self._tasks_of.pop(job_id, {}):
                 del self._tasks[task_id]
-                self._unanswered.pop(task_id, None)
+                self._questions.answered(task_id)
 
     def _mark(self, job: JobRecord) -> None:
         self._changed_jobs[job.job.id] = None
 
     def _command(self, command: ev.Command) -> None:
         self._commands.append(command)
+
+
+def _demand(job: JobRecord, placement: ev.Placement) -> dict[str, tuple[float, int]]:
+    """Cpus and MiB that a placement takes, by VM."""
+    demand = {
+        vm_id: (job.job.cpus * count, job.job.memory_mib * count)
+        for vm_id, count in Counter(placement.vm_ids).items()
+    }
+    if job.job.driver and placement.driver_vm_id:
+        cpus, memory_mib = demand.get(placement.driver_vm_id, (0.0, 0))
+        driver = job.job.driver
+        demand[placement.driver_vm_id] = (cpus + driver.cpus, memory_mib + driver.memory_mib)
+    return demand
 
 
 def _name(task: ExecutorRecord) -> str:

@@ -3,7 +3,7 @@
 An explanation is made from the decision and the view it was made on, so it holds for every policy.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from environment.check import shortfalls
 from environment.rounds import Verdict
@@ -66,7 +66,7 @@ def explain(verdict: Verdict, policy: str) -> Explanation:
 
 def _choices(view: ClusterView, request: PlacementRequest, decision: Place) -> tuple[Choice, ...]:
     choices = []
-    single = PlacementRequest(request.job, 1, request.present_on)
+    single = replace(request, count=1)
     for executor, index in enumerate(decision.placement):
         why = decision.why[executor] if executor < len(decision.why) else "the policy gave no reason"
         candidates, left_out = _candidates(view, single, index, decision.scores)

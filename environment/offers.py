@@ -1,26 +1,31 @@
 """The VMs that are known and what of them is offered right now."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from environment.events import Offer
 from environment.ledger import Ledger
 from environment.types import CPU_TOLERANCE, Vm, natural_key
 
-#: More ports than the tasks of one VM can use; a range may hold all that there are.
-PORTS_CONSIDERED = 4096
-
 
 class OfferBook:
-    """Held offers by id, and every VM that was ever offered. `since` is when the oldest held offer came."""
+    """Held offers by id, and every VM that was ever offered. `since` is when the oldest held offer came.
+
+    Sums are kept by VM, and the set of VMs of which something is still missing, so that no event costs more
+    than the VMs that it is about.
+    """
 
     def __init__(self, ledger: Ledger) -> None:
         self.since = 0.0
         self._ledger = ledger
         self._offers: dict[str, Offer] = {}
         self._by_vm: dict[str, dict[str, Offer]] = {}
+        self._free: dict[str, tuple[float, int]] = {}
         self._vms: dict[str, Vm] = {}
+        #: VMs whose capacity was seen while no task of ours was there.
+        self._measured: set[str] = set()
         self._gone: set[str] = set()
+        self._incomplete: set[str] = set()
         self._order: tuple[Vm, ...] | None = ()
 
     def __len__(self) -> int:
@@ -30,22 +35,35 @@ class OfferBook:
         """Hold these offers; their VMs are there."""
         if not self._offers:
             self.since = at
-        offers = tuple(offers)
+        vms = {}
         for offer in offers:
             self._offers[offer.id] = offer
             self._by_vm.setdefault(offer.vm.id, {})[offer.id] = offer
-        for vm in {offer.vm.id: offer.vm for offer in offers}.values():
-            self._gone.discard(vm.id)
+            vms[offer.vm.id] = offer.vm
+        for vm in vms.values():
+            self.found(vm.id)
+            self.changed(vm.id)
             self.learn(vm)
 
     def learn(self, vm: Vm) -> None:
-        """Know the VM; its capacity is the most that was ever seen offered and used at once."""
-        cpus, memory_mib = self.free(vm.id)
-        cpus, memory_mib = cpus + self._ledger.cpus(vm.id), memory_mib + self._ledger.memory_mib(vm.id)
-        if known := self._vms.get(vm.id):
+        """Know the VM and its capacity: the most that was offered and used at once.
+
+        Once the VM was seen without tasks of ours, what tasks use is no longer added, since resources
+        can be offered again before the end of the task that had them is known here.
+        """
+        (cpus, memory_mib), known = self.free(vm.id), self._vms.get(vm.id)
+        if not self._ledger.count(vm.id):
+            known = known if vm.id in self._measured else None
+            self._measured.add(vm.id)
+        elif vm.id not in self._measured:
+            cpus, memory_mib = cpus + self._ledger.cpus(vm.id), memory_mib + self._ledger.memory_mib(vm.id)
+        if known:
             cpus, memory_mib = max(cpus, known.cpus), max(memory_mib, known.memory_mib)
-        self._vms[vm.id] = replace(vm, cpus=round(cpus, 3), memory_mib=memory_mib)
-        self._order = None
+        vm = replace(vm, cpus=round(cpus, 3), memory_mib=memory_mib)
+        if vm != self._vms.get(vm.id):
+            self._vms[vm.id] = vm
+            self._order = None
+        self.changed(vm.id)
 
     def vm(self, vm_id: str) -> Vm:
         """A VM that is known."""
@@ -53,45 +71,68 @@ class OfferBook:
 
     def free(self, vm_id: str) -> tuple[float, int]:
         """Cpus and MiB of the VM that are offered now."""
-        offers = self._by_vm.get(vm_id, {}).values()
-        return sum(offer.cpus for offer in offers), sum(offer.memory_mib for offer in offers)
+        return self._free.get(vm_id, (0.0, 0))
 
-    def ports(self, vm_id: str) -> list[int]:
-        """The first ports offered on the VM."""
-        ranges = [ports for offer in self._by_vm.get(vm_id, {}).values() for ports in offer.ports]
-        return [p for first, last in ranges for p in range(first, min(last, first + PORTS_CONSIDERED) + 1)]
+    def ports(self, vm_id: str) -> Iterator[int]:
+        """The ports offered on the VM, in order."""
+        for offer in self._by_vm.get(vm_id, {}).values():
+            for first, last in offer.ports:
+                yield from range(first, last + 1)
 
     def use(self, vm_id: str) -> tuple[Vm, tuple[str, ...]]:
         """Take all offers of the VM out, to be accepted in one call: Mesos allows one agent per call."""
         ids = tuple(self._by_vm.pop(vm_id, {}))
         for offer_id in ids:
             del self._offers[offer_id]
+        self.changed(vm_id)
         return self._vms[vm_id], ids
 
     def drop(self, offer_id: str) -> None:
         """Forget an offer that was taken back."""
         if offer := self._offers.pop(offer_id, None):
             del self._by_vm[offer.vm.id][offer_id]
+            self.changed(offer.vm.id)
 
     def lose(self, vm_id: str) -> None:
         """The VM is not there now."""
-        self._gone.add(vm_id)
-        self._order = None
-        for offer_id in self._by_vm.pop(vm_id, {}):
-            del self._offers[offer_id]
+        if vm_id in self._vms:
+            self._gone.add(vm_id)
+            self._order = None
+            self.use(vm_id)
+
+    def found(self, vm_id: str) -> None:
+        """The VM is there (again)."""
+        if vm_id in self._gone:
+            self._gone.discard(vm_id)
+            self._order = None
+            self.changed(vm_id)
 
     def clear(self) -> tuple[str, ...]:
         """Forget all offers; returns their ids."""
-        ids = tuple(self._offers)
+        ids, vms = tuple(self._offers), tuple(self._by_vm)
         self._offers.clear()
         self._by_vm.clear()
+        for vm_id in vms:
+            self.changed(vm_id)
         return ids
+
+    def changed(self, vm_id: str) -> None:
+        """What is offered of the VM, or what our tasks hold of it, is not what it was."""
+        offers = self._by_vm.get(vm_id)
+        if offers:
+            held = offers.values()
+            self._free[vm_id] = (sum(o.cpus for o in held), sum(o.memory_mib for o in held))
+        else:
+            self._free.pop(vm_id, None)
+        vm = self._vms.get(vm_id)
+        if vm and vm_id not in self._gone and self._missing(vm):
+            self._incomplete.add(vm_id)
+        else:
+            self._incomplete.discard(vm_id)
 
     def complete(self) -> bool:
         """Whether all that our tasks do not use is offered, on every VM that is there."""
-        return all(
-            self.free(vm.id)[0] + self._ledger.cpus(vm.id) >= vm.cpus - CPU_TOLERANCE for vm in self.vms()
-        )
+        return not self._incomplete
 
     def vms(self) -> tuple[Vm, ...]:
         """The VMs that are there, by name."""
@@ -99,3 +140,6 @@ class OfferBook:
             there = [vm for vm in self._vms.values() if vm.id not in self._gone]
             self._order = tuple(sorted(there, key=lambda vm: natural_key(vm.name)))
         return self._order
+
+    def _missing(self, vm: Vm) -> bool:
+        return self.free(vm.id)[0] + self._ledger.cpus(vm.id) < vm.cpus - CPU_TOLERANCE

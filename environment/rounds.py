@@ -121,7 +121,7 @@ def _with_driver(verdict: Verdict) -> Verdict:
     """Find room for the driver of a job whose driver runs on the cluster, first beside its executors."""
     request, decision = verdict.request, verdict.decision
     driver = request.job.driver
-    if driver is None or isinstance(decision, Wait) or request.count < request.job.executors:
+    if driver is None or isinstance(decision, Wait) or request.again:
         return verdict
     after = verdict.view.with_placement(request, decision.placement)
     for index in dict.fromkeys((*decision.placement, *range(len(after.vms)))):

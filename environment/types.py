@@ -68,12 +68,14 @@ class Job:
 class PlacementRequest:
     """Executors that a job still needs: all of them at first, the lost ones later.
 
-    `present_on` names, by VM id, where the job's other executors are.
+    `present_on` names, by VM id, where the job's other executors are; `again` says that these replace lost
+    ones, so that a driver on the cluster is there already.
     """
 
     job: Job
     count: int
     present_on: tuple[str, ...] = ()
+    again: bool = False
 
     @property
     def cpus(self) -> float:

@@ -1,0 +1,116 @@
+"""A cluster model with a hand on it: tests tell it what happens, in the words of the field."""
+
+from collections.abc import Sequence
+
+from agents.baselines.first_fit import FirstFit
+from environment import events as ev
+from environment.cluster import ClusterModel, ModelOptions
+from environment.records import JobRecord
+from environment.rounds import decide_round, decided
+from environment.types import Job, Vm
+from tests.builders import make_offer
+
+
+class World:
+    """Time, offers and task states around a model; each method returns the commands that followed."""
+
+    def __init__(self, vms: Sequence[Vm], options: ModelOptions | None = None) -> None:
+        self.vms = tuple(vms)
+        self.model = ClusterModel(options)
+        self.now = 100.0
+        self.log: list[tuple[ev.Event, list[ev.Command]]] = []
+        self._offers = 0
+
+    def send(self, event: ev.Event) -> list[ev.Command]:
+        """Any event."""
+        commands = self.model.handle(event)
+        self.log.append((event, commands))
+        return commands
+
+    def wait(self, seconds: float) -> list[ev.Command]:
+        """Time goes by, and a tick says so."""
+        self.now += seconds
+        return self.send(ev.Tick(self.now))
+
+    def subscribe(self) -> list[ev.Command]:
+        """The master takes the framework."""
+        return self.send(ev.Subscribed(self.now))
+
+    def submit(self, *jobs: Job) -> list[ev.Command]:
+        """Jobs come in."""
+        return [command for job in jobs for command in self.send(ev.JobSubmitted(self.now, job))]
+
+    def offer(self, *vms: Vm, cpus: float | None = None, memory_mib: int | None = None) -> list[ev.Command]:
+        """The master offers what our tasks leave on these VMs (all VMs, when none is named), or so much."""
+        offers = []
+        for vm in vms or self.vms:
+            free = vm.cpus - self.model.ledger.cpus(vm.id)
+            memory = vm.memory_mib - self.model.ledger.memory_mib(vm.id)
+            if free > 0 or memory > 0:
+                self._offers += 1
+                wanted = (free if cpus is None else cpus, memory if memory_mib is None else memory_mib)
+                offers.append(make_offer(f"offer-{self._offers}", vm, *wanted))
+        return self.send(ev.OffersReceived(self.now, tuple(offers)))
+
+    def decide(self) -> list[ev.Command]:
+        """First fit decides, whether it is time or not."""
+        verdicts = decide_round(FirstFit().decide, self.model.view(), self.model.requests())
+        return self.send(decided(verdicts, self.now))
+
+    def place(self, job_id: str, *vms: Vm, driver: Vm | None = None) -> list[ev.Command]:
+        """Somebody decided so."""
+        placement = ev.Placement(job_id, tuple(vm.id for vm in vms), driver.id if driver else None)
+        return self.send(ev.Decided(self.now, (placement,)))
+
+    def tell(self, state: ev.TaskState, *task_ids: str, message: str = "") -> list[ev.Command]:
+        """The master tells these tasks' state."""
+        return [
+            command
+            for task_id in task_ids
+            for command in self.send(ev.TaskChanged(self.now, task_id, state, "", "", message))
+        ]
+
+    def driver_ends(self, job_id: str, exit_code: int | None = 0) -> list[ev.Command]:
+        """The driver on the host is gone."""
+        return self.send(ev.DriverEnded(self.now, job_id, exit_code))
+
+    def kill(self, job_id: str) -> list[ev.Command]:
+        """A user wants it ended."""
+        return self.send(ev.KillRequested(self.now, job_id))
+
+    def run(self, *jobs: Job) -> None:
+        """Subscribe, and bring these jobs to where all executors run and the drivers too."""
+        self.subscribe()
+        self.submit(*jobs)
+        self.offer()
+        self.decide()
+        for job in jobs:
+            self.tell("running", *self.open_tasks(job.id))
+            self.send(ev.DriverStarted(self.now, job.id))
+
+    def job(self, job_id: str = "job-1") -> JobRecord:
+        """The job's record."""
+        record = self.model.job(job_id)
+        assert record is not None
+        return record
+
+    def open_tasks(self, job_id: str = "job-1") -> list[str]:
+        """Ids of the job's tasks that have not ended."""
+        return [task.task_id for task in self.model.tasks(job_id) if not task.ended]
+
+
+def names(commands: Sequence[ev.Command]) -> list[str]:
+    """What kinds of commands these are."""
+    return [type(command).__name__ for command in commands]
+
+
+def killed(commands: Sequence[ev.Command]) -> list[str]:
+    """The tasks that are to be killed."""
+    return [command.task_id for command in commands if isinstance(command, ev.KillTask)]
+
+
+def launched(commands: Sequence[ev.Command]) -> dict[str, list[str]]:
+    """The tasks that are to be launched, by VM name."""
+    launches = [command for command in commands if isinstance(command, ev.Launch)]
+    assert all(launch.offer_ids for launch in launches)
+    return {launch.vm.name: [task.task_id for task in launch.tasks] for launch in launches}
