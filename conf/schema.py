@@ -127,6 +127,7 @@ class Mesos(Strict):
     principal: Name | None = None
     secret_file: str | None = None
     user: str | None = None
+    secret_variables: bool = False
     framework_name: Name = "stoker"
     failover_timeout: Annotated[float, Field(gt=0)] = 7 * 24 * 3600.0
 

@@ -140,6 +140,7 @@ class MesosLink:
                     resources,
                     user=self._options.task_user,
                     image=self._options.task_image,
+                    secret_variables=self._options.secret_variables,
                 )
             )
         # The remainder is wanted back at once: others may wait for it.

@@ -53,6 +53,7 @@ class SessionOptions:
     secret: str | None = field(default=None, repr=False)
     failover_timeout: float = 7 * 24 * 3600.0
     task_image: str | None = None
+    secret_variables: bool = False
     webui_url: str | None = None
 
 
@@ -156,11 +157,18 @@ class Session(pymesos.Scheduler):  # type: ignore[misc]  # pymesos has no types
     def close(self) -> None:
         """Stop the driver without tearing the framework down."""
         self._closed = True
-        with contextlib.suppress(Exception):
-            self.driver.stop(failover=True)
+        self._stop()
 
     def _fail(self, why: str) -> None:
-        self._trouble = self._trouble or why
+        """Be of no use from now on. Stopped at once, as pymesos would try again without a pause."""
+        if self._trouble:
+            return
+        self._trouble = why
+        self._stop()
+
+    def _stop(self) -> None:
+        with contextlib.suppress(Exception):
+            self.driver.stop(failover=True)
 
     def _heard(self) -> None:
         self._heard_at = time.monotonic()

@@ -68,14 +68,19 @@ def task_to_json(
     *,
     user: str | None = None,
     image: str | None = None,
+    secret_variables: bool = True,
     grace_seconds: float = 10.0,
 ) -> Json:
-    """A TaskInfo that runs the process with exactly these resources, which come out of offers."""
+    """A TaskInfo that runs the process with exactly these resources, which come out of offers.
+
+    With `secret_variables` secrets travel as SECRET variables, which operators are not shown; only agents
+    with the isolator `environment_secret` hand those to tasks. Without, they are variables like others.
+    """
     command: Json = {
         "shell": False,
         "value": process.argv[0],
         "arguments": list(process.argv),
-        "environment": {"variables": [*_variables(process)]},
+        "environment": {"variables": [*_variables(process, secret_variables)]},
         "uris": [{"value": uri.value, "extract": uri.extract} for uri in process.uris],
     }
     if user:
@@ -140,12 +145,15 @@ def _is_unreserved(resource: Mapping[str, Any]) -> bool:
     return resource.get("role", "*") == "*" and not resource.get("reservations")
 
 
-def _variables(process: ProcessSpec) -> Iterable[Json]:
+def _variables(process: ProcessSpec, secret_variables: bool) -> Iterable[Json]:
     for name, value in process.environment.items():
         yield {"name": name, "type": "VALUE", "value": value}
     for name, value in process.secrets.items():
-        secret = {"type": "VALUE", "value": {"data": _base64(value)}}
-        yield {"name": name, "type": "SECRET", "secret": secret}
+        if secret_variables:
+            secret = {"type": "VALUE", "value": {"data": _base64(value)}}
+            yield {"name": name, "type": "SECRET", "secret": secret}
+        else:
+            yield {"name": name, "type": "VALUE", "value": value}
 
 
 def _base64(text: str) -> str:

@@ -1,0 +1,451 @@
+"""The scheduling loop: takes events in, lets the policy decide, keeps what happened, and acts on it.
+
+One thread owns the cluster model. For every batch of events it runs: model, store, event log, then the
+commands, then the acknowledgements; so what the world is told of is always on disk before. Everything else
+(HTTP threads, pymesos' I/O thread) only puts events into the inbox or reads the store.
+"""
+
+import json
+import queue
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import structlog
+
+from agents.policy import Policy
+from agents.registry import PolicyError, create
+from conf.schema import Config, JobSpec
+from conf.schema import Policy as PolicyConfig
+from daemon.contract import Health, LogChunk, PolicyStatus, RejectedError, VmStatus
+from daemon.launcher import Launcher
+from daemon.store import IdempotencyConflictError, Store, StoreError
+from environment import events as ev
+from environment.check import whole_cluster_shortfall
+from environment.cluster import ClusterModel
+from environment.eventlog import encode
+from environment.explain import Explanation, explain
+from environment.records import ExecutorRecord, JobRecord
+from environment.rounds import Verdict, decide_round, decided
+from environment.types import Job, Place, Vm
+from framework.link import MesosLink
+from framework.sandbox import read_local, read_part, read_remote
+from framework.session import SessionOptions
+from framework.translate import Json
+
+log = structlog.get_logger("service")
+
+#: Seconds between ticks, on which timeouts are due and drivers are looked at.
+TICK = 0.2
+#: Events that are handled as one batch, with one write to the store.
+BATCH = 1000
+
+
+@dataclass(slots=True)
+class Deciding:
+    """The policy that decides, and how it has been doing."""
+
+    config: PolicyConfig
+    policy: Policy
+    fallback: Policy | None
+    placed: int = 0
+    waited: int = 0
+    faults: int = 0
+    last_fault: str = ""
+    #: The last wait that was explained, so that the same one is not written again and again.
+    explained_wait: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An event in the inbox, with the status update that it acknowledges once it is stored."""
+
+    event: ev.Event
+    status: Json | None = field(default=None, repr=False)
+
+
+class Service:
+    """The scheduler behind the API; `run` is its loop, everything public may be called from any thread."""
+
+    def __init__(
+        self,
+        config: Config,
+        store: Store,
+        launcher: Launcher,
+        session: SessionOptions,
+        *,
+        data_dir: Path,
+        sandboxes: Path | None = None,
+    ) -> None:
+        self._config = config
+        self._store = store
+        self._launcher = launcher
+        #: Where the embedded Mesos keeps its agents' folders; None for a real cluster.
+        self._sandboxes = sandboxes
+        self._inbox: queue.SimpleQueue[Item] = queue.SimpleQueue()
+        self._model = ClusterModel()
+        self._deciding = _deciding(config, _kept_policy(store, config))
+        self._policy_lock = threading.Lock()
+        self._link = MesosLink(session, self._put, store.get("framework_id"), self._remember_framework)
+        self._log_file: IO[str] = (data_dir / "events.jsonl").open("a", encoding="utf-8")
+        self._stopping = threading.Event()
+        self._specs: dict[str, JobSpec] = {}
+        #: Jobs whose driver runs on this host.
+        self._drivers: set[str] = set()
+        self._vms: tuple[VmStatus, ...] = ()
+        self._known_vms: tuple[Vm, ...] = ()
+        self._alive_at = time.monotonic()
+        self._store_trouble = ""
+
+    # ---- the loop --------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Schedule until `stop`; to be called once, in a thread of its own."""
+        self._restore()
+        next_tick = 0.0
+        while not self._stopping.is_set():
+            self._alive_at = time.monotonic()
+            items = self._take(timeout=TICK / 2)
+            if time.monotonic() >= next_tick:
+                next_tick = time.monotonic() + TICK
+                self._link.tend()
+                items += [Item(event) for event in self._look_at_drivers()]
+                items.append(Item(ev.Tick(time.time())))
+            self._handle(items)
+            if self._model.ready_to_decide():
+                self._decide()
+        self._link.stop()
+        self._log_file.close()
+
+    def stop(self) -> None:
+        """End the loop soon. Jobs go on; a daemon started again takes them up."""
+        self._stopping.set()
+
+    def _put(self, event: ev.Event, status: Json | None = None) -> None:
+        self._inbox.put(Item(event, status))
+
+    def _take(self, timeout: float) -> list[Item]:
+        items: list[Item] = []
+        try:
+            items.append(self._inbox.get(timeout=timeout))
+            while len(items) < BATCH:
+                items.append(self._inbox.get_nowait())
+        except queue.Empty:
+            pass
+        return items
+
+    def _handle(self, items: list[Item], explanations: tuple[Explanation, ...] = ()) -> None:
+        """Run a batch through the model, store what changed, then act and acknowledge."""
+        lines: list[str] = []
+        commands: list[ev.Command] = []
+        for item in items:
+            caused = self._model.handle(item.event)
+            if caused or not isinstance(item.event, ev.Tick):
+                lines += [encode(item.event), *map(encode, caused)]
+            commands += caused
+        self._save(explanations)
+        if lines:
+            self._log_file.write("\n".join(lines) + "\n")
+            self._log_file.flush()
+        for command in commands:
+            self._execute(command)
+        for item in items:
+            if item.status is not None:
+                self._link.acknowledge(item.status)
+        if items:
+            self._picture()
+
+    def _save(self, explanations: tuple[Explanation, ...]) -> None:
+        """Store what changed. Nothing goes on before: a full disk stops the loop, not the jobs."""
+        changes = self._model.take_changes()
+        if not (changes.jobs or changes.executors or explanations):
+            return
+        while not self._stopping.is_set():
+            try:
+                self._store.save(changes, explanations)
+            except StoreError as error:
+                self._store_trouble = str(error)
+                log.error("store", error=str(error))
+                self._alive_at = time.monotonic()
+                self._stopping.wait(1.0)
+                continue
+            self._store_trouble = ""
+            break
+        for job in changes.jobs:
+            if job.ended:
+                self._specs.pop(job.job.id, None)
+                if not self._model.tasks(job.job.id):
+                    self._launcher.forget(job.job.id)
+
+    def _execute(self, command: ev.Command) -> None:
+        match command:
+            case ev.StartDriver(job_id=job_id):
+                self._start_driver(job_id)
+            case ev.KillDriver(job_id=job_id):
+                self._launcher.stop_driver(job_id)
+            case _:
+                self._link.execute(command, self._describe)
+
+    def _describe(self, task: ev.Task) -> tuple[Any, str]:
+        job = self._model.job(task.job_id)
+        if job is None:
+            raise ValueError(f"{task.job_id} is not known")
+        return self._launcher.describe(task, job.job, self._spec(task.job_id), self._model.tasks(task.job_id))
+
+    def _spec(self, job_id: str) -> JobSpec:
+        if job_id not in self._specs:
+            spec = self._store.spec(job_id)
+            if spec is None:
+                raise ValueError(f"the store has no specification of {job_id}")
+            self._specs[job_id] = spec
+        return self._specs[job_id]
+
+    # ---- deciding --------------------------------------------------------------------------------
+
+    def _decide(self) -> None:
+        with self._policy_lock:
+            deciding = self._deciding
+        fallback = deciding.fallback.decide if deciding.fallback else None
+        verdicts = decide_round(
+            deciding.policy.decide, self._model.view(), self._model.requests(), fallback=fallback
+        )
+        explanations = tuple(
+            explain(verdict, deciding.config.name) for verdict in verdicts if self._is_news(verdict, deciding)
+        )
+        self._handle([Item(decided(verdicts, time.time()))], explanations)
+
+    def _is_news(self, verdict: Verdict, deciding: Deciding) -> bool:
+        """Count a verdict, and tell whether to keep it: to wait on for the same reason is no news."""
+        if verdict.faults:
+            deciding.faults += 1
+            deciding.last_fault = "; ".join(verdict.faults)
+            log.warning(
+                "policy", policy=deciding.config.name, job=verdict.request.job.id, faults=verdict.faults
+            )
+        if isinstance(verdict.decision, Place):
+            deciding.placed += 1
+            return True
+        deciding.waited += 1
+        wait = (verdict.request.job.id, verdict.decision.reason)
+        news, deciding.explained_wait = wait != deciding.explained_wait, wait
+        return news
+
+    # ---- drivers on this host --------------------------------------------------------------------
+
+    def _start_driver(self, job_id: str) -> None:
+        job = self._model.job(job_id)
+        if job is None or job.ended:
+            return
+        try:
+            self._launcher.start_driver(job.job, self._spec(job_id))
+        except (OSError, ValueError) as error:
+            self._put(ev.DriverEnded(time.time(), job_id, None, f"its driver could not be started: {error}"))
+            return
+        self._drivers.add(job_id)
+        self._put(ev.DriverStarted(time.time(), job_id))
+
+    def _look_at_drivers(self) -> list[ev.Event]:
+        ended: list[ev.Event] = []
+        for job_id in sorted(self._drivers):
+            status = self._launcher.driver_status(job_id)
+            if status.state == "running":
+                continue
+            self._drivers.discard(job_id)
+            message = "its driver vanished: nobody saw how it ended" if status.state == "lost" else ""
+            ended.append(ev.DriverEnded(time.time(), job_id, status.exit_code, message))
+        return ended
+
+    def _restore(self) -> None:
+        """Take up what an earlier daemon left: its jobs, its tasks, its drivers."""
+        jobs, executors = self._store.unfinished()
+        self._model.restore(jobs, executors)
+        for job in jobs:
+            if job.job.driver is None and job.started_at is not None and not job.ended:
+                # Started now if it never was: the intent is stored before the deed.
+                self._start_driver(job.job.id)
+        if jobs:
+            log.info("taken up", jobs=len(jobs), tasks=sum(not task.ended for task in executors))
+
+    # ---- what the API asks -----------------------------------------------------------------------
+
+    def submit(self, spec: JobSpec, idempotency_key: str | None = None) -> tuple[JobRecord, bool]:
+        """Accept a job; see `Scheduler.submit`."""
+        self._check(spec)
+        at = time.time()
+
+        def job(job_id: str) -> Job:
+            return Job(
+                id=job_id,
+                type=spec.type,
+                cpus=spec.cpus,
+                memory_mib=spec.memory,
+                executors=spec.executors,
+                submitted_at=at,
+                name=spec.label,
+                driver=self._launcher.driver_size(spec),
+            )
+
+        try:
+            record, new = self._store.submit(spec, job, idempotency_key, at)
+        except IdempotencyConflictError as error:
+            raise RejectedError(409, "Idempotency key used before", str(error)) from error
+        except StoreError as error:
+            raise RejectedError(503, "The job store is not available", str(error)) from error
+        if new:
+            self._put(ev.JobSubmitted(at, record.job))
+        return record, new
+
+    def _check(self, spec: JobSpec) -> None:
+        try:
+            self._launcher.check(spec)
+        except ValueError as error:
+            raise RejectedError(422, "The job cannot be launched", str(error)) from error
+        shortfall = whole_cluster_shortfall(self._known_vms, spec.cpus, spec.memory, spec.executors)
+        driver = self._launcher.driver_size(spec)
+        if shortfall is None and driver is not None:
+            shortfall = whole_cluster_shortfall(self._known_vms, driver.cpus, driver.memory_mib, 1)
+        if shortfall is not None:
+            raise RejectedError(422, "The job fits no cluster of this size", shortfall)
+
+    def kill(self, job_id: str) -> JobRecord:
+        """Ask for a job's end; see `Scheduler.kill`."""
+        record = self._store.job(job_id)
+        if record is None:
+            raise RejectedError(404, "No such job", f"there is no job {job_id}")
+        if not record.ended:
+            self._put(ev.KillRequested(time.time(), job_id))
+        return record
+
+    def cluster(self) -> tuple[VmStatus, ...]:
+        """All VMs that are there, as of the last event."""
+        return self._vms
+
+    def policy(self) -> PolicyStatus:
+        """Who decides."""
+        with self._policy_lock:
+            now = self._deciding
+        return PolicyStatus(
+            now.config.name, now.config.options, now.placed, now.waited, now.faults, now.last_fault
+        )
+
+    def set_policy(self, name: str, options: Mapping[str, Any]) -> PolicyStatus:
+        """Let another policy decide; see `Scheduler.set_policy`."""
+        try:
+            chosen = PolicyConfig(name=name, **options)
+            deciding = _deciding(self._config, chosen)
+        except (PolicyError, ValueError, TypeError) as error:
+            raise RejectedError(422, "Not a policy", str(error)) from error
+        kept = {"configured": _plain(self._config.policy), "chosen": _plain(chosen)}
+        try:
+            self._store.put("policy", json.dumps(kept, sort_keys=True))
+        except StoreError as error:
+            raise RejectedError(503, "The job store is not available", str(error)) from error
+        with self._policy_lock:
+            self._deciding = deciding
+        log.info("policy", name=name, options=dict(options))
+        return self.policy()
+
+    def log(
+        self, job: JobRecord, executor: ExecutorRecord | None, stream: str, offset: int, limit: int
+    ) -> LogChunk:
+        """Read a log; see `Scheduler.log`."""
+        try:
+            data = self._read_log(job, executor, stream, offset, limit)
+        except OSError as error:
+            raise RejectedError(502, "The log cannot be read", str(error)) from error
+        over = executor.ended if executor is not None else job.ended
+        text, used = _whole_characters(data)
+        return LogChunk(text, offset + used, over and len(data) < limit)
+
+    def _read_log(
+        self, job: JobRecord, executor: ExecutorRecord | None, stream: str, offset: int, limit: int
+    ) -> bytes:
+        if executor is None and job.job.driver is None:
+            return read_part(self._launcher.folder(job.job.id) / "driver" / stream, offset, limit)
+        if executor is None:
+            drivers = [task for task in self._store.executors(job.job.id) if task.number is None]
+            if not drivers:
+                return b""
+            executor = drivers[-1]
+        framework_id = self._link.framework_id
+        if framework_id is None:
+            return b""
+        if self._sandboxes is not None:
+            folder = self._sandboxes / executor.vm_name
+            return read_local(folder, framework_id, executor.task_id, stream, offset, limit)
+        url = self._link.agent_url(executor.vm_id)
+        if not url:
+            raise OSError(f"the agent on {executor.vm_name} has not been heard of since the daemon started")
+        return read_remote(url, framework_id, executor.task_id, stream, offset, limit)
+
+    def health(self) -> Health:
+        """Whether jobs can be scheduled now."""
+        silent = time.monotonic() - self._alive_at
+        checks = {
+            "mesos": self._link.state,
+            "store": self._store_trouble or "ok",
+            "loop": "ok" if silent < 10 else f"busy for {silent:.0f} s",
+        }
+        try:
+            self._store.check()
+        except StoreError as error:
+            checks["store"] = str(error)
+        ready = self._link.subscribed and checks["store"] == "ok" and silent < 10
+        return Health(ready, checks)
+
+    # ---- small things ----------------------------------------------------------------------------
+
+    def _remember_framework(self, framework_id: str) -> None:
+        self._store.put("framework_id", framework_id)
+
+    def _picture(self) -> None:
+        """Make the picture of the cluster that other threads are shown."""
+        self._known_vms = self._model.vms()
+        self._vms = tuple(
+            VmStatus(
+                id=vm.id,
+                name=vm.name,
+                type=vm.type,
+                address=vm.address,
+                cpus=vm.cpus,
+                memory_mib=vm.memory_mib,
+                price_per_hour=vm.price_per_hour,
+                used_cpus=round(self._model.ledger.cpus(vm.id), 3),
+                used_memory_mib=self._model.ledger.memory_mib(vm.id),
+                executors=self._model.ledger.task_ids(vm.id),
+            )
+            for vm in self._known_vms
+        )
+
+
+def _deciding(config: Config, chosen: PolicyConfig) -> Deciding:
+    fallback = create(config.fallback.name, config.fallback.options) if config.fallback else None
+    return Deciding(chosen, create(chosen.name, chosen.options), fallback)
+
+
+def _kept_policy(store: Store, config: Config) -> PolicyConfig:
+    """The policy that was set while a daemon ran, unless the config file names another one since."""
+    kept = json.loads(store.get("policy") or "{}")
+    if kept.get("configured") == _plain(config.policy):
+        return PolicyConfig(**kept["chosen"])
+    return config.policy
+
+
+def _plain(policy: PolicyConfig) -> dict[str, Any]:
+    plain: dict[str, Any] = json.loads(json.dumps(policy.model_dump()))
+    return plain
+
+
+def _whole_characters(data: bytes) -> tuple[str, int]:
+    """Decode, leaving a character that is cut at the end for the next part."""
+    for cut in range(min(4, len(data) + 1)):
+        part = data[: len(data) - cut]
+        try:
+            return part.decode(), len(part)
+        except UnicodeDecodeError as error:
+            if error.end < len(part):
+                break
+    return data.decode(errors="replace"), len(data)

@@ -1,0 +1,203 @@
+"""The link to a master, through unmodified pymesos, on an embedded Mesos in a process of its own."""
+
+import queue
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from environment import events as ev
+from framework.link import MesosLink
+from framework.session import SessionOptions
+from framework.spark import ProcessSpec
+from tests.daemon.ports import free_port
+from tests.framework.embedded.running import PATIENCE, Mesos, running
+
+
+class Framework:
+    """A link that is tended by a thread, and what came of it."""
+
+    def __init__(self, master: str, framework_id: str | None = None, **options: Any) -> None:
+        self.inbox: queue.Queue[tuple[ev.Event, Any]] = queue.Queue()
+        self.ids: list[str] = []
+        settings = SessionOptions(master=master, user="root", roles=("role-a",), **options)
+        self.link = MesosLink(settings, self._take, framework_id, self.ids.append)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._tend)
+
+    def _take(self, event: ev.Event, status: Any = None) -> None:
+        self.inbox.put((event, status))
+
+    def _tend(self) -> None:
+        while not self._stopping.wait(0.02):
+            self.link.tend()
+
+    def wait(self, kind: type[ev.Event]) -> Any:
+        """Return the next event of a kind; updates on the way are acknowledged."""
+        while True:
+            event, status = self.inbox.get(timeout=PATIENCE)
+            if status is not None:
+                self.link.acknowledge(status)
+            if isinstance(event, kind):
+                return event
+
+    def until(self, task_id: str, state: str) -> Any:
+        """Return the update by which a task gets to a state."""
+        while (event := self.wait(ev.TaskChanged)).task_id != task_id or event.state != state:
+            pass
+        return event
+
+    def launch(self, offer: ev.Offer, *tasks: ev.Task, script: str = "true") -> None:
+        """Launch tasks on an offer."""
+        process = ProcessSpec(("bash", "-c", script), {"PLAIN": "1"}, {"HIDDEN": "hush"})
+        command = ev.Launch(1, offer.vm, (offer.id,), tasks)
+        self.link.execute(command, lambda task: (process, f"test: {task.task_id}"))
+
+    def __enter__(self) -> "Framework":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+        self.link.stop()
+
+
+def task(task_id: str, port: int, cpus: float = 1.0) -> ev.Task:
+    """A task of 64 MiB with one port."""
+    return ev.Task(task_id, "job-1", 0, cpus, 64, (port,))
+
+
+@contextmanager
+def mesos_and_framework(tmp_path: Path, **options: Any) -> Iterator[tuple[Mesos, Framework]]:
+    """An embedded Mesos with three agents, and a framework on it."""
+    with running(tmp_path / "work") as mesos, Framework(mesos.address, **options) as framework:
+        yield mesos, framework
+
+
+def test_a_task_is_launched_runs_and_ends(tmp_path: Path) -> None:
+    """An offer becomes a launch, its secret reaches the task, and every update comes as an event."""
+    with mesos_and_framework(tmp_path, secret_variables=True) as (mesos, framework):
+        framework.wait(ev.Subscribed)
+        offers = framework.wait(ev.OffersReceived).offers
+        assert {o.vm.name: (o.cpus, o.vm.price_per_hour) for o in offers} == {
+            "host1.example": (4.0, 0.24),
+            "host2.example": (8.0, 0.48),
+            "host3.example": (12.0, 0.58),
+        }
+        offer = offers[0]
+        framework.launch(offer, task("job-1.0", offer.ports[0][0]), script='echo "$PLAIN $HIDDEN"')
+        for state in ("starting", "running", "finished"):
+            framework.until("job-1.0", state)
+        assert (mesos.sandbox("job-1.0") / "stdout").read_text() == "1 hush\n"
+        assert framework.ids == [framework.link.framework_id]
+        assert framework.link.agent_url(offer.vm.id)
+
+
+def test_a_task_is_killed(tmp_path: Path) -> None:
+    """A KillTask ends a task that would run on."""
+    with mesos_and_framework(tmp_path) as (_, framework):
+        offer = framework.wait(ev.OffersReceived).offers[0]
+        framework.launch(offer, task("job-1.0", offer.ports[0][0]), script="sleep 600")
+        framework.until("job-1.0", "running")
+        framework.link.execute(ev.KillTask(1, "job-1.0", offer.vm.id), lambda _: None)  # type: ignore[arg-type, return-value]  # not called
+        framework.until("job-1.0", "killed")
+
+
+def test_what_cannot_be_launched_is_reported_as_never_run(tmp_path: Path) -> None:
+    """An offer that is gone, or lacks what a task needs, gives a dropped task and no exception."""
+    with mesos_and_framework(tmp_path) as (_, framework):
+        first, second, *_ = framework.wait(ev.OffersReceived).offers
+        framework.launch(first, task("job-1.0", 1))
+        assert "port 1 is not offered" in framework.until("job-1.0", "dropped").message
+        framework.launch(first, task("job-1.1", first.ports[0][0]))
+        assert "taken back" in framework.until("job-1.1", "dropped").message
+        framework.launch(second, task("job-1.2", second.ports[0][0], cpus=99.0))
+        assert "lack" in framework.until("job-1.2", "dropped").message
+
+
+def test_a_framework_comes_back_under_its_id(tmp_path: Path) -> None:
+    """A link that stops leaves its tasks alone; another one with the same id finds them by reconciliation."""
+    with running(tmp_path / "work") as mesos:
+        with Framework(mesos.address) as framework:
+            offer = framework.wait(ev.OffersReceived).offers[0]
+            framework.launch(offer, task("job-1.0", offer.ports[0][0]), script="sleep 600")
+            framework.until("job-1.0", "running")
+            framework_id = framework.link.framework_id
+        with Framework(mesos.address, framework_id) as again:
+            again.wait(ev.Subscribed)
+            assert again.ids == []
+            command = ev.Reconcile(1, (("job-1.0", offer.vm.id), ("job-9.0", offer.vm.id)))
+            again.link.execute(command, lambda _: None)  # type: ignore[arg-type, return-value]  # not called
+            states = {e.task_id: e.state for e in (again.wait(ev.TaskChanged) for _ in range(2))}
+            assert states == {"job-1.0": "running", "job-9.0": "gone"}
+
+
+def test_a_lost_master_is_noticed_and_tried_again(tmp_path: Path) -> None:
+    """The end of the connection is an event, the state says so, and the offers are void."""
+    with mesos_and_framework(tmp_path) as (mesos, framework):
+        framework.wait(ev.OffersReceived)
+        mesos.process.send_signal(signal.SIGKILL)
+        framework.wait(ev.Disconnected)
+        assert not framework.link.subscribed
+        assert "not connected" in framework.link.state
+
+
+def test_a_master_that_refuses_is_not_asked_in_a_loop(tmp_path: Path) -> None:
+    """With a wrong secret the state says 401, and attempts are paced."""
+    credentials = {"stoker": "right"}
+    with (
+        running(tmp_path / "work", credentials=credentials) as mesos,
+        Framework(mesos.address, principal="stoker", secret="wrong") as framework,
+    ):
+        deadline = time.monotonic() + PATIENCE
+        while "401" not in framework.link.state:
+            assert time.monotonic() < deadline, framework.link.state
+            time.sleep(0.02)
+        assert framework.inbox.empty()
+        pause = framework.link._pause
+        assert pause > 0.25
+
+
+def test_the_right_secret_is_let_in(tmp_path: Path) -> None:
+    """Principal and secret authenticate the framework."""
+    with (
+        running(tmp_path / "work", credentials={"stoker": "right"}) as mesos,
+        Framework(mesos.address, principal="stoker", secret="right") as framework,
+    ):
+        framework.wait(ev.Subscribed)
+
+
+def test_a_master_that_is_not_there_is_waited_for(tmp_path: Path) -> None:
+    """Nobody listens: no exception, no busy loop, a state in words."""
+    with Framework(f"127.0.0.1:{free_port()}") as framework:
+        deadline = time.monotonic() + PATIENCE
+        while "trying again" not in framework.link.state:
+            assert time.monotonic() < deadline, framework.link.state
+            time.sleep(0.02)
+        assert not framework.link.subscribed
+
+
+def test_a_master_without_leader_is_not_asked_in_a_loop() -> None:
+    """503 over and over, to which pymesos alone comes back at once, costs a few connections and no more."""
+    accepted = 0
+    answer = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.1)
+        with Framework(f"127.0.0.1:{server.getsockname()[1]}") as framework:
+            end = time.monotonic() + 2.0
+            while time.monotonic() < end:
+                try:
+                    connection, _ = server.accept()
+                except TimeoutError:
+                    continue
+                with connection:
+                    accepted += 1
+                    connection.recv(65536)
+                    connection.sendall(answer)
+            assert not framework.link.subscribed
+    assert 1 <= accepted <= 10
