@@ -39,6 +39,10 @@ class Ledger:
         """How many tasks hold the VM."""
         return len(self._holders.get(vm_id, ()))
 
+    def task_ids(self, vm_id: str) -> tuple[str, ...]:
+        """The tasks that hold the VM."""
+        return tuple(self._holders.get(vm_id, ()))
+
     def cpus(self, vm_id: str) -> float:
         """Cpus of the VM that tasks hold."""
         return sum(task.cpus for task in self._holders.get(vm_id, {}).values())
