@@ -1,0 +1,101 @@
+"""Who is offered what: dominant-resource fairness over roles, then frameworks; whole agents at a time.
+
+Pure: nothing is changed, nothing is asked but its arguments.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from framework.embedded.records import AgentRecord, Framework
+from framework.embedded.resources import EMPTY, MILLI, Resources, total
+
+_LEAST_CPUS = MILLI // 100  # Mesos' min_allocatable_resources: cpus:0.01|mem:32
+_LEAST_MEMORY = 32 * MILLI
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Resources of one agent for one role of one framework."""
+
+    framework_id: str
+    agent_id: str
+    role: str
+    resources: Resources
+
+
+def allocate(frameworks: Iterable[Framework], agents: Iterable[AgentRecord], now: float) -> list[Grant]:
+    """Return what to offer to whom; `now` (loop time) decides which refusals still hold."""
+    candidates = [
+        (role, framework)
+        for framework in frameworks
+        if framework.stream is not None
+        for role in framework.info.roles
+        if role not in framework.suppressed
+    ]
+    agents = list(agents)
+    shares = _Shares(candidates, total(agent.total for agent in agents))
+    grants = []
+    for agent in agents:
+        available = agent.available if candidates and agent.offerable else EMPTY
+        if not _worth_offering(available):
+            continue
+        for role, framework in shares.poorest_first():
+            if not _refused(framework, role, agent.id, available, now):
+                grants.append(Grant(framework.id, agent.id, role, available))
+                shares.add(role, framework.id, available)
+                break
+    return grants
+
+
+def _worth_offering(amount: Resources) -> bool:
+    return amount.get("cpus") >= _LEAST_CPUS or amount.get("mem") >= _LEAST_MEMORY
+
+
+def _refused(framework: Framework, role: str, agent_id: str, amount: Resources, now: float) -> bool:
+    return any(
+        refusal.role == role
+        and refusal.agent_id == agent_id
+        and refusal.until > now
+        and refusal.resources.contains(amount)
+        for refusal in framework.filters
+    )
+
+
+class _Shares:
+    """Dominant shares of roles and of frameworks within roles, kept up to date during one allocation."""
+
+    def __init__(self, candidates: list[tuple[str, Framework]], cluster: Resources) -> None:
+        self._candidates = candidates
+        self._cluster = cluster
+        self._held: dict[tuple[str, str], Resources] = {}
+        for _, framework in candidates:
+            for role, amount in _holdings(framework):
+                self._add(role, framework.id, amount)
+
+    def add(self, role: str, framework_id: str, amount: Resources) -> None:
+        """Count a grant."""
+        self._add(role, framework_id, amount)
+
+    def poorest_first(self) -> list[tuple[str, Framework]]:
+        """Return the candidates, those with the smallest share first."""
+        if len(self._candidates) == 1:
+            return self._candidates
+        return sorted(self._candidates, key=lambda item: self._key(item[0], item[1].id))
+
+    def _key(self, role: str, framework_id: str) -> tuple[float, str, float, str]:
+        return self._share(role, ""), role, self._share(role, framework_id), framework_id
+
+    def _add(self, role: str, framework_id: str, amount: Resources) -> None:
+        for owner in ("", framework_id):
+            self._held[role, owner] = self._held.get((role, owner), EMPTY) + amount
+
+    def _share(self, role: str, owner: str) -> float:
+        held = self._held.get((role, owner), EMPTY)
+        cluster = self._cluster
+        return max((held.get(name) / amount for name, amount in cluster.scalars.items()), default=0.0)
+
+
+def _holdings(framework: Framework) -> list[tuple[str, Resources]]:
+    offered = [(offer.role, offer.resources) for offer in framework.offers.values()]
+    used = [(task.role, task.resources) for task in framework.tasks.values() if not task.released]
+    return offered + used

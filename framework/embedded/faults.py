@@ -1,0 +1,194 @@
+"""Misbehaviour on request, for tests and for users who want to see what then happens.
+
+`POST /stoker/faults` takes one JSON object; `GET /stoker/faults` tells what is on and how each agent is.
+
+    {"fault": "drop_stream"}                            cut every event stream; or only that of "framework_id"
+    {"fault": "delay", "what": "events", "seconds": 2}  hold back "events" or "calls"; 0 seconds ends it
+    {"fault": "lose", "what": "calls", "count": 1}      drop the next "events" or "calls", as if lost on the
+                                                        way; only those of "type", such as "ACCEPT", "UPDATE"
+    {"fault": "stop_agent", "agent": "NAME"}            its process stops answering, its tasks go on
+    {"fault": "continue_agent", "agent": "NAME"}
+    {"fault": "kill_agent", "agent": "NAME"}            tasks of frameworks with checkpointing live on
+    {"fault": "shutdown_agent", "agent": "NAME"}        it says goodbye, its tasks are killed
+    {"fault": "start_agent", "agent": "NAME"}           after either of the two
+    {"fault": "kill_executor", "task_id": "ID"}         the executor of a running task crashes
+    {"fault": "restart_master", "away_seconds": 1,      kill the master; an empty one follows, to which the
+     "agents_after_seconds": 2}                         agents return later
+    {"fault": "reset"}                                  end delays and losses
+
+A call that is lost was answered with 202 all the same, as 202 only means that it was read.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from framework.embedded.agent import Agent
+from framework.embedded.calls import CallError, parse_json
+from framework.embedded.cluster import Cluster
+from framework.embedded.wire import EventStream, Request, Response, json_response, text_response
+
+Json = dict[str, Any]
+
+_WAYS = ("calls", "events")
+
+
+@dataclass(slots=True)
+class _Loss:
+    """So many messages of a way and a type (None: any) are still to be lost."""
+
+    what: str
+    type: str | None
+    count: int
+
+
+class Faults:
+    """What is switched on, and the switches."""
+
+    def __init__(self, cluster: Cluster, restart_master: Callable[[float, float], None]) -> None:
+        self._cluster = cluster
+        self._restart_master = restart_master
+        self._delays = dict.fromkeys(_WAYS, 0.0)
+        self._losses: list[_Loss] = []
+
+    def delay(self, what: str) -> float:
+        """Return for how long calls or events are held back, seconds."""
+        return self._delays[what]
+
+    def loses(self, what: str, kind: str) -> bool:
+        """Tell whether this message gets lost, and count it."""
+        for loss in self._losses:
+            wanted = loss.type is None and kind not in {"SUBSCRIBE", "SUBSCRIBED"}
+            if loss.what == what and (wanted or loss.type == kind):
+                loss.count -= 1
+                if loss.count <= 0:
+                    self._losses.remove(loss)
+                return True
+        return False
+
+    def handle(self, request: Request) -> Response:
+        """Answer `/stoker/faults`."""
+        if request.method == "GET":
+            return json_response(self._report())
+        if request.method != "POST":
+            return text_response(405, "Give a fault by POST, or GET what is switched on", Allow="GET, POST")
+        try:
+            body = parse_json(request.body)
+            if not isinstance(body, dict):
+                raise CallError("Expecting a JSON object with the key 'fault'")
+            self._apply(body)
+        except CallError as error:
+            return text_response(400, str(error))
+        return json_response(self._report())
+
+    def _apply(self, body: Json) -> None:
+        name = body.get("fault")
+        actions: dict[str, Callable[[], None]] = {
+            "drop_stream": lambda: self._drop(body.get("framework_id")),
+            "delay": lambda: self._set_delay(_way(body), _number(body, "seconds")),
+            "lose": lambda: self._losses.append(_loss(body)),
+            "stop_agent": lambda: self._agent(body).stop(),
+            "continue_agent": lambda: self._agent(body).go_on(),
+            "kill_agent": lambda: self._agent(body).kill(),
+            "shutdown_agent": lambda: self._agent(body).shutdown(),
+            "start_agent": lambda: self._agent(body).start(),
+            "kill_executor": lambda: self._kill_executor(body.get("task_id")),
+            "restart_master": lambda: self._restart_master(
+                _number(body, "away_seconds", 0.0), _number(body, "agents_after_seconds", 0.0)
+            ),
+            "reset": self._reset,
+        }
+        if name not in actions:
+            raise CallError(f"Unknown fault {name!r}; there are: {', '.join(sorted(actions))}")
+        actions[name]()
+
+    def _drop(self, framework_id: object) -> None:
+        frameworks = {} if self._cluster.master is None else self._cluster.master.state.frameworks
+        if framework_id is not None and framework_id not in frameworks:
+            raise CallError(f"No framework {framework_id!r}; there are: {', '.join(frameworks) or 'none'}")
+        for framework in list(frameworks.values()):
+            if framework_id in {None, framework.id} and framework.stream is not None:
+                framework.stream.cut()
+
+    def _set_delay(self, what: str, seconds: float) -> None:
+        self._delays[what] = seconds
+
+    def _kill_executor(self, task_id: object) -> None:
+        if not any(agent.kill_executor(str(task_id)) for agent in self._cluster.agents.values()):
+            raise CallError(f"No running command task {task_id!r}")
+
+    def _agent(self, body: Json) -> Agent:
+        agent = self._cluster.agents.get(str(body.get("agent")))
+        if agent is None:
+            names = ", ".join(self._cluster.agents)
+            raise CallError(f"No agent {body.get('agent')!r}; there are: {names}")
+        return agent
+
+    def _reset(self) -> None:
+        self._delays = dict.fromkeys(_WAYS, 0.0)
+        self._losses.clear()
+
+    def _report(self) -> Json:
+        return {
+            "delays_seconds": dict(self._delays),
+            "losses": [{"what": loss.what, "type": loss.type, "count": loss.count} for loss in self._losses],
+            "agents": {name: agent.condition.value for name, agent in self._cluster.agents.items()},
+            "master": "away" if self._cluster.master is None else "up",
+        }
+
+
+class FaultyStream:
+    """An event stream that loses and delays as the switches say, and keeps the order of what it delays."""
+
+    def __init__(self, stream: EventStream, faults: Faults, loop: asyncio.AbstractEventLoop) -> None:
+        self._stream = stream
+        self._faults = faults
+        self._loop = loop
+        self._clear_at = 0.0
+
+    @property
+    def id(self) -> str:
+        """The Mesos-Stream-Id."""
+        return self._stream.id
+
+    def send(self, event: Mapping[str, Any]) -> None:
+        """Send one event, unless it gets lost."""
+        if not self._faults.loses("events", event["type"]):
+            self._in_order(lambda: self._stream.send(event))
+
+    def end(self) -> None:
+        """End the stream after what is held back."""
+        self._in_order(self._stream.end)
+
+    def cut(self) -> None:
+        """Break the connection at once."""
+        self._stream.cut()
+
+    def _in_order(self, action: Callable[[], None]) -> None:
+        now = self._loop.time()
+        due = max(now + self._faults.delay("events"), self._clear_at)
+        if due <= now:
+            action()
+        else:
+            self._clear_at = due
+            self._loop.call_at(due, action)
+
+
+def _way(body: Json) -> str:
+    what = body.get("what")
+    if what not in _WAYS:
+        raise CallError(f"'what' must be one of {', '.join(_WAYS)}, got {what!r}")
+    return str(what)
+
+
+def _number(body: Json, name: str, default: float | None = None) -> float:
+    value = body.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        raise CallError(f"'{name}' must be a number of at least 0, got {value!r}")
+    return float(value)
+
+
+def _loss(body: Json) -> _Loss:
+    kind = body.get("type")
+    return _Loss(_way(body), None if kind is None else str(kind), int(_number(body, "count", 1)))

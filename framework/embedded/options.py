@@ -1,0 +1,66 @@
+"""What an embedded Mesos is told at its start: its agents and its timings. Nothing here runs."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSpec:
+    """One agent, that is: one VM of the cluster file."""
+
+    name: str
+    """Hostname of the agent in Mesos, such as `m1.large-1`; unique."""
+    type: str
+    """VM type; the attribute `vm` (TEXT) of every offer."""
+    cpus: float
+    memory_mib: int
+    price_per_hour: float
+    """Dollars; the attribute `price` (SCALAR) of every offer."""
+    address: str
+    """IP that the agent advertises, such as `127.0.1.1`."""
+    ports: tuple[int, int]
+    """Inclusive range of offered ports; disjoint between agents."""
+    disk_mib: int = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class MasterOptions:
+    """Timings of master and agents, seconds; the defaults are those of Mesos."""
+
+    allocation_interval: float = 1.0
+    """Between two runs of the allocator; REVIVE and SUBSCRIBE also start one."""
+    heartbeat_interval: float = 15.0
+    agent_ping_timeout: float = 15.0
+    max_agent_ping_timeouts: int = 5
+    """So many unanswered pings make an agent unreachable."""
+    offer_timeout: float | None = None
+    """After this an unused offer is rescinded; None: never."""
+    default_refuse: float = 5.0
+    """How long a refused offer is not offered again when the framework does not say."""
+    kill_grace: float = 3.0
+    """Between SIGTERM and SIGKILL when no kill policy says otherwise."""
+    executor_shutdown_grace: float = 5.0
+    """What an executor that is told to end gets before SIGKILL."""
+    executor_registration_timeout: float = 60.0
+    update_retry: float = 10.0
+    """Before an unacknowledged update is sent again; doubles each time."""
+    update_retry_max: float = 600.0
+    launch_delay: float = 0.0
+    """Before a task's process starts; a real agent takes about 0.2 s to start an executor."""
+    agent_recovery_delay: float = 0.0
+    """Between an agent's start and its registration."""
+
+
+def check_agents(agents: Sequence[AgentSpec]) -> None:
+    """Raise ValueError when two agents share a name or a port, or an agent has an empty port range."""
+    names = [agent.name for agent in agents]
+    if len(set(names)) != len(names):
+        raise ValueError(f"agent names must be unique, got {sorted(names)}")
+    by_port = sorted(agents, key=lambda agent: agent.ports)
+    for agent in by_port:
+        if agent.ports[0] > agent.ports[1]:
+            raise ValueError(f"agent {agent.name}: port range {agent.ports} is empty; give (first, last)")
+    for low, high in itertools.pairwise(by_port):
+        if low.ports[1] >= high.ports[0]:
+            raise ValueError(f"agents {low.name} and {high.name} share ports: {low.ports} and {high.ports}")

@@ -1,0 +1,209 @@
+"""Process groups on this machine: started in a session of their own, ended with grace, never left behind.
+
+All children of the process are reaped here, by one SIGCHLD handler; there is no thread and no descriptor
+per child.
+"""
+
+import asyncio
+import ctypes
+import os
+import pwd
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from framework.embedded import guardian
+
+_PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+
+
+class ProcessGroup:
+    """One started group; `on_exit` is called once, with the wait status of its first process."""
+
+    def __init__(self, pid: int, loop: asyncio.AbstractEventLoop, on_exit: Callable[[int], None]) -> None:
+        self.pid = pid
+        self.on_exit = on_exit
+        self._loop = loop
+        self._last_resort: asyncio.TimerHandle | None = None
+        self._ended = False
+
+    def terminate(self, grace: float) -> None:
+        """Send SIGTERM, and SIGKILL when the first process still lives `grace` seconds later."""
+        self.signal(signal.SIGTERM)
+        if self._last_resort is not None:
+            self._last_resort.cancel()
+        self._last_resort = self._loop.call_later(grace, self.signal, signal.SIGKILL)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the group; nothing happens when it has ended."""
+        if not self._ended:
+            try:
+                os.killpg(self.pid, number)
+            except (ProcessLookupError, PermissionError):
+                return
+
+    def ended(self) -> None:
+        """Note that the first process is about to be reaped: the rest of the group is killed."""
+        self.signal(signal.SIGKILL)
+        self._ended = True
+        if self._last_resort is not None:
+            self._last_resort.cancel()
+
+
+class Processes:
+    """Starts and reaps the process groups of one embedded Mesos; must live in the main thread.
+
+    Attributes:
+        _groups: the living groups by pid.
+        _guardian: a process that kills what is left if this one is killed; see `guardian`.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._groups: dict[int, ProcessGroup] = {}
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self._guardian = subprocess.Popen(
+            [sys.executable, "-S", "-E", guardian.__file__],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+            env={},
+        )
+        loop.add_signal_handler(signal.SIGCHLD, self._reap)
+
+    def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        executable: str | None,
+        folder: Path,
+        environment: Mapping[str, str],
+        user: str | None,
+        on_exit: Callable[[int], None],
+    ) -> ProcessGroup:
+        """Start a command in `folder`, with its output appended to `stdout` and `stderr` there.
+
+        A user other than None is switched to, which only root can. Raises OSError when the command cannot
+        start.
+        """
+        identity = _identity(user)
+        with (folder / "stdout").open("ab") as out, (folder / "stderr").open("ab") as err:
+            process = subprocess.Popen(
+                argv,
+                executable=executable,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+                **identity,
+            )
+        process.returncode = 0  # reaped below, not by Popen, which would warn about that
+        group = ProcessGroup(process.pid, self._loop, on_exit)
+        self._groups[process.pid] = group
+        self._tell_guardian(f"+{process.pid}\n")
+        return group
+
+    async def close(self) -> None:
+        """Kill and reap all that was started here, also what has left its group, and end the guardian."""
+        for group in list(self._groups.values()):
+            group.on_exit = _ignore
+        while victims := self._others():
+            for pid in victims:
+                _kill(pid)
+            await asyncio.sleep(0.005)
+            self._reap()
+        self._loop.remove_signal_handler(signal.SIGCHLD)
+        assert self._guardian.stdin is not None  # noqa: S101 (it was opened with a pipe)
+        self._guardian.stdin.close()
+        self._guardian.wait()
+
+    def _others(self) -> list[int]:
+        """Return the living descendants of this process, the guardian left out."""
+        return [pid for pid in _descendants(os.getpid()) if pid != self._guardian.pid]
+
+    def _reap(self) -> None:
+        # WNOWAIT first: while a leader is a zombie its number cannot be used again, so killing the group is
+        # safe.
+        while (info := _next_zombie()) is not None:
+            if info == self._guardian.pid:
+                self._guardian.poll()
+                continue
+            group = self._groups.pop(info, None)
+            if group is not None:
+                group.ended()
+            _, status = os.waitpid(info, 0)
+            if group is not None:
+                self._tell_guardian(f"-{info}\n")
+                group.on_exit(status)
+
+    def _tell_guardian(self, line: str) -> None:
+        assert self._guardian.stdin is not None  # noqa: S101 (it was opened with a pipe)
+        try:
+            os.write(self._guardian.stdin.fileno(), line.encode())
+        except BrokenPipeError:
+            return
+
+
+def describe_exit(wait_status: int) -> str:
+    """Return how a command ended, in the words of Mesos."""
+    if os.WIFSIGNALED(wait_status):
+        return f"Command terminated with signal {signal.strsignal(os.WTERMSIG(wait_status))}"
+    return f"Command exited with status {os.WEXITSTATUS(wait_status)}"
+
+
+def switched_user(user: str | None) -> str | None:
+    """Return the user to switch to: None when it is the present one, or when only root could.
+
+    Raises KeyError when there is no such user.
+    """
+    if not user or os.geteuid() != 0:
+        return None
+    return None if pwd.getpwnam(user).pw_uid == os.geteuid() else user
+
+
+def _identity(user: str | None) -> dict[str, Any]:
+    if user is None:
+        return {}
+    entry = pwd.getpwnam(user)
+    return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
+
+
+def _next_zombie() -> int | None:
+    try:
+        info = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return None
+    return None if info is None else info.si_pid
+
+
+def _descendants(root: int) -> Iterator[int]:
+    """Yield the living (not zombie) descendants of a process."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
+            except (OSError, ValueError):
+                continue
+            if state != "Z":
+                children.setdefault(int(parent), []).append(int(entry.name))
+    stack = list(children.get(root, []))
+    while stack:
+        pid = stack.pop()
+        stack += children.get(pid, [])
+        yield pid
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _ignore(_wait_status: int) -> None:
+    return None

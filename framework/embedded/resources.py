@@ -1,0 +1,175 @@
+"""Exact amounts of cpus, memory, disk and ports, and their JSON and text forms as Mesos writes them.
+
+Scalars are kept as integers of thousandths, which is the precision that Mesos keeps. Roles are not part of an
+amount: the embedded master has no reservations, and the role of an allocation belongs to its offer.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Json = dict[str, Any]
+Ranges = tuple[tuple[int, int], ...]
+
+MILLI = 1000
+_ORDER = {"cpus": 0, "mem": 1, "disk": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """An amount of resources; zero scalars are left out, port ranges are disjoint and ascending."""
+
+    scalars: Mapping[str, int] = field(default_factory=dict)
+    """Thousandths by name."""
+    ports: Ranges = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.scalars or self.ports)
+
+    def __add__(self, other: "Resources") -> "Resources":
+        names = {**self.scalars, **other.scalars}
+        scalars = {name: self.get(name) + other.get(name) for name in names}
+        return Resources(_nonzero(scalars), _union(self.ports, other.ports))
+
+    def __sub__(self, other: "Resources") -> "Resources":
+        names = {**self.scalars, **other.scalars}
+        scalars = {name: self.get(name) - other.get(name) for name in names}
+        return Resources(_nonzero(scalars), _minus(self.ports, other.ports))
+
+    def get(self, name: str) -> int:
+        """Return the thousandths of one scalar, 0 where there is none."""
+        return self.scalars.get(name, 0)
+
+    def contains(self, other: "Resources") -> bool:
+        """Tell whether `other` fits into this amount."""
+        return all(self.get(name) >= amount for name, amount in other.scalars.items()) and not _minus(
+            other.ports, self.ports
+        )
+
+
+EMPTY = Resources()
+
+
+def total(amounts: Iterable[Resources]) -> Resources:
+    """Return the sum of all amounts."""
+    result = EMPTY
+    for amount in amounts:
+        result = result + amount
+    return result
+
+
+def make(*, cpus: float, memory_mib: float, disk_mib: float, ports: tuple[int, int]) -> Resources:
+    """Return the resources of a whole agent."""
+    scalars = {"cpus": milli(cpus), "mem": milli(memory_mib), "disk": milli(disk_mib)}
+    return Resources(_nonzero(scalars), (ports,))
+
+
+def milli(value: float) -> int:
+    """Round a scalar to thousandths."""
+    return round(value * MILLI)
+
+
+def parse(items: Sequence[Json]) -> Resources:
+    """Return the amount that a list of Mesos `Resource` messages describes."""
+    scalars: dict[str, int] = {}
+    ports: Ranges = ()
+    for item in items:
+        if item["type"] == "SCALAR":
+            scalars[item["name"]] = scalars.get(item["name"], 0) + milli(item["scalar"]["value"])
+        elif item["type"] == "RANGES":
+            ports = _union(ports, _ranges(item))
+    return Resources(_nonzero(scalars), ports)
+
+
+def invalid(items: Sequence[Json]) -> str | None:
+    """Return the complaint that Mesos has about the first bad resource of a list, or None."""
+    for item in items:
+        name, kind = item["name"], item["type"]
+        if kind == "SCALAR":
+            value = item.get("scalar", {}).get("value", -1.0)
+            if value != 0 and milli(value) <= 0:
+                text = f"{name}:{number(milli(value) / MILLI)}"
+                return f"Resource '{text}' is invalid: Invalid scalar resource: value <= 0"
+        elif kind != "RANGES" or name != "ports" or any(begin > end for begin, end in _ranges(item)):
+            return f"Resource '{name}' is invalid: Invalid {kind.lower()} resource"
+    return None
+
+
+def to_json(amount: Resources, role: str | None = None, *, ports_first: bool = True) -> list[Json]:
+    """Return `Resource` messages; with a role, each names the role that it is allocated to."""
+    extra: Json = {"role": "*"} | ({"allocation_info": {"role": role}} if role is not None else {})
+    ports = [_ports_json(amount.ports) | extra] if amount.ports else []
+    scalars = [
+        {"name": name, "type": "SCALAR", "scalar": {"value": amount.scalars[name] / MILLI}} | extra
+        for name in sorted(amount.scalars, key=lambda name: (_ORDER.get(name, len(_ORDER)), name))
+    ]
+    return ports + scalars if ports_first else scalars + ports
+
+
+def describe(items: Sequence[Json], role: str) -> str:
+    """Return `Resource` messages as Mesos prints them: `cpus(allocated: r):1; mem(allocated: r):64`."""
+    return "; ".join(_describe(item, role) for item in items) or "{}"
+
+
+def legacy(amount: Resources) -> Json:
+    """Return the form that `/state` uses: numbers by name, ports as text when there are any."""
+    scalars = {name: amount.get(name) / MILLI for name in ("disk", "mem", "gpus", "cpus")}
+    return scalars | ({"ports": range_text(amount.ports)} if amount.ports else {})
+
+
+def number(value: float) -> str:
+    """Return a number without a trailing `.0`."""
+    return str(int(value)) if value == int(value) else repr(value)
+
+
+def range_text(ranges: Ranges) -> str:
+    """Return port ranges as `[1-2, 5-5]`."""
+    return "[" + ", ".join(f"{begin}-{end}" for begin, end in ranges) + "]"
+
+
+def _describe(item: Json, role: str) -> str:
+    name = f"{item['name']}(allocated: {item.get('allocation_info', {}).get('role', role)})"
+    if "ranges" in item:
+        return f"{name}:{range_text(_ranges(item))}"
+    return f"{name}:{number(milli(item.get('scalar', {}).get('value', 0)) / MILLI)}"
+
+
+def _ranges(item: Json) -> Ranges:
+    return tuple((entry["begin"], entry["end"]) for entry in item.get("ranges", {}).get("range", []))
+
+
+def _ports_json(ports: Ranges) -> Json:
+    ranges = [{"begin": begin, "end": end} for begin, end in ports]
+    return {"name": "ports", "type": "RANGES", "ranges": {"range": ranges}}
+
+
+def _nonzero(scalars: Mapping[str, int]) -> dict[str, int]:
+    return {name: amount for name, amount in scalars.items() if amount}
+
+
+def _union(left: Ranges, right: Ranges) -> Ranges:
+    if not left or not right:
+        return left or right
+    merged: list[tuple[int, int]] = []
+    for begin, end in sorted((*left, *right)):
+        if merged and begin <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((begin, end))
+    return tuple(merged)
+
+
+def _minus(left: Ranges, right: Ranges) -> Ranges:
+    result = list(left)
+    for begin, end in right:
+        result = [piece for low, high in result for piece in _cut(low, high, begin, end)]
+    return tuple(result)
+
+
+def _cut(low: int, high: int, begin: int, end: int) -> list[tuple[int, int]]:
+    """Return what is left of low..high without begin..end."""
+    if end < low or begin > high:
+        return [(low, high)]
+    below = [(low, begin - 1)] if low < begin else []
+    above = [(end + 1, high)] if end < high else []
+    return below + above

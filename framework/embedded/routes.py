@@ -1,0 +1,199 @@
+"""Which path of the master answers what: the scheduler API, the operator API, the read-only endpoints.
+
+A path belongs to the longest route that it starts with, as in a real master; most are also there under
+`/master`.
+"""
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Callable, Mapping
+
+from framework.embedded import views
+from framework.embedded.calls import Call, CallError, parse_call
+from framework.embedded.cluster import Cluster
+from framework.embedded.faults import Faults, FaultyStream
+from framework.embedded.master import Master, RefusalError
+from framework.embedded.operator_api import OperatorApi
+from framework.embedded.records import Framework, State
+from framework.embedded.wire import EventStream, Request, Response, encode, json_response, text_response
+
+_JSON = "application/json"
+_PROTOBUF = "application/x-protobuf"
+_SCHEDULER, _OPERATOR, _FAULTS = "/api/v1/scheduler", "/api/v1", "/stoker/faults"
+_OPEN = frozenset({"/health", "/version", "/redirect", "/"})
+_VIEWS: dict[str, Callable[[State], object]] = {
+    "/state": views.whole_state,
+    "/state-summary": views.summary,
+    "/slaves": views.slaves,
+    "/frameworks": views.frameworks,
+    "/tasks": views.tasks,
+    "/roles": views.roles,
+    "/flags": lambda state: {"flags": views.flags(state)},
+}
+_NOT_UNDER_MASTER = frozenset({"/version", "/metrics/snapshot", "/", _FAULTS})
+_ROUTES = frozenset(
+    {_SCHEDULER, _OPERATOR, _FAULTS, "/health", "/version", "/redirect", "/metrics/snapshot", "/", *_VIEWS}
+)
+
+
+class Routes:
+    """Answers the requests to one embedded Mesos.
+
+    `credentials` maps principals to secrets; None lets everybody in.
+    """
+
+    def __init__(self, cluster: Cluster, faults: Faults, credentials: Mapping[str, str] | None) -> None:
+        self._cluster = cluster
+        self._faults = faults
+        self._credentials = credentials
+        self._loop = asyncio.get_running_loop()
+
+    def handle(self, request: Request) -> Response | None:
+        """Answer a request; None when it became an event stream."""
+        route = _route(request.path)
+        if route is None:
+            return text_response(404, "404 Not Found.")
+        principal, refused = self._authenticate(request, route)
+        if refused is not None:
+            return refused
+        if route == _FAULTS:
+            return self._faults.handle(request)
+        master = self._cluster.master
+        if master is None:
+            return text_response(503, "No leader elected")
+        if route in {_SCHEDULER, _OPERATOR}:
+            return self._api(request, route, master, principal)
+        return _read_only(request, route, master)
+
+    def _api(self, request: Request, route: str, master: Master, principal: str | None) -> Response | None:
+        refused = _bad_form(request)
+        if refused is not None:
+            return refused
+        if route == _OPERATOR:
+            return OperatorApi(master).handle(request.body)
+        try:
+            call = parse_call(request.body, principal)
+            if call.type == "SUBSCRIBE":
+                return self._subscribe(request, call, master, principal)
+            framework = master.find(call, request.headers.get("mesos-stream-id"))
+            return self._call(master, framework, call)
+        except CallError as error:
+            return text_response(400, str(error))
+        except RefusalError as refusal:
+            return text_response(refusal.status, str(refusal))
+
+    def _call(self, master: Master, framework: Framework, call: Call) -> Response:
+        if call.type == "UPDATE_FRAMEWORK":
+            master.receive(framework, call)
+            return Response(200)
+        delay = self._faults.delay("calls")
+        if self._faults.loses("calls", call.type):
+            return Response(202)
+        if delay:
+            self._loop.call_later(delay, self._receive_late, framework, call)
+        else:
+            master.receive(framework, call)
+        return Response(202)
+
+    def _receive_late(self, framework: Framework, call: Call) -> None:
+        master = self._cluster.master
+        if master is not None and master.state.frameworks.get(framework.id) is framework:
+            master.receive(framework, call)
+
+    def _subscribe(
+        self, request: Request, call: Call, master: Master, principal: str | None
+    ) -> Response | None:
+        if "mesos-stream-id" in request.headers:
+            return text_response(400, "Subscribe calls should not include the 'Mesos-Stream-Id' header")
+        close_after = request.headers.get("connection", "").lower() == "close"
+        raw = request.connection.open_stream(close_after=close_after)
+        stream = FaultyStream(raw, self._faults, self._loop)
+        framework = master.subscribe(call, stream, principal)
+        if framework is not None:
+            _follow(raw, stream, master, framework)
+        return None
+
+    def _authenticate(self, request: Request, route: str) -> tuple[str | None, Response | None]:
+        """Return the principal, or the refusal."""
+        if self._credentials is None or route in _OPEN:
+            return None, None
+        principal, secret = _basic(request.headers.get("authorization", ""))
+        if principal is not None and self._credentials.get(principal) == secret:
+            return principal, None
+        kind = {_SCHEDULER: "scheduler", _OPERATOR: "readwrite", _FAULTS: "readwrite"}.get(route, "readonly")
+        realm = f'Basic realm="mesos-master-{kind}"'
+        return None, text_response(401, "401 Unauthorized.", WWW_Authenticate=realm)
+
+
+def _follow(raw: EventStream, stream: FaultyStream, master: Master, framework: Framework) -> None:
+    raw.on_gone = lambda: master.frameworks.disconnect(framework, stream)
+
+
+def _route(path: str) -> str | None:
+    under_master = path == "/master" or path.startswith("/master/")
+    path = "/" + path.removeprefix("/master").strip("/") if under_master else "/" + path.strip("/")
+    while path not in _ROUTES:
+        path = path.rpartition("/")[0]
+        if not path:
+            return None
+    return None if under_master and path in _NOT_UNDER_MASTER else path
+
+
+def _bad_form(request: Request) -> Response | None:
+    """Return the refusal of a request that is not a POST of JSON, or does not take JSON."""
+    if request.method != "POST":
+        told = f"405 Method Not Allowed. Expecting one of {{ 'POST' }}, but received '{request.method}'."
+        return text_response(405, told, Allow="POST")
+    kind = request.headers.get("content-type")
+    if kind is None:
+        return text_response(400, "Expecting 'Content-Type' to be present")
+    if kind == _PROTOBUF:
+        return text_response(400, "Failed to parse body into Call protobuf")
+    if kind != _JSON:
+        return text_response(415, f"Expecting 'Content-Type' of {_JSON} or {_PROTOBUF}")
+    accepted = request.headers.get("accept", "*/*")
+    if not any(kind in accepted for kind in (_JSON, "application/*", "*/*")):
+        return text_response(406, f"Expecting 'Accept' to allow '{_PROTOBUF}' or '{_JSON}'")
+    return None
+
+
+def _read_only(request: Request, route: str, master: Master) -> Response:
+    if request.method not in {"GET", "HEAD"}:
+        told = f"405 Method Not Allowed. Expecting one of {{ 'GET' }}, but received '{request.method}'."
+        return text_response(405, told, Allow="GET")
+    state = master.state
+    if route == "/health":
+        return Response(200)
+    if route == "/redirect":
+        return Response(307, b"", {"Location": f"//{views.hostname(state)}:{state.port}"})
+    if route == "/":
+        page = (
+            f"<!DOCTYPE html><title>Mesos</title><p>Embedded Mesos of Stoker, {len(state.agents)} agents.\n"
+        )
+        return Response(200, page.encode(), {"Content-Type": "text/html"})
+    if route == "/version":
+        return _jsonp(request, views.version())
+    if route == "/metrics/snapshot":
+        return _jsonp(request, views.metrics(state))
+    return _jsonp(request, _VIEWS[route](state))
+
+
+def _jsonp(request: Request, value: object) -> Response:
+    callback = request.query.get("jsonp")
+    if callback is None:
+        return json_response(value)
+    body = callback.encode() + b"(" + encode(value) + b");"
+    return Response(200, body, {"Content-Type": "text/javascript"})
+
+
+def _basic(header: str) -> tuple[str | None, str]:
+    """Return principal and secret; a secret with a colon is not understood, as in a real master."""
+    scheme, _, encoded = header.partition(" ")
+    if scheme != "Basic":
+        return None, ""
+    try:
+        parts = base64.b64decode(encoded, validate=True).decode().split(":")
+    except (binascii.Error, UnicodeDecodeError):
+        return None, ""
+    return (parts[0], parts[1]) if len(parts) == 2 else (None, "")

@@ -1,0 +1,142 @@
+"""Runs one embedded Mesos until it is told to end: its socket, its signals, its clean end."""
+
+import asyncio
+import errno
+import resource
+import signal
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from framework.embedded.cluster import Cluster
+from framework.embedded.faults import Faults
+from framework.embedded.options import AgentSpec, MasterOptions, check_agents
+from framework.embedded.routes import Routes
+from framework.embedded.wire import Connection
+
+_FILES_WANTED = 8192  # chosen: streams, connections and sandbox files of thousands of tasks
+
+
+def serve(
+    agents: Sequence[AgentSpec],
+    *,
+    host: str = "127.0.0.1",
+    port: int = 5050,
+    work_dir: Path,
+    credentials: Mapping[str, str] | None = None,
+    on_ready: Callable[[str], None] | None = None,
+    options: MasterOptions | None = None,
+) -> None:
+    """Run a master with these agents until SIGTERM or SIGINT; every task is killed at the end.
+
+    Must be called in the main thread of a process that has no children of its own to wait for. `on_ready`
+    gets `host:port` once calls are answered; port 0 takes any free one. Raises OSError when the port is
+    taken, ValueError when the agents contradict each other.
+    """
+    check_agents(agents)
+    work_dir = work_dir.resolve()
+    work_dir.mkdir(parents=True, exist_ok=True)
+    _allow_many_files()
+    listener = _listen(host, port)
+    asyncio.run(_serve(agents, listener, work_dir, credentials, on_ready, options or MasterOptions()))
+
+
+async def _serve(
+    agents: Sequence[AgentSpec],
+    listener: socket.socket,
+    work_dir: Path,
+    credentials: Mapping[str, str] | None,
+    on_ready: Callable[[str], None] | None,
+    options: MasterOptions,
+) -> None:
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ended.set)
+    host, port = listener.getsockname()[:2]
+    cluster = Cluster(agents, options=options, work_dir=work_dir, host=host, port=port)
+    front = _Front(cluster, (host, port), credentials)
+    try:
+        await front.open(listener)
+        cluster.start()
+        await asyncio.sleep(0)
+        if on_ready is not None:
+            on_ready(f"{host}:{port}")
+        await ended.wait()
+    finally:
+        await front.close()
+        await cluster.close()
+
+
+class _Front:
+    """The master's socket and its connections."""
+
+    def __init__(
+        self, cluster: Cluster, address: tuple[str, int], credentials: Mapping[str, str] | None
+    ) -> None:
+        self._cluster = cluster
+        self._address = address
+        self._faults = Faults(cluster, self._restart_master)
+        self._routes = Routes(cluster, self._faults, credentials)
+        self._connections: set[Connection] = set()
+        self._server: asyncio.Server | None = None
+        self._opening: asyncio.Task[None] | None = None
+
+    async def open(self, listener: socket.socket) -> None:
+        """Accept connections."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._connect, sock=listener)
+
+    async def close(self) -> None:
+        """Stop accepting, and cut what is connected."""
+        if self._opening is not None:
+            self._opening.cancel()
+        self._shut()
+        await asyncio.sleep(0)
+
+    def _connect(self) -> Connection:
+        return Connection(self._routes.handle, self._connections)
+
+    def _shut(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for connection in list(self._connections):
+            connection.abort()
+
+    def _restart_master(self, away: float, agents_after: float) -> None:
+        """Kill the master with its connections; until the next one starts, connecting is refused."""
+        loop = asyncio.get_running_loop()
+        self._shut()
+        self._cluster.stop_master()
+        self._opening = loop.create_task(self._start_again(away, agents_after))
+
+    async def _start_again(self, away: float, agents_after: float) -> None:
+        await asyncio.sleep(away)
+        self._cluster.start_master()
+        await self.open(_listen(*self._address))
+        await asyncio.sleep(agents_after)
+        self._cluster.agents_return()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(1024)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            told = f"port {port} of {host} is taken: is another Mesos master running? Choose another port"
+            raise OSError(error.errno, told) from None
+        raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from None
+    listener.setblocking(False)
+    return listener
+
+
+def _allow_many_files() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = min(_FILES_WANTED, hard) if hard != resource.RLIM_INFINITY else _FILES_WANTED
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -1,0 +1,286 @@
+"""One task on an agent, from its sandbox to its last status; what becomes of that is the agent's business."""
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from framework.embedded.messages import Json, new_uuid, status
+from framework.embedded.options import AgentSpec, MasterOptions
+from framework.embedded.processes import Processes, ProcessGroup, describe_exit, switched_user
+from framework.embedded.sandbox import Context, SandboxError, environment, fetch, run_folder
+
+_NANO = 1e9
+_NOT_STARTED = 1 << 8  # wait status of exit code 1, which Mesos reports for a program that is not there
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The framework of a task, as far as its agent needs to know it."""
+
+    id: str
+    user: str
+    checkpoint: bool
+    partition_aware: bool
+
+
+class Host(Protocol):
+    """What a task needs of its agent."""
+
+    spec: AgentSpec
+    id: str
+    folder: Path
+    options: MasterOptions
+    loop: asyncio.AbstractEventLoop
+    processes: Processes
+
+    def report(self, run: "TaskRun", task_status: Json) -> None:
+        """Take a status of a task."""
+
+    def when_up(self, action: Callable[[], None]) -> None:
+        """Do something now, or when the agent runs again."""
+
+
+class TaskRun:
+    """A task with a command: `start` it, `kill` it; its statuses go to the host.
+
+    Attributes:
+        state: the newest state; TASK_STAGING until the process was started.
+        container_status: as in the last status; None before the start.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        owner: Owner,
+        info: Json,
+        role: str,
+        executor_id: str | None = None,
+        parent_container: str | None = None,
+    ) -> None:
+        self.host = host
+        self.owner = owner
+        self.info = info
+        self.task_id: str = info["task_id"]["value"]
+        self.own_executor = executor_id is None
+        self.executor_id = executor_id if executor_id is not None else self.task_id
+        self.state = "TASK_STAGING"
+        self.container_status: Json | None = None
+        self.extra: Json = {}
+        """Fields that checks add to every status: `healthy`, `check_status`."""
+        self._role = role
+        self._container_id = str(uuid.uuid4())
+        self._parent_container = parent_container
+        self._group: ProcessGroup | None = None
+        self._killed = False
+        self._final: tuple[str, str | None, str | None] | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self.on_started: Callable[[], None] | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Framework id and task id."""
+        return self.owner.id, self.task_id
+
+    @property
+    def running(self) -> bool:
+        """Whether its process lives."""
+        return self._group is not None
+
+    def context(self) -> Context:
+        """Return whose sandbox this is."""
+        folder = run_folder(self.host.folder, self.owner.id, self.executor_id, self._container_id)
+        return Context(
+            agent_id=self.host.id,
+            agent_address=self.host.spec.address,
+            framework_id=self.owner.id,
+            executor_id=self.executor_id,
+            container_id=self._container_id,
+            role=self._role,
+            checkpoint=self.owner.checkpoint,
+            folder=folder,
+        )
+
+    def start(self) -> None:
+        """Start the task once its URIs are there; what goes wrong is reported as its end."""
+        uris = self.info["command"].get("uris", [])
+        refusal = _container_refusal(self.info.get("container"))
+        context = self.context()
+        context.folder.mkdir(parents=True)
+        if refusal is not None:
+            self._refuse("TASK_FAILED", *refusal)
+        elif not uris:
+            self._spawn(context)
+        else:
+            fetching = self.host.loop.run_in_executor(None, fetch, uris, context.folder)
+            fetching.add_done_callback(lambda done: self.host.when_up(lambda: self._fetched(context, done)))
+
+    def kill(self, grace: float | None = None) -> None:
+        """End the task; `grace` (seconds) overrides its kill policy."""
+        if self._group is None:
+            self._final = ("TASK_KILLED", None, None)
+            told = "Killed before delivery to the executor"
+            self._refuse("TASK_KILLED", told, "REASON_TASK_KILLED_DURING_LAUNCH")
+            return
+        policy = self.info.get("kill_policy", {}).get("grace_period")
+        own = self.host.options.kill_grace if policy is None else policy["nanoseconds"] / _NANO
+        self._killed = True
+        self._group.terminate(own if grace is None else grace)
+
+    def destroy(self, outcome: tuple[str, str | None, str | None] | None) -> None:
+        """Kill at once; the end is reported as `outcome` (state, message, reason), None: not at all."""
+        self._final = outcome
+        if outcome is None:
+            self.state = "TASK_KILLED"
+        if self._group is not None:
+            self._group.signal(9)
+
+    def report(self, state: str, message: str | None = None, **fields: Any) -> None:
+        """Send a status as the executor would."""
+        self.state = state
+        fields = self.extra | fields | {"container_status": self.container_status}
+        self._send(state, "SOURCE_EXECUTOR", message, **fields)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the process group."""
+        if self._group is not None:
+            self._group.signal(number)
+
+    # inside
+
+    def _fetched(self, context: Context, done: "asyncio.Future[None]") -> None:
+        error = done.exception()
+        if self.state != "TASK_STAGING":
+            return
+        if error is None:
+            self._spawn(context)
+            return
+        (context.folder / "stderr").write_text(f"Failed to fetch {error}\n")
+        told = f"Failed to fetch all URIs for container '{self._container_id}': exited with status 1"
+        reason = "REASON_CONTAINER_LAUNCH_FAILED"
+        self._refuse("TASK_FAILED", f"Failed to launch container: {told}", reason)
+
+    def _spawn(self, context: Context) -> None:
+        command = self.info["command"]
+        try:
+            user = switched_user(command.get("user", self.owner.user))
+            variables = environment(command, context, self.task_id)
+        except KeyError:
+            self._refuse_user(context, command)
+            return
+        except SandboxError as error:
+            told = f"Failed to launch container: {error}"
+            self._refuse("TASK_FAILED", told, "REASON_CONTAINER_LAUNCH_FAILED")
+            return
+        argv, executable = command_line(command)
+        try:
+            self._group = self.host.processes.spawn(
+                argv,
+                executable=executable,
+                folder=context.folder,
+                environment=variables,
+                user=user,
+                on_exit=lambda wait_status: self.host.when_up(lambda: self._exited(wait_status)),
+            )
+        except (OSError, ValueError) as error:
+            with (context.folder / "stderr").open("a") as err:
+                err.write(f"Failed to execute command: {error}\n")
+        self._started(self._group.pid if self._group is not None else None)
+
+    def _started(self, pid: int | None) -> None:
+        self.container_status = self._container(pid)
+        self._watch_deadline()
+        if self.on_started is not None:
+            self.on_started()
+        self.report("TASK_STARTING")
+        self.report("TASK_RUNNING")
+        if pid is None:
+            self._exited(_NOT_STARTED)
+
+    def _exited(self, wait_status: int) -> None:
+        self._group = None
+        if self._deadline is not None:
+            self._deadline.cancel()
+        if self.state == "TASK_KILLED":
+            return
+        if self._final is not None and self._final[2] == "REASON_EXECUTOR_TERMINATED":
+            self._refuse(self._final[0], *self._final[1:])
+            return
+        if self._final is not None:
+            state, _, reason = self._final
+        elif self._killed:
+            state, reason = "TASK_KILLED", None
+        else:
+            state, reason = "TASK_FINISHED" if wait_status == 0 else "TASK_FAILED", None
+        self.report(state, describe_exit(wait_status), reason=reason)
+
+    def _refuse(self, state: str, message: str | None, reason: str | None) -> None:
+        """Report the end as the agent would, without an executor."""
+        self.state = state
+        self._send(state, "SOURCE_AGENT", message, reason=reason)
+
+    def _refuse_user(self, context: Context, command: Json) -> None:
+        user = command.get("user", self.owner.user)
+        told = (
+            f"Failed to create executor directory '{context.folder}': Failed to chown directory to '{user}'"
+        )
+        state = "TASK_DROPPED" if self.owner.partition_aware else "TASK_LOST"
+        self._refuse(state, f"{told}: No such user '{user}'", "REASON_EXECUTOR_TERMINATED")
+
+    def _send(self, state: str, source: str, message: str | None, **fields: Any) -> None:
+        task_status = status(
+            self.task_id,
+            state,
+            source=source,
+            message=message,
+            reason=fields.pop("reason", None),
+            agent_id=self.host.id,
+            executor_id=self.executor_id,
+            uuid=new_uuid(),
+            **fields,
+        )
+        self.host.report(self, task_status)
+
+    def _container(self, pid: int | None) -> Json:
+        identity: Json = {"value": self._container_id}
+        if self._parent_container is not None:
+            identity["parent"] = {"value": self._parent_container}
+        address = {"protocol": "IPv4", "ip_address": self.host.spec.address}
+        result = {"container_id": identity, "network_infos": [{"ip_addresses": [address]}]}
+        return result if pid is None else result | {"executor_pid": pid}
+
+    def _watch_deadline(self) -> None:
+        allowed = self.info.get("max_completion_time")
+        if allowed is not None:
+            self._deadline = self.host.loop.call_later(allowed["nanoseconds"] / _NANO, self._out_of_time)
+
+    def _out_of_time(self) -> None:
+        self._final = ("TASK_FAILED", None, "REASON_MAX_COMPLETION_TIME_REACHED")
+        if self._group is not None:
+            self._group.terminate(self.host.options.kill_grace)
+
+
+def command_line(command: Json) -> tuple[list[str], str | None]:
+    """Return argv and executable of a command; the executable is None where argv names it."""
+    value = command.get("value", "")
+    if command.get("shell", True):
+        return ["/bin/sh", "-c", value], None
+    return command.get("arguments") or [value], value
+
+
+def _container_refusal(container: Json | None) -> tuple[str, str] | None:
+    """Return message and reason for a container that an agent without containers cannot give."""
+    if container is None:
+        return None
+    if container["type"] == "DOCKER":
+        return "Abnormal executor termination: unknown container", "REASON_EXECUTOR_TERMINATED"
+    reason = "REASON_CONTAINER_LAUNCH_FAILED"
+    image = (container.get("mesos") or {}).get("image")
+    if image is not None:
+        told = f"Unsupported container image type: {image.get('type')}"
+        return f"Failed to launch container: {told}", reason
+    if container.get("volumes"):
+        return "Failed to launch container: Volumes in ContainerInfo is not supported", reason
+    return None

@@ -1,0 +1,243 @@
+"""HTTP/1.1 as a master speaks it: requests in, answers out, RecordIO event streams, one record per chunk.
+
+Which path answers what is not decided here; a handler is given, and called in the order of a connection's
+requests.
+"""
+
+import asyncio
+import gzip
+import json
+import uuid
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import httptools
+
+_LONGEST_REQUEST = 64 * 2**20  # chosen: far above any ACCEPT, small enough to stay harmless
+_LONGEST_BACKLOG = 256 * 2**20  # chosen: a client that leaves so much unread is cut off
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request; header names are in lower case."""
+
+    method: str
+    path: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    body: bytes
+    connection: "Connection"
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """One whole answer."""
+
+    status: int
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+Handler = Callable[[Request], Response | None]
+"""Answers a request; None when it opened an event stream instead."""
+
+
+def text_response(status: int, text: str, **headers: str) -> Response:
+    """Return an answer of plain text."""
+    kind = {"Content-Type": "text/plain; charset=utf-8"}
+    return Response(status, text.encode(), {k.replace("_", "-"): v for k, v in headers.items()} | kind)
+
+
+def json_response(value: object, status: int = 200) -> Response:
+    """Return an answer of JSON."""
+    return Response(status, encode(value), {"Content-Type": "application/json"})
+
+
+def encode(value: object) -> bytes:
+    """Return compact JSON."""
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+class EventStream:
+    """The open answer to a SUBSCRIBE; its owner sends events and is told once when the client has gone."""
+
+    def __init__(self, connection: "Connection", identity: str) -> None:
+        self.id = identity
+        self.on_gone: Callable[[], None] | None = None
+        self._connection: Connection | None = connection
+
+    def send(self, event: Mapping[str, Any]) -> None:
+        """Write one event as one record in one chunk; does nothing after the end."""
+        if self._connection is not None:
+            data = encode(event)
+            record = b"%d\n%s" % (len(data), data)
+            self._connection.write(b"%x\r\n%s\r\n" % (len(record), record))
+
+    def end(self) -> None:
+        """End the body properly; the connection stays open unless the request asked to close it."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.write(b"0\r\n\r\n")
+            connection.stream_ended()
+
+    def cut(self) -> None:
+        """Break the connection in the middle of the body."""
+        if self._connection is not None:
+            self._connection.abort()
+
+    def lost(self) -> None:
+        """Note that the connection has gone, and tell the owner."""
+        if self._connection is not None:
+            self._connection = None
+            if self.on_gone is not None:
+                self.on_gone()
+
+
+class Connection(asyncio.Protocol):
+    """One client connection: parses requests, answers them one after the other.
+
+    Attributes:
+        _waiting: requests that came while a stream is open on this connection; answered after its end.
+        _stream: the open event stream, if any.
+    """
+
+    def __init__(self, handler: Handler, connections: set["Connection"]) -> None:
+        self._handler = handler
+        self._connections = connections
+        self._parser = httptools.HttpRequestParser(self)
+        self._transport: asyncio.Transport | None = None
+        self._waiting: deque[tuple[Request, bool]] = deque()
+        self._stream: EventStream | None = None
+        self._close_after_stream = False
+        self._url = b""
+        self._headers: dict[str, str] = {}
+        self._body = bytearray()
+
+    # asyncio
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Remember the transport."""
+        self._transport = cast(asyncio.Transport, transport)
+        self._connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio's signature)
+        """Tell the open stream."""
+        self._connections.discard(self)
+        self._transport = None
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.lost()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse; garbage ends the connection."""
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade, UnicodeDecodeError):
+            self._answer(text_response(400, "Failed to decode the request"), keep=False)
+        if len(self._body) > _LONGEST_REQUEST:
+            self._answer(text_response(413, f"Requests end at {_LONGEST_REQUEST} bytes"), keep=False)
+
+    # httptools
+
+    def on_message_begin(self) -> None:
+        """Start a request."""
+        self._url, self._headers, self._body = b"", {}, bytearray()
+
+    def on_url(self, url: bytes) -> None:
+        """Take a piece of the target."""
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take one header."""
+        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of the body."""
+        self._body += body
+
+    def on_message_complete(self) -> None:
+        """Queue the request, and answer it unless a stream is open."""
+        target = urlsplit(self._url.decode("latin-1"))
+        request = Request(
+            method=self._parser.get_method().decode("latin-1"),
+            path=unquote(target.path),
+            query=dict(parse_qsl(target.query)),
+            headers=self._headers,
+            body=bytes(self._body),
+            connection=self,
+        )
+        self._body = bytearray()
+        self._waiting.append((request, self._parser.should_keep_alive()))
+        self._serve_waiting()
+
+    # used by handlers and streams
+
+    def open_stream(self, *, close_after: bool) -> EventStream:
+        """Answer the present request with the head of an event stream."""
+        stream = EventStream(self, str(uuid.uuid4()))
+        self._stream, self._close_after_stream = stream, close_after
+        head = {
+            "Transfer-Encoding": "chunked",
+            "Mesos-Stream-Id": stream.id,
+            "Content-Type": "application/json",
+        }
+        self.write(_head(200, head))
+        return stream
+
+    def stream_ended(self) -> None:
+        """Go on with requests that waited behind the stream, or close."""
+        self._stream = None
+        if self._close_after_stream:
+            self._close()
+        else:
+            self._serve_waiting()
+
+    def write(self, data: bytes) -> None:
+        """Write, and cut off a client that does not read."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        self._transport.write(data)
+        if self._transport.get_write_buffer_size() > _LONGEST_BACKLOG:
+            self.abort()
+
+    def abort(self) -> None:
+        """Break the connection without sending what is buffered."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+    def _serve_waiting(self) -> None:
+        while self._waiting and self._stream is None and self._transport is not None:
+            request, keep = self._waiting.popleft()
+            response = self._handler(request)
+            if response is not None:
+                self._answer(_compressed(request, response), keep=keep, head_only=request.method == "HEAD")
+
+    def _answer(self, response: Response, *, keep: bool, head_only: bool = False) -> None:
+        headers = response.headers | {"Content-Length": str(len(response.body))}
+        self.write(_head(response.status, headers) + (b"" if head_only else response.body))
+        if not keep:
+            self._close()
+
+
+def _head(status: int, headers: dict[str, str]) -> bytes:
+    lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", f"Date: {formatdate(usegmt=True)}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+def _compressed(request: Request, response: Response) -> Response:
+    """Compress JSON of more than a packet for a client that takes gzip, as a master does."""
+    takes = "gzip" in request.headers.get("accept-encoding", "")
+    if not takes or len(response.body) < 1024 or response.status != 200:
+        return response
+    body = gzip.compress(response.body, compresslevel=1)
+    return Response(response.status, body, {"Content-Encoding": "gzip"} | response.headers)

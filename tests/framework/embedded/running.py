@@ -1,0 +1,256 @@
+"""An embedded Mesos in a process of its own, and a plain client of its scheduler API, for tests."""
+
+import contextlib
+import dataclasses
+import http.client
+import json
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from framework.embedded import AgentSpec, MasterOptions, serve
+
+Json = dict[str, Any]
+
+PATIENCE = 30.0  # seconds after which a test gives up; never waited for when all is well
+
+
+def small_cluster() -> list[AgentSpec]:
+    """Return the three agents of the transcripts."""
+    return [
+        AgentSpec("host1.example", "m1.large", 4, 16384, 0.24, "127.0.0.1", (31000, 32000)),
+        AgentSpec("host2.example", "m1.xlarge", 8, 32768, 0.48, "127.0.0.1", (32001, 33001)),
+        AgentSpec("host3.example", "c1.xlarge", 12, 49152, 0.58, "127.0.0.1", (33002, 34002)),
+    ]
+
+
+@dataclasses.dataclass
+class Mesos:
+    """A running embedded Mesos."""
+
+    address: str
+    work_dir: Path
+    process: subprocess.Popen[str]
+
+    def request(self, method: str, path: str, body: object = None, **headers: str) -> tuple[int, Any]:
+        """Return status and body, parsed when it is JSON."""
+        connection = http.client.HTTPConnection(self.address, timeout=PATIENCE)
+        with contextlib.closing(connection):
+            data = None if body is None else json.dumps(body)
+            kind = {} if body is None else {"Content-Type": "application/json"}
+            connection.request(method, path, data, kind | headers)
+            answer = connection.getresponse()
+            raw = answer.read().decode()
+            is_json = answer.headers.get("Content-Type") == "application/json"
+            return answer.status, json.loads(raw) if is_json else raw
+
+    def get(self, path: str) -> Any:
+        """Return the body of a GET that succeeds."""
+        status, body = self.request("GET", path)
+        assert status == 200, body
+        return body
+
+    def fault(self, name: str, **fields: object) -> Any:
+        """Switch on a fault."""
+        status, body = self.request("POST", "/stoker/faults", {"fault": name} | fields)
+        assert status == 200, body
+        return body
+
+    def sandbox(self, task_id: str) -> Path:
+        """Return the newest sandbox of a task."""
+        runs = self.work_dir.glob(f"agents/*/frameworks/*/executors/{task_id}/runs/*")
+        return max(runs, key=lambda folder: folder.stat().st_mtime)
+
+
+@contextlib.contextmanager
+def running(
+    work_dir: Path,
+    agents: list[AgentSpec] | None = None,
+    *,
+    credentials: dict[str, str] | None = None,
+    **options: object,
+) -> Iterator[Mesos]:
+    """Run an embedded Mesos on a free port; it must have ended cleanly afterwards."""
+    told = {
+        "agents": [dataclasses.asdict(agent) for agent in agents or small_cluster()],
+        "work_dir": str(work_dir),
+        "credentials": credentials,
+        "options": options,
+    }
+    argv = [sys.executable, "-W", "error", "-m", "tests.framework.embedded.running", json.dumps(told)]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    address = process.stdout.readline().strip()
+    try:
+        assert address, process.communicate()[1]
+        yield Mesos(address, work_dir, process)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        _, complaints = process.communicate(timeout=PATIENCE)
+    assert process.returncode in {0, -signal.SIGKILL}, complaints
+    assert not complaints
+
+
+class Subscription:
+    """One subscribed scheduler: events as they come, calls as they are made."""
+
+    def __init__(self, mesos: Mesos, info: Json, **headers: str) -> None:
+        self._mesos = mesos
+        self._headers = headers
+        self._connection = http.client.HTTPConnection(mesos.address, timeout=PATIENCE)
+        call: Json = {"type": "SUBSCRIBE", "subscribe": {"framework_info": info}}
+        if "id" in info:
+            call["framework_id"] = info["id"]
+        head = {"Content-Type": "application/json", "Connection": "close"} | headers
+        self._connection.request("POST", "/api/v1/scheduler", json.dumps(call), head)
+        self._answer = self._connection.getresponse()
+        assert self._answer.status == 200, self._answer.read()
+        self.stream_id = self._answer.headers["Mesos-Stream-Id"]
+        self.events: queue.Queue[Json | None] = queue.Queue()
+        self.seen: list[Json] = []
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+        self.framework_id = ""
+        first = self.next_event()
+        if first is not None and first["type"] == "SUBSCRIBED":
+            self.framework_id = first["subscribed"]["framework_id"]["value"]
+
+    def next_event(self) -> Json | None:
+        """Return the next event; None at the end of the stream."""
+        event = self.events.get(timeout=PATIENCE)
+        if event is not None:
+            self.seen.append(event)
+        return event
+
+    def wait(self, kind: str, suits: Callable[[Json], bool] = lambda _: True) -> Json:
+        """Return the body of the next event of a kind that suits; what comes before it is passed over."""
+        while (event := self.next_event()) is not None:
+            body: Json = event.get(kind.lower(), {})
+            if event["type"] == kind and suits(body):
+                return body
+        raise AssertionError(f"the stream ended before {kind}: {self.seen}")
+
+    def offers(self) -> list[Json]:
+        """Return the next offers."""
+        offers: list[Json] = self.wait("OFFERS")["offers"]
+        return offers
+
+    def update(self, task_id: str, state: str, *, acknowledge: bool = True) -> Json:
+        """Return the status of the next update of a task that has this state; acknowledge all on the way."""
+        while True:
+            status: Json = self.wait("UPDATE", lambda b: b["status"]["task_id"]["value"] == task_id)["status"]
+            if acknowledge and "uuid" in status:
+                self.acknowledge(status)
+            if status["state"] == state:
+                return status
+
+    def acknowledge(self, status: Json) -> None:
+        """Acknowledge an update."""
+        body = {name: status[name] for name in ("agent_id", "task_id", "uuid")}
+        self.call("ACKNOWLEDGE", body)
+
+    def call(self, kind: str, body: Json | None = None, expect: int = 202) -> Any:
+        """Make a call and return the answer's body."""
+        call: Json = {"type": kind, "framework_id": {"value": self.framework_id}}
+        if body is not None:
+            call[kind.lower()] = body
+        head = {"Mesos-Stream-Id": self.stream_id} | self._headers
+        status, answer = self._mesos.request("POST", "/api/v1/scheduler", call, **head)
+        assert status == expect, (status, answer)
+        return answer
+
+    def launch(self, offer: Json, *tasks: Json, refuse: float = 0.0) -> None:
+        """Launch tasks on one offer."""
+        for task in tasks:
+            task.setdefault("agent_id", offer["agent_id"])
+        operation = {"type": "LAUNCH", "launch": {"task_infos": list(tasks)}}
+        filters = {"refuse_seconds": refuse}
+        self.call("ACCEPT", {"offer_ids": [offer["id"]], "operations": [operation], "filters": filters})
+
+    def drop(self) -> None:
+        """Close the connection without a word, and wait until the reader has ended."""
+        with contextlib.suppress(OSError):
+            if self._connection.sock is not None:
+                self._connection.sock.shutdown(2)
+            elif self._answer.fp is not None:
+                self._answer.fp.raw._sock.shutdown(2)  # type: ignore[attr-defined]  # no public way to it
+        self._reader.join(PATIENCE)
+        self._answer.close()
+        self._connection.close()
+
+    def __enter__(self) -> "Subscription":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.drop()
+
+    def _read(self) -> None:
+        try:
+            while size := self._answer.readline():
+                self.events.put(json.loads(self._answer.read(int(size))))
+        except (OSError, ValueError, http.client.HTTPException):
+            pass
+        self.events.put(None)
+
+
+def framework_info(name: str = "test", **fields: object) -> Json:
+    """Return a framework with the role `role-a`."""
+    return {
+        "user": "root",
+        "name": name,
+        "roles": ["role-a"],
+        "capabilities": [{"type": "MULTI_ROLE"}],
+        **fields,
+    }
+
+
+def task(task_id: str, command: str = "true", *, cpus: float = 0.5, mem: float = 64, **fields: Any) -> Json:
+    """Return a command task; `ports` becomes a resource."""
+    resources: list[Json] = [
+        {"name": "cpus", "type": "SCALAR", "scalar": {"value": cpus}},
+        {"name": "mem", "type": "SCALAR", "scalar": {"value": mem}},
+    ]
+    if "ports" in fields:
+        begin, end = fields.pop("ports")
+        resources.append(
+            {"name": "ports", "type": "RANGES", "ranges": {"range": [{"begin": begin, "end": end}]}}
+        )
+    info = {"value": command, "shell": True} | fields.pop("command_fields", {})
+    return {"name": task_id, "task_id": {"value": task_id}, "resources": resources, "command": info} | fields
+
+
+def scalar(offer: Json, name: str) -> float:
+    """Return a scalar resource of an offer."""
+    return float(sum(r["scalar"]["value"] for r in offer["resources"] if r["name"] == name))
+
+
+def eventually(true: Callable[[], bool], what: str) -> None:
+    """Wait until something is true."""
+    deadline = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < deadline, f"never came true: {what}"
+        time.sleep(0.01)
+
+
+def main() -> None:
+    """Serve as told by the JSON in the first argument."""
+    told = json.loads(sys.argv[1])
+    agents = [AgentSpec(**agent | {"ports": tuple(agent["ports"])}) for agent in told["agents"]]
+    serve(
+        agents,
+        port=told.get("port", 0),
+        work_dir=Path(told["work_dir"]),
+        credentials=told["credentials"],
+        options=MasterOptions(**told["options"]),
+        on_ready=lambda address: print(address, flush=True),
+    )
+
+
+if __name__ == "__main__":
+    main()
