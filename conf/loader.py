@@ -4,7 +4,8 @@ Every complaint names the file, the line, the key, what was found and what would
 """
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+import reprlib
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -17,17 +18,52 @@ Location = tuple[str | int, ...]
 
 #: The folder with the files that ship with Stoker.
 SHIPPED = Path(__file__).parent
+#: Chosen: beyond any config by far, and still read in seconds.
+_LONGEST = 1 << 20
+#: As many values may a file stand for when every alias is written out; a few lines of aliases of aliases
+#: could otherwise stand for billions.
+_MOST_VALUES = 100_000
+#: What YAML's own constructors raise for a value that has a tag and is none of that kind.
+_BAD_VALUE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)
+#: Pydantic's kinds of error, in words for people who write YAML or JSON.
+_IN_WORDS = {
+    "missing": "missing; it has no default",
+    "invalid_key": "keys should be texts",
+    "string_type": "should be a text",
+    "string_unicode": "should be a text of Unicode characters",
+    "int_type": "should be a whole number",
+    "int_parsing": "should be a whole number",
+    "int_parsing_size": "should be a whole number of reasonable size",
+    "int_from_float": "should be a whole number",
+    "float_type": "should be a number",
+    "float_parsing": "should be a number",
+    "bool_type": "should be true or false",
+    "bool_parsing": "should be true or false",
+    "list_type": "should be a list",
+    "tuple_type": "should be a list",
+    "dict_type": "should be keys and values",
+    "mapping_type": "should be keys and values",
+    "model_type": "should be keys and values",
+    "model_attributes_type": "should be keys and values",
+}
+_SHORT = reprlib.Repr()
+_SHORT.maxlevel = 3
+_SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = 60
 
 
 class ConfigError(ValueError):
     """A file or value that cannot be used; the text is fit for a user."""
+
+    def __init__(self, text: str) -> None:
+        # YAML can spell half of a surrogate pair, which no terminal or file takes.
+        super().__init__(text.encode("utf-8", "backslashreplace").decode("utf-8"))
 
 
 def load(path: Path, schema: type[Schema], overrides: Mapping[str, str] | None = None) -> Schema:
     """Read a YAML file into the schema; `overrides` maps dotted keys to YAML texts that take precedence."""
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ConfigError(f"{path}: cannot be read: {why}") from error
     return parse(text, schema, str(path), overrides)
@@ -38,80 +74,130 @@ def parse(text: str, schema: type[Schema], name: str, overrides: Mapping[str, st
     root = _compose(text, name)
     values = {} if root is None else _construct(root, name)
     if not isinstance(values, dict):
-        raise ConfigError(f"{name}:1: expected keys and values, found {_kind(values)}")
+        raise ConfigError(f"{name}:1: expected keys and values, found {_shown(values)}")
     for key, value in (overrides or {}).items():
         _override(values, key, value)
-    return build(schema, values, name, root)
+    return build(schema, values, name, root, overrides or {})
 
 
-def build(schema: type[Schema], values: Any, name: str, root: yaml.Node | None = None) -> Schema:
-    """Validate plain values into the schema; with their YAML node, errors name the line."""
+def build(
+    schema: type[Schema],
+    values: Any,
+    name: str,
+    root: yaml.Node | None = None,
+    overridden: Collection[str] = (),
+) -> Schema:
+    """Validate plain values into the schema.
+
+    With their YAML node, errors name the line, but for the dotted keys whose values are `overridden`.
+    """
     try:
         return schema.model_validate(values)
     except ValidationError as error:
-        lines = [_complaint(schema, detail, name, root) for detail in error.errors()]
+        lines = [_complaint(schema, detail, name, root, overridden) for detail in error.errors()]
         raise ConfigError("\n".join(dict.fromkeys(lines))) from error
+
+
+def what_is_right(detail: ErrorDetails, schema: type[BaseModel] | None, location: Location) -> str:
+    """Say what is wrong with the value at that location of the schema, and what would be right."""
+    kind, given = detail["type"], detail["input"]
+    if kind == "extra_forbidden":
+        return _unknown(str(location[-1]), _known_keys(schema, location[:-1]) if schema else ())
+    message = _IN_WORDS.get(kind) or _should(detail["msg"])
+    if kind == "missing" or (kind == "value_error" and isinstance(given, dict)):
+        return message  # it is about keys that are not there, or about several
+    return f"{message}, found {_shown(given)}"
 
 
 def find(name: str, beside: Path | None = None) -> Path:
     """Find a file that another one names: beside that one, in the working folder, or shipped with Stoker."""
-    wanted = Path(name).expanduser()
+    try:
+        wanted = Path(name).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(f"{name}: {error}") from error
     places = (
         [Path.cwd(), SHIPPED, SHIPPED.parent]
         if beside is None
         else [beside, Path.cwd(), SHIPPED, SHIPPED.parent]
     )
     for place in places:
-        if (place / wanted).is_file():
+        if _is_file(place / wanted):
             return place / wanted
     looked = ", ".join(str(place) for place in dict.fromkeys(places))
     raise ConfigError(f"{name}: no such file (looked in {looked})")
 
 
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long, a folder that may not be read
+        return False
+
+
 def _compose(text: str, name: str) -> yaml.Node | None:
+    if len(text) > _LONGEST:
+        raise ConfigError(f"{name}: too long: {len(text)} characters, {_LONGEST} at most")
     try:
         return yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise ConfigError(f"{name}:{line}: not valid YAML: {error.problem or error.context}") from error
     except yaml.YAMLError as error:
+        raise ConfigError(f"{name}: not valid YAML: {str(error).splitlines()[0]}") from error
+    except RecursionError as error:
+        raise ConfigError(f"{name}: nested too deeply") from error
+    except _BAD_VALUE as error:  # a character number in an escape, for one
         raise ConfigError(f"{name}: not valid YAML: {error}") from error
 
 
 def _construct(root: yaml.Node, name: str) -> Any:
-    for key, first in _duplicates(root):
-        raise ConfigError(
-            f"{name}:{key.start_mark.line + 1}: {key.value}: given twice, first in line {first}"
-        )
     loader = yaml.SafeLoader("")
     try:
+        _count(root, name, {})
         return loader.construct_document(root)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise ConfigError(f"{name}:{line}: {error.problem}") from error
-    except ValueError as error:  # a date or number that YAML recognises and Python refuses
-        raise ConfigError(f"{name}: {error}") from error
+    except ConfigError:
+        raise
+    except RecursionError as error:
+        raise ConfigError(f"{name}: nested too deeply") from error
+    except _BAD_VALUE as error:
+        why = f": {error}" if isinstance(error, ValueError) else ""
+        raise ConfigError(f"{name}: a value does not fit its tag or kind{why}") from error
     finally:
         loader.dispose()
 
 
-def _duplicates(
-    node: yaml.Node, above: frozenset[int] = frozenset()
-) -> Iterator[tuple[yaml.ScalarNode, int]]:
-    if id(node) in above:
-        return  # an anchor that contains itself
-    above = above | {id(node)}
+def _count(node: yaml.Node, name: str, counted: dict[int, int]) -> int:
+    """How many values a node stands for, aliases written out; ConfigError for what no file should hold."""
+    line = node.start_mark.line + 1
+    if id(node) in counted:
+        if counted[id(node)] == 0:
+            raise ConfigError(f"{name}:{line}: contains itself")
+        return counted[id(node)]
+    counted[id(node)] = 0
+    total = 1
     if isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            yield from _duplicates(item, above)
+        total += sum(_count(item, name, counted) for item in node.value)
     elif isinstance(node, yaml.MappingNode):
-        seen: dict[str, int] = {}
-        for key, value in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
-                    yield key, seen[key.value]
-                seen[key.value] = key.start_mark.line + 1
-            yield from _duplicates(value, above)
+        _no_duplicates(node, name)
+        total += sum(_count(key, name, counted) + _count(value, name, counted) for key, value in node.value)
+    if total > _MOST_VALUES:
+        raise ConfigError(f"{name}:{line}: stands for more than {_MOST_VALUES} values")
+    counted[id(node)] = total
+    return total
+
+
+def _no_duplicates(node: yaml.MappingNode, name: str) -> None:
+    seen: dict[str, int] = {}
+    for key, _ in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            continue
+        line = key.start_mark.line + 1
+        if key.value in seen:
+            raise ConfigError(f"{name}:{line}: {key.value}: given twice, first in line {seen[key.value]}")
+        seen[key.value] = line
 
 
 def _override(values: dict[str, Any], dotted: str, text: str) -> None:
@@ -121,39 +207,51 @@ def _override(values: dict[str, Any], dotted: str, text: str) -> None:
         if not isinstance(inner, dict):
             inner = values[step] = {}
         values = inner
-    try:
-        values[last] = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"--set {dotted}: not valid YAML: {text}") from error
+    root = _compose(text, f"--set {dotted}")
+    values[last] = None if root is None else _construct(root, f"--set {dotted}")
 
 
-def _complaint(schema: type[BaseModel], detail: ErrorDetails, name: str, root: yaml.Node | None) -> str:
+def _complaint(
+    schema: type[BaseModel],
+    detail: ErrorDetails,
+    name: str,
+    root: yaml.Node | None,
+    overridden: Collection[str],
+) -> str:
     location: Location = tuple(detail["loc"])
-    where, path = _locate(root, location)
-    line = f":{where}" if where else ""
+    dotted = ".".join(str(step) for step in location)
+    if any(f"{dotted}.".startswith(f"{key}.") or key.startswith(f"{dotted}.") for key in overridden):
+        return f"--set {dotted}: {what_is_right(detail, schema, location)}"
+    line, path = _locate(root, location)
     key = ".".join(path) or (str(location[-1]) if location else "")
-    head = f"{name}{line}: {key}: " if key else f"{name}{line}: "
-    if detail["type"] == "extra_forbidden":
-        return head + _unknown(str(location[-1]), _known_keys(schema, location[:-1]))
-    if detail["type"] == "missing":
-        return f"{head}missing; it has no default"
-    message = detail["msg"].removeprefix("Value error, ").removeprefix("Input ")
-    return f"{head}{message}, found {_shown(detail['input'])}"
+    head = f"{name}{f':{line}' if line else ''}: " + (f"{key}: " if key else "")
+    return head + what_is_right(detail, schema, location)
+
+
+def _should(message: str) -> str:
+    """Pydantic's sentence without its subject, which is the key before it."""
+    subject, found, rest = message.partition(" should ")
+    if not found or subject not in ("Input", "String", "Tuple", "List", "Dictionary", "Value error,"):
+        return message.removeprefix("Value error, ")
+    return f"should {rest.partition(' after validation')[0]}"
 
 
 def _unknown(key: str, known: Sequence[str]) -> str:
     close = difflib.get_close_matches(key, known, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"known keys: {', '.join(known)}"
+    hint = f"did you mean {close[0]}?" if close else f"known keys: {', '.join(known) or 'none'}"
     return f"unknown key; {hint}"
 
 
 def _locate(root: yaml.Node | None, location: Location) -> tuple[int | None, tuple[str, ...]]:
     """Follow a location into the YAML: the line reached, and the steps that are keys of the file.
 
-    Steps that only name a branch of a union are not in the file and are passed over.
+    Steps that only name a branch of a union, or say that a key is meant, are not in the file and are
+    passed over.
     """
     node, line, path = root, root.start_mark.line + 1 if root else None, []
     for step in location:
+        if step == "[key]":
+            continue
         if isinstance(node, yaml.MappingNode):
             found = [(k, v) for k, v in node.value if isinstance(k, yaml.ScalarNode) and k.value == str(step)]
             if found:
@@ -187,10 +285,12 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
     return [model for inner in get_args(annotation) for model in _models(inner)]
 
 
-def _kind(value: Any) -> str:
-    return {list: "a list", str: "a text", type(None): "nothing"}.get(type(value), f"{value!r}")
-
-
 def _shown(value: Any) -> str:
-    text = repr(value)
+    """A value as found, in YAML's and JSON's words where Python has others, and never long."""
+    if value is None or isinstance(value, bool):
+        return {None: "nothing", True: "true", False: "false"}[value]
+    try:
+        text = _SHORT.repr(value)
+    except ValueError:  # Python writes no number with thousands of digits
+        text = "a number with thousands of digits"
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -3,19 +3,73 @@
 The defaults are the ones documented in `default.yaml`. How a file is read is in `loader.py`.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from conf.units import memory_mib
 
-Memory = Annotated[int, BeforeValidator(memory_mib)]
+
+def _like(pattern: str, otherwise: str) -> Callable[[str], str]:
+    """A check that a text matches; the error says in words what the pattern says."""
+    compiled = re.compile(pattern)
+
+    def check(text: str) -> str:
+        if not compiled.fullmatch(text):
+            raise ValueError(otherwise)
+        return text
+
+    return check
+
+
+# Half a surrogate pair, which JSON and YAML can spell, fits in no file, command line or answer.
+_NO_CONTROLS = r"[^\x00-\x1f\x7f\ud800-\udfff]*"
+_NO_NUL = r"[^\x00\ud800-\udfff]*"
+_VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
+
+Memory = Annotated[
+    int,
+    BeforeValidator(memory_mib),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1},
+                {"type": "string", "pattern": r"^[1-9]\d{0,5}[kmgKMG]?$"},
+            ],
+            "description": "MiB, or an amount with its unit: 512m, 2g",
+        },
+        mode="validation",
+    ),
+]
 Cpus = Annotated[float, Field(gt=0, le=1024, allow_inf_nan=False)]
-Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Name = Annotated[
+    str,
+    Field(min_length=1, max_length=200, json_schema_extra={"pattern": r"^[^\x00-\x1f\x7f]*$"}),
+    AfterValidator(_like(_NO_CONTROLS, "should be one line without control characters")),
+]
 Port = Annotated[int, Field(ge=0, le=65535)]
-Text = Annotated[str, Field(max_length=32_768, pattern=r"^[^\x00]*$")]
+Text = Annotated[
+    str,
+    Field(max_length=32_768, json_schema_extra={"pattern": r"^[^\x00]*$"}),
+    AfterValidator(_like(_NO_NUL, "should be a text without NUL characters")),
+]
+Variable = Annotated[
+    str,
+    Field(json_schema_extra={"pattern": f"^{_VARIABLE}$"}),
+    AfterValidator(_like(_VARIABLE, "should be a variable's name: letters, digits and _, no digit first")),
+]
 
 
 class Strict(BaseModel):
@@ -55,7 +109,7 @@ class JobSpec(Strict):
     files: Annotated[tuple[Text, ...], Field(strict=False)] = ()
     jars: Annotated[tuple[Text, ...], Field(strict=False)] = ()
     conf: Mapping[Name, Text] = {}
-    env: Mapping[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], Text] = {}
+    env: Mapping[Variable, Text] = {}
     driver: Driver | None = None
 
     @field_validator("cpus")
@@ -121,15 +175,15 @@ class Mesos(Strict):
     """The Mesos cluster: `embedded` starts one on this machine, else `host:port` or `zk://...`."""
 
     master: Name = "embedded"
-    cluster: str = "clusters/paper.yaml"
+    cluster: Text = "clusters/paper.yaml"
     port: Port = 5050
     roles: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)] = ("stoker",)
     principal: Name | None = None
-    secret_file: str | None = None
-    user: str | None = None
+    secret_file: Text | None = None
+    user: Text | None = None
     secret_variables: bool = False
     framework_name: Name = "stoker"
-    failover_timeout: Annotated[float, Field(gt=0)] = 7 * 24 * 3600.0
+    failover_timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 7 * 24 * 3600.0
 
     @model_validator(mode="after")
     def _secret_needs_principal(self) -> "Mesos":
@@ -141,27 +195,35 @@ class Mesos(Strict):
 class Spark(Strict):
     """Where Spark, Java and Python are on the agents; empty means: where they are on this machine."""
 
-    home: str | None = None
-    java_home: str | None = None
-    python: str | None = None
-    uris: Annotated[tuple[str, ...], Field(strict=False)] = ()
-    image: str | None = None
-    driver_host: str | None = None
-    connect_timeout: Annotated[float, Field(gt=0, le=3600)] = 120.0
+    home: Text | None = None
+    java_home: Text | None = None
+    python: Text | None = None
+    uris: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    image: Text | None = None
+    driver_host: Text | None = None
+    connect_timeout: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 120.0
 
 
 class Config(Strict):
     """The daemon's config file."""
 
-    listen: Annotated[str, Field(pattern=r"^\S+:\d{1,5}$")] = "127.0.0.1:8642"
-    token_file: str | None = None
-    data_dir: str = "~/.local/state/stoker"
-    database: str | None = None
+    listen: Text = "127.0.0.1:8642"
+    token_file: Text | None = None
+    data_dir: Text = "~/.local/state/stoker"
+    database: Text | None = None
     policy: Policy = Policy()
     fallback: Policy | None = None
     mesos: Mesos = Mesos()
     spark: Spark = Spark()
     driver: Driver = Driver()
+
+    @field_validator("listen")
+    @classmethod
+    def _host_and_port(cls, listen: str) -> str:
+        host, _, port = listen.rpartition(":")
+        if not host or host.strip() != host or not (port.isdecimal() and int(port[:6]) <= 65535):
+            raise ValueError("should be HOST:PORT, such as 127.0.0.1:8642")
+        return listen
 
     @property
     def address(self) -> tuple[str, int]:

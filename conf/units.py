@@ -12,7 +12,7 @@ def memory_mib(value: object) -> int:
     Letters mean powers of 1024, as in Spark.
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
-        amount, unit = float(value), "m"
+        amount, unit = min(value, 2**31), "m"
     elif isinstance(value, str) and (match := _MEMORY.fullmatch(value.strip())):
         amount, unit = float(match[1]), match[2].lower()
     else:

@@ -1,0 +1,162 @@
+"""The schemas: what may stand in a file, and what the files that ship with Stoker say."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from conf.loader import SHIPPED, ConfigError, build, load, parse
+from conf.schema import Cluster, Config, JobSpec, Policy
+
+YAML_FILES = sorted(SHIPPED.rglob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", YAML_FILES, ids=lambda path: str(path.relative_to(SHIPPED)))
+def test_every_shipped_file_is_yaml(path: Path) -> None:
+    """Every YAML file in conf/ holds keys and values."""
+    assert isinstance(yaml.safe_load(path.read_text()), dict)
+
+
+@pytest.mark.parametrize("path", sorted((SHIPPED / "clusters").glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_shipped_cluster_loads(path: Path) -> None:
+    """Every cluster file in conf/ is one."""
+    assert load(path, Cluster).vms
+
+
+def test_the_default_config_is_the_default() -> None:
+    """default.yaml says what holds without a config file."""
+    assert load(SHIPPED / "default.yaml", Config) == Config()
+
+
+def keys_of(schema: type[BaseModel], prefix: str = "") -> set[str]:
+    """The dotted keys of a schema; those of a part that may be missing are not listed."""
+    keys: set[str] = set()
+    for name, field in schema.model_fields.items():
+        keys.add(prefix + name)
+        inner = field.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            keys |= keys_of(inner, f"{prefix}{name}.")
+    return keys
+
+
+def keys_in(values: dict[Any, Any], prefix: str = "") -> set[str]:
+    """The dotted keys of a file. YAML reads the bare word `on` as true."""
+    keys: set[str] = set()
+    for key, value in values.items():
+        name = "on" if key is True else key
+        keys.add(prefix + name)
+        if isinstance(value, dict):
+            keys |= keys_in(value, f"{prefix}{name}.")
+    return keys
+
+
+def test_the_default_config_has_every_key() -> None:
+    """default.yaml shows exactly the keys that there are."""
+    assert keys_in(yaml.safe_load((SHIPPED / "default.yaml").read_text())) == keys_of(Config)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("app: [1]", "job.yaml:1: app: should be a text, found [1]"),
+        ("name: x", "job.yaml:1: app: missing; it has no default"),
+        ("app: x", "job.yaml:1: app should be a Python file (.py) or a jar (.jar)"),
+        ("app: x.jar", "job.yaml:1: a jar needs main_class, the class whose main method is the job"),
+        ("app: x.py\nexecutors: 0", "job.yaml:2: executors: should be greater than or equal to 1, found 0"),
+        ("app: x.py\nexecutors: 1.5", "job.yaml:2: executors: should be a whole number, found 1.5"),
+        ("app: x.py\nexecutors: true", "job.yaml:2: executors: should be a whole number, found true"),
+        ("app: x.py\nexecuters: 1", "job.yaml:2: executers: unknown key; did you mean executors?"),
+        ("app: x.py\ncpus: -1", "job.yaml:2: cpus: should be greater than 0, found -1"),
+        ("app: x.py\ncpus: .nan", "job.yaml:2: cpus: should be a finite number, found nan"),
+        ("app: x.py\nmemory: 1q",
+         "job.yaml:2: memory: should be an amount of memory such as 512m or 2g, found '1q'"),
+        ("app: x.py\nargs: 3", "job.yaml:2: args: should be a list, found 3"),
+        ("app: x.py\nargs: [{}]", "job.yaml:2: args.0: should be a text, found {}"),
+        ("app: x.py\nconf:\n  a: 3", "job.yaml:3: conf.a: should be a text, found 3"),
+        ("app: x.py\nconf: [a]", "job.yaml:2: conf: should be keys and values, found ['a']"),
+        ("app: x.py\ndriver: here", "job.yaml:2: driver: should be keys and values, found 'here'"),
+        ("app: x.py\ndriver: {on: x}", "job.yaml:2: driver.on: should be 'host' or 'cluster', found 'x'"),
+        ("app: x.py\nname: ~\ntype: ~", "job.yaml:3: type: should be a text, found nothing"),
+        ('app: x.py\nname: "a\\nb"',
+         "job.yaml:2: name: should be one line without control characters, found 'a\\nb'"),
+        ('app: "x\\0.py"', "job.yaml:1: app: should be a text without NUL characters, found 'x\\x00.py'"),
+        ("app: x.py\n1: x", "job.yaml:2: 1: keys should be texts, found 1"),
+    ],
+)  # fmt: skip
+def test_errors_of_a_job_file(text: str, says: str) -> None:
+    """Each kind of mistake gets the line, the key, what was found and what would be right."""
+    with pytest.raises(ConfigError) as error:
+        parse(text, JobSpec, "job.yaml")
+    assert str(error.value) == says
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("listen: nowhere", "should be HOST:PORT, such as 127.0.0.1:8642"),
+        ("listen: a:65536", "should be HOST:PORT"),
+        ("mesos: {roles: []}", "mesos.roles: should have at least 1 item, found []"),
+        ("mesos: {principal: me}", "principal and secret_file go together"),
+        ("spark: {connect_timeout: .inf}", "connect_timeout: should be a finite number"),
+        ("policy: ff", "policy: should be keys and values, found 'ff'"),
+    ],
+)
+def test_errors_of_a_config(text: str, says: str) -> None:
+    """The daemon's config is checked as strictly."""
+    with pytest.raises(ConfigError) as error:
+        parse(text, Config, "stoker.yaml")
+    assert says in str(error.value)
+
+
+def test_a_jobs_arguments_may_be_numbers() -> None:
+    """In `args: [10, --fast]` the number is the argument's text; the label is the app's name."""
+    spec = parse("app: jobs/count.py\nargs: [10, 0.5, --fast]", JobSpec, "job.yaml")
+    assert spec.args == ("10", "0.5", "--fast")
+    assert spec.label == "count"
+
+
+def test_cpus_have_three_decimals() -> None:
+    """More than Mesos keeps is rounded; less than it keeps is refused."""
+    assert JobSpec(app="a.py", cpus=0.12345).cpus == 0.123
+    with pytest.raises(ConfigError, match=r"at least 0\.001"):
+        build(JobSpec, {"app": "a.py", "cpus": 0.0001}, "job")
+
+
+def test_a_policys_options() -> None:
+    """All keys but the name are the policy's own options."""
+    policy = parse("policy: {name: ilp, beta: 0.75}", Config, "stoker.yaml").policy
+    assert (policy.name, policy.options) == ("ilp", {"beta": 0.75})
+    assert Policy().options == {}
+
+
+@pytest.mark.parametrize(
+    ("listen", "address"), [("127.0.0.1:1", ("127.0.0.1", 1)), ("[::1]:80", ("::1", 80))]
+)
+def test_the_address_to_listen_on(listen: str, address: tuple[str, int]) -> None:
+    """IPv6 addresses stand in brackets."""
+    assert Config(listen=listen).address == address
+
+
+texts = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=10)
+specs = st.builds(
+    JobSpec,
+    app=texts.map(lambda stem: f"{stem}.py"),
+    name=st.none() | texts,
+    type=texts,
+    executors=st.integers(1, 10_000),
+    cpus=st.floats(0.001, 1024),
+    memory=st.integers(1, 2**31 - 1) | st.sampled_from(["1g", "512m"]),
+    args=st.lists(texts, max_size=3),
+    conf=st.dictionaries(texts, texts, max_size=2),
+)
+
+
+@given(specs)
+def test_a_spec_survives_json_and_yaml(spec: JobSpec) -> None:
+    """What is kept as JSON or written as YAML is read back equal."""
+    assert JobSpec.model_validate_json(spec.model_dump_json()) == spec
+    assert parse(yaml.safe_dump(spec.model_dump(mode="json")), JobSpec, "job.yaml") == spec
