@@ -123,14 +123,18 @@ class Subscription:
 
     def next_event(self) -> Json | None:
         """Return the next event; None at the end of the stream."""
-        event = self.events.get(timeout=PATIENCE)
+        return self._next(PATIENCE)
+
+    def _next(self, patience: float) -> Json | None:
+        event = self.events.get(timeout=patience)
         if event is not None:
             self.seen.append(event)
         return event
 
     def wait(self, kind: str, suits: Callable[[Json], bool] = lambda _: True) -> Json:
         """Return the body of the next event of a kind that suits; what comes before it is passed over."""
-        while (event := self.next_event()) is not None:
+        deadline = time.monotonic() + PATIENCE  # heartbeats must not prolong it
+        while (event := self._next(deadline - time.monotonic())) is not None:
             body: Json = event.get(kind.lower(), {})
             if event["type"] == kind and suits(body):
                 return body

