@@ -105,12 +105,17 @@ class ClusterModel:
     # ---- what others ask ------------------------------------------------------------------------
 
     def handle(self, event: ev.Event) -> list[ev.Command]:
-        """Take one event in and return what is to be done about it, in order."""
+        """Take one event in and return what is to be done about it, in order.
+
+        A tick that leads to nothing is not counted, so that a log may leave it out and replays the same.
+        """
         self._number += 1
         self.now = max(self.now, event.at)
         self._commands = []
         self._handlers[type(event)](event)
         self._settle_offers()
+        if isinstance(event, ev.Tick) and not self._commands:
+            self._number -= 1
         return self._commands
 
     def restore(self, jobs: Iterable[JobRecord], executors: Iterable[ExecutorRecord]) -> None:

@@ -24,6 +24,8 @@ def encode(entry: events.Event | events.Command) -> str:
 def decode(line: str) -> events.Event | events.Command:
     """The event or command of one line; ValueError when it is none."""
     fields = json.loads(line)
+    if not isinstance(fields, dict):
+        raise ValueError(f"an event or command is a JSON object, found {line[:60]}")
     kind = fields.pop("type", None)
     if kind not in _TYPES:
         raise ValueError(f"unknown event or command {kind!r}")

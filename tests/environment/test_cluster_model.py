@@ -631,7 +631,7 @@ def test_a_restored_model_goes_on_where_the_last_one_ended(world: World) -> None
     other.tell("killed", "ending.0")
     assert names(other.tell("running", "placing.0", "placing.1")) == ["StartDriver"]
     other.offer()
-    assert launched(other.decide()) == {"vm-1": ["lost.2", "queued.0"]}
+    assert launched(other.decide()) == {"vm-1": ["lost.2"], "vm-2": ["queued.0"]}
     other.now += 3600
     other.driver_ends("running")
     other.tell("killed", "running.0", "running.1")

@@ -1,0 +1,69 @@
+"""The log of events and commands: written, read, and replayed."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from environment import events as ev
+from environment.cluster import ClusterModel
+from environment.eventlog import decode, encode, replay
+from tests.builders import make_vm
+from tests.environment.chaos import Chaos
+
+KINDS: list[type[ev.Event | ev.Command]] = [
+    kind
+    for kind in vars(ev).values()
+    if isinstance(kind, type)
+    and issubclass(kind, ev.Event | ev.Command)
+    and kind not in (ev.Event, ev.Command)
+]
+
+
+@given(st.one_of([st.from_type(kind) for kind in KINDS]))
+def test_every_entry_comes_back_as_it_was(entry: ev.Event | ev.Command) -> None:
+    """Encoded on one line and decoded, it is equal and of the same type."""
+    st_nan = "NaN" in (line := encode(entry))
+    assert "\n" not in line
+    back = decode(line)
+    assert type(back) is type(entry)
+    assert back == entry or st_nan
+
+
+@pytest.mark.parametrize("line", ['{"type":"Nothing"}', '{"at":1}', "[]", "7", "{", '{"type":"Tick"}'])
+def test_lines_that_are_no_entries_are_refused(line: str) -> None:
+    """A ValueError, whatever the line holds."""
+    with pytest.raises(ValueError, match=r".+"):
+        decode(line)
+
+
+def test_a_recorded_day_replays_to_the_same_commands() -> None:
+    """The same events through a fresh model give the commands that were recorded, event by event."""
+    vms = (make_vm("vm-1", 4, 8192), make_vm("vm-2", 8, 4096))
+    for seed in range(5):
+        chaos = Chaos(vms, seed, "rr")
+        chaos.reconnect()
+        for _ in range(200):
+            chaos.step()
+        lines = []
+        for event, commands in chaos.log:
+            lines += [encode(event), *map(encode, commands)]
+        model, count = ClusterModel(), 0
+        for event, commands in replay(lines):
+            assert model.handle(event) == commands
+            count += 1
+        assert count == len(chaos.log)
+
+
+def test_ticks_without_commands_need_no_record() -> None:
+    """A log that leaves out the ticks that led to nothing replays the same."""
+    chaos = Chaos((make_vm("vm-1", 4, 8192), make_vm("vm-2", 8, 4096)), 3, "ff")
+    chaos.reconnect()
+    for _ in range(300):
+        chaos.step()
+    model, left_out = ClusterModel(), 0
+    for event, commands in chaos.log:
+        if isinstance(event, ev.Tick) and not commands:
+            left_out += 1
+        else:
+            assert model.handle(event) == commands
+    assert left_out

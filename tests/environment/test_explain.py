@@ -1,0 +1,61 @@
+"""Explanations: what was looked at, what it lacked, what was chosen and why."""
+
+from agents.baselines.first_fit import FirstFit
+from agents.baselines.scored import LeastAllocated
+from environment.explain import CANDIDATES_LISTED, explain
+from environment.rounds import Verdict, decide_once
+from environment.types import Place
+from tests.builders import make_request, make_view, make_vms
+
+
+def test_each_executor_is_explained_on_what_the_one_before_it_left() -> None:
+    """The second executor finds the first VM full, and says so."""
+    view = make_view(make_vms(2, cpus=1, memory_mib=4096))
+    explanation = explain(decide_once(FirstFit().decide, view, [make_request(2)]), "ff")
+    assert (explanation.decision, explanation.policy) == ("place", "ff")
+    assert explanation.reason == "2 of 2 executors placed: vm-1, vm-2"
+    first, second = explanation.choices
+    assert (first.executor, first.vm, first.why) == (0, "vm-1", "vm-1 is the first VM with room for it")
+    assert [candidate.lacks for candidate in first.candidates] == [(), ()]
+    assert [candidate.lacks for candidate in second.candidates] == [("vm-1 has 0 cpus free, 1 needed",), ()]
+    assert [candidate.chosen for candidate in second.candidates] == [False, True]
+    assert second.candidates[0].free_memory_mib == 3072
+
+
+def test_waiting_is_explained_by_what_each_vm_lacks() -> None:
+    """One choice for the job as a whole: none."""
+    view = make_view(make_vms(2, cpus=1))
+    explanation = explain(decide_once(FirstFit().decide, view, [make_request(1, cpus=2)]), "ff")
+    (choice,) = explanation.choices
+    assert (explanation.decision, choice.executor, choice.vm) == ("wait", None, None)
+    assert explanation.reason == choice.why
+    assert [candidate.lacks for candidate in choice.candidates] == [
+        ("vm-1 has 1 cpus free, 2 needed",),
+        ("vm-2 has 1 cpus free, 2 needed",),
+    ]
+
+
+def test_scores_are_shown_when_the_policy_gives_them() -> None:
+    """Each candidate carries its score, or none."""
+    view = make_view(make_vms(2))
+    scored = explain(decide_once(LeastAllocated().decide, view, [make_request()]), "least_allocated")
+    plain = explain(decide_once(FirstFit().decide, view, [make_request()]), "ff")
+    assert all(candidate.score is not None for candidate in scored.choices[0].candidates)
+    assert all(candidate.score is None for candidate in plain.choices[0].candidates)
+
+
+def test_a_policy_without_words_is_explained_all_the_same() -> None:
+    """When `why` is empty the explanation says that no reason was given."""
+    view = make_view(make_vms(1))
+    verdict = Verdict(make_request(1), view, Place("job-1", (0,)))
+    assert explain(verdict, "mine").choices[0].why == "the policy gave no reason"
+
+
+def test_large_clusters_are_cut_short_but_the_chosen_vm_is_shown() -> None:
+    """Only so many VMs are listed, the chosen one among them, and the rest is counted."""
+    view = make_view(make_vms(500))
+    verdict = Verdict(make_request(1), view, Place("job-1", (400,)))
+    (choice,) = explain(verdict, "mine").choices
+    assert len(choice.candidates) == CANDIDATES_LISTED + 1
+    assert choice.candidates[-1].vm == "vm-401"
+    assert choice.candidates_left_out == 500 - CANDIDATES_LISTED - 1

@@ -1,0 +1,146 @@
+"""Rounds of decisions, and policies that misbehave."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from agents.baselines.first_fit import FirstFit
+from environment.events import Placement, Waiting
+from environment.rounds import Queue, decide_once, decide_round, decided
+from environment.types import ClusterView, Decision, DriverSize, Place, PlacementRequest, Wait
+from tests.builders import make_job, make_request, make_view, make_vms
+
+VIEW = make_view(make_vms(2, cpus=2))
+Requests = Sequence[PlacementRequest]
+first_fit = FirstFit().decide
+
+
+def raises(view: ClusterView, queue: Requests) -> Decision:
+    """Fails."""
+    raise ZeroDivisionError("no weights")
+
+
+def overcommits(view: ClusterView, queue: Requests) -> Decision:
+    """Puts everything on the first VM."""
+    return Place(queue[0].job.id, (0,) * queue[0].count)
+
+
+def scribbles(view: ClusterView, queue: Requests) -> Decision:
+    """Changes the view."""
+    view.free_cpus[:] = 100
+    return overcommits(view, queue)
+
+
+def requests(*executors: int) -> list[PlacementRequest]:
+    """Jobs a, b, c, ... with so many executors of one cpu."""
+    jobs = [make_job("abcdefgh"[i], count) for i, count in enumerate(executors)]
+    return [PlacementRequest(job, job.executors) for job in jobs]
+
+
+def test_a_round_ends_when_the_head_waits() -> None:
+    """Each decision is made on what the last one left, and nobody overtakes."""
+    verdicts = decide_round(first_fit, VIEW, requests(3, 2, 1))
+    assert verdicts[0].decision == first_fit(VIEW, requests(3))
+    assert [type(verdict.decision) for verdict in verdicts] == [Place, Wait]
+    assert verdicts[1].view.free_cpus.tolist() == [0, 1]
+    assert VIEW.free_cpus.tolist() == [2, 2]
+
+
+def test_a_round_ends_with_the_queue() -> None:
+    """When all are placed there is no verdict to wait."""
+    assert len(decide_round(first_fit, VIEW, requests(1, 1, 2))) == 3
+    assert decide_round(first_fit, VIEW, []) == ()
+
+
+def nothing(view: ClusterView, queue: Requests) -> Decision:
+    """Returns no decision, against its word."""
+    return None  # type: ignore[return-value]  # what a careless policy does
+
+
+@pytest.mark.parametrize(
+    ("policy", "fault"),
+    [
+        (raises, "the policy failed: ZeroDivisionError: no weights"),
+        (nothing, "the policy returned NoneType, not Place or Wait"),
+        (overcommits, "vm-1 has 2 cpus free, 3 needed"),
+        (scribbles, "the policy failed: ValueError: assignment destination is read-only"),
+    ],
+)
+def test_a_bad_decision_makes_the_job_wait(policy: type[FirstFit], fault: str) -> None:
+    """Whatever a policy does, the job waits with the reason, and the fault is kept."""
+    verdict = decide_once(policy, VIEW, requests(3))  # type: ignore[arg-type]  # plain functions
+    assert verdict.faults == (fault,)
+    assert verdict.decision == Wait(f"the decision could not be executed: {fault}")
+
+
+def test_the_fallback_decides_when_the_policy_fails() -> None:
+    """Its decision is taken; the policy's fault is kept."""
+    verdict = decide_once(raises, VIEW, requests(3), fallback=first_fit)
+    assert verdict.decision == first_fit(VIEW, requests(3))
+    assert verdict.faults == ("the policy failed: ZeroDivisionError: no weights",)
+
+
+def test_a_failing_fallback_adds_its_fault() -> None:
+    """Both faults are told, and the job waits."""
+    verdict = decide_once(raises, VIEW, requests(3), fallback=overcommits)
+    assert len(verdict.faults) == 2
+    assert isinstance(verdict.decision, Wait)
+
+
+def test_the_driver_goes_beside_the_executors_when_there_is_room() -> None:
+    """First on a VM of the job's own, else on the first with room, else the job waits."""
+    vms = make_vms(2, cpus=2)
+    for executors, cpus, expected in ((1, 1.0, 0), (2, 1.0, 1), (1, 1.5, 1)):
+        job = make_job(executors=executors, driver=DriverSize(cpus, 1024))
+        verdict = decide_once(first_fit, make_view(vms), [PlacementRequest(job, executors)])
+        assert verdict.driver_vm == expected
+    job = make_job(executors=4, driver=DriverSize(1, 1024))
+    verdict = decide_once(first_fit, make_view(vms), [PlacementRequest(job, 4)])
+    assert verdict.decision == Wait(
+        "beside its executors no VM has room for its driver (1 cpus and 1024 MiB)"
+    )
+
+
+def test_the_driver_takes_its_room_from_the_next_job() -> None:
+    """The second job of the round finds what executors and driver left."""
+    job = make_job("a", 1, driver=DriverSize(1, 1024))
+    queue = [PlacementRequest(job, 1), *requests(1, 1, 1)[1:]]
+    verdicts = decide_round(first_fit, VIEW, queue)
+    assert [v.decision.placement for v in verdicts if isinstance(v.decision, Place)] == [(0,), (1,), (1,)]
+
+
+def test_lost_executors_get_no_second_driver() -> None:
+    """Even when all executors are placed again, the driver is there already."""
+    job = make_job(executors=2, driver=DriverSize(1, 1024))
+    verdict = decide_once(first_fit, VIEW, [PlacementRequest(job, 2, (), again=True)])
+    assert verdict.driver_vm is None
+
+
+def test_the_event_of_a_round_names_vms_by_id() -> None:
+    """Placements and the one that waits, with the time of the view."""
+    event = decided(decide_round(first_fit, VIEW, requests(3, 2)), at=7.0)
+    assert event.placements == (Placement("a", ("id-vm-1", "id-vm-1", "id-vm-2")),)
+    assert event.waiting == Waiting(
+        "b", "room for 1 of 2 executors of 1 cpus and 1024 MiB; of 2 VMs, 1 lack cpus"
+    )
+    assert (event.at, event.view_at) == (7.0, 0.0)
+
+
+def test_the_queue_is_a_window_without_copies() -> None:
+    """It begins at the head, and indexes and slices as a sequence does."""
+    queue = Queue(requests(1, 2, 3, 4), 1)
+    assert len(queue) == 3
+    assert [request.job.id for request in queue] == ["b", "c", "d"]
+    assert queue[-1].job.id == "d"
+    assert [request.job.id for request in queue[1:]] == ["c", "d"]
+    with pytest.raises(IndexError):
+        queue[3]
+
+
+def test_unknown_ends_stay_unknown_under_a_placement() -> None:
+    """A VM whose end nobody knows is not known again by a second job with a known one."""
+    request = PlacementRequest(make_job(executors=1, expected_duration=60.0), 1)
+    after = VIEW.with_placement(make_request(1), (0,))
+    assert str(after.busy_until.tolist()) == "[nan, 0.0]"
+    assert str(after.with_placement(request, (0,)).busy_until.tolist()) == "[nan, 0.0]"
+    assert VIEW.with_placement(request, (1,)).busy_until.tolist() == [0.0, 60.0]
