@@ -4,7 +4,7 @@ This is the loop that the simulator, the daemon and the benchmarks share. Every 
 check, whoever made it; one that does not, or a policy that raises, is replaced by the fallback's decision.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import overload
 
@@ -62,14 +62,26 @@ def decide_round(
     fallback: Decide | None = None,
 ) -> tuple[Verdict, ...]:
     """Decide about the queue until it is empty or its head has to wait; the last verdict may be a `Wait`."""
-    verdicts = []
+    return tuple(decide_in_turn(decide, view, requests, fallback=fallback))
+
+
+def decide_in_turn(
+    decide: Decide,
+    view: ClusterView,
+    requests: Sequence[PlacementRequest],
+    *,
+    fallback: Decide | None = None,
+) -> Iterator[Verdict]:
+    """A round of decisions one by one, as above.
+
+    Each verdict holds a view of its own, so a long queue on a large cluster is better not kept as a whole.
+    """
     for position in range(len(requests)):
         verdict = decide_once(decide, view, Queue(requests, position), fallback=fallback)
-        verdicts.append(verdict)
+        yield verdict
         if not isinstance(verdict.decision, Place):
             break
         view = _after(verdict, verdict.decision)
-    return tuple(verdicts)
 
 
 def decide_once(
@@ -84,10 +96,11 @@ def decide_once(
     return _with_driver(Verdict(request, view, decision, fault))
 
 
-def decided(verdicts: Sequence[Verdict], at: float) -> Decided:
-    """The event that tells the cluster model of a round."""
-    placements, waiting = [], None
+def decided(verdicts: Iterable[Verdict], at: float) -> Decided:
+    """The event that tells the cluster model of a round, whose verdicts are gone through once."""
+    placements, waiting, view_at = [], None, None
     for verdict in verdicts:
+        view_at = verdict.view.at
         job_id = verdict.request.job.id
         if isinstance(verdict.decision, Place):
             vms = verdict.view.vms
@@ -95,7 +108,7 @@ def decided(verdicts: Sequence[Verdict], at: float) -> Decided:
             placements.append(Placement(job_id, tuple(vms[i].id for i in verdict.decision.placement), driver))
         else:
             waiting = Waiting(job_id, verdict.decision.reason)
-    return Decided(at, tuple(placements), waiting, verdicts[0].view.at if verdicts else None)
+    return Decided(at, tuple(placements), waiting, view_at)
 
 
 def _ask(

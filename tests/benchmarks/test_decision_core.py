@@ -11,7 +11,7 @@ import pytest
 
 from agents.registry import create
 from environment import events as ev
-from environment.rounds import decide_round
+from environment.rounds import decide_in_turn
 from environment.types import ClusterView, Job, Place, PlacementRequest, Vm
 from tests.benchmarks.reference import PlainCluster
 from tests.builders import make_job, make_vm, make_vms
@@ -73,7 +73,7 @@ def place_all(policy: str, vms: tuple[Vm, ...], requests: list[PlacementRequest]
     running: deque[tuple[Job, tuple[int, ...]]] = deque()
     placed = position = 0
     while position < len(requests):
-        for verdict in decide_round(decide, view, requests[position:]):
+        for verdict in decide_in_turn(decide, view, requests[position:]):
             if isinstance(verdict.decision, Place):
                 running.append((verdict.request.job, verdict.decision.placement))
                 placed, position = placed + verdict.request.count, position + 1
