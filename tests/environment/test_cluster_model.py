@@ -392,6 +392,27 @@ def test_what_happened_while_deciding_is_not_forgotten(world: World) -> None:
     assert len(launched(world.decide())) == 3
 
 
+def test_a_call_for_offers_is_not_lost_with_an_old_decision(world: World) -> None:
+    """A task's end that came after the view, and had to keep the pause, still leads to a call for offers."""
+    world.run(make_job("a", 4))
+    world.submit(make_job("b", 13))
+    world.offer(TWO, THREE)
+    seen = world.now
+    world.now += 5
+    assert names(world.tell("finished", "a.0", "a.1")) == ["Revive"]
+    assert world.send(ev.Decided(world.now, (), ev.Waiting("b", "too large"), view_at=seen)) == []
+    assert names(world.wait(1)) == ["Revive"]
+
+
+def test_on_a_full_cluster_the_first_end_is_a_call_for_offers(world: World) -> None:
+    """Nothing is missing while all is in use; when a task ends, a waiting job asks for its part."""
+    world.run(make_job("a", 12))
+    world.now += 1
+    assert names(world.submit(make_job("b", 1))) == ["Revive"]
+    world.now += 1
+    assert names(world.tell("finished", "a.0")) == ["Revive"]
+
+
 def test_offers_die_with_the_connection(world: World) -> None:
     """Nothing is decided until the master is back and has offered anew."""
     world.subscribe()
@@ -594,6 +615,19 @@ def test_a_driver_killed_with_an_undone_launch_is_no_failure(world: World) -> No
     assert killed(world.tell("dropped", "job-1.0")) == ["job-1.driver-1"]
     world.tell("killed", "job-1.driver-1")
     assert (world.job().state, len(world.model.requests())) == ("queued", 1)
+
+
+def test_a_dropped_driver_undoes_the_launch_even_if_all_executors_run(world: World) -> None:
+    """Executors that come up while the launch is undone do not start the job."""
+    world.subscribe()
+    world.submit(make_job(executors=1, driver=DriverSize(1, 2048)))
+    world.offer()
+    world.decide()
+    assert killed(world.tell("dropped", "job-1.driver-1")) == ["job-1.0"]
+    assert world.tell("running", "job-1.0") == []
+    assert world.job().started_at is None
+    world.tell("killed", "job-1.0")
+    assert world.job().state == "queued"
 
 
 def test_only_the_executor_of_a_job_with_its_driver_is_placed_again(world: World) -> None:
