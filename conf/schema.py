@@ -97,7 +97,7 @@ class Driver(Strict):
 class JobSpec(Strict):
     """A Spark job as a user submits it: a YAML file, command line flags, or the body of POST /v1/jobs."""
 
-    app: Annotated[Text, Field(min_length=1)]
+    app: Annotated[Text, Field(min_length=1, json_schema_extra={"pattern": r"^[^\x00]*\.(py|jar)$"})]
     name: Name | None = None
     type: Name = "unknown"
     executors: Annotated[int, Field(ge=1, le=10_000)] = 1

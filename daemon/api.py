@@ -1,0 +1,196 @@
+"""The HTTP API: what can be asked under /v1, and what operators ask.
+
+A route asks the scheduler or the store and answers with a body of `schemas.py`. Who may ask is in `gate.py`,
+what is answered when something is wrong in `problems.py`.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Header, Query, Response
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from agents.registry import list_policies
+from conf.schema import JobSpec, Policy
+from daemon import schemas
+from daemon.contract import RejectedError, Scheduler
+from daemon.gate import Gate, Guard
+from daemon.metrics import Metrics
+from daemon.problems import describe, handle_problems
+from daemon.store import Store
+from environment.records import JobRecord
+
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        min_length=1,
+        max_length=200,
+        pattern=r"^[\x21-\x7e]+$",
+        description="Chosen by the client: sent again with the same job, it stands for the same submission",
+    ),
+]
+
+
+def create_app(
+    scheduler: Scheduler, store: Store, *, token: str | None, version: str, hosts: Collection[str] = ()
+) -> FastAPI:
+    """The API as an ASGI app.
+
+    Without a token, only requests for localhost, a loopback address or one of `hosts` are answered.
+    """
+    app = FastAPI(
+        title="Stoker",
+        summary="Places the executors of Apache Spark jobs on cloud VMs",
+        version=version,
+        docs_url=None,  # its page loads scripts from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    metrics = Metrics(scheduler, store)
+    _add_jobs(app, scheduler, store)
+    _add_cluster(app, scheduler)
+    _add_operations(app, scheduler, metrics, version)
+    app.add_middleware(Gate, guard=Guard(token, hosts), observe=metrics.observe)
+    handle_problems(app)
+    describe(app, with_token=token is not None)
+    return app
+
+
+def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
+    def known(job_id: str) -> JobRecord:
+        record = store.job(job_id)
+        if record is None:
+            raise RejectedError(404, "No such job", f"there is no job {job_id}")
+        return record
+
+    @app.post(
+        "/v1/jobs",
+        status_code=201,
+        responses={200: {"model": schemas.JobBody, "description": "Known already"}},
+    )
+    def submit(spec: JobSpec, response: Response, idempotency_key: IdempotencyKey = None) -> schemas.JobBody:
+        """Submit a job. When the answer is 201, or 200 for a key used before, the job is on disk."""
+        record, new = scheduler.submit(spec, idempotency_key)
+        response.status_code = 201 if new else 200
+        response.headers["Location"] = f"/v1/jobs/{record.job.id}"
+        return schemas.job_body(record)
+
+    @app.get("/v1/jobs")
+    def jobs(query: Annotated[schemas.JobsQuery, Query()]) -> schemas.JobList:
+        """List jobs, the newest first."""
+        records = store.jobs(states=query.state, limit=query.limit, before=query.before)
+        reasons = _reasons(store, records)
+        return schemas.JobList(
+            jobs=[schemas.job_body(record, reasons[record.job.id]) for record in records],
+            next=records[-1].job.id if len(records) == query.limit else None,
+        )
+
+    @app.get("/v1/jobs/{job_id}")
+    def job(job_id: str) -> schemas.JobDetail:
+        """Show a job with its executors."""
+        record = known(job_id)
+        reason = _reasons(store, [record])[job_id]
+        return schemas.job_detail(record, reason, store.spec(job_id), store.executors(job_id))
+
+    @app.delete("/v1/jobs/{job_id}", status_code=202)
+    @app.post("/v1/jobs/{job_id}/kill", status_code=202)
+    def kill(job_id: str) -> schemas.JobBody:
+        """Ask for a job's end; one that has ended is left alone."""
+        return schemas.job_body(scheduler.kill(known(job_id).job.id))
+
+    @app.get("/v1/jobs/{job_id}/explain")
+    def explain(job_id: str) -> schemas.ExplanationBody:
+        """Say why a job's executors are where they are, or why it waits."""
+        record = known(job_id)
+        reason = _reasons(store, [record])[job_id]
+        return schemas.explanation_body(record, reason, store.explanations(job_id))
+
+    @app.get("/v1/jobs/{job_id}/logs")
+    def logs(job_id: str, query: Annotated[schemas.LogQuery, Query()]) -> schemas.LogBody:
+        """Read part of the driver's log, or of an executor's."""
+        record, executor = known(job_id), None
+        if query.executor is not None:
+            found = [task for task in store.executors(job_id) if task.number == query.executor]
+            if not found:
+                raise RejectedError(404, "No such executor", f"{job_id} has no executor {query.executor}")
+            executor = found[0]
+        return schemas.log_body(scheduler.log(record, executor, query.stream, query.offset, query.limit))
+
+
+def _add_cluster(app: FastAPI, scheduler: Scheduler) -> None:
+    @app.get("/v1/cluster")
+    def cluster() -> schemas.ClusterBody:
+        """Show all VMs and what is used of them."""
+        return schemas.cluster_body(scheduler.cluster())
+
+    @app.get("/v1/policies")
+    def policies() -> schemas.PolicyList:
+        """List the policies that come with Stoker."""
+        return schemas.policy_list(list_policies())
+
+    @app.get("/v1/policy")
+    def policy() -> schemas.PolicyBody:
+        """Show who decides."""
+        return schemas.policy_body(scheduler.policy())
+
+    @app.put("/v1/policy")
+    def set_policy(chosen: Policy) -> schemas.PolicyBody:
+        """Let another policy decide from the next decision on; all keys but `name` are its options."""
+        return schemas.policy_body(scheduler.set_policy(chosen.name, chosen.options))
+
+
+def _add_operations(app: FastAPI, scheduler: Scheduler, metrics: Metrics, version: str) -> None:
+    @app.get("/")
+    def index() -> schemas.IndexBody:
+        """Say where to go from here."""
+        links = {"jobs": "/v1/jobs", "cluster": "/v1/cluster", "policy": "/v1/policy", "api": "/openapi.json"}
+        return schemas.IndexBody(name="stoker", version=version, links=links)
+
+    @app.get("/healthz")
+    async def healthz() -> schemas.AliveBody:
+        """Say that the server answers."""
+        return schemas.AliveBody(status="ok", version=version)
+
+    @app.get("/readyz", responses={503: {"model": schemas.HealthBody, "description": "Not ready"}})
+    def readyz(response: Response) -> schemas.HealthBody:
+        """Say whether jobs can be scheduled now, and if not, why."""
+        health = scheduler.health()
+        response.status_code = 200 if health.ready else 503
+        return schemas.health_body(health)
+
+    @app.get("/metrics", response_class=_Metrics)
+    def prometheus() -> Response:
+        """Tell Prometheus."""
+        return _Metrics(metrics.text())
+
+
+class _Metrics(Response):
+    media_type = CONTENT_TYPE_LATEST
+
+
+def _reasons(store: Store, records: Sequence[JobRecord]) -> dict[str, str]:
+    """Why each job is in its state; a queued one that is not the head of the queue waits for that.
+
+    The queued jobs among the records follow each other in the queue, as those of one page do.
+    """
+    reasons = {record.job.id: record.reason for record in records}
+    queued = [record for record in records if record.state == "queued"]
+    head = store.head() if queued else None
+    if head is None:
+        return reasons
+    oldest_first = sorted(queued, key=_submission)
+    before = store.queue_position(oldest_first[0].job.id)
+    for position, record in enumerate(oldest_first, before):
+        if position:
+            reasons[record.job.id] = _behind(position, head)
+    return reasons
+
+
+def _behind(position: int, head: JobRecord) -> str:
+    jobs = "1 job is" if position == 1 else f"{position} jobs are"
+    first = head.job.id if position == 1 else f"{head.job.id}, the first of them,"
+    return f"{jobs} before it, first come first served; {first} waits because: {head.reason}"
+
+
+def _submission(record: JobRecord) -> Any:
+    return int(record.job.id.rpartition("-")[2])

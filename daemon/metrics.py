@@ -1,0 +1,91 @@
+"""What Prometheus is told: the jobs, the cluster and the bill as of now, and the HTTP requests so far."""
+
+from collections.abc import Iterator
+from typing import get_args
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from daemon.contract import Scheduler
+from daemon.store import Store
+from daemon.tables import OPEN_EXECUTOR
+from environment.records import JobState
+
+#: Clients may invent methods; only these get a time series of their own.
+_METHODS = frozenset({"GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS"})
+
+
+class Metrics:
+    """One server's metrics, in a registry of their own."""
+
+    def __init__(self, scheduler: Scheduler, store: Store) -> None:
+        self._registry = CollectorRegistry()
+        self._registry.register(_State(scheduler, store))
+        self._requests = Counter(
+            "stoker_http_requests",
+            "HTTP requests answered",
+            ["method", "route", "status"],
+            registry=self._registry,
+        )
+        self._seconds = Histogram(
+            "stoker_http_request_seconds", "Time to answer", ["method", "route"], registry=self._registry
+        )
+
+    def observe(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count one answer; status 0 stands for none."""
+        method = method if method in _METHODS else "other"
+        self._requests.labels(method, route, str(status)).inc()
+        self._seconds.labels(method, route).observe(seconds)
+
+    def text(self) -> bytes:
+        """Everything in Prometheus' text format; StoreError when the store cannot be read."""
+        return generate_latest(self._registry)
+
+
+class _State(Collector):
+    """Reads store and scheduler whenever somebody asks."""
+
+    def __init__(self, scheduler: Scheduler, store: Store) -> None:
+        self._scheduler = scheduler
+        self._store = store
+
+    def describe(self) -> list[Metric]:
+        """Nothing: names need not be checked against each other, and nothing is to be read for it."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """All metrics with their present values."""
+        yield from self._jobs()
+        yield from self._decisions()
+        yield from self._cluster()
+
+    def _jobs(self) -> Iterator[Metric]:
+        counts, totals = self._store.count_by_state(), self._store.totals()
+        jobs = GaugeMetricFamily("stoker_jobs", "Jobs by state", labels=["state"])
+        for state in get_args(JobState):
+            jobs.add_metric([state], counts.get(state, 0))
+        yield jobs
+        held = sum(totals.executors.get(state, 0) for state in OPEN_EXECUTOR)
+        yield GaugeMetricFamily("stoker_executors_open", "Executors and drivers that hold resources", held)
+        yield CounterMetricFamily("stoker_cost_dollars", "What all jobs have cost, in dollars", totals.cost)
+
+    def _decisions(self) -> Iterator[Metric]:
+        policy = self._scheduler.policy()
+        decisions = CounterMetricFamily("stoker_decisions", "Decisions since the start", labels=["outcome"])
+        decisions.add_metric(["place"], policy.placed)
+        decisions.add_metric(["wait"], policy.waited)
+        yield decisions
+        text = "Decisions that had to be replaced since the start"
+        yield CounterMetricFamily("stoker_decision_faults", text, policy.faults)
+
+    def _cluster(self) -> Iterator[Metric]:
+        vms = self._scheduler.cluster()
+        for name, text, value in (
+            ("vms", "VMs that are there", len(vms)),
+            ("cpus", "Cpus of all VMs", sum(vm.cpus for vm in vms)),
+            ("cpus_used", "Cpus held by executors and drivers", sum(vm.used_cpus for vm in vms)),
+            ("memory_mib", "Memory of all VMs, MiB", sum(vm.memory_mib for vm in vms)),
+            ("memory_used_mib", "Memory held, MiB", sum(vm.used_memory_mib for vm in vms)),
+        ):
+            yield GaugeMetricFamily(f"stoker_{name}", text, value)

@@ -1,0 +1,185 @@
+"""Everything that goes wrong in the HTTP API, as RFC 9457 problem details.
+
+What a route does is in `api.py`; what is wrong with a value is said in the words of `conf.loader`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import ErrorDetails
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Match
+
+from conf.loader import what_is_right
+from daemon.contract import RejectedError
+from daemon.store import IdempotencyConflictError, StoreError
+
+log = structlog.get_logger("api")
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class FieldError(BaseModel):
+    """One value that is wrong: where it is, and what would be right."""
+
+    model_config = ConfigDict(frozen=True)
+
+    field: str
+    message: str
+
+
+class Problem(BaseModel):
+    """What went wrong with a request (RFC 9457)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    type: str = "about:blank"
+    title: str
+    status: int = Field(ge=400, le=599)
+    detail: str
+    errors: list[FieldError] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A request that is answered with a problem before it reaches a route."""
+
+    status: int
+    detail: str
+    title: str = ""
+    headers: Mapping[str, str] | None = None
+
+    def response(self) -> Response:
+        """The answer to send."""
+        return problem(self.status, self.detail, title=self.title, headers=self.headers)
+
+
+def problem(
+    status: int,
+    detail: str,
+    *,
+    title: str = "",
+    errors: Sequence[FieldError] = (),
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """A response that says what is wrong; the title is the status' own unless given."""
+    body: dict[str, Any] = {
+        "type": "about:blank",
+        "title": title or HTTPStatus(status).phrase,
+        "status": status,
+        "detail": printable(detail),
+    }
+    if errors:
+        body["errors"] = [
+            {"field": printable(error.field), "message": printable(error.message)} for error in errors
+        ]
+    return JSONResponse(body, status, headers, MEDIA_TYPE)
+
+
+def printable(text: str) -> str:
+    """The text with what no JSON text may hold (halves of surrogate pairs) written as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def handle_problems(app: FastAPI) -> None:
+    """Answer every error that a route or the routing raises with a problem."""
+    for kind in (RequestValidationError, HTTPException, RejectedError, IdempotencyConflictError, StoreError):
+        app.add_exception_handler(kind, _answer)
+
+
+async def _answer(request: Request, error: Exception) -> Response:
+    if isinstance(error, RequestValidationError):
+        return _invalid(request, error.errors())
+    if isinstance(error, RejectedError):
+        return problem(error.status, error.detail, title=error.title)
+    if isinstance(error, IdempotencyConflictError):
+        return problem(409, str(error), title="Idempotency key used before")
+    if isinstance(error, StoreError):
+        log.error("store", error=str(error))
+        return problem(503, str(error), title="The job store is not available")
+    if isinstance(error, HTTPException):
+        return _not_routed(request, error)
+    raise error
+
+
+def _not_routed(request: Request, error: HTTPException) -> Response:
+    path = request.url.path
+    if error.status_code == 404:
+        return problem(404, f"there is nothing at {path}; /openapi.json lists what there is")
+    if error.status_code == 405:
+        allowed = ", ".join(sorted(_methods(request)))
+        headers = {"Allow": allowed}
+        return problem(405, f"{path} does not take {request.method}, but {allowed}", headers=headers)
+    return problem(error.status_code, str(error.detail))
+
+
+def _methods(request: Request) -> set[str]:
+    routes = [route for route in request.app.routes if isinstance(route, APIRoute)]
+    matching = [route for route in routes if route.matches(request.scope)[0] != Match.NONE]
+    return {method for route in matching for method in route.methods or ()}
+
+
+def _invalid(request: Request, details: Iterable[Any]) -> Response:
+    route = request.scope.get("route")
+    errors = [_field_error(route, detail) for detail in details]
+    what = "; ".join(f"{error.field}: {error.message}" if error.field else error.message for error in errors)
+    return problem(422, what, title="The request is not valid", errors=errors)
+
+
+def _field_error(route: object, detail: ErrorDetails) -> FieldError:
+    part, *location = detail["loc"]
+    message = what_is_right(detail, _schema(route, part), tuple(location))
+    field = ".".join(str(step) for step in location if step != "[key]")
+    if detail["type"] == "missing" and not location:
+        message = "missing: the request needs a JSON object as its body"
+    return FieldError(field=field, message=message)
+
+
+def _schema(route: object, part: int | str) -> type[BaseModel] | None:
+    """The model behind a route's body or query, which knows the right keys."""
+    if not isinstance(route, APIRoute):
+        return None
+    fields = [route.body_field] if part == "body" else route.dependant.query_params
+    for field in fields:
+        annotation = field.field_info.annotation if field is not None else None
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            return annotation
+    return None
+
+
+def describe(app: FastAPI, *, with_token: bool) -> None:
+    """Make the app's OpenAPI description tell of problems, and of the token when one is needed."""
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _described(app, with_token)
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's own way to change the description
+
+
+def _described(app: FastAPI, with_token: bool) -> dict[str, Any]:
+    found = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
+    schemas = found.setdefault("components", {}).setdefault("schemas", {})
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    told = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+    schemas.update(told.pop("$defs"), Problem=told)
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    for path in found["paths"].values():
+        for operation in path.values():
+            operation["responses"].pop("422", None)
+            operation["responses"]["default"] = {"description": "What went wrong", "content": content}
+    if with_token:
+        found["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        found["security"] = [{"token": []}]
+    return found

@@ -1,0 +1,360 @@
+"""The bodies of the HTTP API's answers, and how they are made from records.
+
+Times are seconds since the epoch, money is dollars, memory MiB. What users submit is `conf.schema.JobSpec`.
+"""
+
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from math import isfinite
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from agents.registry import PolicyInfo
+from conf.schema import JobSpec
+from daemon.contract import Health, LogChunk, PolicyStatus, VmStatus
+from daemon.problems import printable
+from environment.explain import Candidate, Choice, Explanation
+from environment.records import ExecutorRecord, ExecutorState, JobRecord, JobState
+
+#: Names of settings and variables whose values are nobody's business.
+_SECRET = re.compile(r"secret|passw|token|key|credential|auth", re.IGNORECASE)
+_MASK = "********"
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity: what a policy cannot choose at all has no score."""
+    return value if value is None or isfinite(value) else None
+
+
+Said = Annotated[str, BeforeValidator(printable)]
+Score = Annotated[float | None, BeforeValidator(_finite)]
+JobId = Annotated[str, Field(pattern=r"^job-[1-9][0-9]{0,17}$")]
+
+
+class Query(BaseModel):
+    """Query parameters; one that is not known is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class JobsQuery(Query):
+    """Which jobs to list: of these states, and those submitted before this one."""
+
+    state: list[JobState] = []
+    limit: Annotated[int, Field(ge=1, le=1000)] = 100
+    before: JobId | None = None
+
+
+class LogQuery(Query):
+    """Which part of which log; without an executor's number, the driver's."""
+
+    executor: Annotated[int, Field(ge=0, lt=2**31)] | None = None
+    stream: Literal["stdout", "stderr"] = "stdout"
+    offset: Annotated[int, Field(ge=0, lt=2**53)] = 0
+    limit: Annotated[int, Field(ge=4, le=1 << 20)] = 1 << 16
+
+
+class Body(BaseModel):
+    """Part of an answer."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class JobBody(Body):
+    """A job. Duration is from start to finish, completion from submission to finish."""
+
+    id: str
+    name: Said
+    type: Said
+    state: JobState
+    reason: Said
+    executors: int
+    cpus: float
+    memory_mib: int
+    submitted_at: float
+    placed_at: float | None
+    started_at: float | None
+    finished_at: float | None
+    duration: float | None
+    completion: float | None
+    cost: float
+    exit_code: int | None
+    losses: int
+
+
+class ExecutorBody(Body):
+    """An executor, or the driver when it runs on the cluster (`number` is null)."""
+
+    number: int | None
+    task_id: Said
+    vm: Said
+    vm_type: Said
+    state: ExecutorState
+    cpus: float
+    memory_mib: int
+    launched_at: float
+    running_at: float | None
+    ended_at: float | None
+    cost: float
+    message: Said
+
+
+class JobDetail(JobBody):
+    """A job with what was submitted (values that look secret are masked) and all its executors."""
+
+    spec: JobSpec | None
+    executors_detail: list[ExecutorBody]
+
+
+class JobList(Body):
+    """Jobs, the newest first; `next` is the `before` of the next page, if there is one."""
+
+    jobs: list[JobBody]
+    next: str | None
+
+
+class CandidateBody(Body):
+    """A VM that was looked at; `score` is the policy's own, higher is better."""
+
+    vm: Said
+    type: Said
+    free_cpus: float
+    free_memory_mib: int
+    lacks: list[Said]
+    score: Score
+    chosen: bool
+
+
+class ChoiceBody(Body):
+    """The choice for one executor, or for the whole job (`executor` is null)."""
+
+    executor: int | None
+    vm: Said | None
+    why: Said
+    candidates: list[CandidateBody]
+    candidates_left_out: int
+
+
+class DecisionBody(Body):
+    """One decision about the job; `faults` say why other policies' decisions were not taken."""
+
+    at: float
+    policy: Said
+    decision: Said
+    reason: Said
+    faults: list[Said]
+    choices: list[ChoiceBody]
+
+
+class ExplanationBody(Body):
+    """Why a job's executors are where they are, or why it waits."""
+
+    id: str
+    state: JobState
+    reason: Said
+    explanations: list[DecisionBody]
+
+
+class LogBody(Body):
+    """Part of a log; `next_offset` (bytes) is where the next part begins, `complete` that none can follow."""
+
+    text: Said
+    next_offset: int
+    complete: bool
+
+
+class VmBody(Body):
+    """A VM, and which tasks hold how much of it."""
+
+    id: Said
+    name: Said
+    type: Said
+    address: Said
+    cpus: float
+    memory_mib: int
+    price_per_hour: float
+    used_cpus: float
+    used_memory_mib: int
+    executors: list[Said]
+
+
+class ClusterBody(Body):
+    """All VMs that are there."""
+
+    vms: list[VmBody]
+
+
+class OptionBody(Body):
+    """An option of a policy; `default` is null when it must be given."""
+
+    name: str
+    type: str
+    default: str | None
+
+
+class PolicyInfoBody(Body):
+    """A policy that there is."""
+
+    name: str
+    summary: str
+    options: list[OptionBody]
+
+
+class PolicyList(Body):
+    """The policies that come with Stoker."""
+
+    policies: list[PolicyInfoBody]
+
+
+class PolicyBody(Body):
+    """Who decides, and since the start: decisions, and how many had to be replaced."""
+
+    name: Said
+    options: dict[str, Any]
+    placed: int
+    waited: int
+    faults: int
+    last_fault: Said
+
+
+class HealthBody(Body):
+    """Whether jobs can be scheduled now, and each check in words."""
+
+    ready: bool
+    checks: dict[str, Said]
+
+
+class AliveBody(Body):
+    """That the server answers."""
+
+    status: Literal["ok"]
+    version: str
+
+
+class IndexBody(Body):
+    """Where to go from here."""
+
+    name: str
+    version: str
+    links: dict[str, str]
+
+
+def job_body(record: JobRecord, reason: str | None = None) -> JobBody:
+    """A job as users see it, with another reason than the record's when there is one."""
+    return JobBody(**_job_fields(record, reason))
+
+
+def job_detail(
+    record: JobRecord, reason: str, spec: JobSpec | None, executors: Sequence[ExecutorRecord]
+) -> JobDetail:
+    """A job with everything that is known of it."""
+    return JobDetail(
+        **_job_fields(record, reason),
+        spec=None if spec is None else masked(spec),
+        executors_detail=[_executor_body(executor) for executor in executors],
+    )
+
+
+def masked(spec: JobSpec) -> JobSpec:
+    """The spec without the values of variables and settings whose names sound secret."""
+    return spec.model_copy(update={"env": _masked(spec.env), "conf": _masked(spec.conf)})
+
+
+def explanation_body(record: JobRecord, reason: str, explanations: Sequence[Explanation]) -> ExplanationBody:
+    """All decisions about a job."""
+    decisions = [_decision_body(explanation) for explanation in explanations]
+    return ExplanationBody(id=record.job.id, state=record.state, reason=reason, explanations=decisions)
+
+
+def cluster_body(vms: Collection[VmStatus]) -> ClusterBody:
+    """All VMs."""
+    return ClusterBody(vms=[VmBody(**_fields(vm, VmBody, executors=list(vm.executors))) for vm in vms])
+
+
+def policy_body(status: PolicyStatus) -> PolicyBody:
+    """Who decides. Options that JSON does not know are shown as texts."""
+    options = json.loads(json.dumps(dict(status.options), default=str), parse_constant=str)
+    return PolicyBody(**_fields(status, PolicyBody, options=options))
+
+
+def policy_list(policies: Collection[PolicyInfo]) -> PolicyList:
+    """The policies that there are."""
+    return PolicyList(
+        policies=[
+            PolicyInfoBody(
+                name=info.name,
+                summary=info.summary,
+                options=[OptionBody(**_fields(option, OptionBody)) for option in info.options],
+            )
+            for info in policies
+        ]
+    )
+
+
+def log_body(chunk: LogChunk) -> LogBody:
+    """Part of a log."""
+    return LogBody(**_fields(chunk, LogBody))
+
+
+def health_body(health: Health) -> HealthBody:
+    """The checks."""
+    return HealthBody(ready=health.ready, checks=dict(health.checks))
+
+
+def _job_fields(record: JobRecord, reason: str | None) -> dict[str, Any]:
+    job = record.job
+    return {
+        "id": job.id,
+        "name": job.name or job.id,
+        "type": job.type,
+        "state": record.state,
+        "reason": record.reason if reason is None else reason,
+        "executors": job.executors,
+        "cpus": job.cpus,
+        "memory_mib": job.memory_mib,
+        "submitted_at": job.submitted_at,
+        "placed_at": record.placed_at,
+        "started_at": record.started_at,
+        "finished_at": record.finished_at,
+        "duration": _between(record.started_at, record.finished_at),
+        "completion": _between(job.submitted_at, record.finished_at),
+        "cost": record.cost,
+        "exit_code": record.exit_code,
+        "losses": record.losses,
+    }
+
+
+def _executor_body(record: ExecutorRecord) -> ExecutorBody:
+    return ExecutorBody(**_fields(record, ExecutorBody, vm=record.vm_name))
+
+
+def _decision_body(explanation: Explanation) -> DecisionBody:
+    choices = [_choice_body(choice) for choice in explanation.choices]
+    return DecisionBody(
+        **_fields(explanation, DecisionBody, faults=list(explanation.faults), choices=choices)
+    )
+
+
+def _choice_body(choice: Choice) -> ChoiceBody:
+    candidates = [_candidate_body(candidate) for candidate in choice.candidates]
+    return ChoiceBody(**_fields(choice, ChoiceBody, candidates=candidates))
+
+
+def _candidate_body(candidate: Candidate) -> CandidateBody:
+    return CandidateBody(**_fields(candidate, CandidateBody, lacks=list(candidate.lacks)))
+
+
+def _fields(record: object, body: type[BaseModel], **instead: Any) -> dict[str, Any]:
+    """The body's fields that the record has under the same name, but for those given."""
+    same = {name: getattr(record, name) for name in body.model_fields if name not in instead}
+    return same | instead
+
+
+def _masked(values: Mapping[str, str]) -> dict[str, str]:
+    return {name: _MASK if _SECRET.search(name) else value for name, value in values.items()}
+
+
+def _between(begin: float | None, end: float | None) -> float | None:
+    return None if begin is None or end is None else end - begin

@@ -1,0 +1,74 @@
+"""A small real scheduler for the API's tests: it keeps jobs in a store and launches nothing."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from agents.registry import PolicyError, create
+from conf.schema import JobSpec
+from daemon.contract import Health, LogChunk, PolicyStatus, RejectedError, VmStatus
+from daemon.store import Store
+from environment.cluster import Changes
+from environment.records import ExecutorRecord, JobRecord
+from environment.types import Job
+
+LOG = "début\nfin\n".encode()
+
+
+class SmallScheduler:
+    """Implements `daemon.contract.Scheduler` on a store, with two VMs and a fixed log."""
+
+    def __init__(self, store: Store) -> None:
+        self.ready = True
+        self._store = store
+        self._policy = PolicyStatus("ff", {}, 3, 2, 1, "it raised ValueError")
+
+    def submit(self, spec: JobSpec, idempotency_key: str | None = None) -> tuple[JobRecord, bool]:
+        """Keep the job; one of more than 64 cpus is refused."""
+        if spec.cpus > 64:
+            raise RejectedError(422, "The job fits no VM", "vm-2, the largest, has 8 cpus")
+
+        def job(job_id: str) -> Job:
+            return Job(job_id, spec.type, spec.cpus, spec.memory, spec.executors, 100.0, name=spec.label)
+
+        return self._store.submit(spec, job, idempotency_key, 100.0)
+
+    def kill(self, job_id: str) -> JobRecord:
+        """End the job at once."""
+        record = self._store.job(job_id)
+        assert record is not None
+        if not record.ended:
+            record = replace(record, state="killed", reason="killed on request", finished_at=130.0)
+            self._store.save(Changes((record,), ()))
+        return record
+
+    def cluster(self) -> tuple[VmStatus, ...]:
+        """Two VMs."""
+        return (
+            VmStatus("S1", "vm-1", "m1.large", "10.0.0.1", 4.0, 16384, 0.24, 1.5, 2048, ("job-1.0",)),
+            VmStatus("S2", "vm-2", "m1.xlarge", "10.0.0.2", 8.0, 32768, 0.48, 0.0, 0, ()),
+        )
+
+    def policy(self) -> PolicyStatus:
+        """Who would decide."""
+        return self._policy
+
+    def set_policy(self, name: str, options: Mapping[str, Any]) -> PolicyStatus:
+        """Take a policy of the registry."""
+        try:
+            create(name, options)
+        except PolicyError as error:
+            raise RejectedError(422, "Not a policy", str(error)) from error
+        self._policy = PolicyStatus(name, options, 0, 0, 0, "")
+        return self._policy
+
+    def log(
+        self, job: JobRecord, executor: ExecutorRecord | None, stream: str, offset: int, limit: int
+    ) -> LogChunk:
+        """The same log for all; nothing on stderr."""
+        part = LOG[offset : offset + limit] if stream == "stdout" else b""
+        return LogChunk(part.decode(errors="replace"), offset + len(part), job.ended)
+
+    def health(self) -> Health:
+        """As the test says."""
+        return Health(self.ready, {"mesos": "connected" if self.ready else "no answer", "store": "ok"})

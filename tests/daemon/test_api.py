@@ -1,0 +1,557 @@
+"""The HTTP API: what each route answers, and that nothing that is sent to it ends in a 5xx."""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+import schemathesis
+from fastapi import FastAPI
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis.errors import Unsatisfiable
+from prometheus_client.parser import text_string_to_metric_families
+from schemathesis import checks
+from schemathesis.specs.openapi import checks as openapi_checks
+from structlog.testing import capture_logs
+
+from conf.schema import JobSpec
+from daemon.api import create_app
+from daemon.contract import Health, PolicyStatus
+from daemon.store import Store, StoreError
+from environment.cluster import Changes
+from environment.explain import Candidate, Choice, Explanation
+from environment.records import ExecutorRecord, JobRecord
+from tests.daemon.small_scheduler import LOG, SmallScheduler
+
+JSON = {"Content-Type": "application/json"}
+
+
+class Api:
+    """A client of an app in this process, one request at a time."""
+
+    def __init__(self, app: FastAPI, **headers: str) -> None:
+        self._app = app
+        self._headers = {"host": "localhost:8642", **headers}
+
+    def __call__(self, method: str, path: str, **request: Any) -> httpx.Response:
+        """Send a request; a body that is no problem although the status is 4xx or 5xx fails the test."""
+        request["headers"] = self._headers | request.get("headers", {})
+
+        async def send() -> httpx.Response:
+            transport = httpx.ASGITransport(self._app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost:8642") as client:
+                return await client.request(method, path, **request)
+
+        response = anyio.run(send)
+        if response.status_code >= 400 and path != "/readyz":
+            problem = response.json()
+            assert response.headers["content-type"] == "application/problem+json"
+            assert problem["status"] == response.status_code
+            assert problem["type"] == "about:blank"
+            assert problem["title"]
+            assert "Traceback" not in problem["detail"]
+        return response
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """A new store."""
+    store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def scheduler(store: Store) -> SmallScheduler:
+    """A scheduler on the store."""
+    return SmallScheduler(store)
+
+
+@pytest.fixture
+def app(store: Store, scheduler: SmallScheduler) -> FastAPI:
+    """The API of that scheduler, without a token."""
+    return create_app(scheduler, store, token=None, version="1.2.3")
+
+
+@pytest.fixture
+def api(app: FastAPI) -> Api:
+    """A client of that API."""
+    return Api(app)
+
+
+def submit(api: Api, key: str | None = None, **spec: Any) -> httpx.Response:
+    """Submit a job that is valid unless the test says otherwise."""
+    headers = {} if key is None else {"Idempotency-Key": key}
+    return api("POST", "/v1/jobs", json={"app": "count.py", **spec}, headers=headers)
+
+
+def run_job(store: Store) -> None:
+    """Let job-1 run to its end on vm-1, as the model would."""
+    record = store.job("job-1")
+    assert record is not None
+    done = replace(
+        record, state="finished", reason="its driver exited with code 0", placed_at=105.0, started_at=110.0,
+        finished_at=140.0, exit_code=0, cost=0.002, losses=1,
+    )  # fmt: skip
+    task = ExecutorRecord(
+        "job-1.0", "job-1", 0, "S1", "vm-1", "m1.large", "10.0.0.1", 0.24, 1.0, 1024, (31000,), 105.0,
+        state="finished", running_at=110.0, ended_at=140.0, cost=0.002, message="half a \ud83d pair",
+    )  # fmt: skip
+    candidates = (
+        Candidate("vm-1", "m1.large", 4.0, 16384, (), 1.0, True),
+        Candidate("vm-2", "m1.xlarge", 0.0, 1, ("vm-2 has 0 cpus free, 1 needed",), float("-inf"), False),
+    )
+    choice = Choice(0, "vm-1", "the first that has room", candidates, 0)
+    why = Explanation(105.0, "job-1", "ff", "place", "1 of 1 executors placed: vm-1", (), (choice,))
+    store.save(Changes((done,), (task,)), [why])
+
+
+def test_a_submitted_job_is_there(api: Api, store: Store) -> None:
+    """201 names the job's place, where it is found, queued, with what was submitted."""
+    response = submit(api, name="count", executors=2, memory="1g")
+    assert response.status_code == 201
+    assert response.headers["location"] == "/v1/jobs/job-1"
+    body = response.json()
+    assert (body["id"], body["state"], body["memory_mib"], body["submitted_at"]) == (
+        "job-1",
+        "queued",
+        1024,
+        100.0,
+    )
+    detail = api("GET", "/v1/jobs/job-1").json()
+    assert detail.items() > body.items()
+    assert (detail["spec"]["app"], detail["executors_detail"]) == ("count.py", [])
+    assert store.spec("job-1") == JobSpec(app="count.py", name="count", executors=2)
+
+
+def test_a_key_twice_is_one_job(api: Api) -> None:
+    """The second time the answer is 200 with the same job; with another job it is 409."""
+    assert submit(api, "k").status_code == 201
+    again = submit(api, "k")
+    assert (again.status_code, again.json()["id"], again.headers["location"]) == (
+        200,
+        "job-1",
+        "/v1/jobs/job-1",
+    )
+    conflict = submit(api, "k", app="other.py")
+    assert conflict.status_code == 409
+    assert "job-1" in conflict.json()["detail"]
+    for bad in ("x" * 201, "a b", ""):
+        assert submit(api, bad).status_code == 422
+
+
+def test_a_finished_job(api: Api, store: Store) -> None:
+    """Duration is start to finish, completion submission to finish; the executors say where they ran."""
+    submit(api)
+    run_job(store)
+    job = api("GET", "/v1/jobs/job-1").json()
+    assert (job["duration"], job["completion"], job["cost"], job["losses"]) == (30.0, 40.0, 0.002, 1)
+    assert (job["state"], job["exit_code"], job["reason"]) == ("finished", 0, "its driver exited with code 0")
+    (executor,) = job["executors_detail"]
+    assert executor == {
+        "number": 0, "task_id": "job-1.0", "vm": "vm-1", "vm_type": "m1.large", "state": "finished",
+        "cpus": 1.0, "memory_mib": 1024, "launched_at": 105.0, "running_at": 110.0, "ended_at": 140.0,
+        "cost": 0.002, "message": "half a \\ud83d pair",
+    }  # fmt: skip
+
+
+def test_an_explanation(api: Api, store: Store) -> None:
+    """Each executor's choice is told with all that was looked at; an infinite score is null in JSON."""
+    submit(api)
+    run_job(store)
+    body = api("GET", "/v1/jobs/job-1/explain").json()
+    assert (body["id"], body["state"], body["reason"]) == (
+        "job-1",
+        "finished",
+        "its driver exited with code 0",
+    )
+    (decision,) = body["explanations"]
+    assert (decision["policy"], decision["decision"], decision["at"]) == ("ff", "place", 105.0)
+    first, second = decision["choices"][0]["candidates"]
+    assert (first["score"], first["chosen"], second["score"]) == (1.0, True, None)
+    assert second["lacks"] == ["vm-2 has 0 cpus free, 1 needed"]
+
+
+def test_why_a_queued_job_waits(api: Api, store: Store) -> None:
+    """The head has its own reason, those behind it say how many are before them and what the first lacks."""
+    for _ in range(4):
+        submit(api)
+    api("DELETE", "/v1/jobs/job-1")
+    head = store.job("job-2")
+    assert head is not None
+    store.save(Changes((replace(head, reason="no VM has 4 cpus free"),), ()))
+    behind = "before it, first come first served; job-2"
+    expected = {
+        "job-4": f"2 jobs are {behind}, the first of them, waits because: no VM has 4 cpus free",
+        "job-3": f"1 job is {behind} waits because: no VM has 4 cpus free",
+        "job-2": "no VM has 4 cpus free",
+        "job-1": "killed on request",
+    }
+    listed = api("GET", "/v1/jobs").json()["jobs"]
+    assert {job["id"]: job["reason"] for job in listed} == expected
+    assert [job["id"] for job in listed] == list(expected)
+    page = api("GET", "/v1/jobs?limit=1&before=job-4&state=queued").json()["jobs"]
+    assert [job["reason"] for job in page] == [expected["job-3"]]
+    for path in ("/v1/jobs/job-4", "/v1/jobs/job-4/explain"):
+        assert api("GET", path).json()["reason"] == expected["job-4"]
+
+
+def test_pages(api: Api) -> None:
+    """`next` leads through all jobs and is null at the end."""
+    for _ in range(5):
+        submit(api)
+    seen: list[str] = []
+    path = "/v1/jobs?limit=2"
+    while path:
+        page = api("GET", path).json()
+        seen += [job["id"] for job in page["jobs"]]
+        path = f"/v1/jobs?limit=2&before={page['next']}" if page["next"] else ""
+    assert seen == ["job-5", "job-4", "job-3", "job-2", "job-1"]
+    states = api("GET", "/v1/jobs?state=running&state=failed").json()
+    assert states == {"jobs": [], "next": None}
+
+
+@pytest.mark.parametrize(("method", "path"), [("DELETE", "/v1/jobs/job-1"), ("POST", "/v1/jobs/job-1/kill")])
+def test_kill(api: Api, method: str, path: str) -> None:
+    """A job is ended on request; asked again, it stays as it is."""
+    submit(api)
+    for _ in range(2):
+        response = api(method, path)
+        assert (response.status_code, response.json()["state"]) == (202, "killed")
+
+
+def test_logs(api: Api, store: Store) -> None:
+    """Logs are read part by part, by byte offsets; an executor that never was is not found."""
+    submit(api)
+    first = api("GET", "/v1/jobs/job-1/logs?limit=7").json()
+    assert first == {"text": "début\n", "next_offset": 7, "complete": False}
+    run_job(store)
+    rest = api("GET", "/v1/jobs/job-1/logs?executor=0&offset=7&stream=stdout").json()
+    assert rest == {"text": "fin\n", "next_offset": len(LOG), "complete": True}
+    assert api("GET", "/v1/jobs/job-1/logs?stream=stderr").json()["text"] == ""
+    missing = api("GET", "/v1/jobs/job-1/logs?executor=7")
+    assert (missing.status_code, missing.json()["detail"]) == (404, "job-1 has no executor 7")
+
+
+def test_secrets_are_masked(api: Api) -> None:
+    """Variables and settings whose names sound secret are shown masked, others as they are."""
+    submit(
+        api, env={"AWS_SECRET_ACCESS_KEY": "s3cr3t", "HOME": "/"}, conf={"my.password": "s3cr3t", "a": "b"}
+    )
+    response = api("GET", "/v1/jobs/job-1")
+    assert "s3cr3t" not in response.text
+    spec = response.json()["spec"]
+    assert (spec["env"]["HOME"], spec["conf"]["a"], spec["env"]["AWS_SECRET_ACCESS_KEY"]) == (
+        "/",
+        "b",
+        "********",
+    )
+
+
+def test_the_cluster(api: Api) -> None:
+    """All VMs are shown with their prices and what is used."""
+    vms = api("GET", "/v1/cluster").json()["vms"]
+    assert [(vm["name"], vm["used_cpus"], vm["executors"]) for vm in vms] == [
+        ("vm-1", 1.5, ["job-1.0"]),
+        ("vm-2", 0.0, []),
+    ]
+
+
+def test_policies(api: Api) -> None:
+    """Policies are listed and switched; one that cannot be is refused with the reason."""
+    names = [policy["name"] for policy in api("GET", "/v1/policies").json()["policies"]]
+    assert {"rr", "rrc", "ff"} <= set(names)
+    assert api("GET", "/v1/policy").json()["last_fault"] == "it raised ValueError"
+    assert api("PUT", "/v1/policy", json={"name": "rr"}).json()["name"] == "rr"
+    refused = api("PUT", "/v1/policy", json={"name": "best"})
+    assert (refused.status_code, refused.json()["title"]) == (422, "Not a policy")
+    assert "unknown option" in api("PUT", "/v1/policy", json={"name": "rr", "beta": 1}).json()["detail"]
+    assert api("GET", "/v1/policy").json()["name"] == "rr"
+
+
+def test_options_that_json_lacks(store: Store) -> None:
+    """Options from YAML may be dates or infinite; they are shown as texts."""
+
+    class Dated(SmallScheduler):
+        def policy(self) -> PolicyStatus:
+            return PolicyStatus("mine:make", {"since": Path("x"), "most": float("inf")}, 0, 0, 0, "")
+
+    api = Api(create_app(Dated(store), store, token=None, version="1"))
+    assert api("GET", "/v1/policy").json()["options"] == {"since": "x", "most": "Infinity"}
+
+
+def test_health(api: Api, scheduler: SmallScheduler) -> None:
+    """/healthz says that the server lives, /readyz whether jobs can run, and why not."""
+    assert api("GET", "/healthz").json() == {"status": "ok", "version": "1.2.3"}
+    assert api("GET", "/readyz").status_code == 200
+    scheduler.ready = False
+    response = api("GET", "/readyz")
+    assert response.status_code == 503
+    assert response.json() == {"ready": False, "checks": {"mesos": "no answer", "store": "ok"}}
+
+
+def test_metrics(api: Api, store: Store) -> None:
+    """Prometheus reads jobs, cluster, decisions, cost and requests; routes, not paths, are labels."""
+    submit(api)
+    submit(api)
+    run_job(store)
+    api("GET", "/v1/jobs/job-1")
+    api("GET", "/v1/jobs/job-9")
+    api("GET", "/nowhere")
+    text = api("GET", "/metrics").text
+    values = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    assert values["stoker_jobs", "queued"] == values["stoker_jobs", "finished"] == 1
+    assert (values["stoker_jobs", "running"], values["stoker_executors_open",]) == (0, 0)
+    assert values["stoker_cost_dollars_total",] == 0.002
+    assert (values["stoker_vms",], values["stoker_cpus",], values["stoker_cpus_used",]) == (2, 12, 1.5)
+    assert (values["stoker_decisions_total", "place"], values["stoker_decision_faults_total",]) == (3, 1)
+    assert values["stoker_http_requests_total", "GET", "/v1/jobs/{job_id}", "200"] == 1
+    assert values["stoker_http_requests_total", "GET", "/v1/jobs/{job_id}", "404"] == 1
+    assert values["stoker_http_requests_total", "GET", "none", "404"] == 1
+    assert values["stoker_http_request_seconds_count", "POST", "/v1/jobs"] == 2
+
+
+def test_the_index_and_no_pages_from_elsewhere(api: Api) -> None:
+    """`/` says where things are; FastAPI's pages, which load scripts from the internet, are off."""
+    links = api("GET", "/").json()["links"]
+    for path in links.values():
+        assert api("GET", path).status_code == 200
+    assert api("GET", "/docs").status_code == api("GET", "/redoc").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "says"),
+    [
+        ("GET", "/v1/jobs/job-7", 404, "there is no job job-7"),
+        ("GET", "/v1/jobs/%00", 404, "there is no job \x00"),
+        ("GET", "/v1/jobs/job-7/explain", 404, "there is no job job-7"),
+        ("GET", "/v1/jobs/job-7/logs", 404, "there is no job job-7"),
+        ("DELETE", "/v1/jobs/job-7", 404, "there is no job job-7"),
+        ("GET", "/v2", 404, "there is nothing at /v2; /openapi.json lists what there is"),
+        ("GET", "/v1/jobs/", 404, "there is nothing at /v1/jobs/; /openapi.json lists what there is"),
+        ("PUT", "/v1/jobs", 405, "/v1/jobs does not take PUT, but GET, POST"),
+        ("BREW", "/healthz", 405, "/healthz does not take BREW, but GET"),
+        ("GET", "/v1/jobs?limit=0", 422, "limit: should be greater than or equal to 1, found '0'"),
+        ("GET", "/v1/jobs?limit=x", 422, "limit: should be a whole number, found 'x'"),
+        ("GET", "/v1/jobs?stat=queued", 422, "stat: unknown key; did you mean state?"),
+        ("GET", "/v1/jobs?before=x", 422, "before: should match pattern '^job-[1-9][0-9]{0,17}$', found 'x'"),
+    ],
+)
+def test_requests_that_lead_nowhere(api: Api, method: str, path: str, status: int, says: str) -> None:
+    """Whatever is not there, or not so, is answered with what is."""
+    response = api(method, path)
+    assert (response.status_code, response.json()["detail"]) == (status, says)
+    if status == 405:
+        assert response.headers["allow"] == says.partition("but ")[2]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "says"),
+    [
+        (b"", 422, "missing: the request needs a JSON object as its body"),
+        (b"{", 400, "the body is not valid JSON: Expecting property name"),
+        (b'{"app": "\xff"}', 400, "the body is not valid JSON: 'utf-8' codec can't decode"),
+        (b'{"app": "a.py", "cpus": NaN}', 400, "the body is not valid JSON: NaN is no number in JSON"),
+        (b'{"app": "a.py", "cpus": Infinity}', 400, "Infinity is no number in JSON"),
+        (b'{"app": "a.py", "cpus": 1e999}', 422, "cpus: should be a finite number, found inf"),
+        (b'{"app": "a.py", "cpus": 1' + b"0" * 4000 + b"}", 422, "cpus: should be a"),
+        (b'{"app": "a.py", "cpus": 1' + b"0" * 5000 + b"}", 400, "valid JSON: Exceeds the limit"),
+        (b'{"app": "a.py", "memory": 1' + b"0" * 4000 + b"}", 422, "memory: should be an amount of memory"),
+        (b"[" * 100_000, 400, "the body is not valid JSON: nested too deeply"),
+        (b'{"app": ' + b"[" * 40 + b"]" * 40 + b"}", 400, "nested deeper than 32 levels"),
+        (b"[1]", 422, "should be keys and values, found [1]"),
+        (b"null", 422, "should be keys and values, found nothing"),
+        (b'{"app": "a\\u0000.py"}', 422, "app: should be a text without NUL characters"),
+        (b'{"app": "\\ud800.py"}', 422, "app: should be a text of Unicode characters"),
+        (b'{"\\ud800": 1, "app": "a.py"}', 422, "should be a text of Unicode characters"),
+        (b'{"app": "a.py", "env": {"\\ud800": "x"}}', 422, "should be a variable's name"),
+        (b'{"app": "a.py", "env": {"1": "x"}}', 422, "env.1: should be a variable's name"),
+        (b'{"app": "a.py", "executers": 1}', 422, "executers: unknown key; did you mean executors?"),
+        (b'{"app": "a.py", "driver": {"cpu": 1}}', 422, "driver.cpu: unknown key; did you mean cpus?"),
+        (b'{"app": "a.jar"}', 422, "a jar needs main_class"),
+        (b'{"app": "a.py", "cpus": 65}', 422, "vm-2, the largest, has 8 cpus"),
+        (b'{"app": "a.py", "executors": -1, "cpus": "1"}', 422, "cpus: should be a number, found '1'"),
+    ],
+    ids=lambda value: value[:30].decode("latin-1") if isinstance(value, bytes) else None,
+)  # fmt: skip
+def test_jobs_that_cannot_be(api: Api, body: bytes, status: int, says: str) -> None:
+    """Bad jobs are refused with the field and what is right; nothing is kept."""
+    response = api("POST", "/v1/jobs", content=body, headers=JSON)
+    problem = response.json()
+    assert (response.status_code, says in problem["detail"]) == (status, True), problem
+    assert api("GET", "/v1/jobs").json()["jobs"] == []
+
+
+def test_every_wrong_field_is_named(api: Api) -> None:
+    """`errors` lists each wrong value with its field."""
+    response = submit(api, executors=0, conf={"a": 1}, nam="x")
+    assert response.json()["errors"] == [
+        {"field": "executors", "message": "should be greater than or equal to 1, found 0"},
+        {"field": "conf.a", "message": "should be a text, found 1"},
+        {"field": "nam", "message": "unknown key; did you mean name?"},
+    ]
+
+
+def test_bodies_too_large_or_of_another_kind(api: Api) -> None:
+    """A megabyte is the limit, told in advance or found on the way; only JSON is read."""
+
+    async def parts() -> Any:
+        for _ in range(20):
+            yield b" " * 100_000
+
+    assert api("POST", "/v1/jobs", content=b" " * (1 << 21), headers=JSON).status_code == 413
+    assert api("POST", "/v1/jobs", content=parts(), headers=JSON).status_code == 413
+    assert (
+        api("POST", "/v1/jobs", content=b"{}", headers={**JSON, "Content-Length": "9" * 5000}).status_code
+        == 413
+    )
+    form = api("POST", "/v1/jobs", data={"app": "a.py"})
+    assert form.status_code == 415
+    assert "application/x-www-form-urlencoded" in form.json()["detail"]
+    assert api("POST", "/v1/jobs", content=b"{}").status_code == 415
+
+
+def test_only_who_has_the_token_may_ask(store: Store, scheduler: SmallScheduler) -> None:
+    """With a token, all but the two health checks want it; any host name will do then."""
+    app = create_app(scheduler, store, token="schlüssel", version="1")
+    anonymous = Api(app, host="stoker.example")
+    assert anonymous("GET", "/healthz").status_code == anonymous("GET", "/readyz").status_code == 200
+    for path in ("/", "/v1/jobs", "/metrics", "/openapi.json", "/nowhere"):
+        response = anonymous("GET", path)
+        assert response.status_code == 401
+        assert response.headers["www-authenticate"].startswith("Bearer")
+    right = "Bearer schlüssel".encode()
+    for wrong in (b"Bearer ", b"Bearer x", b"Basic schl", b"\xff\xfe", right + b"x", b"Basic" + right[6:]):
+        assert anonymous("GET", "/v1/jobs", headers={b"Authorization": wrong}).status_code == 401
+    assert anonymous("GET", "/v1/jobs", headers={b"Authorization": right}).status_code == 200
+    assert anonymous("GET", "/v1/jobs", headers={b"Authorization": b"bearer" + right[6:]}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:1", "127.0.0.1:8642", "127.8.8.8", "[::1]:8642", "mine"]
+)
+def test_this_machines_names(store: Store, scheduler: SmallScheduler, host: str) -> None:
+    """Without a token, loopback's names and those configured are answered."""
+    app = create_app(scheduler, store, token=None, version="1", hosts=["Mine"])
+    assert Api(app, host=host)("GET", "/v1/jobs").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "localhost.evil.example", "10.0.0.1", "", "[", "a b", "127.0.0.1@x"]
+)
+def test_other_names_are_not_answered(app: FastAPI, host: str) -> None:
+    """A name that was made to point here (DNS rebinding) reads nothing."""
+    assert Api(app, host=host)("GET", "/v1/jobs").status_code == 421
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://localhost:8642", 202),
+        ("http://evil.example", 403),
+        ("http://localhost:9999", 403),
+        ("null", 403),
+        ("http://[", 403),
+    ],
+)
+def test_pages_of_other_sites_may_do_nothing(api: Api, origin: str, status: int) -> None:
+    """A browser says where a page comes from: only our own may change anything."""
+    submit(api)
+    assert api("DELETE", "/v1/jobs/job-1", headers={"Origin": origin}).status_code == status
+
+
+def test_a_failing_store(app: FastAPI, api: Api, store: Store) -> None:
+    """When the store cannot be read, the answer is 503 and says so."""
+
+    class Broken(Store):
+        def __init__(self) -> None:
+            pass
+
+        def job(self, job_id: str) -> JobRecord | None:
+            raise StoreError("the disk is full")
+
+        def count_by_state(self) -> dict[str, int]:
+            raise StoreError("the disk is full")
+
+    broken = Api(create_app(SmallScheduler(store), Broken(), token=None, version="1"))
+    for path in ("/v1/jobs/job-1", "/metrics"):
+        response = broken("GET", path)
+        assert (response.status_code, response.json()["detail"]) == (503, "the disk is full")
+
+
+def test_a_mistake_of_ours(store: Store) -> None:
+    """An exception that nobody expected is a 500 without its text, which the log has."""
+
+    class Mistaken(SmallScheduler):
+        def health(self) -> Health:
+            raise ZeroDivisionError("top secret")
+
+        def cluster(self) -> Any:
+            raise ZeroDivisionError("top secret")
+
+    api = Api(create_app(Mistaken(store), store, token=None, version="1"))
+    with capture_logs() as logged:
+        assert api("GET", "/readyz").status_code == 500
+        response = api("GET", "/v1/cluster")
+    assert response.status_code == 500
+    assert "secret" not in response.text
+    assert [(entry["path"], entry["exc_info"]) for entry in logged] == [
+        ("/readyz", True),
+        ("/v1/cluster", True),
+    ]
+
+
+def test_the_description_names_problems_and_the_token(store: Store, scheduler: SmallScheduler) -> None:
+    """OpenAPI says how errors look, what is submitted, and that a token is needed when one is."""
+    app = create_app(scheduler, store, token="t", version="1")
+    found = Api(app, Authorization="Bearer t")("GET", "/openapi.json").json()
+    assert found["security"] == [{"token": []}]
+    assert "HTTPValidationError" not in json.dumps(found)
+    answers = found["paths"]["/v1/jobs"]["post"]["responses"]
+    assert set(answers) == {"200", "201", "default"}
+    assert list(answers["default"]["content"]) == ["application/problem+json"]
+
+
+#: Methods that the description does not name are tried above.
+DESCRIBED = [
+    checks.not_a_server_error,
+    openapi_checks.status_code_conformance,
+    openapi_checks.content_type_conformance,
+    openapi_checks.response_schema_conformance,
+    openapi_checks.response_headers_conformance,
+]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_any_request_is_answered_as_described(app: FastAPI, api: Api) -> None:
+    """Requests made from the description, right and wrong ones, get no 5xx and what the description says."""
+    submit(api)
+    headers = {"host": "localhost"}
+    description = schemathesis.openapi.from_asgi("/openapi.json", app, headers=headers)
+    for found in description.get_all_operations():
+        operation = found.ok()
+        modes = schemathesis.GenerationMode
+        known = {"path_parameters": {"job_id": "job-1"}} if "{job_id}" in operation.path else {}
+        for strategy in (
+            operation.as_strategy(modes.POSITIVE),
+            operation.as_strategy(modes.POSITIVE, **known),
+            operation.as_strategy(modes.NEGATIVE),
+        ):
+
+            @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+            @seed(1)
+            @given(case=strategy)
+            def ask(case: schemathesis.Case) -> None:
+                case.call_and_validate(headers=headers, checks=DESCRIBED)
+
+            with contextlib.suppress(Unsatisfiable):  # what takes nothing cannot be asked wrongly
+                ask()
