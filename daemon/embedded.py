@@ -106,7 +106,7 @@ class Embedded:
             if self.alive():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self.pid, number)
-            if _until(lambda: not self.alive(), _STOP_SECONDS):
+            if until(lambda: not self.alive(), _STOP_SECONDS):
                 break
         for name in ("pid", "address", "cluster"):
             (self._folder / name).unlink(missing_ok=True)
@@ -144,7 +144,7 @@ def find_embedded(data_dir: Path) -> Embedded | None:
 def _take_over(folder: Path, pid: int, cluster: Cluster, path: Path) -> Embedded:
     left = f"an embedded Mesos left by an earlier daemon on {folder.parent} (pid {pid})"
     cure = f"end it with `kill {pid}`, or choose another data_dir"
-    if not _until(lambda: _answers(_read(folder / "address") or ""), _TAKE_OVER_SECONDS):
+    if not until(lambda: _answers(_read(folder / "address") or ""), _TAKE_OVER_SECONDS):
         raise EmbeddedError(f"{left} does not answer; {cure}")
     if _read(folder / "cluster") != cluster.model_dump_json():
         raise EmbeddedError(f"{left} has other VMs than {path} says; {cure}")
@@ -179,7 +179,7 @@ def _await_start(process: "subprocess.Popen[bytes]", folder: Path) -> Embedded:
         address = _read(folder / "address")
         return process.poll() is not None or (address is not None and _answers(address))
 
-    in_time = _until(settled, _START_SECONDS)
+    in_time = until(settled, _START_SECONDS)
     address = _read(folder / "address")
     if in_time and process.poll() is None and address is not None:
         return Embedded(address, process.pid, False, folder, process)
@@ -208,8 +208,8 @@ def _answers(address: str) -> bool:
         return False
 
 
-def _until(condition: Callable[[], bool], seconds: float) -> bool:
-    """Wait until the condition holds; whether it came to that in time."""
+def until(condition: Callable[[], bool], seconds: float) -> bool:
+    """Wait until the condition holds; tell whether it came to that in time."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:

@@ -74,7 +74,7 @@ class Client:
         return self._ask("POST", f"/v1/jobs/{_part(job_id)}/kill")
 
     def explain(self, job_id: str) -> Json:
-        """Why a job's executors are where they are, or why it waits."""
+        """Every decision about a job: why its executors are where they are, or why it waits."""
         return self._ask("GET", f"/v1/jobs/{_part(job_id)}/explain")
 
     def log(self, job_id: str, executor: int | None, stream: str, offset: int) -> Json:
@@ -124,7 +124,7 @@ class Client:
             raise CommandError(f"{self._url} is no Stoker daemon: its answer is no JSON") from None
 
     def _problem(self, response: httpx.Response) -> Iterator[str]:
-        """Say what a problem+json answer says: its detail, then what is wrong with each field."""
+        """Say what a problem+json answer says: its detail, then what that leaves out of the single fields."""
         body = _object(response)
         detail = body.get("detail") or body.get("title")
         if not isinstance(detail, str):
@@ -133,11 +133,8 @@ class Client:
         hint = "; give --token-file" if response.status_code == 401 else ""
         yield detail + hint
         for entry in body.get("errors") or ():
-            if isinstance(entry, dict):
-                where, what = entry.get("field") or entry.get("loc"), entry.get("message") or entry.get("msg")
-                yield f"{where}: {what}" if where else str(what)
-            else:
-                yield str(entry)
+            if isinstance(entry, dict) and str(entry.get("message")) not in detail:
+                yield f"{entry.get('field')}: {entry.get('message')}"
 
 
 def _checked(url: str) -> str:

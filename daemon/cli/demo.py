@@ -42,7 +42,8 @@ def demo(
     ] = 900.0,
 ) -> int:
     """Run three real Spark jobs on twelve VMs of this machine; show where they ran and what it cost."""
-    signal.signal(signal.SIGTERM, _end_in_order)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end_in_order)
     with contextlib.ExitStack() as stack:
         folder = _own_folder(data_dir) if data_dir else _temporary_folder(stack, keep)
         kept = keep or data_dir is not None
@@ -58,12 +59,12 @@ def _play(folder: Path, policy: str, timeout: float, kept: bool) -> int:
     with Stage(folder, policy, CLUSTER) as stage, Client(stage.url) as client:
         with screen.status("starting the daemon and the embedded Mesos ..."):
             stage.await_ready(client)
-        render.show(playbill.opening(client.cluster()["vms"], policy, stage.url))
+        vms = client.cluster()["vms"]
+        render.show(playbill.opening(vms, policy, stage.url))
         job_ids = [_submit(client, app, executors) for app, executors in JOBS]
         jobs = _watch(stage, client, job_ids, time.monotonic() + timeout)
-        render.show(*playbill.closing(jobs, *_lookups(client, jobs)))
+        render.show(*playbill.closing(jobs, vms, *_lookups(client, jobs)))
         code = _verdict(client, jobs, timeout)
-        screen.print("\nStopping the daemon and the embedded Mesos ...")
     render.show(playbill.outlook(stage.config_file if kept else None, job_ids[0]))
     return code
 
@@ -93,7 +94,7 @@ def _watch(stage: "Stage", client: "Client", job_ids: list[str], give_up: float)
 
 def _lookups(client: "Client", jobs: list[Json]) -> tuple[dict[str, list[Json]], dict[str, str]]:
     """For each job: the decisions about it, and the last line that its app printed."""
-    decisions = {job["id"]: client.explain(job["id"]) for job in jobs}
+    decisions = {job["id"]: client.explain(job["id"])["explanations"] for job in jobs}
     return decisions, {job["id"]: _tail(client, job["id"], "stdout", 1) for job in jobs}
 
 

@@ -155,7 +155,7 @@ def explain(
         return
     from daemon.cli import render, views
 
-    render.show(*views.explanations(answer))
+    render.show(*views.explanation(answer))
 
 
 def _listed(texts: _Many) -> tuple[str, ...] | None:

@@ -62,11 +62,14 @@ def _running(jobs: Sequence[Json]) -> RenderableType:
 
 
 def closing(
-    jobs: Sequence[Json], decisions: Mapping[str, Sequence[Json]], results: Mapping[str, str]
+    jobs: Sequence[Json],
+    vms: Sequence[Json],
+    decisions: Mapping[str, Sequence[Json]],
+    results: Mapping[str, str],
 ) -> Iterator[RenderableType]:
     """The tables at the end: where every executor ran and why, what each job took and gave, and the sums."""
     yield ""
-    yield _executors(jobs, decisions)
+    yield _executors(jobs, {vm["name"]: vm["price_per_hour"] for vm in vms}, decisions)
     yield _jobs(jobs)
     for job in jobs:
         result = results[job["id"]]
@@ -90,26 +93,25 @@ def outlook(config_file: Path | None, job_id: str) -> str:
     )
 
 
-def _executors(jobs: Sequence[Json], decisions: Mapping[str, Sequence[Json]]) -> RenderableType:
+def _executors(
+    jobs: Sequence[Json], prices: Mapping[str, float], decisions: Mapping[str, Sequence[Json]]
+) -> RenderableType:
     rows = []
     for job in jobs:
-        reasons = _reasons(decisions[job["id"]])
-        for executor in job["tasks"]:
+        reasons = iter(_choices(decisions[job["id"]]))
+        for executor in job["executors_detail"]:
+            why = "" if executor["number"] is None else next(reasons, {"why": ""})["why"]
+            price = f"{render.money(prices.get(executor['vm']))}/h"
             name = views.executor_name(executor)
-            price = f"{render.money(executor['price_per_hour'])}/h"
-            why = reasons.get(executor["number"], "")
             rows.append((job["name"], name, executor["vm"], executor["vm_type"], price, why))
     columns = ("job", "executor", "VM", "type", "price", "why there")
     return render.table(columns, rows, right=("executor", "price"), title="Where the executors ran")
 
 
-def _reasons(decisions: Sequence[Json]) -> dict[int | None, str]:
-    return {
-        choice["executor"]: choice["why"]
-        for decision in decisions
-        for choice in decision["choices"]
-        if choice["executor"] is not None
-    }
+def _choices(decisions: Sequence[Json]) -> list[Json]:
+    """The choices of a job's executors in order of launch, which is the order of its executors."""
+    every = [choice for decision in decisions for choice in decision["choices"]]
+    return [choice for choice in every if choice["executor"] is not None]
 
 
 def _jobs(jobs: Sequence[Json]) -> RenderableType:
@@ -133,8 +135,8 @@ def _jobs(jobs: Sequence[Json]) -> RenderableType:
 
 def _sums(jobs: Sequence[Json]) -> Text:
     finished = sum(1 for job in jobs if job["state"] == "finished")
-    vms = {executor["vm"] for job in jobs for executor in job["tasks"]}
-    executors = sum(len(job["tasks"]) for job in jobs)
+    vms = {executor["vm"] for job in jobs for executor in job["executors_detail"]}
+    executors = sum(len(job["executors_detail"]) for job in jobs)
     return Text(
         f"{finished} of {len(jobs)} jobs finished: {render.count(executors, 'executor')} "
         f"on {render.count(len(vms), 'VM')}, {render.money(_cost(jobs))} in total.",
@@ -147,7 +149,9 @@ def _cost(jobs: Sequence[Json]) -> float:
 
 
 def _where(job: Json) -> str:
-    return ", ".join(f"{views.executor_name(executor)} on {executor['vm']}" for executor in job["tasks"])
+    return ", ".join(
+        f"{views.executor_name(executor)} on {executor['vm']}" for executor in job["executors_detail"]
+    )
 
 
 def _elapsed(job: Json) -> float:

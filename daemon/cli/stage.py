@@ -4,14 +4,10 @@ Nothing is left running afterwards, whatever happened in between. What is done w
 """
 
 import contextlib
-import ctypes
-import os
 import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -20,8 +16,8 @@ import yaml
 
 from conf.loader import find
 from daemon.cli.errors import CommandError
-from daemon.embedded import find_embedded
-from framework.spark.supervisor import identity
+from daemon.cli.orphans import adopt_orphans, descendants, end_all
+from daemon.embedded import find_embedded, until
 
 if TYPE_CHECKING:
     from daemon.cli.client import Client
@@ -29,10 +25,6 @@ if TYPE_CHECKING:
 _READY_SECONDS = 90.0
 _KILL_JOBS_SECONDS = 10.0
 _STOP_SECONDS = 20.0
-_GRACE_SECONDS = 5.0
-_POLL_SECONDS = 0.2
-
-_PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 
 
 class Stage:
@@ -53,8 +45,8 @@ class Stage:
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "Stage":
-        self._before = set(_descendants())
-        _adopt_orphans()
+        self._before = set(descendants())
+        adopt_orphans()
         self.config_file.write_text(self._config())
         command = [sys.executable, "-P", "-m", "daemon.cli", "up", "--config", str(self.config_file)]
         with self.log_file.open("wb") as log:
@@ -68,13 +60,14 @@ class Stage:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         # Whoever is impatient now would leave processes behind.
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
+        print("Stopping the daemon and the embedded Mesos ...", file=sys.stderr, flush=True)
         self._stop()
 
     def await_ready(self, client: "Client") -> None:
         """Wait until the daemon can schedule; CommandError when it ends before or takes too long."""
-        if not _until(lambda: self.ended or client.ready(), _READY_SECONDS):
+        if not until(lambda: self.ended or client.ready(), _READY_SECONDS):
             raise CommandError(f"the daemon was not ready after {_READY_SECONDS:.0f} s\n{self.log_tail()}", 1)
         self.check_alive()
 
@@ -108,7 +101,7 @@ class Stage:
         left = find_embedded(self._data_dir)
         if left is not None:
             left.stop()
-        _end_all(lambda: [pid for pid in _descendants() if pid not in self._before])
+        end_all(lambda: [pid for pid in descendants() if pid not in self._before])
 
 
 def _kill_jobs(url: str) -> None:
@@ -123,7 +116,7 @@ def _kill_jobs(url: str) -> None:
 
         for job_id in active():
             client.kill(job_id)
-        _until(lambda: not active(), _KILL_JOBS_SECONDS)
+        until(lambda: not active(), _KILL_JOBS_SECONDS)
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
@@ -133,46 +126,6 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def _end_all(find_pids: Callable[[], list[int]]) -> None:
-    """End every process that is found, again and again until none is: they may leave orphans in turn."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        for pid in find_pids():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
-        if _until(lambda: not find_pids(), _GRACE_SECONDS):
-            return
-
-
-def _adopt_orphans() -> None:
-    """Make this process the parent of every descendant whose own parent ends."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def _descendants() -> Iterator[int]:
-    """The pids of all living processes below this one."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError, IndexError, ValueError):
-                parent = int((entry / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
-                children.setdefault(parent, []).append(int(entry.name))
-    pending = list(children.get(os.getpid(), []))
-    while pending:
-        pid = pending.pop()
-        pending += children.get(pid, [])
-        if identity(pid) is not None:
-            yield pid
-
-
-def _until(condition: Callable[[], bool], seconds: float) -> bool:
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(_POLL_SECONDS)
-    return True
 
 
 def _free_port() -> int:

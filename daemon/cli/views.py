@@ -68,10 +68,9 @@ def jobs(found: Sequence[Json]) -> RenderableType:
 def job(found: Json) -> Iterator[RenderableType]:
     """Everything about one job."""
     yield render.pairs(_facts(found))
-    executors = found.get("executors_detail") or []
-    if executors:
+    if found["executors_detail"]:
         yield ""
-        yield executor_table(executors)
+        yield executor_table(found["executors_detail"])
 
 
 def _facts(job: Json) -> Iterator[tuple[str, str | Text]]:
@@ -99,8 +98,8 @@ def executor_table(executors: Iterable[Json]) -> RenderableType:
             executor["vm"],
             executor["vm_type"],
             render.state(executor["state"]),
-            render.money(executor.get("cost")),
-            executor.get("message") or "",
+            render.money(executor["cost"]),
+            executor["message"],
         )
         for executor in executors
     ]
@@ -172,9 +171,15 @@ def policy(status: Json) -> RenderableType:
     return render.pairs(rows)
 
 
-def explanations(found: Sequence[Json]) -> Iterator[RenderableType]:
+def explanation(found: Json) -> Iterator[RenderableType]:
     """Every decision about a job: for each executor the VMs that were looked at, and why."""
-    for decision in found:
+    why = f": {found['reason']}" if found["reason"] else ""
+    yield f"Job {found['id']} is {found['state']}{why}"
+    if not found["explanations"]:
+        yield "No policy has decided about it yet."
+    placed = 0
+    for decision in found["explanations"]:
+        yield ""
         yield Text(
             f"{render.clock(decision['at'])}  {decision['policy']} decided to {decision['decision']}: "
             f"{render.plain(decision['reason'])}",
@@ -183,14 +188,15 @@ def explanations(found: Sequence[Json]) -> Iterator[RenderableType]:
         for fault in decision["faults"]:
             yield Text(f"  replaced because: {render.plain(fault)}", style="yellow")
         for choice in decision["choices"]:
-            yield from _choice(choice)
-        yield ""
+            yield from _choice(choice, placed)
+            placed += choice["executor"] is not None
 
 
-def _choice(choice: Json) -> Iterator[RenderableType]:
+def _choice(choice: Json, number: int) -> Iterator[RenderableType]:
+    """Show one choice. A later decision, about lost executors, counts from 0 again; `number` goes on."""
     yield ""
     if choice["executor"] is not None:
-        yield f"Executor {choice['executor']} on {choice['vm']}: {choice['why']}"
+        yield f"Executor {number} on {choice['vm']}: {choice['why']}"
     rows, left_out = _candidate_rows(choice["candidates"])
     scored = any(candidate["score"] is not None for candidate in choice["candidates"])
     columns = ["", "VM", "type", "free cpus", "free memory", *(["score"] if scored else []), "lacks"]

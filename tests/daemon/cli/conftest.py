@@ -1,0 +1,193 @@
+"""A daemon for the commands to talk to: the real API and store, and a scheduler that obeys the test."""
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+
+from agents.registry import PolicyError, create
+from conf.schema import JobSpec
+from daemon.api import create_app
+from daemon.cli import main, watch
+from daemon.contract import Health, LogChunk, PolicyStatus, RejectedError, VmStatus
+from daemon.store import Store
+from environment.cluster import Changes
+from environment.explain import Candidate, Choice, Explanation
+from environment.records import ExecutorRecord, JobRecord, JobState
+from environment.types import Job
+
+VMS = (
+    VmStatus("S0", "m1.large-1", "m1.large", "127.0.1.1", 4.0, 16384, 0.24, 1.0, 1024, ("job-1.0",)),
+    VmStatus("S1", "m1.large-2", "m1.large", "127.0.1.2", 4.0, 16384, 0.24, 0.0, 0, ()),
+)
+
+
+@dataclass
+class Cast:
+    """A scheduler without a cluster: jobs are in the state in which the test puts them."""
+
+    store: Store
+    logs: dict[str, str] = field(default_factory=dict)
+    status: PolicyStatus = field(default_factory=lambda: PolicyStatus("ff", {}, 3, 1, 0, ""))
+    #: What becomes of a job right after its submission.
+    fate: Callable[[str], None] | None = None
+
+    def submit(self, spec: JobSpec, idempotency_key: str | None = None) -> tuple[JobRecord, bool]:
+        """Keep the job, which waits; no VM here has more than 4 cpus."""
+        if spec.cpus > 4:
+            raise RejectedError(422, "The job fits no cluster of this size", "m1.large-1 has 4 cpus")
+        now = time.time()
+
+        def job(job_id: str) -> Job:
+            return Job(job_id, spec.type, spec.cpus, spec.memory, spec.executors, now, spec.label)
+
+        record, new = self.store.submit(spec, job, idempotency_key, now)
+        if self.fate is not None:
+            self.fate(record.job.id)
+        return record, new
+
+    def kill(self, job_id: str) -> JobRecord:
+        """End the job at once."""
+        record = self._record(job_id)
+        if not record.ended:
+            self.put(job_id, "killed", "killed by its user")
+        return record
+
+    def cluster(self) -> tuple[VmStatus, ...]:
+        """Two VMs."""
+        return VMS
+
+    def policy(self) -> PolicyStatus:
+        """Who decides."""
+        return self.status
+
+    def set_policy(self, name: str, options: Mapping[str, Any]) -> PolicyStatus:
+        """Take any policy that can be made."""
+        try:
+            create(name, options)
+        except PolicyError as error:
+            raise RejectedError(422, "Not a policy", str(error)) from error
+        self.status = PolicyStatus(name, dict(options), 3, 1, 1, "it chose a full VM")
+        return self.status
+
+    def log(
+        self, job: JobRecord, executor: ExecutorRecord | None, stream: str, offset: int, limit: int
+    ) -> LogChunk:
+        """Serve seven bytes at a time, so that a log takes several requests."""
+        who = "driver" if executor is None else str(executor.number)
+        data = self.logs.get(f"{who} {stream}", "").encode()[offset:][: min(limit, 7)]
+        return LogChunk(data.decode(), offset + len(data), job.ended and not data)
+
+    def health(self) -> Health:
+        """All is well."""
+        return Health(True, {"mesos": "subscribed"})
+
+    # what tests do with it
+
+    def put(self, job_id: str, state: JobState, reason: str = "", **given: Any) -> None:
+        """Let a job be in a state."""
+        record = replace(self._record(job_id), state=state, reason=reason, **given)
+        self.store.save(Changes((record,), ()))
+
+    def place(self, job_id: str) -> None:
+        """Let a job run: one executor on the first VM, chosen by ff."""
+        at = time.time()
+        task = ExecutorRecord(
+            f"{job_id}.0",
+            job_id,
+            0,
+            "S0",
+            "m1.large-1",
+            "m1.large",
+            "127.0.1.1",
+            0.24,
+            1.0,
+            1024,
+            (20000,),
+            at,
+        )
+        record = replace(self._record(job_id), state="running", reason="", placed_at=at, started_at=at)
+        self.store.save(Changes((record,), (replace(task, state="running"),)), (_placed(job_id, at),))
+
+    def wait(self, job_id: str, vms: int) -> None:
+        """Let a job wait, because none of so many VMs has room."""
+        names = [f"m1.large-{i + 1}" for i in range(vms)]
+        candidates = tuple(
+            Candidate(name, "m1.large", 0.5, 512, (f"{name} has 0.5 cpus free, 1 needed",), None, False)
+            for name in names
+        )
+        choice = Choice(None, None, "no VM has room", candidates, 7)
+        explanation = Explanation(time.time(), job_id, "ff", "wait", "no VM has room", (), (choice,))
+        record = replace(self._record(job_id), reason="no VM has room")
+        self.store.save(Changes((record,), ()), (explanation,))
+
+    def _record(self, job_id: str) -> JobRecord:
+        record = self.store.job(job_id)
+        if record is None:
+            raise RejectedError(404, "No such job", f"there is no job {job_id}")
+        return record
+
+
+def _placed(job_id: str, at: float) -> Explanation:
+    candidates = (
+        Candidate("m1.large-1", "m1.large", 4.0, 16384, (), 0.5, True),
+        Candidate(
+            "m1.large-2", "m1.large", 0.0, 16384, ("m1.large-2 has 0 cpus free, 1 needed",), 0.25, False
+        ),
+    )
+    choice = Choice(0, "m1.large-1", "the first with room", candidates, 0)
+    faults = ("the policy failed: ValueError: no",)
+    return Explanation(at, job_id, "ff", "place", "1 of 1 executors placed: m1.large-1", faults, (choice,))
+
+
+@contextlib.contextmanager
+def served(cast: Cast, token: str | None = None) -> Iterator[str]:
+    """The API in a thread; its URL."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        app = create_app(cast, cast.store, token=token, version="1.2.3")
+        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="off"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """Where the API answers, and the scheduler behind it."""
+
+    url: str
+    cast: Cast
+
+    def run(self, *arguments: str) -> int:
+        """Run a command against this daemon, in this process."""
+        return main(arguments)
+
+
+@pytest.fixture
+def cast(tmp_path: Path) -> Iterator[Cast]:
+    """A scheduler on a store of its own."""
+    store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
+    yield Cast(store)
+    store.close()
+
+
+@pytest.fixture
+def daemon(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Iterator[Daemon]:
+    """The API on a free port; commands ask it often, so that no test has to wait."""
+    monkeypatch.setattr(watch, "POLL_SECONDS", 0.01)
+    with served(cast) as url:
+        monkeypatch.setenv("STOKER_URL", url)
+        yield Daemon(url, cast)

@@ -1,0 +1,280 @@
+"""Every command that talks to the daemon, against the real API: for people, as JSON, and with bad input."""
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon.cli import main
+from tests.daemon.cli.conftest import VMS, Cast, Daemon, served
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> str:
+    """An app that is there."""
+    path = tmp_path / "count.py"
+    path.write_text("")
+    return str(path)
+
+
+@pytest.fixture
+def job_id(daemon: Daemon, app: str, capsys: Capture) -> str:
+    """A job that waits."""
+    assert daemon.run("submit", app, "--type", "sort", "-o", "json") == 0
+    submitted: str = json.loads(capsys.readouterr().out)["id"]
+    return submitted
+
+
+def as_json(daemon: Daemon, capsys: Capture, *arguments: str) -> Any:
+    """What a command prints with -o json."""
+    assert daemon.run(*arguments, "-o", "json") == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_submit_says_what_was_submitted(daemon: Daemon, app: str, capsys: Capture) -> None:
+    """A submission is answered with the job's id, name and shape."""
+    flags = ["--executors", "3", "--cpus", "0.5", "--memory", "1g"]
+    assert daemon.run("submit", *flags, app, "--", "10", "--fast") == 0
+    assert capsys.readouterr().out == "Job job-1 (count) submitted: 3 executors of 0.5 cpus, 1 GiB.\n"
+    spec = daemon.cast.store.spec("job-1")
+    assert spec is not None
+    assert spec.args == ("10", "--fast")
+
+
+def test_every_flag_reaches_the_job(daemon: Daemon, app: str) -> None:
+    """What is given on the command line is what the daemon gets."""
+    flags = ["--name", "n", "--py-files", f"{app},{app}", "--files", app, "--jars", app, "--class", "a.B"]
+    flags += ["--conf", "spark.x=1", "--conf", "spark.y=a=b", "--env", "A=1", "--driver", "cluster"]
+    assert daemon.run("submit", app, *flags) == 0
+    spec = daemon.cast.store.spec("job-1")
+    assert spec is not None
+    assert (spec.name, spec.main_class, spec.py_files) == ("n", "a.B", (app, app))
+    assert (spec.files, spec.jars, spec.env) == ((app,), (app,), {"A": "1"})
+    assert spec.conf == {"spark.x": "1", "spark.y": "a=b"}
+    assert spec.driver is not None
+    assert spec.driver.on == "cluster"
+
+
+def test_one_key_is_one_job(daemon: Daemon, app: str, capsys: Capture) -> None:
+    """The same submission twice with one key is one job; another one with that key is refused."""
+    ids = [as_json(daemon, capsys, "submit", app, "--idempotency-key", "k")["id"] for _ in range(2)]
+    assert ids == ["job-1", "job-1"]
+    assert daemon.run("submit", app, "--executors", "2", "--idempotency-key", "k") == 2
+    assert capsys.readouterr().err.startswith("stoker: ")
+
+
+def test_what_the_daemon_refuses_is_said_in_its_words(daemon: Daemon, app: str, capsys: Capture) -> None:
+    """A problem+json answer is shown as its detail, with exit code 2."""
+    assert daemon.run("submit", app, "--cpus", "8") == 2
+    assert "m1.large-1 has 4 cpus" in capsys.readouterr().err
+
+
+def later(daemon: Daemon, *steps: Callable[[str], None]) -> None:
+    """Let a submitted job go through these steps by and by."""
+
+    def go(job_id: str) -> None:
+        for step in steps:
+            time.sleep(0.05)
+            step(job_id)
+
+    daemon.cast.fate = lambda job_id: threading.Thread(target=go, args=(job_id,)).start()
+
+
+@pytest.mark.parametrize(("state", "code"), [("finished", 0), ("failed", 1), ("killed", 1)])
+def test_wait_stays_until_the_end(daemon: Daemon, app: str, capsys: Capture, state: Any, code: int) -> None:
+    """With --wait the exit code tells how the job ended, and stderr what happened on the way."""
+    later(
+        daemon,
+        daemon.cast.place,
+        lambda job_id: daemon.cast.put(job_id, state, "so it is", finished_at=time.time()),
+    )
+    assert daemon.run("submit", app, "--wait") == code
+    printed = capsys.readouterr()
+    assert printed.out.startswith(f"Job job-1 (count) {state}")
+    assert f"count {state}" in printed.err
+
+
+def test_wait_prints_the_job_as_it_ended(daemon: Daemon, app: str, capsys: Capture) -> None:
+    """With --wait -o json the only output is the job at its end."""
+    later(daemon, lambda job_id: daemon.cast.put(job_id, "finished", "", finished_at=time.time()))
+    assert as_json(daemon, capsys, "submit", app, "--wait")["state"] == "finished"
+
+
+def test_jobs(daemon: Daemon, app: str, job_id: str, capsys: Capture) -> None:
+    """Jobs are listed with state and reason, the newest first; --state and --limit narrow it."""
+    daemon.cast.put(job_id, "failed", "its driver ended with exit code 1")
+    assert daemon.run("submit", app) == 0
+    capsys.readouterr()
+    assert daemon.run("jobs") == 0
+    printed = capsys.readouterr().out
+    assert printed.index("job-2") < printed.index("job-1")
+    assert "its driver ended with exit code 1" in printed
+    assert [job["id"] for job in as_json(daemon, capsys, "jobs", "--state", "failed")["jobs"]] == ["job-1"]
+    assert [job["id"] for job in as_json(daemon, capsys, "jobs", "--limit", "1")["jobs"]] == ["job-2"]
+
+
+def test_no_jobs(daemon: Daemon, capsys: Capture) -> None:
+    """An empty list is said in words, and is JSON all the same."""
+    assert daemon.run("jobs") == 0
+    assert "No jobs." in capsys.readouterr().out
+    assert as_json(daemon, capsys, "jobs")["jobs"] == []
+
+
+def test_job(daemon: Daemon, job_id: str, capsys: Capture) -> None:
+    """A job is shown with its executors and where they are."""
+    assert daemon.run("job", job_id) == 0
+    assert "queued" in capsys.readouterr().out
+    daemon.cast.place(job_id)
+    assert daemon.run("job", job_id) == 0
+    printed = capsys.readouterr().out
+    assert "m1.large-1" in printed
+    assert "count (type sort)" in printed
+    assert as_json(daemon, capsys, "job", job_id)["id"] == job_id
+
+
+@pytest.mark.parametrize("command", ["job", "logs", "kill", "explain"])
+@pytest.mark.parametrize("wrong", ["job-99", "../x", "a b", "\N{SNOWMAN}"])
+def test_an_unknown_job_is_said_so(daemon: Daemon, capsys: Capture, command: str, wrong: str) -> None:
+    """A job that is not there is an error with exit code 2."""
+    assert daemon.run(command, wrong) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("stoker: ")
+
+
+def test_logs(daemon: Daemon, job_id: str, capsys: Capture) -> None:
+    """The driver's stdout by default, its stderr or an executor's on request; however long."""
+    daemon.cast.place(job_id)
+    text = "".join(f"line {i}\n" for i in range(20))
+    daemon.cast.logs = {"driver stdout": text, "driver stderr": "warned\n", "0 stderr": "executor\n"}
+    for flags, expected in (
+        ([], text),
+        (["--stderr"], "warned\n"),
+        (["--executor", "0", "--stderr"], "executor\n"),
+        (["--executor", "0"], ""),
+    ):
+        assert daemon.run("logs", job_id, *flags) == 0
+        assert capsys.readouterr().out == expected
+    assert daemon.run("logs", job_id, "--executor", "7") == 2
+    assert daemon.run("logs", job_id, "-o", "json", "--stderr") == 0
+    assert '"text": "warned\\n"' in capsys.readouterr().out
+
+
+def test_logs_follow_until_the_end(daemon: Daemon, job_id: str, capsys: Capture) -> None:
+    """With -f the log is printed as it grows, until the job has ended."""
+    daemon.cast.place(job_id)
+    daemon.cast.logs["driver stdout"] = "one\n"
+
+    def grow() -> None:
+        time.sleep(0.1)
+        daemon.cast.logs["driver stdout"] += "two\n"
+        daemon.cast.put(job_id, "finished")
+
+    writer = threading.Thread(target=grow)
+    writer.start()
+    assert daemon.run("logs", job_id, "-f") == 0
+    writer.join()
+    assert capsys.readouterr().out == "one\ntwo\n"
+
+
+def test_kill(daemon: Daemon, job_id: str, capsys: Capture) -> None:
+    """A job is ended; doing so twice is no error."""
+    for _ in range(2):
+        assert daemon.run("kill", job_id) == 0
+        assert capsys.readouterr().out.startswith(f"Job {job_id} ")
+    assert as_json(daemon, capsys, "kill", job_id)["state"] == "killed"
+
+
+def test_cluster(daemon: Daemon, capsys: Capture) -> None:
+    """VMs are listed with what is used of them and what they cost."""
+    assert daemon.run("cluster") == 0
+    printed = capsys.readouterr().out
+    assert "1 of 4" in printed
+    assert "$0.2400/h" in printed
+    assert "2 VMs, 1 in use at $0.2400/h; 1 of 8 cpus used" in printed
+    assert [vm["name"] for vm in as_json(daemon, capsys, "cluster")["vms"]] == [vm.name for vm in VMS]
+
+
+def test_policies(daemon: Daemon, capsys: Capture) -> None:
+    """Policies are listed with their options, the deciding one marked; it can be shown and switched."""
+    assert daemon.run("policy", "list") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[1] for line in lines if line.startswith(" decides")] == ["ff"]
+    assert "rrc" in [policy["name"] for policy in as_json(daemon, capsys, "policy", "list")["policies"]]
+
+    assert daemon.run("policy", "set", "random", "seed=7") == 0
+    assert "seed=7" in capsys.readouterr().out
+    assert daemon.run("policy", "show") == 0
+    assert "it chose a full VM" in capsys.readouterr().out
+    status = as_json(daemon, capsys, "policy", "show")
+    assert (status["name"], status["options"]) == ("random", {"seed": 7})
+    assert as_json(daemon, capsys, "policy", "set", "rr")["name"] == "rr"
+
+
+@pytest.mark.parametrize("wrong", [["nearest"], ["ff", "a=1"], ["random", "seed=x"], ["name=x"]])
+def test_a_policy_that_cannot_be_is_refused(daemon: Daemon, capsys: Capture, wrong: list[str]) -> None:
+    """An unknown policy or option is an error with exit code 2, and the old policy stays."""
+    assert daemon.run("policy", "set", *wrong) == 2
+    assert capsys.readouterr().err.startswith("stoker: ")
+    assert daemon.cast.status.name == "ff"
+
+
+def test_explain_a_placement(daemon: Daemon, job_id: str, capsys: Capture) -> None:
+    """For every executor: which VMs were looked at, what each lacked or scored, the chosen one, and why."""
+    daemon.cast.place(job_id)
+    assert daemon.run("explain", job_id) == 0
+    printed = capsys.readouterr().out
+    assert "Executor 0 on m1.large-1: the first with room" in printed
+    assert "replaced because: the policy failed" in printed
+    chosen = next(line for line in printed.splitlines() if line.startswith(" chosen"))
+    assert "m1.large-1" in chosen
+    assert "0.5" in chosen
+    assert "0 cpus free, 1 needed" in printed
+
+
+def test_explain_a_wait(daemon: Daemon, job_id: str, capsys: Capture) -> None:
+    """A waiting job has a reason; VMs that lack the same share a row, and what is left out is counted."""
+    daemon.cast.wait(job_id, vms=40)
+    assert daemon.run("explain", job_id) == 0
+    printed = capsys.readouterr().out
+    assert "no VM has room" in printed
+    assert "m1.large-1, ..., m1.large-40 (40)" in printed
+    assert "0.5 cpus free, 1 needed" in printed
+    assert "and 7 more VMs" in printed
+
+
+def test_explain_before_any_decision(daemon: Daemon, job_id: str, capsys: Capture) -> None:
+    """A job about which nothing was decided yet still has a reason."""
+    assert daemon.run("explain", job_id) == 0
+    assert "just submitted" in capsys.readouterr().out
+    assert as_json(daemon, capsys, "explain", job_id)
+
+
+def test_a_token_is_sent(cast: Cast, tmp_path: Path, capsys: Capture) -> None:
+    """With the right token the daemon answers, without it the user is told what is missing."""
+    token = tmp_path / "token"
+    token.write_text("secret\n")
+    with served(cast, "secret") as url:
+        assert main(["cluster", "--url", url, "--token-file", str(token)]) == 0
+        capsys.readouterr()
+        assert main(["cluster", "--url", url]) == 2
+        assert "--token-file" in capsys.readouterr().err
+
+
+def test_the_environment_names_daemon_and_token(
+    cast: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """STOKER_URL and STOKER_TOKEN_FILE stand for the flags; a proxy is not asked for this machine."""
+    token = tmp_path / "token"
+    token.write_text("secret")
+    with served(cast, "secret") as url:
+        monkeypatch.setenv("STOKER_URL", f"{url}/")
+        monkeypatch.setenv("STOKER_TOKEN_FILE", str(token))
+        monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+        assert main(["policy", "show"]) == 0

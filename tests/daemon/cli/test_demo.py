@@ -1,0 +1,128 @@
+"""The demo's own parts: its tables, its mistakes, and that it leaves nothing running."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon.cli import main, playbill, render
+
+VMS = [
+    {"name": "a-1", "type": "a", "price_per_hour": 0.5},
+    {"name": "a-2", "type": "a", "price_per_hour": 0.5},
+    {"name": "b-1", "type": "b", "price_per_hour": 1.0},
+]
+
+
+ADOPTING = """
+import subprocess, sys
+from daemon.cli.orphans import adopt_orphans, descendants, end_all
+
+adopt_orphans()
+stubborn = "import signal, time; signal.signal(15, signal.SIG_IGN); print(1, flush=True); time.sleep(600)"
+parent = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', sys.argv[1]], process_group=0)"
+with subprocess.Popen([sys.executable, "-c", parent, stubborn], stdout=subprocess.PIPE) as process:
+    process.stdout.readline()
+    process.wait()
+    found = list(descendants())
+    end_all(lambda: list(descendants()), grace_seconds=0.2)
+    print(len(found), len(list(descendants())))
+"""
+
+
+def make_job(number: int, **given: Any) -> dict[str, Any]:
+    """A finished job with one executor on a-1."""
+    executor = {"number": 0, "vm": "a-1", "vm_type": "a", "state": "finished"}
+    job = {"id": f"job-{number}", "name": f"app{number}", "state": "finished", "reason": "done", "cost": 0.25}
+    times = {"duration": 12.0, "completion": 15.0, "submitted_at": 100.0, "finished_at": 115.0}
+    return job | times | {"executors_detail": [executor]} | given
+
+
+def placing(*reasons: str) -> dict[str, Any]:
+    """A decision that places one executor for each reason."""
+    return {"choices": [{"executor": i, "why": why} for i, why in enumerate(reasons)]}
+
+
+def printed(capsys: pytest.CaptureFixture[str], jobs: list[dict[str, Any]], decisions: Any) -> str:
+    """What the demo prints at its end."""
+    results = {job["id"]: '{"words": 7}' for job in jobs}
+    render.show(*playbill.closing(jobs, VMS, decisions, results))
+    return capsys.readouterr().out
+
+
+def test_the_opening_counts_the_vms() -> None:
+    """The cluster is told by types."""
+    text = playbill.opening(VMS, "ff", "http://127.0.0.1:1")
+    assert text == "The daemon is ready at http://127.0.0.1:1: 3 VMs (2 a, 1 b), policy ff."
+
+
+def test_the_end_tells_where_and_at_what_cost(capsys: pytest.CaptureFixture[str]) -> None:
+    """The tables name each executor's VM, price and reason; sums and a clear sentence follow."""
+    jobs = [make_job(1), make_job(2)]
+    text = printed(capsys, jobs, {"job-1": [placing("first with room")], "job-2": [placing("next in turn")]})
+    assert "first with room" in text
+    assert "next in turn" in text
+    assert "$0.5000/h" in text
+    assert 'app1 printed: {"words": 7}' in text
+    assert "2 of 2 jobs finished: 2 executors on 1 VM, $0.5000 in total." in text
+
+
+def test_a_replaced_executor_has_the_later_decision_s_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    """Decisions about lost executors count from 0 again; each executor is shown with its own reason."""
+    again = [
+        {"number": n, "vm": vm, "vm_type": "a", "state": "finished"} for n, vm in ((0, "a-1"), (1, "a-2"))
+    ]
+    text = printed(
+        capsys, [make_job(1, executors_detail=again)], {"job-1": [placing("once"), placing("once more")]}
+    )
+    rows = [line for line in text.splitlines() if line.startswith(" app1 ")]
+    assert ["a-1" in row and "once" in row for row in rows[:2]] == [True, False]
+    assert "once more" in rows[1]
+
+
+def test_a_failure_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    """The last sentence does not hide that a job failed, and a job that never ended has no times."""
+    running = make_job(2, state="running", duration=None, completion=None, finished_at=None)
+    text = printed(capsys, [make_job(1, state="failed"), running, make_job(3)], {key: [] for key in _ids(3)})
+    assert "1 of 3 jobs finished" in text
+
+
+def test_without_a_terminal_news_come_as_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    """A job is told of once, and again when something about it changed."""
+    with playbill.screen() as update:
+        for state in ("queued", "queued", "running"):
+            update([make_job(1, state=state)])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(" ", 1)[1] for line in lines] == [
+        "app1 queued: done (0 on a-1)",
+        "app1 running: done (0 on a-1)",
+    ]
+
+
+def test_a_folder_with_something_in_it_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The demo never writes among other files."""
+    (tmp_path / "mine").write_text("")
+    assert main(["demo", "--data-dir", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"stoker: --data-dir {tmp_path}: should be new or empty\n"
+
+
+def test_a_daemon_that_does_not_start_is_quoted(tmp_path: Path) -> None:
+    """When the daemon ends at its start, the demo fails and shows why."""
+    command = [sys.executable, "-m", "daemon.cli", "demo", "--policy", "nearest", "--data-dir", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "stoker: the daemon has ended" in done.stderr
+    assert "policy nearest: unknown" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_what_a_process_leaves_behind_is_found_and_ended() -> None:
+    """Even a grandchild in a group of its own, whose parent is gone and which ignores SIGTERM, is ended."""
+    done = subprocess.run([sys.executable, "-c", ADOPTING], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("1 0\n", "")
+
+
+def _ids(count: int) -> list[str]:
+    return [f"job-{i + 1}" for i in range(count)]

@@ -1,0 +1,167 @@
+"""What holds for every command: help is light, mistakes are one line, nothing ends in a traceback."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from daemon.cli import main
+from tests.daemon.ports import free_port
+
+COMMANDS = [
+    ["up"],
+    ["submit"],
+    ["jobs"],
+    ["job"],
+    ["logs"],
+    ["explain"],
+    ["kill"],
+    ["cluster"],
+    ["policy"],
+    ["policy", "list"],
+    ["policy", "show"],
+    ["policy", "set"],
+    ["demo"],
+    ["mesos"],
+    ["version"],
+]
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """`stoker --help` answers without the libraries that take time to import."""
+    heavy = "httpx rich pydantic yaml fastapi sqlalchemy pymesos numpy tensorflow"
+    program = (
+        "import sys; from daemon.cli import main; main(['--help']); "
+        f"print(sorted(set('{heavy}'.split()) & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "submit" in done.stdout
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_explains_itself(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Every command has a help text."""
+    assert main([*command, "--help"]) == 0
+    assert "Usage: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [[], ["policy"]], ids=["stoker", "policy"])
+def test_no_command_shows_the_commands(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a command, the help is shown."""
+    assert main(command) == 0
+    assert "Commands:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [["version"], ["--version"]])
+def test_version(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """The version can be asked for either way."""
+    assert main(arguments) == 0
+    assert capsys.readouterr().out.startswith("stoker 0.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["fly"], "No such command 'fly'"),
+        (["jobs", "--fast"], "No such option: --fast"),
+        (["job"], "Missing argument 'ID'"),
+        (["jobs", "--state", "good"], "'good' is not one of 'queued', "),
+        (["jobs", "--limit", "0"], "--limit"),
+        (["jobs", "-o", "xml"], "'xml' is not one of 'table', 'json'"),
+        (["jobs", "--url", "127.0.0.1:8642"], "--url: should be like http://127.0.0.1:8642"),
+        (["jobs", "--url", "http://localhost:99999"], "--url: should be like"),
+        (["jobs", "--token-file", "/nowhere"], "--token-file /nowhere: cannot be read: No such file"),
+        (["submit", "none.py"], "app: no such file: "),
+        (["submit", "a.py", "--executors", "many"], "--executors"),
+        (["submit", "a.py", "--conf", "x"], "--conf: should be key=value, found 'x'"),
+        (["submit", "a.py", "--memory", "-1g"], "memory: should be an amount of memory"),
+        (["policy", "set", "ff", "x"], "options: should be key=value"),
+        (["policy", "set", "ff", "x=[1"], "options: not valid YAML"),
+        (["up", "--config", "none.yaml"], "none.yaml: cannot be read"),
+        (["up", "--set", "listen"], "--set: should be key=value"),
+        (["up", "--set", "colour=red"], "colour: unknown key"),
+        (["mesos", "--cluster", "none.yaml"], "none.yaml: no such file"),
+        (["mesos", "--port", "70000"], "--port"),
+    ],
+)
+def test_bad_input_is_one_line_and_code_2(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever is wrong is said in one line on stderr, and the exit code is 2."""
+    assert main(arguments) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("stoker: ")
+    assert told in printed.err
+    assert printed.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["jobs"],
+        ["job", "x"],
+        ["logs", "x"],
+        ["kill", "x"],
+        ["explain", "x"],
+        ["cluster"],
+        ["policy", "list"],
+        ["policy", "show"],
+        ["policy", "set", "ff"],
+    ],
+    ids=" ".join,
+)
+def test_no_daemon_is_said_so(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """When nobody answers at the URL, the user is told what to look for."""
+    url = f"http://127.0.0.1:{free_port()}"
+    assert main([*command, "--url", url]) == 2
+    assert f"no daemon answers at {url}: is `stoker up` running?" in capsys.readouterr().err
+
+
+def test_token_file_must_hold_a_token(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An empty token file, or one that is no text, is refused before anything is sent."""
+    for content in (b"", b"two\nlines", b"\xff\xfe"):
+        (tmp_path / "token").write_bytes(content)
+        assert main(["jobs", "--token-file", str(tmp_path / "token")]) == 2
+        assert "--token-file" in capsys.readouterr().err
+
+
+def test_a_reader_that_left_is_no_error() -> None:
+    """When the reader of a pipe has gone, the command ends quietly."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "daemon.cli", "--help"], stdout=writer, stderr=subprocess.PIPE, text=True
+    )
+    os.close(writer)
+    assert done.stderr == ""
+    assert done.returncode == 1
+
+
+def test_mesos_serves_until_it_is_told_to_end(tmp_path: Path) -> None:
+    """`stoker mesos` says where it listens, hands the address over, and ends cleanly on SIGTERM."""
+    ready = tmp_path / "address"
+    command = [
+        sys.executable,
+        "-m",
+        "daemon.cli",
+        "mesos",
+        "--port",
+        "0",
+        "--work-dir",
+        str(tmp_path / "work"),
+    ]
+    with subprocess.Popen(
+        [*command, "--ready-file", str(ready)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert "with 12 agents" in line
+        process.send_signal(signal.SIGTERM)
+        assert process.wait() == 0
+    assert ready.read_text() in line
