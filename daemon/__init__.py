@@ -1,1 +1,1 @@
-"""The service: job store, scheduling loop, HTTP API, command line. The only place that wires parts together."""
+"""The service: job store, scheduling loop, HTTP API, command line. Here the parts are wired together."""

@@ -9,7 +9,7 @@ import json
 import queue
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -29,7 +29,7 @@ from environment.cluster import ClusterModel
 from environment.eventlog import encode
 from environment.explain import Explanation, explain
 from environment.records import ExecutorRecord, JobRecord
-from environment.rounds import Verdict, decide_round, decided
+from environment.rounds import Verdict, decide_in_turn, decided
 from environment.types import Job, Place, Vm
 from framework.link import MesosLink
 from framework.sandbox import read_local, read_part, read_remote
@@ -209,13 +209,20 @@ class Service:
         with self._policy_lock:
             deciding = self._deciding
         fallback = deciding.fallback.decide if deciding.fallback else None
-        verdicts = decide_round(
+        explanations: list[Explanation] = []
+
+        def explained(verdicts: Iterator[Verdict]) -> Iterator[Verdict]:
+            # One by one: a verdict keeps its view, and a round on a large cluster may have thousands.
+            for verdict in verdicts:
+                if self._is_news(verdict, deciding):
+                    explanations.append(explain(verdict, deciding.config.name))
+                yield verdict
+
+        verdicts = decide_in_turn(
             deciding.policy.decide, self._model.view(), self._model.requests(), fallback=fallback
         )
-        explanations = tuple(
-            explain(verdict, deciding.config.name) for verdict in verdicts if self._is_news(verdict, deciding)
-        )
-        self._handle([Item(decided(verdicts, time.time()))], explanations)
+        event = decided(explained(verdicts), time.time())
+        self._handle([Item(event)], tuple(explanations))
 
     def _is_news(self, verdict: Verdict, deciding: Deciding) -> bool:
         """Count a verdict, and tell whether to keep it: to wait on for the same reason is no news."""

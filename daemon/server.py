@@ -1,0 +1,223 @@
+"""`stoker up`: puts the parts together, serves until it is told to stop, and takes them apart again."""
+
+import getpass
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.metadata import version
+from ipaddress import ip_address
+from pathlib import Path
+
+import structlog
+import uvicorn
+
+from conf.loader import ConfigError, find
+from conf.schema import Config
+from daemon.api import create_app
+from daemon.embedded import Embedded, start_embedded
+from daemon.launcher import Launcher
+from daemon.service import Service
+from daemon.store import Store
+from framework.session import SessionOptions
+
+log = structlog.get_logger("daemon")
+
+#: Seconds that open HTTP requests get when the daemon stops.
+_STOP_SECONDS = 3
+
+
+def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
+    """Serve until SIGTERM or SIGINT; returns the exit code.
+
+    Raises ConfigError, StoreError, EmbeddedError or PolicyError with a text for the user when the daemon
+    cannot start: nothing is left running then.
+    """
+    _configure_logging(log_level)
+    data_dir = _data_dir(config)
+    with ExitStack() as stack:
+        listener = stack.enter_context(_listen(config))
+        token = _token(config)
+        store = Store(config.database or f"sqlite:///{data_dir / 'stoker.db'}")
+        stack.callback(store.close)
+        store.lock()
+        embedded = None
+        if config.mesos.master == "embedded":
+            embedded = start_embedded(find(config.mesos.cluster, config_dir), config.mesos.port, data_dir)
+            stack.callback(_leave_embedded, embedded, store)
+        service = _service(config, store, data_dir, embedded)
+        _say_hello(listener, config, token, data_dir, embedded)
+        loop = threading.Thread(target=_loop, args=(service,), name="scheduler")
+        loop.start()
+        stack.callback(loop.join)
+        stack.callback(service.stop)
+        app = create_app(service, store, token=token, version=version("stoker"))
+        _serve(app, listener, log_level)
+    return 0
+
+
+def _service(config: Config, store: Store, data_dir: Path, embedded: Embedded | None) -> Service:
+    master = embedded.address if embedded else config.mesos.master
+    mesos = config.mesos
+    session = SessionOptions(
+        master=master,
+        framework_name=mesos.framework_name,
+        roles=mesos.roles,
+        user=mesos.user or getpass.getuser(),
+        task_user=mesos.user,
+        principal=mesos.principal,
+        secret=_read_secret(mesos.secret_file, "mesos.secret_file") if mesos.secret_file else None,
+        failover_timeout=mesos.failover_timeout,
+        task_image=config.spark.image,
+        secret_variables=embedded is not None or mesos.secret_variables,
+    )
+    try:
+        launcher = Launcher(config, data_dir, _own_address(master))
+    except FileNotFoundError as error:
+        raise ConfigError(str(error)) from error
+    sandboxes = data_dir / "mesos" / "work" / "agents" if embedded else None
+    return Service(config, store, launcher, session, data_dir=data_dir, sandboxes=sandboxes)
+
+
+def _loop(service: Service) -> None:
+    try:
+        service.run()
+    except BaseException:
+        # Without its loop the daemon is of no use: better to end and be started again than to look alive.
+        log.exception("the scheduling loop failed")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _serve(app: object, listener: socket.socket, log_level: str) -> None:
+    settings = uvicorn.Config(
+        app,  # type: ignore[arg-type]  # any ASGI application
+        log_level=max(logging.WARNING, logging.getLevelName(log_level.upper())),
+        lifespan="off",
+        timeout_graceful_shutdown=_STOP_SECONDS,
+    )
+    # uvicorn raises the signals that ended it once more; by then they have had their effect.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    uvicorn.Server(settings).run(sockets=[listener])
+
+
+def _leave_embedded(embedded: Embedded, store: Store) -> None:
+    """An idle embedded Mesos ends with the daemon; one with tasks stays, so that the jobs go on."""
+    jobs, _ = store.unfinished()
+    active = sum(job.state != "queued" for job in jobs)
+    if not active:
+        embedded.stop()
+        return
+    log.warning(
+        "jobs go on; `stoker up` takes them up again",
+        jobs=active,
+        embedded_mesos_pid=embedded.pid,
+    )
+
+
+@contextmanager
+def _listen(config: Config) -> Iterator[socket.socket]:
+    host, port = config.address
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:
+        raise ConfigError(f"listen: {config.listen}: {error.strerror or error}") from error
+    with listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(address)
+            listener.listen(512)
+        except OSError as error:
+            raise ConfigError(
+                f"listen: {config.listen}: {error.strerror}; "
+                "another stoker may be running there, or choose another port with --set listen=HOST:PORT"
+            ) from error
+        yield listener
+
+
+def _token(config: Config) -> str | None:
+    if config.token_file:
+        return _read_secret(config.token_file, "token_file")
+    host, _ = config.address
+    if host != "localhost" and not _is_loopback(host):
+        raise ConfigError(
+            f"listen: {config.listen}: whoever may submit may run code here, so an address other than "
+            "loopback needs token_file, a file with the token that clients must send"
+        )
+    return None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _read_secret(name: str, key: str) -> str:
+    path = Path(name).expanduser()
+    try:
+        secret = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{key}: {path}: cannot be read: {error}") from error
+    if not secret:
+        raise ConfigError(f"{key}: {path}: is empty")
+    return secret
+
+
+def _data_dir(config: Config) -> Path:
+    data_dir = Path(config.data_dir).expanduser().absolute()
+    try:
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"data_dir: {data_dir}: {error.strerror}") from error
+    if not os.access(data_dir, os.W_OK):
+        raise ConfigError(f"data_dir: {data_dir}: is not writable")
+    return data_dir
+
+
+def _own_address(master: str) -> str:
+    """The address of this machine as the master's side sees it; nothing is sent to find it out."""
+    if master.startswith(("zk://", "zoo://")):
+        master = master.partition("://")[2].partition("/")[0].split(",")[0].rpartition("@")[2]
+    host, _, port = master.rpartition(":")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((host or master, int(port) if port.isdigit() else 5050))
+        except OSError:
+            return "127.0.0.1"
+        address: str = probe.getsockname()[0]
+        return address
+
+
+def _say_hello(
+    listener: socket.socket, config: Config, token: str | None, data_dir: Path, embedded: Embedded | None
+) -> None:
+    host, port = config.address[0], listener.getsockname()[1]
+    url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    log.info("listening", url=url, data_dir=str(data_dir), policy=config.policy.name)
+    if token is None:
+        log.warning("no token_file: every user of this machine may submit jobs, and so run code as you")
+    else:
+        log.info("clients need the token of token_file; whoever has it may run code here")
+    if embedded is not None:
+        how = "taken over" if embedded.taken_over else "started"
+        log.info("embedded mesos, for this machine only", how=how, address=embedded.address, pid=embedded.pid)
+
+
+def _configure_logging(level: str) -> None:
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=False),
+            structlog.processors.format_exc_info,
+            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )

@@ -1,0 +1,255 @@
+"""The main job end to end: a real daemon, an embedded Mesos, real PySpark jobs, the command line.
+
+One daemon serves all tests of this module, as a user's would; Spark jobs are the cost here, so there are few.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon.cli.client import Client
+from daemon.cli.stage import Stage
+from environment.cluster import ClusterModel
+from environment.eventlog import replay
+
+PATIENCE = 180.0  # seconds after which a test gives up; never waited for when all is well
+
+APP = """
+import sys, time
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate()
+tasks, seconds = int(sys.argv[1]), float(sys.argv[2])
+
+def slowly(x):
+    time.sleep(seconds)
+    return x * x
+
+numbers = spark.sparkContext.parallelize(range(tasks), tasks)
+print("SUM", numbers.map(slowly).sum(), flush=True)
+spark.stop()
+"""
+
+
+class Daemon:
+    """A running daemon, its client and its files."""
+
+    def __init__(self, stage: Stage, client: Client, folder: Path) -> None:
+        self.stage, self.client, self.folder = stage, client, folder
+        self.app = folder / "squares.py"
+        self.app.write_text(APP)
+
+    def stoker(self, *arguments: str, code: int = 0) -> Any:
+        """Run a command of `stoker` with -o json; what it printed."""
+        command = [sys.executable, "-m", "daemon.cli", *arguments]
+        environment = {**os.environ, "STOKER_URL": self.stage.url}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+        assert done.returncode == code, (done.stdout, done.stderr)
+        return json.loads(done.stdout) if "json" in arguments else done.stdout + done.stderr
+
+    def submit(self, tasks: int, seconds: float, **more: Any) -> str:
+        """Submit the app that sums squares; the job's id."""
+        spec = {"app": str(self.app), "args": [str(tasks), str(seconds)], "executors": 2, "cpus": 1.0}
+        job_id: str = self.client.submit({**spec, **more})["id"]
+        return job_id
+
+    def wait(self, job_id: str, until: Callable[[Any], bool]) -> Any:
+        """Wait until the job is as wanted; the job."""
+        deadline = time.monotonic() + PATIENCE
+        while not until(job := self.client.job(job_id)):
+            assert time.monotonic() < deadline, job
+            time.sleep(0.1)
+        return job
+
+    def ended(self, job_id: str) -> Any:
+        """Wait for the job's end; the job, with all its executors at their end."""
+        over = {"finished", "failed", "killed"}
+        return self.wait(
+            job_id,
+            lambda j: j["state"] in over and all(t["ended_at"] is not None for t in j["executors_detail"]),
+        )
+
+    def printed(self, job_id: str, executor: int | None = None, stream: str = "stdout") -> str:
+        """A log of the job."""
+        text: str = self.client.log(job_id, executor, stream, 0)["text"]
+        return text
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """A daemon on the paper's cluster, whose policy is first fit."""
+    folder = tmp_path_factory.mktemp("daemon")
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    with Stage(folder, "ff", "clusters/paper.yaml") as stage, Client(stage.url) as client:
+        stage.await_ready(client)
+        yield Daemon(stage, client, folder)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+def executor_pids(job_id: str) -> dict[str, int]:
+    """The executors' JVMs that run now, by task id, found by the environment that Mesos gave them."""
+    found = {}
+    for process in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            command = (process / "cmdline").read_bytes()
+            if b"CoarseGrainedExecutorBackend" in command and b"java" in command.split(b"\0")[0]:
+                variables = (process / "environ").read_bytes().split(b"\0")
+                task = next(v for v in variables if v.startswith(b"MESOS_EXECUTOR_ID="))
+                found[task.partition(b"=")[2].decode()] = int(process.name)
+    return {task: pid for task, pid in found.items() if task.startswith(f"{job_id}.")}
+
+
+def test_an_executor_killed_in_the_middle_is_placed_again(daemon: Daemon) -> None:
+    """A real job loses an executor to kill -9, gets another under a new number, and its result is right."""
+    job_id = daemon.submit(12, 1.0, type="squares", name="survivor")
+    daemon.wait(job_id, lambda j: len(executor_pids(job_id)) == 2)
+    driver_log = "Registered executor NettyRpcEndpointRef"
+    daemon.wait(job_id, lambda _: daemon.printed(job_id, stream="stderr").count(driver_log) == 2)
+    secret = json.loads((daemon.folder / "data/jobs" / job_id / "launch.json").read_text())["secret"]
+    assert_nowhere(secret, daemon)
+    os.kill(executor_pids(job_id)[f"{job_id}.0"], signal.SIGKILL)
+    job = daemon.ended(job_id)
+    assert (job["state"], job["exit_code"], job["losses"]) == ("finished", 0, 1), job
+    assert daemon.printed(job_id) == f"SUM {sum(x * x for x in range(12))}\n"
+    assert [(t["number"], t["vm"]) for t in job["executors_detail"]] == [(n, "m1.large-1") for n in range(3)]
+    assert job["executors_detail"][0]["state"] == "failed"
+    assert job["cost"] == pytest.approx(sum(t["cost"] for t in job["executors_detail"]))
+    assert 0 < job["duration"] <= job["completion"]
+    kinds = [decision["decision"] for decision in daemon.client.explain(job_id)["explanations"]]
+    assert kinds.count("place") == 2
+    assert "CoarseGrainedExecutorBackend" in daemon.printed(job_id, 1, "stderr")
+    events = list((daemon.folder / "data/jobs" / job_id / "driver/events").iterdir())
+    assert events, "Spark's event log is kept"
+    assert secret not in events[0].read_text()
+
+
+def assert_nowhere(secret: str, daemon: Daemon) -> None:
+    """The secret is in no command line, and in no log that the API or the disk shows."""
+    for process in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            assert secret.encode() not in (process / "cmdline").read_bytes()
+    data = daemon.folder / "data"
+    logs = [data / "events.jsonl", daemon.stage.log_file, *data.glob("jobs/*/driver/std*")]
+    logs += [*data.glob("mesos/log"), *data.glob("mesos/work/agents/*/frameworks/*/executors/*/runs/*/std*")]
+    for log in logs:
+        assert secret not in log.read_text(errors="replace"), log
+
+
+def test_the_policy_is_switched_while_it_runs(daemon: Daemon) -> None:
+    """From `policy set` on another policy decides, and says why; the job in between is not disturbed."""
+    shown = daemon.stoker("policy", "set", "rr", "-o", "json")
+    assert shown["name"] == "rr"
+    first, second = daemon.submit(2, 0.1), daemon.submit(2, 0.1, executors=1)
+    jobs = [daemon.ended(first), daemon.ended(second)]
+    assert [t["vm"] for job in jobs for t in job["executors_detail"]] == [
+        "m1.large-1",
+        "m1.large-2",
+        "m1.large-3",
+    ]
+    for job in jobs:
+        assert job["state"] == "finished", job
+        (decision,) = daemon.stoker("explain", job["id"], "-o", "json")["explanations"]
+        assert decision["policy"] == "rr"
+        assert len(decision["choices"][0]["candidates"]) == 12
+    with pytest.raises(Exception, match="nosuch"):
+        daemon.client.set_policy("nosuch", {})
+    daemon.stoker("policy", "set", "ff")
+
+
+def test_a_driver_on_the_cluster_is_a_task_like_others(daemon: Daemon) -> None:
+    """With `driver: {on: cluster}` the driver takes its size from a VM, and its log is found all the same."""
+    driver = {"on": "cluster", "cpus": 0.5, "memory": 1024}
+    job_id = daemon.submit(2, 0.1, executors=1, driver=driver)
+    job = daemon.ended(job_id)
+    assert (job["state"], job["exit_code"]) == ("finished", 0), job
+    assert sorted((t["number"] is None, t["cpus"]) for t in job["executors_detail"]) == [
+        (False, 1.0),
+        (True, 0.5),
+    ]
+    assert daemon.printed(job_id) == "SUM 1\n"
+
+
+def test_a_job_that_fails_says_why(daemon: Daemon) -> None:
+    """A driver that exits with another code than 0 fails its job, whose log tells the rest."""
+    app = daemon.folder / "broken.py"
+    app.write_text("raise SystemExit(3)")
+    job_id = daemon.client.submit({"app": str(app), "executors": 1, "cpus": 0.5, "memory": 1024})["id"]
+    job = daemon.ended(job_id)
+    assert (job["state"], job["exit_code"]) == ("failed", 3)
+    assert "code 3" in job["reason"]
+
+
+def test_jobs_wait_with_a_reason_and_are_killed(daemon: Daemon) -> None:
+    """What has no room waits and says why; killed jobs leave nothing on the cluster."""
+    big = daemon.submit(2, 0.1, executors=12, cpus=4.0)
+    wide = daemon.submit(2, 0.1, executors=24, cpus=4.0)
+    third = daemon.submit(2, 0.1, executors=1)
+    waiting = daemon.wait(wide, lambda j: j["state"] == "queued" and "room for" in j["reason"])
+    assert "24 executors" in waiting["reason"]
+    assert wide in daemon.client.job(third)["reason"]
+    text = daemon.stoker("explain", wide)
+    assert "m1.large-1" in text
+    for job_id in (third, wide, big):
+        daemon.stoker("kill", job_id)
+    assert {daemon.ended(job_id)["state"] for job_id in (third, wide, big)} == {"killed"}
+    assert all(vm["used_cpus"] == 0 for vm in daemon.client.cluster()["vms"])
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"cpus": 13.0}, "m2.xlarge"),
+        ({"executors": 10_000}, "room for"),
+        ({"memory": "1m"}, "896"),
+        ({"app": "/nowhere/app.py"}, "no such file"),
+        ({"conf": {"spark.authenticate.secret": "mine"}}, "reserved"),
+        ({"executors": -1}, "executors"),
+        ({"color": "red"}, "unknown key"),
+    ],
+)
+def test_what_cannot_run_is_refused_when_it_is_submitted(
+    daemon: Daemon, change: dict[str, Any], complaint: str
+) -> None:
+    """Bad jobs get a 4xx that names the field or the limit, and are not kept."""
+    before = len(daemon.client.jobs(None, 1000)["jobs"])
+    with pytest.raises(Exception, match=complaint):
+        daemon.submit(1, 0.0, **change)
+    assert len(daemon.client.jobs(None, 1000)["jobs"]) == before
+
+
+def test_a_submission_repeated_with_its_key_is_one_job(daemon: Daemon) -> None:
+    """An idempotency key given twice names one job."""
+    spec = {"app": str(daemon.app), "args": ["1", "0"], "executors": 1, "cpus": 1.0, "memory": 1024}
+    ids = {daemon.client.submit(spec, "once")["id"] for _ in range(3)}
+    assert len(ids) == 1
+    daemon.client.kill(ids.pop())
+
+
+def test_a_second_daemon_on_the_same_store_is_refused(daemon: Daemon) -> None:
+    """`stoker up` on a store that is in use, or a port that is taken, ends with 2 and one line."""
+    command = ["up", "--config", str(daemon.stage.config_file)]
+    assert "listen" in daemon.stoker(*command, code=2)
+    text = daemon.stoker(*command, "--set", "listen=127.0.0.1:0", code=2)
+    assert len(text.splitlines()) == 1
+    assert "another" in text
+
+
+def test_the_event_log_replays(daemon: Daemon) -> None:
+    """The recorded events, through a fresh model, give the recorded commands."""
+    model, events = ClusterModel(), 0
+    with (daemon.folder / "data/events.jsonl").open() as log:
+        for event, commands in replay(log):
+            assert model.handle(event) == commands
+            model.take_changes()
+            events += 1
+    assert events > 50
