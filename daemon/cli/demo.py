@@ -65,7 +65,7 @@ def _play(folder: Path, policy: str, timeout: float, kept: bool) -> int:
         jobs = _watch(stage, client, job_ids, time.monotonic() + timeout)
         render.show(*playbill.closing(jobs, vms, *_lookups(client, jobs)))
         code = _verdict(client, jobs, timeout)
-    render.show(playbill.outlook(stage.config_file if kept else None, job_ids[0]))
+    render.show(playbill.outlook(stage.config_file if kept else None, stage.url, job_ids[0]))
     return code
 
 

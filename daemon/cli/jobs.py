@@ -1,5 +1,6 @@
 """The commands about jobs: submit, jobs, job, logs, kill, explain."""
 
+import json
 import sys
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -116,13 +117,13 @@ def logs(
     token_file: TokenFile = None,
     output: Output = "table",
 ) -> None:
-    """Print the driver's log, or an executor's."""
+    """Print the driver's log, or an executor's; as JSON, an object per line for each part."""
     from daemon.cli import watch
 
     with connect(url, token_file) as client:
         for part in watch.log(client, job_id, executor, "stderr" if stderr else "stdout", follow, _notice):
             if output == "json":
-                print_json(part)
+                print(json.dumps(part, ensure_ascii=False))
             else:
                 sys.stdout.write(part["text"])
             sys.stdout.flush()

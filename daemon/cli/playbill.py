@@ -70,7 +70,9 @@ def closing(
     """The tables at the end: where every executor ran and why, what each job took and gave, and the sums."""
     yield ""
     yield _executors(jobs, {vm["name"]: vm["price_per_hour"] for vm in vms}, decisions)
+    yield ""
     yield _jobs(jobs)
+    yield ""
     for job in jobs:
         result = results[job["id"]]
         short = result if len(result) <= _RESULT_CHARACTERS else f"{result[:_RESULT_CHARACTERS]}..."
@@ -79,8 +81,8 @@ def closing(
     yield _sums(jobs)
 
 
-def outlook(config_file: Path | None, job_id: str) -> str:
-    """Say what to try next; with the demo's config when it is still there."""
+def outlook(config_file: Path | None, url: str, job_id: str) -> str:
+    """Say what to try next; with the demo's config when it is still there, of a daemon at `url`."""
     if config_file is None:
         return (
             "Nothing is left running. Next: `stoker up` in one terminal, in another `stoker submit FILE`,\n"
@@ -89,7 +91,9 @@ def outlook(config_file: Path | None, job_id: str) -> str:
     return (
         f"Nothing is left running; store and logs are in {config_file.parent}. To look further:\n"
         f"  stoker up --config {config_file}\n"
-        f"and in another terminal, with the url that it names, `stoker jobs` and `stoker explain {job_id}`."
+        f"and in another terminal\n"
+        f"  stoker jobs --url {url}\n"
+        f"  stoker explain {job_id} --url {url}"
     )
 
 

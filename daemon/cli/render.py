@@ -118,6 +118,7 @@ def table(
         title=Text(plain(title), style="bold") if title else None,
         title_justify="left",
         pad_edge=False,
+        show_edge=False,
         header_style="bold",
     )
     for name in columns:

@@ -129,6 +129,7 @@ def cluster(vms: Sequence[Json]) -> Iterator[RenderableType]:
     ]
     columns = ("VM", "type", "cpus used", "memory used", "price", "executors")
     yield render.table(columns, rows, right=("cpus used", "memory used", "price"))
+    yield ""
     yield _cluster_sums(vms)
 
 

@@ -77,7 +77,7 @@ def test_a_replaced_executor_has_the_later_decision_s_reason(capsys: pytest.Capt
     text = printed(
         capsys, [make_job(1, executors_detail=again)], {"job-1": [placing("once"), placing("once more")]}
     )
-    rows = [line for line in text.splitlines() if line.startswith(" app1 ")]
+    rows = [line for line in text.splitlines() if line.startswith("app1 ")]
     assert ["a-1" in row and "once" in row for row in rows[:2]] == [True, False]
     assert "once more" in rows[1]
 
