@@ -1,0 +1,83 @@
+"""What may stand in a workload file, as frozen types. What is made of them is in `profiles.generators`."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from conf.schema import Name, Strict
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+def _in_order(bounds: tuple[float, float]) -> tuple[float, float]:
+    if bounds[0] > bounds[1]:
+        raise ValueError("should be [lowest, highest]")
+    return bounds
+
+
+Whole = Annotated[int, Field(ge=1, le=100_000)]
+Between = Annotated[tuple[Whole, Whole], Field(strict=False), AfterValidator(_in_order)]
+
+
+class Poisson(Strict):
+    """Jobs arrive independently of each other, so many an hour on average."""
+
+    kind: Literal["poisson"]
+    jobs_per_hour: Positive
+
+
+class Facebook(Strict):
+    """Jobs arrive as in a window of the SWIM Facebook trace."""
+
+    kind: Literal["facebook"]
+    window: Literal["normal", "burst"]
+    path: str = "../shared/traces/facebook-swim/FB-2009_samples_24_times_1hr_0.tsv"
+
+
+class Alibaba(Strict):
+    """Tasks of the Alibaba 2023 trace as jobs of one executor, with its arrivals, requests and durations."""
+
+    path: str = "../shared/traces/alibaba-gpu-2023/openb_pod_list_default.csv"
+    #: How many of the first tasks are left out; most of these were there before the trace began.
+    skip: Annotated[int, Field(ge=0)] = 0
+    #: Arrivals and durations are divided by this.
+    speedup: Positive = 1.0
+
+
+class Mix(Strict):
+    """Which jobs there are: sizes are drawn uniformly between bounds, types by weight."""
+
+    types: Annotated[
+        Mapping[Name, Annotated[float, Field(ge=0, allow_inf_nan=False)]], Field(min_length=1)
+    ] = {"wordcount": 1.0, "pagerank": 1.0, "sort": 1.0}
+    cpus: Between = (1, 6)
+    memory_gib: Between = (1, 10)
+    executors: Between = (1, 8)
+    profiles: str = "profiles/data/paper.yaml"
+
+    @model_validator(mode="after")
+    def _some_weight(self) -> "Mix":
+        if not any(self.types.values()):
+            raise ValueError("types: one of the weights should be more than 0")
+        return self
+
+
+class WorkloadSpec(Strict):
+    """A workload file: how many jobs, when they arrive and what they are; or the tasks of a trace."""
+
+    jobs: Annotated[int, Field(ge=1, le=10_000_000)]
+    seed: Annotated[int, Field(ge=0)] = 0
+    arrivals: Annotated[Poisson | Facebook, Field(discriminator="kind")] | None = None
+    mix: Mix | None = None
+    alibaba: Alibaba | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_source(cls, values: Any) -> Any:
+        if isinstance(values, dict):
+            if ("arrivals" in values) == ("alibaba" in values):
+                raise ValueError("a workload has either arrivals (and a mix) or alibaba")
+            if "mix" in values and "alibaba" in values:
+                raise ValueError("the tasks of alibaba bring their sizes along: no mix beside it")
+        return values

@@ -1,0 +1,46 @@
+"""Clusters by name: the VMs that a cluster file describes."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from conf.loader import SHIPPED, ConfigError, find, load
+from conf.schema import Cluster
+from environment.types import Vm, natural_key
+
+
+def load_cluster(name: str | Path) -> tuple[Vm, ...]:
+    """The VMs of a cluster by name (of conf/clusters) or path; ConfigError says what is wrong."""
+    return vms_of(load(_find(str(name)), Cluster))
+
+
+def vms_of(cluster: Cluster) -> tuple[Vm, ...]:
+    """The VMs of a cluster file, in the order in which the daemon shows them to policies.
+
+    They are named `type-1`, `type-2`, ... over all groups of a type, or after their group if it has a name.
+    """
+    vms = list(_vms(cluster))
+    name, count = Counter(vm.name for vm in vms).most_common(1)[0]
+    if count > 1:
+        raise ConfigError(f"two VMs of the cluster are called {name}; give one group another name")
+    return tuple(sorted(vms, key=lambda vm: natural_key(vm.name)))
+
+
+def _vms(cluster: Cluster) -> Iterator[Vm]:
+    seen: Counter[str] = Counter()
+    for group in cluster.vms:
+        stem = group.name or group.type
+        for _ in range(group.count):
+            seen[stem] += 1
+            name = stem if group.name and group.count == 1 else f"{stem}-{seen[stem]}"
+            yield Vm(name, name, group.type, group.cpus, group.memory, group.price_per_hour)
+
+
+def _find(name: str) -> Path:
+    if Path(name).suffix:
+        return find(name)
+    try:
+        return find(f"clusters/{name}.yaml")
+    except ConfigError:
+        known = ", ".join(sorted(path.stem for path in (SHIPPED / "clusters").glob("*.yaml")))
+        raise ConfigError(f"{name}: no such cluster; known are {known}, or a .yaml file") from None

@@ -1,0 +1,50 @@
+"""What is known of job types: which placement they prefer, how long they take. The values stand in YAML."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from conf.loader import find, load
+from conf.schema import Memory, Name, Strict
+
+#: The profiles of WordCount, PageRank and Sort that ship with Stoker.
+PAPER = "profiles/data/paper.yaml"
+
+
+class JobProfile(Strict):
+    """What is known of a job type: how it likes to be placed, and how long it takes when it is placed so.
+
+    seconds = startup + work x (serial + (1 - serial) / (cpus x executors)) x slowdown; the slowdown grows
+    from 1 to `spilling` with the share of `working_set` that the executors' memory together does not hold.
+    """
+
+    bound_by: Literal["cpu", "network", "memory"]
+    prefers: Literal["spread", "consolidate"]
+    #: Seconds that one core takes for all of it.
+    work: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    #: The share of the work that more cores do not speed up (Amdahl).
+    serial: Annotated[float, Field(ge=0, le=1)] = 0.0
+    #: Seconds before work begins, whatever the size.
+    startup: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    working_set: Memory = 1
+    spilling: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0
+
+    def duration(self, cpus: float, memory_mib: int, executors: int) -> float:
+        """Seconds that such a job takes when it is placed as it prefers; sizes are those of one executor."""
+        cores = cpus * executors
+        # On less than one core all of the work is serial, on a core's share.
+        pace = self.serial + (1 - self.serial) / cores if cores > 1 else 1 / cores
+        missing = max(0.0, 1 - memory_mib * executors / self.working_set)
+        return self.startup + self.work * pace * (1 + (self.spilling - 1) * missing)
+
+
+class _File(Strict):
+    types: Annotated[Mapping[Name, JobProfile], Field(min_length=1)]
+
+
+@lru_cache(maxsize=16)
+def load_profiles(name: str = PAPER) -> Mapping[str, JobProfile]:
+    """Profiles by job type, from a YAML file in the working folder or shipped; ConfigError on bad ones."""
+    return load(find(name), _File).types

@@ -1,0 +1,107 @@
+"""Workloads as files: read back the same, and errors that say where."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from profiles.files import WorkloadError, read_workload, write_workload
+from profiles.workload import Workload, WorkloadJob, workload_of
+
+HEADER = "submitted_at,type,cpus,memory_mib,executors,duration"
+TEXTS = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=8)
+SECONDS = st.floats(0, 1e9)
+
+
+@st.composite
+def workloads(draw: st.DrawFn) -> Workload:
+    """A few jobs with names and types of any characters."""
+    names = draw(st.lists(TEXTS, min_size=1, max_size=6, unique=True))
+    return workload_of(
+        WorkloadJob(
+            name,
+            draw(SECONDS),
+            draw(TEXTS),
+            draw(st.floats(0.001, 1e3)),
+            draw(st.integers(1, 2**40)),
+            draw(st.integers(1, 10_000)),
+            draw(st.floats(0, 1e9, exclude_min=True)),
+        )
+        for name in names
+    )
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@given(workload=workloads())
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_workload_comes_back_the_same(suffix: str, workload: Workload, tmp_path: Path) -> None:
+    """What is written is read back the same, bit by bit."""
+    path = tmp_path / f"workload{suffix}"
+    write_workload(workload, path)
+    assert read_workload(path) == workload
+
+
+def test_jobs_without_names_are_numbered_and_put_in_order(tmp_path: Path) -> None:
+    """Names follow the lines of the file, order follows arrival."""
+    path = tmp_path / "mine.csv"
+    path.write_text(f"{HEADER}\n30,sort,2,1024,3,60\n10,wordcount,0.5,512,1,20.5\n")
+    assert read_workload(path) == Workload(
+        (
+            WorkloadJob("job-2", 10.0, "wordcount", 0.5, 512, 1, 20.5),
+            WorkloadJob("job-1", 30.0, "sort", 2.0, 1024, 3, 60.0),
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "{path}: holds no job"),
+        (HEADER, "{path}: holds no job"),
+        (f"{HEADER}\n1,sort,2,1024,3,soon", "{path}:2: duration: should be a number, found 'soon'"),
+        (f"{HEADER}\n1,sort,2,1024,3.5,9", "{path}:2: executors: should be a whole number, found '3.5'"),
+        (f"{HEADER}\n\n1,sort,2,1024,0,9", "{path}:3: executors: should be 1 or more, found 0"),
+        (f"{HEADER}\n-1,sort,2,1024,1,9", "{path}:2: submitted_at: should be 0 or more seconds, found -1.0"),
+        (f"{HEADER}\n1,sort,nan,1024,1,9", "{path}:2: cpus: should be 0.001 or more, found nan"),
+        (f"{HEADER}\n1,,1,1024,1,9", "{path}:2: type: should be a text, found ''"),
+        (f"{HEADER}\n1,sort,2,1024", "{path}:2: 4 columns, 6 expected"),
+        (f'{HEADER}
+1,"sort,2,1024,1,9', "{path}:2: not valid CSV: "),
+        ("submitted_at,type", "{path}:1: cpus: missing; the header should be " + HEADER),
+        (f"{HEADER},gpus", "{path}:1: gpus: unknown column; known are submitted_at, type,"),
+        (f"{HEADER},name,name", "{path}:1: name: given twice"),
+        (f"{HEADER},name\n1,a,1,1,1,9,x\n2,a,1,1,1,9,x", "{path}:3: name: another job is called x"),
+    ],
+)
+def test_a_bad_csv_is_told_by_line_and_column(text: str, complaint: str, tmp_path: Path) -> None:
+    """The error names file, line and column, what was found and what would be right."""
+    path = tmp_path / "mine.csv"
+    path.write_text(text)
+    with pytest.raises(WorkloadError) as caught:
+        read_workload(path)
+    assert str(caught.value).startswith(complaint.format(path=path))
+
+
+def test_a_bad_parquet_is_told_by_row_and_column(tmp_path: Path) -> None:
+    """A missing value is an error with its row."""
+    import pyarrow
+    import pyarrow.parquet
+
+    path = tmp_path / "mine.parquet"
+    columns = {"submitted_at": [1, 2], "type": ["a", "b"], "cpus": [1.0, 2.0], "memory_mib": [1, 1]}
+    table = pyarrow.table({**columns, "executors": [1, None], "duration": [3.0, 4.0]})
+    pyarrow.parquet.write_table(table, path)
+    with pytest.raises(WorkloadError, match=r"mine\.parquet: row 2: executors: .* found None"):
+        read_workload(path)
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    """Not there, not Parquet, of another kind: each is said."""
+    with pytest.raises(WorkloadError, match="cannot be read: No such file"):
+        read_workload(tmp_path / "none.csv")
+    with pytest.raises(WorkloadError, match=r"should end in \.csv or \.parquet"):
+        read_workload(tmp_path / "none.json")
+    (tmp_path / "text.parquet").write_text("text")
+    with pytest.raises(WorkloadError, match="cannot be read as Parquet"):
+        read_workload(tmp_path / "text.parquet")

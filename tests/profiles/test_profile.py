@@ -1,0 +1,59 @@
+"""Durations from profiles, computed by hand, and the profiles that ship."""
+
+from pathlib import Path
+
+import pytest
+
+from conf.loader import ConfigError
+from profiles.profile import JobProfile, load_profiles
+
+
+def make_profile(**values: object) -> JobProfile:
+    """A profile of 100 core-seconds."""
+    return JobProfile.model_validate({"bound_by": "cpu", "prefers": "spread", "work": 100.0, **values})
+
+
+@pytest.mark.parametrize(
+    ("values", "size", "seconds"),
+    [
+        ({}, (1.0, 1024, 1), 100.0),
+        ({}, (2.0, 1024, 5), 10.0),
+        ({"startup": 7.0}, (2.0, 1024, 5), 17.0),
+        ({"serial": 0.5}, (2.0, 1024, 5), 55.0),
+        ({"serial": 0.5}, (0.5, 1024, 1), 200.0),
+        ({"working_set": "4g", "spilling": 2.0}, (1.0, 2048, 2), 50.0),
+        ({"working_set": "4g", "spilling": 2.0}, (1.0, 1024, 2), 75.0),
+        ({"working_set": "4g", "spilling": 2.0}, (1.0, 4096, 2), 50.0),
+    ],
+    ids=[
+        "one core",
+        "ten cores",
+        "startup",
+        "serial part",
+        "half a core",
+        "fits",
+        "half fits",
+        "more than fits",
+    ],
+)
+def test_durations(values: dict[str, object], size: tuple[float, int, int], seconds: float) -> None:
+    """A duration is startup, plus work by Amdahl's law, times the slowdown of what memory does not hold."""
+    assert make_profile(**values).duration(*size) == pytest.approx(seconds)
+
+
+def test_shipped_profiles_are_the_papers() -> None:
+    """WordCount, PageRank and Sort are bound by what Islam 2022, 7.1 says, and prefer what follows from it."""
+    profiles = load_profiles()
+    assert {name: (p.bound_by, p.prefers) for name, p in profiles.items()} == {
+        "wordcount": ("cpu", "spread"),
+        "pagerank": ("network", "consolidate"),
+        "sort": ("memory", "spread"),
+    }
+
+
+def test_a_bad_profile_is_named(tmp_path: Path) -> None:
+    """The error has the file, the line and the key."""
+    path = tmp_path / "mine.yaml"
+    path.write_text("types:\n  grep:\n    {bound_by: cpu, prefers: spread, work: 0}\n")
+    with pytest.raises(ConfigError, match=r"mine\.yaml:3: types\.grep\.work: .*greater than 0.*found 0"):
+        load_profiles(str(path))
