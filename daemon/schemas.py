@@ -105,7 +105,7 @@ class JobDetail(JobBody):
     """A job with what was submitted (values that look secret are masked) and all its executors."""
 
     spec: JobSpec | None
-    executors_detail: list[ExecutorBody]
+    tasks: list[ExecutorBody]
 
 
 class JobList(Body):
@@ -253,7 +253,7 @@ def job_detail(
     return JobDetail(
         **_job_fields(record, reason),
         spec=None if spec is None else masked(spec),
-        executors_detail=[_executor_body(executor) for executor in executors],
+        tasks=[_executor_body(executor) for executor in executors],
     )
 
 

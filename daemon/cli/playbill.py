@@ -103,7 +103,7 @@ def _executors(
     rows = []
     for job in jobs:
         reasons = iter(_choices(decisions[job["id"]]))
-        for executor in job["executors_detail"]:
+        for executor in job["tasks"]:
             why = "" if executor["number"] is None else next(reasons, {"why": ""})["why"]
             price = f"{render.money(prices.get(executor['vm']))}/h"
             name = views.executor_name(executor)
@@ -139,8 +139,8 @@ def _jobs(jobs: Sequence[Json]) -> RenderableType:
 
 def _sums(jobs: Sequence[Json]) -> Text:
     finished = sum(1 for job in jobs if job["state"] == "finished")
-    vms = {executor["vm"] for job in jobs for executor in job["executors_detail"]}
-    executors = sum(len(job["executors_detail"]) for job in jobs)
+    vms = {executor["vm"] for job in jobs for executor in job["tasks"]}
+    executors = sum(len(job["tasks"]) for job in jobs)
     return Text(
         f"{finished} of {len(jobs)} jobs finished: {render.count(executors, 'executor')} "
         f"on {render.count(len(vms), 'VM')}, {render.money(_cost(jobs))} in total.",
@@ -154,7 +154,7 @@ def _cost(jobs: Sequence[Json]) -> float:
 
 def _where(job: Json) -> str:
     return ", ".join(
-        f"{views.executor_name(executor)} on {executor['vm']}" for executor in job["executors_detail"]
+        f"{views.executor_name(executor)} on {executor['vm']}" for executor in job["tasks"]
     )
 
 

@@ -68,9 +68,9 @@ def jobs(found: Sequence[Json]) -> RenderableType:
 def job(found: Json) -> Iterator[RenderableType]:
     """Everything about one job."""
     yield render.pairs(_facts(found))
-    if found["executors_detail"]:
+    if found["tasks"]:
         yield ""
-        yield executor_table(found["executors_detail"])
+        yield executor_table(found["tasks"])
 
 
 def _facts(job: Json) -> Iterator[tuple[str, str | Text]]:

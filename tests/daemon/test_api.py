@@ -125,7 +125,7 @@ def test_a_submitted_job_is_there(api: Api, store: Store) -> None:
     )
     detail = api("GET", "/v1/jobs/job-1").json()
     assert detail.items() > body.items()
-    assert (detail["spec"]["app"], detail["executors_detail"]) == ("count.py", [])
+    assert (detail["spec"]["app"], detail["tasks"]) == ("count.py", [])
     assert store.spec("job-1") == JobSpec(app="count.py", name="count", executors=2)
 
 
@@ -152,7 +152,7 @@ def test_a_finished_job(api: Api, store: Store) -> None:
     job = api("GET", "/v1/jobs/job-1").json()
     assert (job["duration"], job["completion"], job["cost"], job["losses"]) == (30.0, 40.0, 0.002, 1)
     assert (job["state"], job["exit_code"], job["reason"]) == ("finished", 0, "its driver exited with code 0")
-    (executor,) = job["executors_detail"]
+    (executor,) = job["tasks"]
     assert executor == {
         "number": 0, "task_id": "job-1.0", "vm": "vm-1", "vm_type": "m1.large", "state": "finished",
         "cpus": 1.0, "memory_mib": 1024, "launched_at": 105.0, "running_at": 110.0, "ended_at": 140.0,

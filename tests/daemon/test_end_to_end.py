@@ -75,7 +75,7 @@ class Daemon:
         over = {"finished", "failed", "killed"}
         return self.wait(
             job_id,
-            lambda j: j["state"] in over and all(t["ended_at"] is not None for t in j["executors_detail"]),
+            lambda j: j["state"] in over and all(t["ended_at"] is not None for t in j["tasks"]),
         )
 
     def printed(self, job_id: str, executor: int | None = None, stream: str = "stdout") -> str:
@@ -121,9 +121,9 @@ def test_an_executor_killed_in_the_middle_is_placed_again(daemon: Daemon) -> Non
     job = daemon.ended(job_id)
     assert (job["state"], job["exit_code"], job["losses"]) == ("finished", 0, 1), job
     assert daemon.printed(job_id) == f"SUM {sum(x * x for x in range(12))}\n"
-    assert [(t["number"], t["vm"]) for t in job["executors_detail"]] == [(n, "m1.large-1") for n in range(3)]
-    assert job["executors_detail"][0]["state"] == "failed"
-    assert job["cost"] == pytest.approx(sum(t["cost"] for t in job["executors_detail"]))
+    assert [(t["number"], t["vm"]) for t in job["tasks"]] == [(n, "m1.large-1") for n in range(3)]
+    assert job["tasks"][0]["state"] == "failed"
+    assert job["cost"] == pytest.approx(sum(t["cost"] for t in job["tasks"]))
     assert 0 < job["duration"] <= job["completion"]
     kinds = [decision["decision"] for decision in daemon.client.explain(job_id)["explanations"]]
     assert kinds.count("place") == 2
@@ -151,7 +151,7 @@ def test_the_policy_is_switched_while_it_runs(daemon: Daemon) -> None:
     assert shown["name"] == "rr"
     first, second = daemon.submit(2, 0.1), daemon.submit(2, 0.1, executors=1)
     jobs = [daemon.ended(first), daemon.ended(second)]
-    assert [t["vm"] for job in jobs for t in job["executors_detail"]] == [
+    assert [t["vm"] for job in jobs for t in job["tasks"]] == [
         "m1.large-1",
         "m1.large-2",
         "m1.large-3",
@@ -172,7 +172,7 @@ def test_a_driver_on_the_cluster_is_a_task_like_others(daemon: Daemon) -> None:
     job_id = daemon.submit(2, 0.1, executors=1, driver=driver)
     job = daemon.ended(job_id)
     assert (job["state"], job["exit_code"]) == ("finished", 0), job
-    assert sorted((t["number"] is None, t["cpus"]) for t in job["executors_detail"]) == [
+    assert sorted((t["number"] is None, t["cpus"]) for t in job["tasks"]) == [
         (False, 1.0),
         (True, 0.5),
     ]

@@ -37,7 +37,7 @@ def make_job(number: int, **given: Any) -> dict[str, Any]:
     executor = {"number": 0, "vm": "a-1", "vm_type": "a", "state": "finished"}
     job = {"id": f"job-{number}", "name": f"app{number}", "state": "finished", "reason": "done", "cost": 0.25}
     times = {"duration": 12.0, "completion": 15.0, "submitted_at": 100.0, "finished_at": 115.0}
-    return job | times | {"executors_detail": [executor]} | given
+    return job | times | {"tasks": [executor]} | given
 
 
 def placing(*reasons: str) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def test_a_replaced_executor_has_the_later_decision_s_reason(capsys: pytest.Capt
         {"number": n, "vm": vm, "vm_type": "a", "state": "finished"} for n, vm in ((0, "a-1"), (1, "a-2"))
     ]
     text = printed(
-        capsys, [make_job(1, executors_detail=again)], {"job-1": [placing("once"), placing("once more")]}
+        capsys, [make_job(1, tasks=again)], {"job-1": [placing("once"), placing("once more")]}
     )
     rows = [line for line in text.splitlines() if line.startswith("app1 ")]
     assert ["a-1" in row and "once" in row for row in rows[:2]] == [True, False]
