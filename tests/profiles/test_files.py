@@ -66,8 +66,7 @@ def test_jobs_without_names_are_numbered_and_put_in_order(tmp_path: Path) -> Non
         (f"{HEADER}\n1,sort,nan,1024,1,9", "{path}:2: cpus: should be 0.001 or more, found nan"),
         (f"{HEADER}\n1,,1,1024,1,9", "{path}:2: type: should be a text, found ''"),
         (f"{HEADER}\n1,sort,2,1024", "{path}:2: 4 columns, 6 expected"),
-        (f'{HEADER}
-1,"sort,2,1024,1,9', "{path}:2: not valid CSV: "),
+        (f'{HEADER}\n1,"sort,2,1024,1,9', "{path}:2: not valid CSV: "),
         ("submitted_at,type", "{path}:1: cpus: missing; the header should be " + HEADER),
         (f"{HEADER},gpus", "{path}:1: gpus: unknown column; known are submitted_at, type,"),
         (f"{HEADER},name,name", "{path}:1: name: given twice"),

@@ -33,7 +33,7 @@ def make_profile(**values: object) -> JobProfile:
         "half a core",
         "fits",
         "half fits",
-        "more than fits",
+        "all fits",
     ],
 )
 def test_durations(values: dict[str, object], size: tuple[float, int, int], seconds: float) -> None:
@@ -42,7 +42,7 @@ def test_durations(values: dict[str, object], size: tuple[float, int, int], seco
 
 
 def test_shipped_profiles_are_the_papers() -> None:
-    """WordCount, PageRank and Sort are bound by what Islam 2022, 7.1 says, and prefer what follows from it."""
+    """WordCount, PageRank and Sort are bound by what Islam 2022, 7.1 says, and prefer what follows."""
     profiles = load_profiles()
     assert {name: (p.bound_by, p.prefers) for name, p in profiles.items()} == {
         "wordcount": ("cpu", "spread"),
