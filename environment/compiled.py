@@ -1,0 +1,46 @@
+"""How this project compiles numeric code with numba: the one decorator. What is compiled is in `kernel`.
+
+numba keeps a compiled function for the source file that it stands in, and does not see when a function that
+it calls, in another file, has changed. So the cache lies in a folder named after the kernel's contents: after
+any change there, whatever calls the kernel is compiled anew.
+"""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+
+Compiled = TypeVar("Compiled", bound=Callable[..., Any])
+
+_KERNEL = Path(__file__).parent / "kernel"
+
+
+def _fingerprint() -> str:
+    contents = hashlib.sha256()
+    for path in (Path(__file__), *sorted(_KERNEL.glob("*.py"))):
+        contents.update(path.read_bytes())
+    return contents.hexdigest()[:12]
+
+
+_CACHE = Path(numba.config.CACHE_DIR or _KERNEL / "__pycache__") / f"numba-{_fingerprint()}"
+
+
+def njit(*, allocates: bool = False) -> Callable[[Compiled], Compiled]:
+    """Compile a function at its first call; later processes find it in the cache.
+
+    No fast mathematics: the same inputs give the same bits. The GIL is released while it runs. A function
+    that makes arrays says so with `allocates`: for the others numba need not count references, which takes
+    twenty times as long as the transitions themselves, and longer with every thread.
+    """
+
+    def compile_it(function: Compiled) -> Compiled:
+        before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(_CACHE)
+        try:
+            compiled: Compiled = numba.njit(cache=True, nogil=True, _nrt=allocates)(function)
+        finally:
+            numba.config.CACHE_DIR = before
+        return compiled
+
+    return compile_it

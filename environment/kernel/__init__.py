@@ -1,0 +1,1 @@
+"""The transition rules, compiled: array state of many episodes, and the functions that move it."""

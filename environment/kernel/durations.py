@@ -1,0 +1,54 @@
+"""How long a job takes on its placement: a function of job, placement and cluster, chosen by number.
+
+Another model is another number and another branch in `duration_of`, which sees the whole batch (who shares a
+VM, how many VMs, which) when the head of the queue has its last executor and is about to start.
+"""
+
+from environment.compiled import njit
+from environment.kernel.state import ANYWHERE, PAPER, SPREAD, Batch
+
+
+@njit()
+def vms_of(batch: Batch, b: int, job: int) -> int:
+    """How many different VMs hold the executors of a job that is wholly placed."""
+    state, jobs = batch.state, batch.jobs
+    found = 0
+    for at in range(jobs.first[b, job], jobs.first[b, job] + jobs.executors[b, job]):
+        vm = state.placement[b, at]
+        if state.user[b, vm] != job + 1:
+            state.user[b, vm] = job + 1
+            found += 1
+    return found
+
+
+@njit()
+def is_good(prefers: int, executors: int, vms: int) -> bool:
+    """Whether `executors` on `vms` different VMs are placed as the job prefers (Islam 2022, 4 and 7.1).
+
+    Spread: every executor on its own VM. Consolidated: all on one. A single executor is both.
+    """
+    if prefers == ANYWHERE:
+        return True
+    return bool(vms == executors) if prefers == SPREAD else bool(vms == 1)
+
+
+@njit()
+def duration_of(batch: Batch, b: int, job: int) -> float:
+    """Seconds that a job takes on the placement it has."""
+    jobs, rules = batch.jobs, batch.rules
+    duration = float(jobs.duration[b, job])
+    if rules.duration_model == PAPER and not is_good(
+        jobs.prefers[b, job], jobs.executors[b, job], vms_of(batch, b, job)
+    ):
+        return duration * rules.penalty
+    return duration
+
+
+@njit()
+def longest_duration(batch: Batch, b: int, job: int) -> float:
+    """Seconds that a job takes on the worst of placements; the best gives `Jobs.duration`."""
+    jobs, rules = batch.jobs, batch.rules
+    duration = float(jobs.duration[b, job])
+    if rules.duration_model == PAPER and jobs.prefers[b, job] != ANYWHERE and jobs.executors[b, job] > 1:
+        return duration * rules.penalty
+    return duration

@@ -1,0 +1,194 @@
+"""The transition rules, once for all: simulator, training and lookahead all move an episode with these.
+
+Functions take a batch and the row `b` of the episode; only `step_episode` checks what it is told. At one
+instant jobs end first (by number), then jobs arrive, then is decided.
+"""
+
+from environment.compiled import njit
+from environment.kernel.durations import duration_of
+from environment.kernel.rewards import episode_reward
+from environment.kernel.state import FINISHED, RUNNING, VIOLATED, Batch, SmallIntArray
+
+
+@njit()
+def reset(batch: Batch, b: int) -> None:
+    """Begin the episode: all VMs free, the clock at the arrival of the first job."""
+    state, jobs, machines = batch.state, batch.jobs, batch.machines
+    state.clock[b] = jobs.arrival[b, 0] if jobs.jobs[b] > 0 else 0.0
+    state.head[b] = 0
+    state.left[b] = jobs.executors[b, 0] if jobs.jobs[b] > 0 else 0
+    state.over[b] = RUNNING if jobs.jobs[b] > 0 else FINISHED
+    state.waits[b] = 0
+    state.running[b] = 0
+    for vm in range(machines.milli_cpus.shape[1]):
+        state.free_milli_cpus[b, vm] = machines.milli_cpus[b, vm]
+        state.free_memory_mib[b, vm] = machines.memory_mib[b, vm]
+        state.held[b, vm] = 0
+        state.since[b, vm] = 0.0
+        state.used[b, vm] = 0.0
+        state.busy_until[b, vm] = 0.0
+        state.user[b, vm] = 0
+
+
+@njit()
+def fits(batch: Batch, b: int, vm: int) -> bool:
+    """Whether an executor of the head fits on the VM now."""
+    state, jobs, head = batch.state, batch.jobs, batch.state.head[b]
+    enough_cpus = state.free_milli_cpus[b, vm] >= jobs.milli_cpus[b, head]
+    return bool(enough_cpus and state.free_memory_mib[b, vm] >= jobs.memory_mib[b, head])
+
+
+@njit()
+def may_wait(batch: Batch, b: int) -> bool:
+    """Whether waiting is allowed: the head is not half placed, and something runs (rule 4)."""
+    state = batch.state
+    untouched = state.left[b] == batch.jobs.executors[b, state.head[b]]
+    return bool(untouched and state.running[b] > 0)
+
+
+@njit()
+def put_executor(batch: Batch, b: int, vm: int) -> None:
+    """The next executor of the head takes its resources from the VM (rule 3)."""
+    state, jobs, head = batch.state, batch.jobs, batch.state.head[b]
+    at = jobs.first[b, head] + jobs.executors[b, head] - state.left[b]
+    state.placement[b, at] = vm
+    state.free_milli_cpus[b, vm] -= jobs.milli_cpus[b, head]
+    state.free_memory_mib[b, vm] -= jobs.memory_mib[b, head]
+    if state.held[b, vm] == 0:
+        state.since[b, vm] = state.clock[b]
+    state.held[b, vm] += 1
+    state.left[b] -= 1
+
+
+@njit()
+def start_head(batch: Batch, b: int) -> None:
+    """The head, wholly placed, starts; the next job becomes the head."""
+    state, jobs, head = batch.state, batch.jobs, batch.state.head[b]
+    state.start[b, head] = state.clock[b]
+    end = state.clock[b] + duration_of(batch, b, head)
+    state.end[b, head] = end
+    for at in range(jobs.first[b, head], jobs.first[b, head] + jobs.executors[b, head]):
+        vm = state.placement[b, at]
+        state.busy_until[b, vm] = max(state.busy_until[b, vm], end)
+    _push(batch, b, head)
+    state.head[b] = head + 1
+    state.left[b] = jobs.executors[b, head + 1] if head + 1 < jobs.jobs[b] else 0
+
+
+@njit()
+def place_job(batch: Batch, b: int, placement: SmallIntArray) -> None:
+    """Put all executors of the head, one VM index for each, and start it."""
+    for i in range(len(placement)):
+        put_executor(batch, b, placement[i])
+    start_head(batch, b)
+
+
+@njit()
+def next_completion(batch: Batch, b: int) -> float:
+    """When the next of the running jobs ends; there must be one."""
+    state = batch.state
+    return float(state.end[b, state.heap[b, 0]])
+
+
+@njit()
+def advance(batch: Batch, b: int, until: float) -> None:
+    """Move the clock to `until`, ending every job that ends by then."""
+    state = batch.state
+    while state.running[b] > 0 and next_completion(batch, b) <= until:
+        _end(batch, b, _pop(batch, b))
+    state.clock[b] = max(state.clock[b], until)
+
+
+@njit()
+def finish(batch: Batch, b: int) -> None:
+    """All jobs are placed: let the running ones end."""
+    while batch.state.running[b] > 0:
+        advance(batch, b, next_completion(batch, b))
+    batch.state.over[b] = FINISHED
+
+
+@njit()
+def step_episode(batch: Batch, b: int, action: int) -> float:
+    """Take an action (0: wait; i: put an executor on the i-th VM) and return its reward.
+
+    Rewards are those of Islam 2022, Table 3: the last placement of an episode gets the episode's reward and
+    nothing else. Nothing happens to an episode that is over.
+    """
+    state, rules = batch.state, batch.rules
+    if state.over[b] != RUNNING:
+        return 0.0
+    if action == 0 and may_wait(batch, b):
+        advance(batch, b, next_completion(batch, b))
+        state.waits[b] += 1
+        return rules.waited
+    vm = action - 1
+    if vm < 0 or vm >= state.held.shape[1] or not fits(batch, b, vm):
+        state.over[b] = VIOLATED
+        return rules.violation
+    put_executor(batch, b, vm)
+    return rules.placed if state.left[b] > 0 else _start_and_show_next(batch, b)
+
+
+@njit()
+def _start_and_show_next(batch: Batch, b: int) -> float:
+    state, jobs = batch.state, batch.jobs
+    start_head(batch, b)
+    if state.head[b] < jobs.jobs[b]:
+        advance(batch, b, jobs.arrival[b, state.head[b]])
+        return batch.rules.placed
+    finish(batch, b)
+    return episode_reward(batch, b)
+
+
+@njit()
+def _end(batch: Batch, b: int, job: int) -> None:
+    """The job ends, and its executors give back what they took."""
+    state, jobs = batch.state, batch.jobs
+    at_end = state.end[b, job]
+    state.clock[b] = max(state.clock[b], at_end)
+    for at in range(jobs.first[b, job], jobs.first[b, job] + jobs.executors[b, job]):
+        vm = state.placement[b, at]
+        state.free_milli_cpus[b, vm] += jobs.milli_cpus[b, job]
+        state.free_memory_mib[b, vm] += jobs.memory_mib[b, job]
+        state.held[b, vm] -= 1
+        if state.held[b, vm] == 0:
+            state.used[b, vm] += at_end - state.since[b, vm]
+
+
+@njit()
+def _sooner(batch: Batch, b: int, one: int, other: int) -> bool:
+    end = batch.state.end
+    if end[b, one] != end[b, other]:
+        return bool(end[b, one] < end[b, other])
+    return one < other
+
+
+@njit()
+def _push(batch: Batch, b: int, job: int) -> None:
+    heap, at = batch.state.heap, batch.state.running[b]
+    batch.state.running[b] += 1
+    while at > 0 and _sooner(batch, b, job, heap[b, (at - 1) // 2]):
+        heap[b, at] = heap[b, (at - 1) // 2]
+        at = (at - 1) // 2
+    heap[b, at] = job
+
+
+@njit()
+def _pop(batch: Batch, b: int) -> int:
+    """Take the job that ends first out of the heap, and leave it in the slot that becomes free."""
+    heap, last = batch.state.heap, batch.state.running[b] - 1
+    batch.state.running[b] = last
+    popped, moved = int(heap[b, 0]), heap[b, last]
+    heap[b, last] = popped
+    at = 0
+    while 2 * at + 1 < last:
+        child = 2 * at + 1
+        if child + 1 < last and _sooner(batch, b, heap[b, child + 1], heap[b, child]):
+            child += 1
+        if not _sooner(batch, b, heap[b, child], moved):
+            break
+        heap[b, at] = heap[b, child]
+        at = child
+    if last > 0:
+        heap[b, at] = moved
+    return popped

@@ -1,0 +1,109 @@
+"""A whole batch at once, its episodes shared between threads. One episode's rules are in `rules.py`.
+
+Threads of Python's own share the work (compiled code lets go of the GIL): numba's parallel loops take no
+nested tuples, and one of the ways in which they share work ends the process when two threads enter them.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from types import TracebackType
+
+import numpy as np
+
+from environment.compiled import njit
+from environment.kernel.observation import observation_length, observe, write_mask
+from environment.kernel.rules import reset, step_episode
+from environment.kernel.state import RUNNING, Batch, BoolArray, Float32Array
+from environment.types import FloatArray, IntArray
+
+
+class Stepper:
+    """Moves a batch, one action per episode at a time. Close it when done, or use it in a `with`.
+
+    The arrays are written by `reset` and `step`, and are always the same ones:
+        observations: float32 [B, 2 N + 4], see `observe`.
+        masks: bool [B, N + 1], see `write_mask`.
+        rewards: float64 [B].
+        done: bool [B], whether the episode is over; its state stays until it is reset.
+    """
+
+    def __init__(self, batch: Batch, *, threads: int = 1, whole: bool = False) -> None:
+        size, vms = batch.machines.milli_cpus.shape
+        self.batch = batch
+        self.observations: Float32Array = np.zeros((size, observation_length(vms)), np.float32)
+        self.masks: BoolArray = np.zeros((size, vms + 1), np.bool_)
+        self.rewards: FloatArray = np.zeros(size)
+        self.done: BoolArray = np.zeros(size, np.bool_)
+        self._whole = whole
+        edges = np.linspace(0, size, min(threads, size) + 1).astype(int).tolist()
+        self._ranges = list(pairwise(edges))
+        self._pool = ThreadPoolExecutor(threads - 1, "stepper") if threads > 1 else None
+        self.reset()
+
+    def reset(self, which: BoolArray | None = None) -> None:
+        """Begin the episodes anew in which `which`, bool [B], is true; all when it is not given."""
+        chosen = np.ones(len(self.done), np.bool_) if which is None else which
+        self._share(lambda low, high: _reset(self.batch, low, high, chosen, self._whole, self._arrays()))
+
+    def step(self, actions: IntArray) -> None:
+        """Take one action in every episode, int64 [B]: 0 waits, i puts an executor on the i-th VM."""
+        self._share(lambda low, high: _step(self.batch, low, high, actions, self._whole, self._arrays()))
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def __enter__(self) -> "Stepper":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _arrays(self) -> tuple[Float32Array, BoolArray, FloatArray, BoolArray]:
+        return self.observations, self.masks, self.rewards, self.done
+
+    def _share(self, work: Callable[[int, int], None]) -> None:
+        mine, *others = self._ranges
+        futures = [self._pool.submit(work, *part) for part in others] if self._pool else []
+        work(*mine)
+        for future in futures:
+            future.result()
+
+
+@njit()
+def _step(
+    batch: Batch,
+    low: int,
+    high: int,
+    actions: IntArray,
+    whole: bool,
+    out: tuple[Float32Array, BoolArray, FloatArray, BoolArray],
+) -> None:
+    observations, masks, rewards, done = out
+    for b in range(low, high):
+        rewards[b] = step_episode(batch, b, actions[b])
+        done[b] = batch.state.over[b] != RUNNING
+        observe(batch, b, observations[b])
+        write_mask(batch, b, whole, masks[b])
+
+
+@njit()
+def _reset(
+    batch: Batch,
+    low: int,
+    high: int,
+    which: BoolArray,
+    whole: bool,
+    out: tuple[Float32Array, BoolArray, FloatArray, BoolArray],
+) -> None:
+    observations, masks, rewards, done = out
+    for b in range(low, high):
+        if which[b]:
+            reset(batch, b)
+            rewards[b], done[b] = 0.0, batch.state.over[b] != RUNNING
+            observe(batch, b, observations[b])
+            write_mask(batch, b, whole, masks[b])

@@ -1,0 +1,66 @@
+"""The constants of the simulated world: rewards and durations, with the values of Islam 2022.
+
+What they do is in `kernel`; here they are checked and put in the form that it takes.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from environment.kernel.state import FIXED, PAPER, Rules
+
+
+@dataclass(frozen=True, slots=True)
+class RewardOptions:
+    """The rewards of Islam 2022, Table 3, with the values of Table 5."""
+
+    #: For an executor that was placed.
+    placed: float = 1.0
+    #: For waiting.
+    waited: float = -1.0
+    #: For an action against the rules, which ends the episode.
+    violation: float = -200.0
+    #: R_fixed: what a perfect episode earns at its end (eq. 14).
+    fixed: float = 10_000.0
+    #: How much cost counts at the end of an episode; the rest is time. One of the paper's five values.
+    beta: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.beta <= 1:
+            raise ValueError(f"beta: should be between 0 and 1, found {self.beta}")
+        for name in ("placed", "waited", "violation", "fixed"):
+            if not math.isfinite(getattr(self, name)):
+                raise ValueError(f"{name}: should be a finite number, found {getattr(self, name)}")
+
+
+@dataclass(frozen=True, slots=True)
+class DurationOptions:
+    """How long a job takes, given its duration when placed well.
+
+    `paper`: `penalty` times that when its placement is not good (Islam 2022, 7.1). `fixed`: always that.
+    """
+
+    model: Literal["paper", "fixed"] = "paper"
+    penalty: float = 1.3
+
+    def __post_init__(self) -> None:
+        if self.model not in _MODELS:
+            raise ValueError(f"model: should be {' or '.join(_MODELS)}, found {self.model!r}")
+        if not 1 <= self.penalty < math.inf:
+            raise ValueError(f"penalty: should be 1 or more, found {self.penalty}")
+
+
+_MODELS = {"paper": PAPER, "fixed": FIXED}
+
+
+def rules(rewards: RewardOptions, durations: DurationOptions) -> Rules:
+    """The numbers as the kernel takes them."""
+    return Rules(
+        duration_model=_MODELS[durations.model],
+        penalty=float(durations.penalty),
+        placed=float(rewards.placed),
+        waited=float(rewards.waited),
+        violation=float(rewards.violation),
+        fixed=float(rewards.fixed),
+        beta=float(rewards.beta),
+    )
