@@ -50,7 +50,8 @@ def parse_json(body: bytes) -> object:
     except UnicodeDecodeError:
         raise CallError("Failed to parse body into JSON: syntax error at line 1 near: ") from None
     except json.JSONDecodeError as error:
-        near = error.doc[error.pos :].split("\n", 1)[0]
+        rest = error.doc[error.pos :].split("\n", 1)[0]
+        near = "".join(character for character in rest if character >= " ")
         text = f"syntax error at line {error.lineno} near: {near}"
         raise CallError(f"Failed to parse body into JSON: {text}") from None
     except RecursionError:

@@ -94,7 +94,7 @@ class Faults:
             "shutdown_agent": lambda: self._agent(body).shutdown(),
             "start_agent": lambda: self._agent(body).start(),
             "kill_executor": lambda: self._kill_executor(body.get("task_id")),
-            "restart_master": lambda: self._restart_master(
+            "restart_master": lambda: self._restart_soon(
                 _number(body, "away_seconds", 0.0), _number(body, "agents_after_seconds", 0.0)
             ),
             "reset": self._reset,
@@ -102,6 +102,10 @@ class Faults:
         if name not in actions:
             raise CallError(f"Unknown fault {name!r}; there are: {', '.join(sorted(actions))}")
         actions[name]()
+
+    def _restart_soon(self, away: float, agents_after: float) -> None:
+        """Restart the master once this request is answered."""
+        asyncio.get_running_loop().call_soon(self._restart_master, away, agents_after)
 
     def _drop(self, framework_id: object) -> None:
         frameworks = {} if self._cluster.master is None else self._cluster.master.state.frameworks

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from framework.embedded.checks import Checker, Health, Schedule
 from framework.embedded.messages import Json, new_uuid, status
 from framework.embedded.options import AgentSpec, MasterOptions
 from framework.embedded.processes import Processes, ProcessGroup, describe_exit, switched_user
 from framework.embedded.sandbox import Context, SandboxError, environment, fetch, run_folder
 
 _NANO = 1e9
-_NOT_STARTED = 1 << 8  # wait status of exit code 1, which Mesos reports for a program that is not there
+# Mesos reports a program that is not there as one that ran and exited with 1.
+_NO_SUCH_PROGRAM: Json = {"value": "exit 1", "shell": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,15 @@ class Owner:
     user: str
     checkpoint: bool
     partition_aware: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Launch:
+    """With what a task's commands run."""
+
+    folder: Path
+    environment: dict[str, str]
+    user: str | None
 
 
 class Host(Protocol):
@@ -68,8 +79,8 @@ class TaskRun:
         self.executor_id = executor_id if executor_id is not None else self.task_id
         self.state = "TASK_STAGING"
         self.container_status: Json | None = None
-        self.extra: Json = {}
-        """Fields that checks add to every status: `healthy`, `check_status`."""
+        self._extra: Json = {}
+        """Fields that checks add to the statuses: `healthy`, `check_status`."""
         self._role = role
         self._container_id = str(uuid.uuid4())
         self._parent_container = parent_container
@@ -77,7 +88,8 @@ class TaskRun:
         self._killed = False
         self._final: tuple[str, str | None, str | None] | None = None
         self._deadline: asyncio.TimerHandle | None = None
-        self.on_started: Callable[[], None] | None = None
+        self._checkers: list[Checker] = []
+        self._launch: _Launch | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -140,7 +152,7 @@ class TaskRun:
     def report(self, state: str, message: str | None = None, **fields: Any) -> None:
         """Send a status as the executor would."""
         self.state = state
-        fields = self.extra | fields | {"container_status": self.container_status}
+        fields = self._extra | fields | {"container_status": self.container_status}
         self._send(state, "SOURCE_EXECUTOR", message, **fields)
 
     def signal(self, number: int) -> None:
@@ -174,35 +186,43 @@ class TaskRun:
             told = f"Failed to launch container: {error}"
             self._refuse("TASK_FAILED", told, "REASON_CONTAINER_LAUNCH_FAILED")
             return
-        argv, executable = command_line(command)
-        try:
-            self._group = self.host.processes.spawn(
-                argv,
-                executable=executable,
-                folder=context.folder,
-                environment=variables,
-                user=user,
-                on_exit=lambda wait_status: self.host.when_up(lambda: self._exited(wait_status)),
-            )
-        except (OSError, ValueError) as error:
-            with (context.folder / "stderr").open("a") as err:
-                err.write(f"Failed to execute command: {error}\n")
-        self._started(self._group.pid if self._group is not None else None)
-
-    def _started(self, pid: int | None) -> None:
-        self.container_status = self._container(pid)
+        self._launch = _Launch(context.folder, variables, user)
+        self._group = self._execute(command, self._exited) or self._execute(_NO_SUCH_PROGRAM, self._exited)
+        if self._group is None:
+            told = "Failed to launch container: this machine starts no more processes"
+            self._refuse("TASK_FAILED", told, "REASON_CONTAINER_LAUNCH_FAILED")
+            return
+        self.container_status = self._container(self._group.pid)
         self._watch_deadline()
-        if self.on_started is not None:
-            self.on_started()
+        self._start_checks()
         self.report("TASK_STARTING")
         self.report("TASK_RUNNING")
-        if pid is None:
-            self._exited(_NOT_STARTED)
+
+    def _execute(self, command: Json, on_exit: Callable[[int], None]) -> ProcessGroup | None:
+        """Start a command in the sandbox; what prevents that is told in the task's stderr."""
+        assert self._launch is not None  # noqa: S101 (set before the first command)
+        argv, executable = command_line(command)
+        folder = self._launch.folder
+        try:
+            return self.host.processes.spawn(
+                argv,
+                executable=executable,
+                folder=folder,
+                environment=self._launch.environment,
+                user=self._launch.user,
+                on_exit=lambda wait_status: self.host.when_up(lambda: on_exit(wait_status)),
+            )
+        except (OSError, ValueError) as error:
+            with (folder / "stderr").open("a") as err:
+                err.write(f"Failed to execute command: {error}\n")
+            return None
 
     def _exited(self, wait_status: int) -> None:
         self._group = None
         if self._deadline is not None:
             self._deadline.cancel()
+        for checker in self._checkers:
+            checker.stop()
         if self.state == "TASK_KILLED":
             return
         if self._final is not None and self._final[2] == "REASON_EXECUTOR_TERMINATED":
@@ -214,6 +234,10 @@ class TaskRun:
             state, reason = "TASK_KILLED", None
         else:
             state, reason = "TASK_FINISHED" if wait_status == 0 else "TASK_FAILED", None
+        if self._extra.get("healthy"):
+            del self._extra["healthy"]
+        if "check_status" in self._extra:
+            self._extra["check_status"] = _unknown_check()
         self.report(state, describe_exit(wait_status), reason=reason)
 
     def _refuse(self, state: str, message: str | None, reason: str | None) -> None:
@@ -243,23 +267,53 @@ class TaskRun:
         )
         self.host.report(self, task_status)
 
-    def _container(self, pid: int | None) -> Json:
+    def _container(self, pid: int) -> Json:
         identity: Json = {"value": self._container_id}
         if self._parent_container is not None:
             identity["parent"] = {"value": self._parent_container}
         address = {"protocol": "IPv4", "ip_address": self.host.spec.address}
-        result = {"container_id": identity, "network_infos": [{"ip_addresses": [address]}]}
-        return result if pid is None else result | {"executor_pid": pid}
+        networks = [{"ip_addresses": [address]}]
+        return {"container_id": identity, "network_infos": networks, "executor_pid": pid}
 
     def _watch_deadline(self) -> None:
         allowed = self.info.get("max_completion_time")
         if allowed is not None:
             self._deadline = self.host.loop.call_later(allowed["nanoseconds"] / _NANO, self._out_of_time)
 
+    def _start_checks(self) -> None:
+        health, check = self.info.get("health_check"), self.info.get("check")
+        loop = self.host.loop
+        if health is not None and "command" in health:
+            judge = Health(health, loop.time(), self._health_changed)
+            self._add_checker(health["command"], health, lambda code: judge.result(code, loop.time()))
+        if check is not None and "command" in check:
+            self._extra["check_status"] = _unknown_check()
+            self._add_checker(check["command"]["command"], check, self._checked)
+
+    def _add_checker(self, command: Json, message: Json, on_result: Callable[[int | None], None]) -> None:
+        schedule = Schedule.of(message)
+        self._checkers.append(Checker(command, schedule, self._execute, on_result, self.host.loop))
+
+    def _health_changed(self, healthy: bool, kill: bool) -> None:
+        self._extra["healthy"] = healthy
+        self.report("TASK_RUNNING", reason="REASON_TASK_HEALTH_CHECK_STATUS_UPDATED")
+        if kill and not self._killed:
+            self.kill()
+
+    def _checked(self, exit_code: int | None) -> None:
+        result = _unknown_check() if exit_code is None else _unknown_check(exit_code=exit_code)
+        if result != self._extra["check_status"]:
+            self._extra["check_status"] = result
+            self.report("TASK_RUNNING", reason="REASON_TASK_CHECK_STATUS_UPDATED")
+
     def _out_of_time(self) -> None:
         self._final = ("TASK_FAILED", None, "REASON_MAX_COMPLETION_TIME_REACHED")
         if self._group is not None:
             self._group.terminate(self.host.options.kill_grace)
+
+
+def _unknown_check(**result: int) -> Json:
+    return {"type": "COMMAND", "command": result}
 
 
 def command_line(command: Json) -> tuple[list[str], str | None]:
