@@ -2,10 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from math import isnan, nan
+
+import numpy as np
 
 from environment.events import Offer
 from environment.ledger import Ledger
-from environment.types import CPU_TOLERANCE, Vm, natural_key
+from environment.types import CPU_TOLERANCE, ClusterView, RunningJob, Vm, natural_key
 
 
 class OfferBook:
@@ -141,5 +144,33 @@ class OfferBook:
             self._order = tuple(sorted(there, key=lambda vm: natural_key(vm.name)))
         return self._order
 
+    def view(self, at: float, running: tuple[RunningJob, ...]) -> ClusterView:
+        """The cluster as a policy may see it: what is free is what is offered."""
+        vms = self.vms()
+        free = np.array([self.free(vm.id) for vm in vms], dtype=np.float64).reshape(-1, 2)
+        executors = [self._ledger.count(vm.id) for vm in vms]
+        ends = _ends(at, running)
+        until = [ends.get(vm.id, nan) if count else at for vm, count in zip(vms, executors, strict=True)]
+        return ClusterView(
+            at,
+            vms,
+            free[:, 0].copy(),
+            free[:, 1].copy(),
+            np.array(executors, dtype=np.int64),
+            np.array(until, dtype=np.float64),
+            running,
+        )
+
     def _missing(self, vm: Vm) -> bool:
         return self.free(vm.id)[0] + self._ledger.cpus(vm.id) < vm.cpus - CPU_TOLERANCE
+
+
+def _ends(at: float, running: Iterable[RunningJob]) -> dict[str, float]:
+    """Until when the jobs hold their VMs, by VM; NaN when that is not known of one of a VM's jobs."""
+    ends: dict[str, float] = {}
+    for job in running:
+        end = nan if job.expected_end is None else max(job.expected_end, at)
+        for vm_id in job.vm_ids:
+            other = ends.get(vm_id, end)
+            ends[vm_id] = other if isnan(other) or other > end else end
+    return ends

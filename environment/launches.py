@@ -1,0 +1,108 @@
+"""A decision turned into launches: does it still hold, which tasks does it take, and with which ports.
+
+Who decides is in `agents`; the check at the time of the decision is in `check.py`.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+
+from environment.events import Launch, Placement, Task
+from environment.ledger import Ledger
+from environment.offers import OfferBook
+from environment.records import ExecutorRecord, JobRecord
+from environment.roster import Roster
+from environment.turn import Turn
+from environment.types import CPU_TOLERANCE
+
+#: A driver listens on three ports (its own, its block manager's, its web page's), an executor on one.
+_DRIVER_PORTS = 3
+
+
+class Launches:
+    """The launches of one round of decisions.
+
+    Invariant: the tasks that were added take no more of a VM than was offered of it, and no port twice.
+    """
+
+    def __init__(self, turn: Turn, roster: Roster, book: OfferBook, ledger: Ledger) -> None:
+        self._turn = turn
+        self._roster = roster
+        self._book = book
+        self._ledger = ledger
+        self._tasks: dict[str, list[Task]] = {}
+        self._ports: dict[str, Iterator[int]] = {}
+
+    def refusal(self, job: JobRecord, placement: Placement, *, new: bool) -> str | None:
+        """Say why a placement no longer holds after what happened while it was decided; None when it does.
+
+        `new` tells whether the job as a whole is to be placed, and not only lost executors of it.
+        """
+        needed = job.job.executors if new else self._roster.missing(job)
+        if len(placement.vm_ids) != needed:
+            return f"{needed} of its executors are to be placed and not {len(placement.vm_ids)}"
+        if bool(placement.driver_vm_id) != (new and job.job.driver is not None):
+            return "its driver was forgotten" if new and job.job.driver else "its driver has a place"
+        for vm_id, (cpus, memory_mib) in _demand(job, placement).items():
+            free_cpus, free_memory_mib = self._book.free(vm_id)
+            free_cpus -= sum(task.cpus for task in self._tasks.get(vm_id, ()))
+            free_memory_mib -= sum(task.memory_mib for task in self._tasks.get(vm_id, ()))
+            if cpus > free_cpus + CPU_TOLERANCE or memory_mib > free_memory_mib:
+                return "the master took back what was free where it was to run"
+        return None
+
+    def add(self, job: JobRecord, placement: Placement) -> None:
+        """Make the tasks of a placement that was not refused; they hold their VMs from now on."""
+        for vm_id in placement.vm_ids:
+            self._add(job, vm_id, driver=False)
+        if placement.driver_vm_id:
+            self._add(job, placement.driver_vm_id, driver=True)
+
+    def command(self) -> None:
+        """Command the launches, one for each VM."""
+        for vm_id, tasks in self._tasks.items():
+            vm, held = self._book.use(vm_id)
+            self._turn.command(Launch, vm, held, tuple(tasks))
+
+    def _add(self, job: JobRecord, vm_id: str, *, driver: bool) -> None:
+        task = self._record(job, vm_id, driver=driver)
+        self._roster.add_task(task)
+        self._roster.mark_task(task)
+        self._roster.charge(self._ledger.open(task))
+        self._book.changed(vm_id)
+        self._tasks.setdefault(vm_id, []).append(
+            Task(task.task_id, task.job_id, task.number, task.cpus, task.memory_mib, task.ports)
+        )
+
+    def _record(self, job: JobRecord, vm_id: str, *, driver: bool) -> ExecutorRecord:
+        number, job.next_executor = job.next_executor, job.next_executor + 1
+        size = job.job.driver if driver and job.job.driver else job.job
+        ports = self._ports.setdefault(vm_id, self._book.ports(vm_id))
+        vm = self._book.vm(vm_id)
+        return ExecutorRecord(
+            task_id=f"{job.job.id}.driver-{number}" if driver else f"{job.job.id}.{number}",
+            job_id=job.job.id,
+            number=None if driver else number,
+            vm_id=vm_id,
+            vm_name=vm.name,
+            vm_type=vm.type,
+            address=vm.address,
+            price_per_hour=vm.price_per_hour,
+            cpus=size.cpus,
+            memory_mib=size.memory_mib,
+            ports=tuple(islice(ports, _DRIVER_PORTS if driver else 1)),
+            launched_at=self._turn.now,
+        )
+
+
+def _demand(job: JobRecord, placement: Placement) -> dict[str, tuple[float, int]]:
+    """Cpus and MiB that a placement takes, by VM."""
+    demand = {
+        vm_id: (job.job.cpus * count, job.job.memory_mib * count)
+        for vm_id, count in Counter(placement.vm_ids).items()
+    }
+    if job.job.driver and placement.driver_vm_id:
+        cpus, memory_mib = demand.get(placement.driver_vm_id, (0.0, 0))
+        driver = job.job.driver
+        demand[placement.driver_vm_id] = (cpus + driver.cpus, memory_mib + driver.memory_mib)
+    return demand

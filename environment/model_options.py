@@ -1,0 +1,25 @@
+"""For how long the cluster model waits before it acts on its own. What it does then is in its parts."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """Times, in seconds, after which the model acts on its own at a tick."""
+
+    #: How long to wait for the offers that are still missing before deciding on what is there. Mesos
+    #: allocates once a second.
+    settle: float = 1.5
+    #: For how long the offers are refused that a waiting queue cannot use.
+    refuse: float = 5.0
+    #: Shortest pause between two calls for offers.
+    revive_pause: float = 0.5
+    #: How long a launch or a kill may stay without an answer before the master is asked, or told again.
+    launch_timeout: float = 30.0
+    #: How long an executor that cannot be reached is waited for before another takes its place.
+    unreachable_timeout: float = 60.0
+    #: An executor that ends with an error may only be the first sign that its driver is ending.
+    relaunch_grace: float = 2.0
+    #: First and longest pause between two questions about the same tasks.
+    reconcile_first: float = 2.0
+    reconcile_longest: float = 60.0

@@ -1,0 +1,147 @@
+"""Jobs and their tasks as records: who is there, what changed, and what can be forgotten.
+
+What happens to a job is in `cluster.py`, who waits in `waiting.py`, and what a VM costs in `ledger.py`.
+"""
+
+from collections.abc import Iterable, Iterator
+from copy import copy
+from dataclasses import dataclass
+
+from environment.records import ExecutorRecord, ExecutorState, JobRecord
+from environment.types import RunningJob
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Copies of the records that changed since they were last asked for."""
+
+    jobs: tuple[JobRecord, ...]
+    executors: tuple[ExecutorRecord, ...]
+
+
+class Roster:
+    """Jobs in the order of their submission, each with all its tasks.
+
+    Invariants: a job is here until it is over, has no open task, and was handed out as such; so are its
+    tasks, ended or not. Every record that changed since `take_changes` is marked.
+    """
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, JobRecord] = {}
+        self._tasks: dict[str, ExecutorRecord] = {}
+        self._tasks_of: dict[str, dict[str, ExecutorRecord]] = {}
+        self._changed_jobs: dict[str, None] = {}
+        self._changed_tasks: dict[str, None] = {}
+
+    # ---- who is there ------------------------------------------------------------------------------
+
+    def add(self, job: JobRecord) -> None:
+        """Take a job up; it is not marked."""
+        self._jobs[job.job.id] = job
+        self._tasks_of[job.job.id] = {}
+
+    def add_task(self, task: ExecutorRecord) -> None:
+        """Take up a task of a job; it is not marked."""
+        self._tasks[task.task_id] = task
+        self._tasks_of.setdefault(task.job_id, {})[task.task_id] = task
+
+    def job(self, job_id: str) -> JobRecord | None:
+        """A job that is here."""
+        return self._jobs.get(job_id)
+
+    def job_of(self, task: ExecutorRecord) -> JobRecord:
+        """The job of a task that is here."""
+        return self._jobs[task.job_id]
+
+    def jobs(self) -> Iterable[JobRecord]:
+        """All jobs, in the order of their submission."""
+        return self._jobs.values()
+
+    def task(self, task_id: str) -> ExecutorRecord | None:
+        """A task that is here."""
+        return self._tasks.get(task_id)
+
+    def tasks(self, job_id: str) -> tuple[ExecutorRecord, ...]:
+        """All tasks of a job, ended or not."""
+        return tuple(self._tasks_of.get(job_id, {}).values())
+
+    def all_open(self) -> list[ExecutorRecord]:
+        """The tasks of all jobs that have not ended."""
+        return [task for task in self._tasks.values() if not task.ended]
+
+    def open_tasks(self, job: JobRecord) -> list[ExecutorRecord]:
+        """The job's tasks that have not ended."""
+        return [task for task in self._tasks_of.get(job.job.id, {}).values() if not task.ended]
+
+    def executors(self, job: JobRecord) -> list[ExecutorRecord]:
+        """The job's executors that have not ended: its open tasks but for the driver."""
+        return [task for task in self.open_tasks(job) if task.number is not None]
+
+    def missing(self, job: JobRecord) -> int:
+        """How many executors of a started job are gone and not yet placed again."""
+        if job.ended or job.started_at is None:
+            return 0
+        return sum(t.ended and not t.replaced and t.number is not None for t in self.tasks(job.job.id))
+
+    def running(self) -> Iterator[RunningJob]:
+        """The jobs that hold VMs, as a policy sees them."""
+        for job in self._jobs.values():
+            since = job.started_at or job.placed_at
+            if since is not None and (tasks := self.open_tasks(job)):
+                duration = job.job.expected_duration
+                end = None if duration is None else since + duration
+                yield RunningJob(job.job, tuple(task.vm_id for task in tasks), since, end)
+
+    # ---- what changes ------------------------------------------------------------------------------
+
+    def mark(self, job: JobRecord) -> None:
+        """The job's record is not what it was."""
+        self._changed_jobs[job.job.id] = None
+
+    def mark_task(self, task: ExecutorRecord) -> None:
+        """The task's record is not what it was."""
+        self._changed_tasks[task.task_id] = None
+
+    def explain(self, job: JobRecord, reason: str) -> None:
+        """The job is in its state for this reason."""
+        job.reason = reason
+        self.mark(job)
+
+    def move(self, task: ExecutorRecord, state: ExecutorState, message: str) -> None:
+        """The task is in this state now."""
+        task.state, task.message = state, message
+        self.mark_task(task)
+
+    def replace_ended(self, job: JobRecord) -> None:
+        """The job's ended tasks need no replacement any more."""
+        for task in self._tasks_of[job.job.id].values():
+            if task.ended and not task.replaced:
+                task.replaced = True
+                self.mark_task(task)
+
+    def charge(self, due: Iterable[tuple[ExecutorRecord, float]]) -> None:
+        """Add to jobs what the ledger made due, by task in dollars."""
+        for task, cost in due:
+            self.mark_task(task)
+            if job := self._jobs.get(task.job_id):
+                job.cost += cost
+                self.mark(job)
+
+    def take_changes(self) -> Changes:
+        """Hand out copies of what is marked, and forget jobs that are over and done."""
+        changes = Changes(
+            tuple(copy(self._jobs[job_id]) for job_id in self._changed_jobs if job_id in self._jobs),
+            tuple(copy(self._tasks[task_id]) for task_id in self._changed_tasks if task_id in self._tasks),
+        )
+        for job_id in {*self._changed_jobs, *(self._tasks[t].job_id for t in self._changed_tasks)}:
+            self._forget_if_done(job_id)
+        self._changed_jobs.clear()
+        self._changed_tasks.clear()
+        return changes
+
+    def _forget_if_done(self, job_id: str) -> None:
+        job = self._jobs.get(job_id)
+        if job is not None and job.ended and not self.open_tasks(job):
+            del self._jobs[job_id]
+            for task_id in self._tasks_of.pop(job_id, {}):
+                del self._tasks[task_id]

@@ -1,0 +1,92 @@
+"""Who waits for a placement, in which order, and why the first one does.
+
+Whether offers are asked for on their behalf is in `supply.py`.
+"""
+
+from environment.events import Waiting
+from environment.records import JobRecord
+from environment.roster import Roster
+from environment.types import PlacementRequest
+
+
+class WaitingLine:
+    """New jobs, first come first served, and jobs whose lost executors are to be placed again.
+
+    Invariants: a job is in one of the two at most; new jobs stand in the order of their submission.
+    """
+
+    def __init__(self, roster: Roster) -> None:
+        self._roster = roster
+        self._queue: dict[str, PlacementRequest] = {}
+        #: Jobs that lost executors, and when these may be placed again.
+        self._relaunch_at: dict[str, float] = {}
+        #: The job that a policy told to wait, so that its reason is not replaced by a lesser one.
+        self._told: str | None = None
+
+    def __len__(self) -> int:
+        return len(self._queue) + len(self._relaunch_at)
+
+    def __contains__(self, job: JobRecord) -> bool:
+        return job.job.id in self._queue or job.job.id in self._relaunch_at
+
+    def join(self, job: JobRecord) -> None:
+        """A new job waits behind all others."""
+        self._queue[job.job.id] = PlacementRequest(job.job, job.job.executors)
+
+    def rejoin(self, job: JobRecord) -> None:
+        """A job whose launch was undone waits in its old place, as jobs are held in order of submission."""
+        self.join(job)
+        in_order = (other.job.id for other in self._roster.jobs())
+        self._queue = {job_id: self._queue[job_id] for job_id in in_order if job_id in self._queue}
+
+    def relaunch(self, job: JobRecord, due: float) -> None:
+        """The job's lost executors wait from then on, or from an earlier time that was set before."""
+        self._relaunch_at.setdefault(job.job.id, due)
+
+    def leave(self, job: JobRecord) -> bool:
+        """The job waits no more; returns whether it did."""
+        queued = self._queue.pop(job.job.id, None) is not None
+        return queued or self._relaunch_at.pop(job.job.id, None) is not None
+
+    def is_new(self, job: JobRecord) -> bool:
+        """Whether the job as a whole waits, and not only lost executors of it."""
+        return job.job.id in self._queue
+
+    def last(self) -> str | None:
+        """The job behind which a new one comes to stand."""
+        return next(reversed(self._queue), None)
+
+    def due(self, now: float) -> bool:
+        """Whether someone may be placed now."""
+        return bool(self._queue) or any(at <= now for at in self._relaunch_at.values())
+
+    def requests(self, now: float) -> tuple[PlacementRequest, ...]:
+        """What may be placed now, in order; lost executors come before new jobs."""
+        due = (self._roster.job(job_id) for job_id, at in self._relaunch_at.items() if at <= now)
+        return (*(self._again(job) for job in due if job is not None), *self._queue.values())
+
+    @property
+    def told(self) -> bool:
+        """Whether a policy told someone to wait."""
+        return self._told is not None
+
+    def tell(self, waiting: Waiting | None) -> None:
+        """A policy told this job to wait, or none; one that does not wait any more is not told."""
+        self._told = None
+        job = self._roster.job(waiting.job_id) if waiting else None
+        if waiting is None or job is None or job not in self:
+            return
+        self._told = job.job.id
+        if job.reason != waiting.reason:
+            self._roster.explain(job, waiting.reason)
+
+    def explain_silence(self, why: str, now: float) -> None:
+        """Nothing can be decided for this reason: the first one says so, unless a policy told it another."""
+        head = next(iter(self.requests(now)), None)
+        job = self._roster.job(head.job.id) if head else None
+        if job is not None and job.job.id != self._told and job.reason != why:
+            self._roster.explain(job, why)
+
+    def _again(self, job: JobRecord) -> PlacementRequest:
+        present = tuple(task.vm_id for task in self._roster.executors(job))
+        return PlacementRequest(job.job, self._roster.missing(job), present, again=True)
