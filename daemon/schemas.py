@@ -91,6 +91,7 @@ class ExecutorBody(Body):
     task_id: Said
     vm: Said
     vm_type: Said
+    price_per_hour: float
     state: ExecutorState
     cpus: float
     memory_mib: int

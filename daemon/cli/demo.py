@@ -63,7 +63,7 @@ def _play(folder: Path, policy: str, timeout: float, kept: bool) -> int:
         render.show(playbill.opening(vms, policy, stage.url))
         job_ids = [_submit(client, app, executors) for app, executors in JOBS]
         jobs = _watch(stage, client, job_ids, time.monotonic() + timeout)
-        render.show(*playbill.closing(jobs, vms, *_lookups(client, jobs)))
+        render.show(*playbill.closing(jobs, *_lookups(client, jobs)))
         code = _verdict(client, jobs, timeout)
     render.show(playbill.outlook(stage.config_file if kept else None, stage.url, job_ids[0]))
     return code

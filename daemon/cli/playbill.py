@@ -2,6 +2,9 @@
 
 import contextlib
 import math
+import os
+import shutil
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -63,13 +66,12 @@ def _running(jobs: Sequence[Json]) -> RenderableType:
 
 def closing(
     jobs: Sequence[Json],
-    vms: Sequence[Json],
     decisions: Mapping[str, Sequence[Json]],
     results: Mapping[str, str],
 ) -> Iterator[RenderableType]:
     """The tables at the end: where every executor ran and why, what each job took and gave, and the sums."""
     yield ""
-    yield _executors(jobs, {vm["name"]: vm["price_per_hour"] for vm in vms}, decisions)
+    yield _executors(jobs, decisions)
     yield ""
     yield _jobs(jobs)
     yield ""
@@ -83,29 +85,37 @@ def closing(
 
 def outlook(config_file: Path | None, url: str, job_id: str) -> str:
     """Say what to try next; with the demo's config when it is still there, of a daemon at `url`."""
+    stoker = _command()
     if config_file is None:
         return (
-            "Nothing is left running. Next: `stoker up` in one terminal, in another `stoker submit FILE`,\n"
-            "`stoker jobs`, `stoker cluster`, `stoker explain ID`. `stoker demo --keep` keeps store and logs."
+            f"Nothing is left running. Next: `{stoker} demo --policy rr` decides otherwise;\n"
+            f"or `{stoker} up`, and in another terminal `{stoker} submit FILE`, `{stoker} jobs`."
         )
     return (
         f"Nothing is left running; store and logs are in {config_file.parent}. To look further:\n"
-        f"  stoker up --config {config_file}\n"
+        f"  {stoker} up --config {config_file}\n"
         f"and in another terminal\n"
-        f"  stoker jobs --url {url}\n"
-        f"  stoker explain {job_id} --url {url}"
+        f"  {stoker} jobs --url {url}\n"
+        f"  {stoker} explain {job_id} --url {url}"
     )
 
 
-def _executors(
-    jobs: Sequence[Json], prices: Mapping[str, float], decisions: Mapping[str, Sequence[Json]]
-) -> RenderableType:
+def _command() -> str:
+    """How the user may call this program: by its name where the PATH finds it, else by its path."""
+    program = Path(sys.argv[0])
+    found = shutil.which(program.name)
+    if found is not None and Path(found).resolve() == program.resolve():
+        return program.name
+    return os.path.relpath(program) if program.name == "stoker" else "stoker"
+
+
+def _executors(jobs: Sequence[Json], decisions: Mapping[str, Sequence[Json]]) -> RenderableType:
     rows = []
     for job in jobs:
         reasons = iter(_choices(decisions[job["id"]]))
         for executor in job["tasks"]:
             why = "" if executor["number"] is None else next(reasons, {"why": ""})["why"]
-            price = f"{render.money(prices.get(executor['vm']))}/h"
+            price = f"{render.money(executor['price_per_hour'])}/h"
             name = views.executor_name(executor)
             rows.append((job["name"], name, executor["vm"], executor["vm_type"], price, why))
     columns = ("job", "executor", "VM", "type", "price", "why there")
@@ -153,9 +163,7 @@ def _cost(jobs: Sequence[Json]) -> float:
 
 
 def _where(job: Json) -> str:
-    return ", ".join(
-        f"{views.executor_name(executor)} on {executor['vm']}" for executor in job["tasks"]
-    )
+    return ", ".join(f"{views.executor_name(executor)} on {executor['vm']}" for executor in job["tasks"])
 
 
 def _elapsed(job: Json) -> float:

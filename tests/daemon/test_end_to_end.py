@@ -244,6 +244,17 @@ def test_a_second_daemon_on_the_same_store_is_refused(daemon: Daemon) -> None:
     assert "another" in text
 
 
+def test_the_daemon_does_without_tensorflow(daemon: Daemon) -> None:
+    """Nothing of TensorFlow is mapped into the daemon, nor into the embedded Mesos."""
+    found = 0
+    for process in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if str(daemon.folder).encode() in (process / "cmdline").read_bytes():
+                found += 1
+                assert "tensorflow" not in (process / "maps").read_text()
+    assert found >= 2
+
+
 def test_the_event_log_replays(daemon: Daemon) -> None:
     """The recorded events, through a fresh model, give the recorded commands."""
     model, events = ClusterModel(), 0

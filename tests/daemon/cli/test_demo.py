@@ -34,7 +34,7 @@ with subprocess.Popen([sys.executable, "-c", parent, stubborn], stdout=subproces
 
 def make_job(number: int, **given: Any) -> dict[str, Any]:
     """A finished job with one executor on a-1."""
-    executor = {"number": 0, "vm": "a-1", "vm_type": "a", "state": "finished"}
+    executor = {"number": 0, "vm": "a-1", "vm_type": "a", "price_per_hour": 0.5, "state": "finished"}
     job = {"id": f"job-{number}", "name": f"app{number}", "state": "finished", "reason": "done", "cost": 0.25}
     times = {"duration": 12.0, "completion": 15.0, "submitted_at": 100.0, "finished_at": 115.0}
     return job | times | {"tasks": [executor]} | given
@@ -48,7 +48,7 @@ def placing(*reasons: str) -> dict[str, Any]:
 def printed(capsys: pytest.CaptureFixture[str], jobs: list[dict[str, Any]], decisions: Any) -> str:
     """What the demo prints at its end."""
     results = {job["id"]: '{"words": 7}' for job in jobs}
-    render.show(*playbill.closing(jobs, VMS, decisions, results))
+    render.show(*playbill.closing(jobs, decisions, results))
     return capsys.readouterr().out
 
 
@@ -72,11 +72,10 @@ def test_the_end_tells_where_and_at_what_cost(capsys: pytest.CaptureFixture[str]
 def test_a_replaced_executor_has_the_later_decision_s_reason(capsys: pytest.CaptureFixture[str]) -> None:
     """Decisions about lost executors count from 0 again; each executor is shown with its own reason."""
     again = [
-        {"number": n, "vm": vm, "vm_type": "a", "state": "finished"} for n, vm in ((0, "a-1"), (1, "a-2"))
+        {"number": n, "vm": vm, "vm_type": "a", "price_per_hour": 0.5, "state": "finished"}
+        for n, vm in ((0, "a-1"), (1, "a-2"))
     ]
-    text = printed(
-        capsys, [make_job(1, tasks=again)], {"job-1": [placing("once"), placing("once more")]}
-    )
+    text = printed(capsys, [make_job(1, tasks=again)], {"job-1": [placing("once"), placing("once more")]})
     rows = [line for line in text.splitlines() if line.startswith("app1 ")]
     assert ["a-1" in row and "once" in row for row in rows[:2]] == [True, False]
     assert "once more" in rows[1]
