@@ -154,7 +154,8 @@ def test_a_finished_job(api: Api, store: Store) -> None:
     assert (job["state"], job["exit_code"], job["reason"]) == ("finished", 0, "its driver exited with code 0")
     (executor,) = job["tasks"]
     assert executor == {
-        "number": 0, "task_id": "job-1.0", "vm": "vm-1", "vm_type": "m1.large", "price_per_hour": 0.24, "state": "finished",
+        "number": 0, "task_id": "job-1.0", "vm": "vm-1", "vm_type": "m1.large", "price_per_hour": 0.24,
+        "state": "finished",
         "cpus": 1.0, "memory_mib": 1024, "launched_at": 105.0, "running_at": 110.0, "ended_at": 140.0,
         "cost": 0.002, "message": "half a \\ud83d pair",
     }  # fmt: skip
