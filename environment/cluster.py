@@ -51,6 +51,7 @@ class ClusterModel:
             ev.OfferRescinded: lambda event: self._book.drop(event.offer_id),
             ev.VmLost: lambda event: self._book.lose(event.vm_id),
             ev.Decided: self._on_decided,
+            ev.PolicyChanged: lambda _: self._supply.reconsider(),
             ev.TaskChanged: self._on_task_changed,
             ev.DriverStarted: self._on_driver_started,
             ev.DriverEnded: self._on_driver_ended,

@@ -116,6 +116,11 @@ class Decided(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class PolicyChanged(Event):
+    """Another policy decides from now on: what one had to wait for, the other may place."""
+
+
+@dataclass(frozen=True, slots=True)
 class TaskChanged(Event):
     """The state of a Mesos task, told by the master or its agent, perhaps repeatedly."""
 

@@ -20,6 +20,7 @@ from tests.builders import make_job, make_offer
 ACTIONS = {
     "submit": 2, "kill": 1, "offer": 3, "decide": 2, "decide_late": 1, "rescind": 1, "progress": 4, "fail": 1,
     "driver": 2, "tick": 2, "reconnect": 1, "vm_lost": 1, "unreach": 1,
+    "change_policy": 1,
 }  # fmt: skip
 
 
@@ -177,6 +178,10 @@ class Chaos:
     def tick(self) -> None:
         """Time is told."""
         self.send(ev.Tick(self.now))
+
+    def change_policy(self) -> None:
+        """Another policy decides, as it happens the same."""
+        self.send(ev.PolicyChanged(self.now))
 
     def reconnect(self) -> None:
         """The connection breaks, and comes back."""

@@ -404,6 +404,52 @@ def test_a_call_for_offers_is_not_lost_with_an_old_decision(world: World) -> Non
     assert names(world.wait(1)) == ["Revive"]
 
 
+def test_another_policy_is_asked_about_a_waiting_queue_at_once(world: World) -> None:
+    """Offers were declined for the old policy's verdict; for the new one they are asked for again, once."""
+    world.subscribe()
+    world.submit(make_job("a", 13))
+    world.offer()
+    assert names(world.decide()) == ["Decline"]
+    world.now += 10
+    assert names(world.send(ev.PolicyChanged(world.now))) == ["Revive"]
+    assert names(world.wait(1)) == []
+    assert not world.model.ready_to_decide()
+    world.offer()
+    assert world.model.ready_to_decide()
+
+
+def test_another_policy_keeps_the_pause_between_calls_for_offers(world: World) -> None:
+    """Policies set in quick succession lead to one call now and one when the pause is over."""
+    world.subscribe()
+    world.submit(make_job("a", 13))
+    world.offer()
+    world.decide()
+    world.now += 10
+    assert names(world.send(ev.PolicyChanged(world.now))) == ["Revive"]
+    assert names(world.send(ev.PolicyChanged(world.now))) == []
+    assert names(world.wait(1)) == ["Revive"]
+
+
+def test_another_policy_changes_nothing_while_nobody_waits(world: World) -> None:
+    """An idle scheduler stays silent, and running jobs go on."""
+    world.run(make_job())
+    assert world.send(ev.PolicyChanged(world.now + 10)) == []
+    assert world.job().state == "running"
+
+
+def test_a_verdict_of_the_old_policy_does_not_outlive_it(world: World) -> None:
+    """A decision to wait that was begun before the change declines nothing: the new one decides at once."""
+    world.subscribe()
+    world.submit(make_job("a", 13))
+    world.offer()
+    seen = world.now
+    world.now += 1
+    world.send(ev.PolicyChanged(world.now))
+    waiting = ev.Waiting("a", "room for 12 of 13")
+    assert world.send(ev.Decided(world.now, (), waiting, view_at=seen)) == []
+    assert world.model.ready_to_decide()
+
+
 def test_on_a_full_cluster_the_first_end_is_a_call_for_offers(world: World) -> None:
     """Nothing is missing while all is in use; when a task ends, a waiting job asks for its part."""
     world.run(make_job("a", 12))
