@@ -130,6 +130,13 @@ class ClusterModel:
         """One task that is held in memory."""
         return self._roster.task(task_id)
 
+    def costs(self, at: float) -> dict[str, float]:
+        """What each job that holds a VM has cost up to that time, dollars by job id; changes nothing.
+
+        The records tell what was due when tasks last came or went.
+        """
+        return self._roster.costs(self.ledger.due(at))
+
     def take_changes(self) -> Changes:
         """Hand out copies of what changed since the last call, and forget jobs that are over and done."""
         return self._roster.take_changes()

@@ -51,12 +51,20 @@ class Ledger:
         """Memory of the VM that tasks hold, MiB."""
         return sum(task.memory_mib for task in self._holders.get(vm_id, {}).values())
 
+    def due(self, at: float) -> Iterator[tuple[ExecutorRecord, float]]:
+        """What each open task would owe at that time beyond its `cost`, in dollars; nothing is changed."""
+        for vm_id in self._holders:
+            yield from self._due(vm_id, at)
+
     def _accrue(self, vm_id: str, until: float) -> Iterator[tuple[ExecutorRecord, float]]:
-        holders = self._holders.get(vm_id, {})
-        cpus = sum(task.cpus for task in holders.values())
-        for task in holders.values():
-            seconds = max(until - task.accrued_until, 0.0)
-            cost = task.price_per_hour / 3600 * seconds * task.cpus / cpus
+        for task, cost in self._due(vm_id, until):
             task.cost += cost
             task.accrued_until = max(task.accrued_until, until)
             yield task, cost
+
+    def _due(self, vm_id: str, at: float) -> Iterator[tuple[ExecutorRecord, float]]:
+        holders = self._holders.get(vm_id, {})
+        cpus = sum(task.cpus for task in holders.values())
+        for task in holders.values():
+            seconds = max(at - task.accrued_until, 0.0)
+            yield task, task.price_per_hour / 3600 * seconds * task.cpus / cpus

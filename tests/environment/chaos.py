@@ -299,6 +299,7 @@ class Chaos:
             assert self.model.ledger.cpus(vm.id) <= self.vms[vm.id].cpus + CPU_TOLERANCE
             assert vm.cpus <= self.vms[vm.id].cpus
         self.check_view()
+        self.check_costs()
 
     def check_job(self, job_id: str, waiting: list[str]) -> None:
         """A job that is not over is in the queue, or its executors are there or on their way."""
@@ -325,6 +326,12 @@ class Chaos:
         for i, vm in enumerate(view.vms):
             offered = sum(offer.cpus for offer in self.offers.values() if offer.vm.id == vm.id)
             assert view.free_cpus[i] <= offered + CPU_TOLERANCE
+
+    def check_costs(self) -> None:
+        """At every moment, what jobs have cost up to now adds up to what the VMs have cost."""
+        live = self.model.costs(self.now)
+        over = sum(cost for job_id, cost in self.job_costs.items() if job_id not in live)
+        assert math.isclose(over + sum(live.values()), self.bill, abs_tol=1e-9)
 
     def check_end(self) -> None:
         """All jobs are over, all tasks gone, and the charges add up to the bill."""

@@ -50,6 +50,21 @@ def test_tasks_that_share_a_vm_pay_by_their_cpus() -> None:
     assert large.cost == pytest.approx(0.075)
 
 
+def test_what_is_due_is_told_without_charging_it() -> None:
+    """Asked in between, tasks owe what they would be charged then; asking changes nothing."""
+    ledger, small, large = Ledger(), make_task(0, 0.0, 1.0), make_task(1, 100.0, 3.0)
+    assert list(ledger.due(50.0)) == []
+    ledger.open(small)
+    ledger.open(large)
+    for _ in range(2):
+        due = {task.task_id: cost for task, cost in ledger.due(200.0)}
+        assert due == {"job-1.0": pytest.approx(0.025), "job-1.1": pytest.approx(0.075)}
+    assert (small.cost, large.cost) == (pytest.approx(0.1), 0.0)
+    assert [cost for _, cost in ledger.due(50.0)] == [0.0, 0.0]
+    ledger.close(large, 200.0)
+    assert large.cost == pytest.approx(0.075)
+
+
 def test_an_idle_vm_costs_nothing() -> None:
     """Between two tasks nobody pays."""
     ledger, first, second = Ledger(), make_task(0, 0.0), make_task(1, 1000.0)
