@@ -28,17 +28,19 @@ def _shortfalls(
     view: ClusterView, request: PlacementRequest, placement: tuple[int, ...]
 ) -> Iterable[Shortfall]:
     for index, count in sorted(Counter(placement).items()):
-        yield from shortfalls(view, request, index, count)
+        free = float(view.free_cpus[index]), float(view.free_memory_mib[index])
+        yield from shortfalls(view.vms[index], *free, request.cpus * count, request.memory_mib * count)
 
 
-def shortfalls(view: ClusterView, request: PlacementRequest, index: int, count: int = 1) -> list[Shortfall]:
-    """What VM `index` of the view lacks to take `count` executors of the request now."""
-    vm, found = view.vms[index], []
-    cpus, memory_mib = request.cpus * count, request.memory_mib * count
-    if cpus > view.free_cpus[index] + CPU_TOLERANCE:
-        found.append(Shortfall(vm.name, "cpus", cpus, float(view.free_cpus[index])))
-    if memory_mib > view.free_memory_mib[index]:
-        found.append(Shortfall(vm.name, "MiB", memory_mib, float(view.free_memory_mib[index])))
+def shortfalls(
+    vm: Vm, free_cpus: float, free_memory_mib: float, cpus: float, memory_mib: int
+) -> list[Shortfall]:
+    """What a VM with so much free lacks to take so many cpus and MiB."""
+    found = []
+    if cpus > free_cpus + CPU_TOLERANCE:
+        found.append(Shortfall(vm.name, "cpus", cpus, free_cpus))
+    if memory_mib > free_memory_mib:
+        found.append(Shortfall(vm.name, "MiB", memory_mib, free_memory_mib))
     return found
 
 

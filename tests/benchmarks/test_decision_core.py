@@ -11,7 +11,8 @@ import pytest
 
 from agents.registry import create
 from environment import events as ev
-from environment.rounds import decide_in_turn
+from environment.explain import explain
+from environment.rounds import decide_in_turn, decide_once
 from environment.types import ClusterView, Job, Place, PlacementRequest, Vm
 from tests.benchmarks.reference import PlainCluster
 from tests.builders import make_job, make_vm, make_vms
@@ -143,3 +144,13 @@ def test_model_events_per_second(vm_count: int, benchmark: Any, show: Show) -> N
     show(
         f"model with {vm_count} VMs: {1e6 * seconds:.0f} us per task update, {1e6 * ends:.0f} us per task end"
     )
+
+
+@pytest.mark.parametrize("executors", [5, 1000])
+def test_milliseconds_to_explain_a_job(executors: int, benchmark: Any, show: Show) -> None:
+    """A job is placed on 5,000 VMs, and what was decided is explained executor by executor."""
+    request = PlacementRequest(make_job("job-1", executors), executors)
+    verdict = decide_once(create("least_allocated").decide, all_free(vms_of(5000)), [request])
+    explanation = benchmark.pedantic(explain, (verdict, "least_allocated"), rounds=5)
+    assert len(explanation.choices) == executors
+    show(f"a job of {executors} executors on 5000 VMs: {1000 * benchmark.stats.stats.min:.1f} ms to explain")

@@ -2,7 +2,7 @@
 
 from agents.baselines.first_fit import FirstFit
 from agents.baselines.scored import LeastAllocated
-from environment.explain import CANDIDATES_LISTED, explain
+from environment.explain import CANDIDATES_LISTED, EXECUTORS_IN_FULL, explain
 from environment.rounds import Verdict, decide_once
 from environment.types import Place
 from tests.builders import make_request, make_view, make_vms
@@ -59,3 +59,29 @@ def test_large_clusters_are_cut_short_but_the_chosen_vm_is_shown() -> None:
     assert len(choice.candidates) == CANDIDATES_LISTED + 1
     assert choice.candidates[-1].vm == "vm-401"
     assert choice.candidates_left_out == 500 - CANDIDATES_LISTED - 1
+
+
+def test_a_vm_that_is_chosen_twice_has_less_the_second_time() -> None:
+    """Listed or not, the chosen VM shows what the executors before left of it."""
+    view = make_view(make_vms(CANDIDATES_LISTED + 2))
+    for index in (0, CANDIDATES_LISTED - 1, CANDIDATES_LISTED + 1):
+        verdict = Verdict(make_request(3), view, Place("job-1", (index, index, index)))
+        choices = explain(verdict, "mine").choices
+        chosen = [candidate for choice in choices for candidate in choice.candidates if candidate.chosen]
+        assert [candidate.vm for candidate in chosen] == [f"vm-{index + 1}"] * 3
+        assert [candidate.free_cpus for candidate in chosen] == [4, 3, 2]
+        assert [candidate.free_memory_mib for candidate in chosen] == [16384, 15360, 14336]
+
+
+def test_the_later_executors_of_a_huge_job_list_only_the_vm_they_got() -> None:
+    """Each still has its reason and its VM; the others are counted, none is lost."""
+    executors = EXECUTORS_IN_FULL + 10
+    view = make_view(make_vms(20, cpus=4))
+    choices = explain(decide_once(FirstFit().decide, view, [make_request(executors)]), "ff").choices
+    assert [choice.executor for choice in choices] == list(range(executors))
+    assert {len(choice.candidates) for choice in choices[:EXECUTORS_IN_FULL]} == {20}
+    for choice in choices[EXECUTORS_IN_FULL:]:
+        (candidate,) = choice.candidates
+        assert (candidate.chosen, candidate.vm, choice.candidates_left_out) == (True, choice.vm, 19)
+        assert choice.why
+    assert [choice.candidates[0].free_cpus for choice in choices[-2:]] == [2, 1]
