@@ -22,9 +22,12 @@ POLICIES: dict[str, str] = {
     "rr": "agents.baselines.round_robin:RoundRobin",
     "rrc": "agents.baselines.round_robin:RoundRobinConsolidate",
     "ff": "agents.baselines.first_fit:FirstFit",
+    "ilp": "agents.baselines.ilp:IntegerProgram",
+    "aep": "agents.baselines.aep:AdaptiveExecutorPlacement",
     "best_fit": "agents.baselines.scored:BestFit",
     "least_allocated": "agents.baselines.scored:LeastAllocated",
     "most_allocated": "agents.baselines.scored:MostAllocated",
+    "dominant_fit": "agents.baselines.scored:DominantFit",
     "random": "agents.baselines.random_choice:RandomChoice",
 }
 

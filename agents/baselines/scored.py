@@ -29,6 +29,22 @@ class MostAllocated:
         return _fill_best(view, queue[0], "is the most allocated", _allocated(view, queue[0]))
 
 
+class DominantFit:
+    """Dominant fit: the VM whose scarcer resource is allocated most after taking the executor.
+
+    It takes the dominant share of DRF (Ghodsi 2011) to choose VMs. It does not order the queue: first come,
+    first served holds for every policy.
+    """
+
+    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        """Fill the VMs first of which the least is left of one resource, or wait."""
+        request = queue[0]
+        cpus = 1 - (view.free_cpus - request.cpus) / view.cpus
+        memory = 1 - (view.free_memory_mib - request.memory_mib) / view.memory_mib
+        which = "has the scarcest resource the most allocated"
+        return _fill_best(view, request, which, np.maximum(cpus, memory))
+
+
 class LeastAllocated:
     """Spreading: each executor goes to the VM of which the smallest share is allocated then."""
 

@@ -1,0 +1,237 @@
+"""The best placement of the head of the queue by integer programming on HiGHS (Islam 2022, 7.1 and eq. 1-6).
+
+What is a good placement and what a placement costs is said here as a model; HiGHS solves it. VMs that the
+model cannot tell apart are one kind, of which it decides how many are used: else equal solutions abound.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from agents.baselines.filling import deal
+from agents.baselines.first_fit import FirstFit
+from agents.estimates import (
+    BAD_PLACEMENT_FACTOR,
+    UNKNOWN_DURATION,
+    check_factor,
+    check_seconds,
+    check_share,
+    dollars_per_cpu_second,
+    duration_of,
+    held_for,
+)
+from environment.check import shortage
+from environment.types import ClusterView, Decision, FloatArray, Place, PlacementRequest, Wait
+
+#: Neither cost nor time ever counts for nothing, so that one decides between equals of the other.
+_LEAST_WEIGHT = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class IlpOptions:
+    """Options of the integer program."""
+
+    #: How much cost counts; the rest is time (Islam 2022, eq. 6).
+    beta: float = 0.5
+    #: Seconds that the solver may take; then its best placement so far is taken, or first fit's.
+    time_limit: float = 1.0
+    #: How much longer a job takes where it is not placed as its type prefers.
+    bad_placement_factor: float = BAD_PLACEMENT_FACTOR
+    #: Seconds that a job takes, or a VM is held, of which that is not known.
+    unknown_duration: float = UNKNOWN_DURATION
+
+    def __post_init__(self) -> None:
+        check_share("beta", self.beta)
+        check_seconds("time_limit", self.time_limit)
+        check_factor("bad_placement_factor", self.bad_placement_factor)
+        check_seconds("unknown_duration", self.unknown_duration)
+
+
+class Kind(NamedTuple):
+    """VMs that are alike to a request.
+
+    `room` is how many of its executors fit on each, `held` for how many seconds each is held anyway, and
+    `present` whether the job has executors there already.
+    """
+
+    vms: tuple[int, ...]
+    room: int
+    price_per_hour: float
+    held: float
+    present: bool
+
+
+class Row(NamedTuple):
+    """A linear constraint: lower <= sum of values * v[columns] <= upper."""
+
+    columns: Sequence[int]
+    values: Sequence[float]
+    lower: float
+    upper: float
+
+
+class Program(NamedTuple):
+    """Minimise costs @ v with 0 <= v <= most under all rows; all of v but z are whole numbers.
+
+    v is, with K kinds: x [K] executors, y [K] VMs used, z [K] VMs used by a badly placed job, g [1] whether
+    the placement is good.
+    """
+
+    costs: FloatArray  # [3 K + 1]
+    most: FloatArray  # [3 K + 1]
+    rows: Sequence[Row]
+
+
+class IntegerProgram:
+    """Integer program: the placement with the least beta x cost + (1 - beta) x time for the job."""
+
+    def __init__(self, options: IlpOptions) -> None:
+        self._options = options
+        self._solver = Solver(options.time_limit)
+
+    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        """Place the head of the queue best for itself as things are, or wait if it does not fit."""
+        request, options = queue[0], self._options
+        kinds = kinds_of(view, request, options)
+        if sum(kind.room * len(kind.vms) for kind in kinds) < request.count:
+            return Wait(shortage(view, request))
+        solution, optimal = self._solver.solve(program_of(view, request, kinds, options))
+        placement = None if solution is None else _placement(kinds, solution, request.count)
+        if placement is None:
+            return _first_fit(view, queue, options.time_limit)
+        found = "the best placement" if optimal else f"the best placement found in {options.time_limit:g} s"
+        why = f"is part of {found} for beta {options.beta:g}"
+        return Place(request.job.id, placement, tuple(f"{view.vms[i].name} {why}" for i in placement))
+
+
+def _first_fit(view: ClusterView, queue: Sequence[PlacementRequest], limit: float) -> Decision:
+    decision = FirstFit().decide(view, queue)
+    if isinstance(decision, Wait):
+        return decision
+    late = f"the solver found no placement in {limit:g} s, so first fit: "
+    return replace(decision, why=tuple(late + why for why in decision.why))
+
+
+def kinds_of(view: ClusterView, request: PlacementRequest, options: IlpOptions) -> list[Kind]:
+    """The VMs on which an executor fits, those together that are alike to the request."""
+    room = np.minimum(view.room_for(request), request.count)
+    longest = duration_of(request.job, options.unknown_duration) * options.bad_placement_factor
+    # A VM that is held for longer than the job can take costs nothing more, however long that is.
+    held = np.minimum(held_for(view, options.unknown_duration), longest)
+    found: dict[tuple[int, float, float, bool], list[int]] = {}
+    for i in np.flatnonzero(room).tolist():
+        vm = view.vms[i]
+        alike = (int(room[i]), vm.price_per_hour, float(held[i]), vm.id in request.present_on)
+        found.setdefault(alike, []).append(i)
+    return [Kind(tuple(vms), *alike) for alike, vms in found.items()]
+
+
+def program_of(
+    view: ClusterView, request: PlacementRequest, kinds: Sequence[Kind], options: IlpOptions
+) -> Program:
+    """The program for one request.
+
+    Cost is what the VMs used cost for as long as they are held beyond what they are held anyway, as a
+    multiple of what the job's cores cost at the cluster's average price; time is a multiple of the job's
+    duration when placed well. So both are 1 for a job that is placed perfectly on new VMs, whatever its size.
+    """
+    size = len(kinds)
+    duration = duration_of(request.job, options.unknown_duration)
+    cost_weight = max(options.beta, _LEAST_WEIGHT)
+    time_weight = max(1 - options.beta, _LEAST_WEIGHT)
+    cores = request.cpus * request.count * duration * dollars_per_cpu_second(view)
+    prices = np.array([kind.price_per_hour for kind in kinds]) / 3600.0 / cores * cost_weight
+    held = np.array([kind.held for kind in kinds])
+    longer_if_good = np.maximum(duration - held, 0.0)
+    longer_if_bad = np.maximum(duration * options.bad_placement_factor - held, 0.0)
+    saved = time_weight * (options.bad_placement_factor - 1)
+    costs = (np.zeros(size), prices * longer_if_good, prices * (longer_if_bad - longer_if_good), [-saved])
+    vms = np.array([len(kind.vms) for kind in kinds], dtype=np.float64)
+    executors = np.array([min(kind.room * len(kind.vms), request.count) for kind in kinds], dtype=np.float64)
+    most = np.concatenate((executors, np.minimum(vms, request.count), vms, [1.0]))
+    rows = [*_usage_rows(kinds, request.count), *_goodness_rows(request, kinds)]
+    return Program(np.concatenate(costs), most, rows)
+
+
+def _usage_rows(kinds: Sequence[Kind], count: int) -> Iterator[Row]:
+    """All executors are placed; a VM used has one at least and no more than fit; z is y when g is 0."""
+    size = len(kinds)
+    yield Row(range(size), [1] * size, count, count)
+    for x, kind in enumerate(kinds):
+        y, z, g = x + size, x + 2 * size, 3 * size
+        yield Row((x, y), (1, -kind.room), -np.inf, 0)
+        yield Row((x, y), (1, -1), 0, np.inf)
+        yield Row((z, y, g), (1, -1, min(len(kind.vms), count)), 0, np.inf)
+
+
+def _goodness_rows(request: PlacementRequest, kinds: Sequence[Kind]) -> Iterator[Row]:
+    """What must hold for g to be 1, given where the job's other executors are; `is_good` of the kernel."""
+    size, count, there = len(kinds), request.count, request.present_on
+    if request.job.prefers is None or count + len(there) == 1:
+        return
+    used = range(size, 2 * size)
+    elsewhere = [y for y, kind in zip(used, kinds, strict=True) if not kind.present]
+    g = 3 * size
+    if request.job.prefers == "spread":
+        # Every executor on a VM of its own.
+        yield Row((*elsewhere, g), (*[1] * len(elsewhere), -count), 0, np.inf)
+        possible = len(set(there)) == len(there)
+    else:
+        # One VM at most, and if the job is on one already, none but that.
+        counted, allowed = (elsewhere, 0) if there else (used, 1)
+        yield Row((*counted, g), (*[1] * len(counted), count - allowed), -np.inf, count)
+        possible = len(set(there)) <= 1
+    if not possible:
+        yield Row((g,), (1,), 0, 0)
+
+
+class Solver:
+    """HiGHS, kept for all programs of a policy: to make it takes longer than to solve a small one."""
+
+    def __init__(self, time_limit: float) -> None:
+        import highspy  # here, since it takes 30 ms that no other policy needs
+
+        self._highspy: Any = highspy
+        self._highs: Any = highspy.Highs()
+        for option, value in (("output_flag", False), ("threads", 1), ("time_limit", time_limit)):
+            self._highs.setOptionValue(option, value)
+
+    def solve(self, program: Program) -> tuple[FloatArray | None, bool]:
+        """The best v found within the time limit, None if there is none; and whether none is better."""
+        highs, highspy = self._highs, self._highspy
+        highs.passModel(self._model(program))
+        highs.run()
+        optimal = highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
+        if highs.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
+            return None, False
+        return np.array(highs.getSolution().col_value), optimal
+
+    def _model(self, program: Program) -> Any:
+        highspy, rows, kinds = self._highspy, program.rows, len(program.costs) // 3
+        model = highspy.HighsLp()
+        model.num_row_, model.num_col_ = len(rows), len(program.costs)
+        model.col_cost_, model.col_upper_ = program.costs, program.most
+        model.col_lower_ = np.zeros(len(program.costs))
+        model.row_lower_ = np.array([row.lower for row in rows], dtype=np.float64)
+        model.row_upper_ = np.array([row.upper for row in rows], dtype=np.float64)
+        model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        model.a_matrix_.start_ = np.cumsum([0, *(len(row.columns) for row in rows)], dtype=np.int32)
+        model.a_matrix_.index_ = np.fromiter(chain.from_iterable(row.columns for row in rows), np.int32)
+        model.a_matrix_.value_ = np.fromiter(chain.from_iterable(row.values for row in rows), np.float64)
+        whole, real = highspy.HighsVarType.kInteger, highspy.HighsVarType.kContinuous
+        model.integrality_ = [whole] * (2 * kinds) + [real] * kinds + [whole]
+        return model
+
+
+def _placement(kinds: Sequence[Kind], solution: Any, count: int) -> tuple[int, ...] | None:
+    """The program's numbers as VMs, executor by executor; None if they are not what was asked for."""
+    placement: list[int] = []
+    for k, kind in enumerate(kinds):
+        executors, used = round(solution[k]), round(solution[len(kinds) + k])
+        vms = np.array(kind.vms[:used], dtype=np.int64)
+        room = np.full(max(kind.vms) + 1, kind.room, dtype=np.int64)
+        placement += deal(room, vms, executors)
+    return tuple(sorted(placement)) if len(placement) == count else None
