@@ -1,0 +1,89 @@
+"""From workloads and clusters to what the kernel takes: jobs with their profiles, and arrays of both."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from environment.check import whole_cluster_shortfall
+from environment.kernel.state import ANYWHERE, CONSOLIDATE, SPREAD, Episode
+from environment.types import Job, Vm
+from profiles.profile import JobProfile
+from profiles.workload import Workload
+
+_PREFERS = {None: ANYWHERE, "spread": SPREAD, "consolidate": CONSOLIDATE}
+
+
+class RefusedError(ValueError):
+    """A job that could never run on this cluster; the text has its name and says why."""
+
+
+def jobs_of(workload: Workload, profiles: Mapping[str, JobProfile]) -> tuple[Job, ...]:
+    """The workload's jobs as policies see them; a type without a profile prefers no placement."""
+    return tuple(
+        Job(
+            id=job.name,
+            name=job.name,
+            type=job.type,
+            cpus=_milli(job.cpus) / 1000,
+            memory_mib=job.memory_mib,
+            executors=job.executors,
+            submitted_at=job.submitted_at,
+            expected_duration=job.duration,
+            prefers=profiles[job.type].prefers if job.type in profiles else None,
+        )
+        for job in workload.jobs
+    )
+
+
+def vms_in_thousandths(vms: Sequence[Vm]) -> tuple[Vm, ...]:
+    """The VMs with their cpus as Mesos keeps them; ValueError if there is none, or two have one name."""
+    if not vms:
+        raise ValueError("a cluster should have at least one VM")
+    if len({vm.id for vm in vms}) < len(vms):
+        raise ValueError("two VMs of the cluster have the same id")
+    return tuple(replace(vm, cpus=_milli(vm.cpus) / 1000) for vm in vms)
+
+
+def refusals(jobs: Sequence[Job], vms: Sequence[Vm]) -> dict[str, str]:
+    """Why which jobs (by id) could not run even on the empty cluster."""
+    cpus, memory = np.array([_milli(vm.cpus) for vm in vms]), np.array([vm.memory_mib for vm in vms])
+    room: dict[tuple[float, int], int] = {}
+    found = {}
+    for job in jobs:
+        size = (job.cpus, job.memory_mib)
+        if size not in room:
+            room[size] = int(np.minimum(cpus // _milli(job.cpus), memory // job.memory_mib).sum())
+        if room[size] < job.executors:
+            found[job.id] = whole_cluster_shortfall(vms, *size, job.executors) or "it does not fit"
+    return found
+
+
+def episode_of(jobs: Sequence[Job], vms: Sequence[Vm]) -> Episode:
+    """Jobs, in order of arrival and with expected durations, and VMs as arrays.
+
+    RefusedError names a job that could never run.
+    """
+    for name, why in refusals(jobs, vms).items():
+        raise RefusedError(f"{name}: {why}")
+    return Episode(
+        milli_cpus=np.array([_milli(vm.cpus) for vm in vms], np.int64),
+        memory_mib=np.array([vm.memory_mib for vm in vms], np.int64),
+        price_per_hour=np.array([vm.price_per_hour for vm in vms], np.float64),
+        arrival=np.array([job.submitted_at for job in jobs], np.float64),
+        job_milli_cpus=np.array([_milli(job.cpus) for job in jobs], np.int64),
+        job_memory_mib=np.array([job.memory_mib for job in jobs], np.int64),
+        executors=np.array([job.executors for job in jobs], np.int64),
+        prefers=np.array([_PREFERS[job.prefers] for job in jobs], np.int64),
+        duration=np.array([_duration(job) for job in jobs], np.float64),
+    )
+
+
+def _milli(cpus: float) -> int:
+    return max(1, round(cpus * 1000))
+
+
+def _duration(job: Job) -> float:
+    if job.expected_duration is None:
+        raise ValueError(f"{job.id}: its duration is not known")
+    return job.expected_duration

@@ -1,0 +1,21 @@
+"""What no schedule of a workload on a cluster can be better than."""
+
+from collections.abc import Sequence
+
+from environment.types import Job, Vm
+
+_SECONDS_PER_HOUR = 3600.0
+
+
+def perfect_packing_bound(jobs: Sequence[Job], vms: Sequence[Vm]) -> float:
+    """Dollars below which no schedule can stay: every core that is used, at the price of the cheapest.
+
+    Sum over jobs of cpus x executors x shortest duration x the lowest price per core.
+    """
+    core_seconds = sum(job.cpus * job.executors * (job.expected_duration or 0.0) for job in jobs)
+    return core_seconds * min(vm.price_per_hour / vm.cpus for vm in vms) / _SECONDS_PER_HOUR
+
+
+def least_average_duration(jobs: Sequence[Job]) -> float:
+    """Seconds that the jobs take on average when each is placed as it prefers; 0 when there is none."""
+    return sum(job.expected_duration or 0.0 for job in jobs) / max(1, len(jobs))

@@ -1,0 +1,242 @@
+"""What came of a simulated run: job by job, VM by VM, decision by decision, and in sum. All are values."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from environment.types import ClusterView, Decision, FloatArray, IntArray, Place, PlacementRequest, Vm, Wait
+
+_SECONDS_PER_HOUR = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class JobOutcome:
+    """A job that ran. Times in seconds; `placement` has the index of each executor's VM.
+
+    `cost` is its share in what its VMs cost: at every moment a VM's price is shared by the executors on it,
+    in proportion to their cpus. The shares of all jobs add up to the whole cost.
+    """
+
+    name: str
+    type: str
+    cpus: float
+    memory_mib: int
+    executors: int
+    submitted_at: float
+    started_at: float
+    ended_at: float
+    placement: tuple[int, ...]
+    #: Whether it is placed as its type prefers; a single executor, or a type without preference, always is.
+    good: bool
+    cost: float
+
+    @property
+    def duration(self) -> float:
+        """Seconds from start to end."""
+        return self.ended_at - self.started_at
+
+    @property
+    def completion(self) -> float:
+        """Seconds from submission to end."""
+        return self.ended_at - self.submitted_at
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A decision as it was executed, when, how many jobs were waiting, and what had been wrong before it."""
+
+    at: float
+    job: str
+    queue: int
+    decision: Decision
+    faults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Result:
+    """A run of a policy over a workload on a cluster."""
+
+    jobs: tuple[JobOutcome, ...]
+    vms: tuple[Vm, ...]
+    #: For how long each VM held an executor, seconds.
+    vm_seconds: tuple[float, ...]
+    #: Dollars (Islam 2022, eq. 4).
+    cost: float
+    #: Dollars below which no schedule can stay.
+    bound: float
+    decisions: tuple[Traced, ...] = field(repr=False)
+    #: Jobs that could not run even on the empty cluster, and why; they are in nothing else.
+    refused: Mapping[str, str]
+    #: How long each decision took, seconds, in order.
+    decision_seconds: FloatArray = field(compare=False, repr=False)
+
+    @property
+    def cost_over_bound(self) -> float | None:
+        """How many times the bound it cost; None when the bound is 0."""
+        return self.cost / self.bound if self.bound > 0 else None
+
+    @cached_property
+    def average_duration(self) -> float:
+        """Mean seconds from start to end: the paper's job duration."""
+        return _mean([job.duration for job in self.jobs])
+
+    @cached_property
+    def average_completion(self) -> float:
+        """Mean seconds from submission to end."""
+        return _mean([job.completion for job in self.jobs])
+
+    @cached_property
+    def p95_completion(self) -> float:
+        """Seconds from submission to end that 95 of 100 jobs stay below."""
+        return _percentile([job.completion for job in self.jobs], 95)
+
+    @property
+    def makespan(self) -> float:
+        """Seconds from the first submission to the last end."""
+        if not self.jobs:
+            return 0.0
+        return max(job.ended_at for job in self.jobs) - self.jobs[0].submitted_at
+
+    @property
+    def good_placements(self) -> int:
+        """How many jobs are placed as their type prefers."""
+        return sum(job.good for job in self.jobs)
+
+    @property
+    def waits(self) -> int:
+        """How often the decision was to wait."""
+        return sum(isinstance(traced.decision, Wait) for traced in self.decisions)
+
+    @property
+    def violations(self) -> int:
+        """How many of the policy's own decisions could not be executed."""
+        return sum(bool(traced.faults) for traced in self.decisions)
+
+    @property
+    def vm_hours(self) -> dict[str, float]:
+        """Hours in use, by VM type."""
+        hours = dict.fromkeys((vm.type for vm in self.vms), 0.0)
+        for vm, seconds in zip(self.vms, self.vm_seconds, strict=True):
+            hours[vm.type] += seconds / _SECONDS_PER_HOUR
+        return hours
+
+    @property
+    def utilisation(self) -> float:
+        """Which share of the cores that were paid for had an executor; 0 when nothing ran."""
+        paid = sum(vm.cpus * seconds for vm, seconds in zip(self.vms, self.vm_seconds, strict=True))
+        used = sum(job.cpus * job.executors * job.duration for job in self.jobs)
+        return used / paid if paid > 0 else 0.0
+
+    def summary(self) -> dict[str, float | None]:
+        """The numbers of the run by name, for tables."""
+        micros = self.decision_seconds * 1e6
+        return {
+            "cost": self.cost,
+            "cost_over_bound": self.cost_over_bound,
+            "average_duration": self.average_duration,
+            "average_completion": self.average_completion,
+            "p95_completion": self.p95_completion,
+            "makespan": self.makespan,
+            "waits": self.waits,
+            "good_placements": self.good_placements,
+            "utilisation": self.utilisation,
+            "violations": self.violations,
+            "decision_p50_us": _percentile(micros, 50),
+            "decision_p99_us": _percentile(micros, 99),
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it but the latencies of single decisions, as plain values."""
+        return {
+            **self.summary(),
+            "bound": self.bound,
+            "vm_hours": self.vm_hours,
+            "refused": dict(self.refused),
+            "vms": [
+                {"name": vm.name, "type": vm.type, "seconds": seconds}
+                for vm, seconds in zip(self.vms, self.vm_seconds, strict=True)
+            ],
+            "jobs": [
+                {**asdict(job), "duration": job.duration, "completion": job.completion} for job in self.jobs
+            ],
+            "decisions": trace_to_json(self.decisions),
+        }
+
+
+class Replay:
+    """A policy that decides again as it was decided, in the same order."""
+
+    def __init__(self, decisions: Sequence[Traced]) -> None:
+        self._next = iter(decisions)
+
+    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        """The next decision of the trace; ValueError when that was about another job, or there is none."""
+        traced = next(self._next, None)
+        if traced is None or traced.job != queue[0].job.id:
+            about = "is at its end" if traced is None else f"decides about {traced.job}"
+            raise ValueError(f"{queue[0].job.id} is next at {view.at:g} s, but the trace {about}")
+        return traced.decision
+
+
+def trace_to_json(decisions: Sequence[Traced]) -> list[dict[str, Any]]:
+    """Decisions as plain values that `trace_from_json` reads back."""
+    return [
+        {"at": traced.at, "job": traced.job, "queue": traced.queue, "faults": list(traced.faults)}
+        | _decision_to_json(traced.decision)
+        for traced in decisions
+    ]
+
+
+def trace_from_json(values: Sequence[Mapping[str, Any]]) -> tuple[Traced, ...]:
+    """The decisions that `trace_to_json` wrote."""
+    return tuple(
+        Traced(value["at"], value["job"], value["queue"], _decision_from_json(value), tuple(value["faults"]))
+        for value in values
+    )
+
+
+def _decision_to_json(decision: Decision) -> dict[str, Any]:
+    if isinstance(decision, Wait):
+        return {"wait": decision.reason}
+    shown: dict[str, Any] = {"placement": list(decision.placement), "why": list(decision.why)}
+    return {**shown, "scores": list(decision.scores)} if decision.scores else shown
+
+
+def _decision_from_json(value: Mapping[str, Any]) -> Decision:
+    if "wait" in value:
+        return Wait(value["wait"])
+    scores = tuple(value.get("scores", ()))
+    return Place(value["job"], tuple(value["placement"]), tuple(value["why"]), scores)
+
+
+def cost_shares(
+    job: IntArray, vm: IntArray, start: FloatArray, end: FloatArray, cpus: FloatArray, price: FloatArray
+) -> FloatArray:
+    """Dollars of each job: at every moment a VM's price is shared by its executors, by their cpus.
+
+    The first five are per executor, [E]: its job's number, its VM, from when to when, its cpus. `price` is
+    per hour, [N]. Returns [M]. For each VM the price of a cpu is summed up over time; an executor pays what
+    that sum grew by while it ran.
+    """
+    vms, times = np.concatenate((vm, vm)), np.concatenate((start, end))
+    order = np.lexsort((times, vms))
+    # What is taken of a VM is back when its last executor ends, so one running sum serves all of them.
+    taken = np.cumsum(np.concatenate((cpus, -cpus))[order]).round(3)
+    seconds = np.diff(times[order], append=0.0)
+    per_cpu = np.divide(price[vms[order]] * seconds, taken, out=np.zeros(len(order)), where=taken > 0)
+    paid: FloatArray = np.empty(len(order))
+    paid[order] = np.cumsum(per_cpu) - per_cpu
+    shares = cpus * (paid[len(vm) :] - paid[: len(vm)]) / _SECONDS_PER_HOUR
+    by_job: FloatArray = np.bincount(job, weights=shares).astype(np.float64)
+    return by_job
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if len(values) else 0.0
+
+
+def _percentile(values: Sequence[float] | FloatArray, percent: float) -> float:
+    return float(np.percentile(values, percent)) if len(values) else 0.0

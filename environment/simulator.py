@@ -1,0 +1,273 @@
+"""A policy's run over a workload on a cluster, through the same contract as in the daemon.
+
+The rules are the kernel's; here is who asks the policy when. At one instant jobs end first, then jobs arrive,
+then the policy decides, again and again until the queue is empty or it waits. A wait lasts until something
+happens, the end of a job or an arrival, as in the daemon: a policy that looks at the whole queue may decide
+otherwise when that has grown. (Training, where only the head is seen, waits until a job ends: rule 4.)
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Protocol
+
+import numpy as np
+
+from environment.episodes import episode_of, jobs_of, refusals, vms_in_thousandths
+from environment.kernel import rewards, rules
+from environment.kernel.durations import is_good
+from environment.kernel.state import Batch, make_batch
+from environment.limits import perfect_packing_bound
+from environment.options import DurationOptions, RewardOptions
+from environment.options import rules as numbers_of
+from environment.results import JobOutcome, Result, Traced, cost_shares
+from environment.rounds import Decide, Queue, Verdict, decide_once
+from environment.types import (
+    ClusterView,
+    Decision,
+    FloatArray,
+    Job,
+    Place,
+    PlacementRequest,
+    RunningJob,
+    Vm,
+    Wait,
+)
+from profiles.profile import JobProfile, load_profiles
+from profiles.workload import Workload
+
+#: How many jobs of how many are placed.
+Progress = Callable[[int, int], None]
+
+#: Chosen: often enough for a progress bar, seldom enough to cost nothing.
+_REPORTS = 200
+
+
+class Decider(Protocol):
+    """What a policy is to the simulator."""
+
+    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        """Decide about `queue[0]`."""
+        ...
+
+
+class StuckError(RuntimeError):
+    """A policy waits although nothing runs and nothing will arrive; the text names job and reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationOptions:
+    """What a run depends on beside policy, workload and cluster."""
+
+    durations: DurationOptions = field(default_factory=DurationOptions)
+    #: By job type: which placement it prefers. Types that are not there prefer none.
+    profiles: Mapping[str, JobProfile] = field(default_factory=load_profiles)
+    #: Keep what policies made of every VM with every decision; large for large clusters.
+    scores: bool = False
+
+
+def simulate(
+    policy: Decider,
+    workload: Workload,
+    cluster: Sequence[Vm],
+    *,
+    options: SimulationOptions | None = None,
+    fallback: Decider | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Run the policy until all jobs have ended.
+
+    Jobs that would not fit the empty cluster are refused up front, and named in the result. A decision that
+    cannot be executed counts as a violation and becomes the fallback's decision, or a wait if there is none.
+
+    Raises:
+        StuckError: the policy waits (and so does the fallback) although nothing will ever happen.
+    """
+    options = options or SimulationOptions()
+    vms, jobs = vms_in_thousandths(cluster), jobs_of(workload, options.profiles)
+    refused = refusals(jobs, vms)
+    jobs = tuple(job for job in jobs if job.id not in refused)
+    watch = _Stopwatch(policy)
+    world = _World(jobs, vms, options)
+    trace = []
+    for traced in _run(world, watch.decide, fallback.decide if fallback else None):
+        trace.append(traced if options.scores else _without_scores(traced))
+        if progress is not None and isinstance(traced.decision, Place):
+            _report(progress, world.head, len(jobs))
+    return _result(world, trace, refused, watch.seconds)
+
+
+class _Stopwatch:
+    """A policy whose decisions are timed."""
+
+    def __init__(self, policy: Decider) -> None:
+        self._policy = policy
+        self.seconds: list[float] = []
+
+    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        began = perf_counter()
+        try:
+            return self._policy.decide(view, queue)
+        finally:
+            self.seconds.append(perf_counter() - began)
+
+
+class _World:
+    """One episode of the kernel as views and requests.
+
+    Attributes:
+        requests: of the jobs that have arrived, placed or not; the head is number `head`.
+    """
+
+    def __init__(self, jobs: Sequence[Job], vms: tuple[Vm, ...], options: SimulationOptions) -> None:
+        self.jobs, self.vms = jobs, vms
+        self.batch: Batch = make_batch(
+            [episode_of(jobs, vms)], numbers_of(RewardOptions(), options.durations)
+        )
+        self.requests: list[PlacementRequest] = []
+        self._running: dict[int, RunningJob] = {}
+        self._ids = [vm.id for vm in vms]
+        zeros = np.zeros(len(vms))
+        self._empty = ClusterView(0.0, vms, zeros, zeros, np.zeros(len(vms), np.int64), zeros)
+        for name in ("prices_per_hour", "cpus", "memory_mib"):
+            getattr(self._empty, name).flags.writeable = False  # computed here once, and kept by all views
+        rules.reset(self.batch, 0)
+        self._arrive()
+
+    @property
+    def now(self) -> float:
+        return float(self.batch.state.clock[0])
+
+    @property
+    def head(self) -> int:
+        return int(self.batch.state.head[0])
+
+    def view(self) -> ClusterView:
+        state = self.batch.state
+        return self._empty.changed(
+            at=self.now,
+            free_cpus=state.free_milli_cpus[0] / 1000.0,
+            free_memory_mib=state.free_memory_mib[0].astype(np.float64),
+            executors=state.held[0].copy(),
+            busy_until=np.maximum(state.busy_until[0], state.clock[0]),
+            running=tuple(self._running.values()),
+        )
+
+    def place(self, placement: Sequence[int]) -> None:
+        head = self.head
+        rules.place_job(self.batch, 0, np.array(placement, np.int32))
+        ids, end = tuple(self._ids[vm] for vm in placement), float(self.batch.state.end[0, head])
+        self._running[head] = RunningJob(self.jobs[head], ids, self.now, end)
+
+    def next_event(self) -> float | None:
+        """When the next job ends or arrives; None when nothing will happen."""
+        ends = [rules.next_completion(self.batch, 0)] if self.batch.state.running[0] else []
+        arrives = [self.jobs[len(self.requests)].submitted_at] if len(self.requests) < len(self.jobs) else []
+        return min((*ends, *arrives), default=None)
+
+    def pass_time(self, until: float) -> None:
+        state = self.batch.state
+        before = state.running[0]
+        rules.advance(self.batch, 0, until)
+        for number in state.heap[0, state.running[0] : before].tolist():
+            del self._running[number]
+        self._arrive()
+
+    def _arrive(self) -> None:
+        now, jobs = self.now, self.jobs
+        while len(self.requests) < len(jobs) and jobs[len(self.requests)].submitted_at <= now:
+            job = jobs[len(self.requests)]
+            self.requests.append(PlacementRequest(job, job.executors))
+
+
+def _run(world: _World, decide: Decide, fallback: Decide | None) -> Iterator[Traced]:
+    while (head := world.head) < len(world.jobs):
+        if head == len(world.requests):
+            world.pass_time(world.jobs[head].submitted_at)
+        queue = Queue(world.requests, head)
+        waiting = len(queue)
+        verdict = decide_once(decide, world.view(), queue, fallback=fallback)
+        event = world.next_event() if isinstance(verdict.decision, Wait) else None
+        if isinstance(verdict.decision, Wait) and event is None:
+            verdict = _unstick(verdict, verdict.decision, queue, fallback)
+        if isinstance(verdict.decision, Place):
+            world.place(verdict.decision.placement)
+        elif event is not None:
+            world.pass_time(event)
+        yield Traced(verdict.view.at, verdict.request.job.id, waiting, verdict.decision, verdict.faults)
+    rules.finish(world.batch, 0)
+
+
+def _unstick(
+    verdict: Verdict, wait: Wait, queue: Sequence[PlacementRequest], fallback: Decide | None
+) -> Verdict:
+    """The policy waits for nothing: the fallback places the job, or the run is over."""
+    fault = f"it waits although nothing runs and nothing will arrive: {wait.reason}"
+    if fallback is not None:
+        second = decide_once(fallback, verdict.view, queue)
+        if isinstance(second.decision, Place):
+            return replace(second, faults=(*verdict.faults, fault))
+    raise StuckError(f"{queue[0].job.id} will never be placed at {verdict.view.at:g} s: {fault}")
+
+
+def _without_scores(traced: Traced) -> Traced:
+    decision = traced.decision
+    if isinstance(decision, Place) and decision.scores:
+        return replace(traced, decision=replace(decision, scores=()))
+    return traced
+
+
+def _report(progress: Progress, placed: int, jobs: int) -> None:
+    if placed == jobs or placed % max(1, jobs // _REPORTS) == 0:
+        progress(placed, jobs)
+
+
+def _result(
+    world: _World, trace: Sequence[Traced], refused: Mapping[str, str], seconds: Sequence[float]
+) -> Result:
+    state, count = world.batch.state, len(world.jobs)
+    return Result(
+        jobs=tuple(_outcomes(world)),
+        vms=world.vms,
+        vm_seconds=tuple(state.used[0].tolist()),
+        cost=rewards.cost(world.batch, 0),
+        bound=perfect_packing_bound(world.jobs, world.vms) if count else 0.0,
+        decisions=tuple(trace),
+        refused=refused,
+        decision_seconds=np.array(seconds),
+    )
+
+
+def _outcomes(world: _World) -> Iterator[JobOutcome]:
+    jobs, state = world.batch.jobs, world.batch.state
+    placement = state.placement[0].tolist()
+    rows = zip(
+        world.jobs,
+        jobs.first[0].tolist(),
+        jobs.prefers[0].tolist(),
+        state.start[0].tolist(),
+        state.end[0].tolist(),
+        _shares(world.batch).tolist(),
+        strict=True,
+    )
+    for job, first, prefers, start, end, cost in rows:
+        vms = tuple(placement[first : first + job.executors])
+        yield JobOutcome(
+            job.id, job.type, job.cpus, job.memory_mib, job.executors, job.submitted_at, start, end, vms,
+            is_good(prefers, job.executors, len(set(vms))), cost,
+        )  # fmt: skip
+
+
+def _shares(batch: Batch) -> FloatArray:
+    """Each job's share in the cost, dollars, [M]."""
+    jobs, state = batch.jobs, batch.state
+    executors = jobs.executors[0]
+    job = np.repeat(np.arange(len(executors)), executors)
+    return cost_shares(
+        job,
+        state.placement[0].astype(np.int64),
+        state.start[0][job],
+        state.end[0][job],
+        jobs.milli_cpus[0][job] / 1000.0,
+        batch.machines.price_per_hour[0],
+    )

@@ -1,0 +1,153 @@
+"""How fast the simulator is: `make bench` prints it, with the ratio to plain Python in the same run."""
+
+import random
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from agents.registry import create
+from conf.workload import WorkloadSpec
+from environment.clusters import load_cluster
+from environment.compiled import njit
+from environment.episodes import episode_of, jobs_of
+from environment.kernel.state import Batch, BoolArray, make_batch
+from environment.kernel.stepping import Stepper
+from environment.options import DurationOptions, RewardOptions, rules
+from environment.simulator import simulate
+from environment.types import IntArray, Vm
+from profiles.generators import generate, load_workload
+from profiles.profile import load_profiles
+from tests.environment.reference import Machine, Reference, Work
+
+EPISODES = 4096
+STEPS = 50
+
+
+@njit()
+def choose(masks: BoolArray, actions: IntArray, seed: int) -> int:
+    """Draw a legal action for every episode; return the next seed."""
+    for b in range(len(actions)):
+        seed = (seed * 1103515245 + 12345) % 2147483648
+        allowed = 0
+        for action in range(masks.shape[1]):
+            allowed += masks[b, action]
+        left = (seed // 65536) % max(allowed, 1)
+        actions[b] = 0
+        for action in range(masks.shape[1]):
+            if masks[b, action]:
+                if left == 0:
+                    actions[b] = action
+                    break
+                left -= 1
+    return seed
+
+
+def paper_batch(size: int, vms: tuple[Vm, ...]) -> Batch:
+    """Bursts of the paper's jobs on these VMs, thirty-two different ones over and over."""
+    profiles = load_profiles()
+    episodes = [episode_of(jobs_of(load_workload("burst", seed), profiles), vms) for seed in range(32)]
+    return make_batch(
+        [episodes[i % len(episodes)] for i in range(size)], rules(RewardOptions(), DurationOptions())
+    )
+
+
+class Walk:
+    """Random legal actions, episodes begun anew when they are over; observations and masks always written."""
+
+    def __init__(self, stepper: Stepper) -> None:
+        self.stepper = stepper
+        self.actions = np.zeros(len(stepper.done), np.int64)
+        self.seed = choose(stepper.masks, self.actions, 1)
+
+    def go(self, steps: int) -> float:
+        """Take so many steps in every episode; return the seconds that they took, choosing not counted."""
+        seconds = 0.0
+        for _ in range(steps):
+            self.seed = choose(self.stepper.masks, self.actions, self.seed)
+            began = time.perf_counter()
+            self.stepper.step(self.actions)
+            if self.stepper.done.any():
+                self.stepper.reset(self.stepper.done)
+            seconds += time.perf_counter() - began
+        return seconds
+
+
+def plain_python(steps: int) -> float:
+    """Transitions a second of the reference, observation and mask included."""
+    vms, jobs = load_cluster("paper"), jobs_of(load_workload("burst", 0), load_profiles())
+    chance, taken, seconds = random.Random(0), 0, 0.0  # noqa: S311  no secrets
+    reference = None
+    while taken < steps:
+        if reference is None or reference.over:
+            machines = [Machine(round(vm.cpus * 1000), vm.memory_mib, vm.price_per_hour) for vm in vms]
+            work = [
+                Work(
+                    job.submitted_at,
+                    round(job.cpus * 1000),
+                    job.memory_mib,
+                    job.executors,
+                    job.prefers or "",
+                    job.expected_duration or 0.0,
+                )
+                for job in jobs
+            ]
+            reference = Reference(machines, work, RewardOptions(), DurationOptions())
+        began = time.perf_counter()
+        legal = reference.legal()
+        reference.observation()
+        seconds += time.perf_counter() - began
+        action = chance.choice([i for i, is_legal in enumerate(legal) if is_legal] or [0])
+        began = time.perf_counter()
+        reference.step(action)
+        seconds += time.perf_counter() - began
+        taken += 1
+    return taken / seconds
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_transitions_per_second(benchmark: BenchmarkFixture, threads: int) -> None:
+    """Batches of paper-size episodes make at least two million transitions a second on two idle cores."""
+    with Stepper(paper_batch(EPISODES, load_cluster("paper")), threads=threads, whole=True) as stepper:
+        walk = Walk(stepper)
+        walk.go(STEPS)
+        seconds: list[float] = []
+        benchmark.pedantic(lambda: seconds.append(walk.go(STEPS)), rounds=10)
+    rate, reference = EPISODES * STEPS / min(seconds), plain_python(3000)
+    report(benchmark, transitions_per_second=rate, plain_python=reference, ratio=rate / reference)
+
+
+@pytest.mark.parametrize("cluster", ["paper", "hundred", "thousand"])
+def test_a_step_costs_no_more_than_linearly(benchmark: BenchmarkFixture, cluster: str) -> None:
+    """Nanoseconds per transition and VM do not grow with the cluster."""
+    vms = load_cluster(cluster)
+    stepper = Stepper(paper_batch(128, vms), whole=True)
+    walk, seconds = Walk(stepper), []
+    walk.go(STEPS)
+    benchmark.pedantic(lambda: seconds.append(walk.go(STEPS)), rounds=5)
+    per_step = min(seconds) / (128 * STEPS) * 1e9
+    report(benchmark, nanoseconds_per_step=per_step, per_vm=per_step / len(vms))
+
+
+@pytest.mark.parametrize(("name", "jobs_per_hour"), [("keeping up", 8_000.0), ("overloaded", 12_000.0)])
+def test_first_fit_over_many_jobs(benchmark: BenchmarkFixture, name: str, jobs_per_hour: float) -> None:
+    """A hundred thousand jobs on a thousand VMs take first fit at most ten seconds on an idle machine."""
+    spec = {"jobs": 100_000, "arrivals": {"kind": "poisson", "jobs_per_hour": jobs_per_hour}}
+    workload, cluster = generate(WorkloadSpec.model_validate(spec)), load_cluster("thousand")
+    simulate(create("ff"), workload.first(100), cluster)
+    result = benchmark.pedantic(lambda: simulate(create("ff"), workload, cluster), rounds=1)
+    report(
+        benchmark,
+        decisions=len(result.decisions),
+        utilisation=result.utilisation,
+        policy_seconds=float(result.decision_seconds.sum()),
+    )
+
+
+def report(benchmark: BenchmarkFixture, **values: float) -> None:
+    """Print the figures and keep them with the benchmark."""
+    extra: dict[str, Any] = benchmark.extra_info
+    extra.update(values)
+    print("\n" + ", ".join(f"{name} {value:,.4g}" for name, value in values.items()))
