@@ -34,6 +34,16 @@ def _like(pattern: str, otherwise: str) -> Callable[[str], str]:
     return check
 
 
+def _three_decimals(cpus: float) -> float:
+    """A check that Mesos can keep this number of cpus as it is; what arithmetic left beyond it is dropped."""
+    if cpus < 0.001:
+        raise ValueError("should be at least 0.001: Mesos keeps three decimals of a cpu")
+    kept = round(cpus, 3)
+    if abs(cpus - kept) > 1e-9:
+        raise ValueError(f"should have at most three decimals, such as {kept}: Mesos keeps no more of a cpu")
+    return kept
+
+
 # Half a surrogate pair, which JSON and YAML can spell, fits in no file, command line or answer.
 _NO_CONTROLS = r"[^\x00-\x1f\x7f\ud800-\udfff]*"
 _NO_NUL = r"[^\x00\ud800-\udfff]*"
@@ -53,7 +63,11 @@ Memory = Annotated[
         mode="validation",
     ),
 ]
-Cpus = Annotated[float, Field(gt=0, le=1024, allow_inf_nan=False)]
+Cpus = Annotated[
+    float,
+    Field(gt=0, le=1024, allow_inf_nan=False, description="Cores, with at most three decimals"),
+    AfterValidator(_three_decimals),
+]
 Name = Annotated[
     str,
     Field(min_length=1, max_length=200, json_schema_extra={"pattern": r"^[^\x00-\x1f\x7f]*$"}),
@@ -111,13 +125,6 @@ class JobSpec(Strict):
     conf: Mapping[Name, Text] = {}
     env: Mapping[Variable, Text] = {}
     driver: Driver | None = None
-
-    @field_validator("cpus")
-    @classmethod
-    def _three_decimals(cls, cpus: float) -> float:
-        if cpus < 0.001:
-            raise ValueError("should be at least 0.001: Mesos keeps three decimals of a cpu")
-        return round(cpus, 3)
 
     @field_validator("args", mode="before")
     @classmethod

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from conf.loader import SHIPPED, ConfigError, build, load, parse
-from conf.schema import Cluster, Config, JobSpec, Policy
+from conf.schema import Cluster, Config, Driver, JobSpec, Policy, VmGroup
 
 YAML_FILES = sorted(SHIPPED.rglob("*.yaml"))
 
@@ -119,11 +119,33 @@ def test_a_jobs_arguments_may_be_numbers() -> None:
     assert spec.label == "count"
 
 
-def test_cpus_have_three_decimals() -> None:
-    """More than Mesos keeps is rounded; less than it keeps is refused."""
-    assert JobSpec(app="a.py", cpus=0.12345).cpus == 0.123
-    with pytest.raises(ConfigError, match=r"at least 0\.001"):
-        build(JobSpec, {"app": "a.py", "cpus": 0.0001}, "job")
+@pytest.mark.parametrize(
+    ("schema", "values"),
+    [
+        (JobSpec, {"app": "a.py"}),
+        (Driver, {"on": "cluster"}),
+        (VmGroup, {"type": "m1.large", "memory": "16g", "price_per_hour": 0.24}),
+    ],
+)
+def test_cpus_have_three_decimals(schema: type[BaseModel], values: dict[str, Any]) -> None:
+    """More decimals than Mesos keeps are refused and not rounded, in jobs, drivers and VMs alike."""
+    for cpus in (0.001, 0.125, 0.999, 1, 2.5, 1023.999):
+        assert build(schema, {**values, "cpus": cpus}, "x").model_dump()["cpus"] == cpus
+    for cpus, why in (
+        (0.12345, "x: cpus: should have at most three decimals, such as 0.123: Mesos keeps no more of a cpu"),
+        (1.0005, "x: cpus: should have at most three decimals"),
+        (1000.00001, "x: cpus: should have at most three decimals"),
+        (0.0001, "x: cpus: should be at least 0.001: Mesos keeps three decimals of a cpu"),
+    ):
+        with pytest.raises(ConfigError) as error:
+            build(schema, {**values, "cpus": cpus}, "x")
+        assert str(error.value).startswith(why)
+        assert str(error.value).endswith(f", found {cpus}")
+
+
+def test_what_arithmetic_adds_to_cpus_is_no_decimal() -> None:
+    """A program that sends 0.1 + 0.2 means 0.3, and is understood."""
+    assert JobSpec(app="a.py", cpus=0.1 + 0.2).cpus == 0.3
 
 
 def test_a_policys_options() -> None:
@@ -148,7 +170,7 @@ specs = st.builds(
     name=st.none() | texts,
     type=texts,
     executors=st.integers(1, 10_000),
-    cpus=st.floats(0.001, 1024),
+    cpus=st.integers(1, 1_024_000).map(lambda thousandths: thousandths / 1000),
     memory=st.integers(1, 2**31 - 1) | st.sampled_from(["1g", "512m"]),
     args=st.lists(texts, max_size=3),
     conf=st.dictionaries(texts, texts, max_size=2),
