@@ -4,7 +4,9 @@ A route asks the scheduler or the store and answers with a body of `schemas.py`.
 what is answered when something is wrong in `problems.py`.
 """
 
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Header, Query, Response
@@ -18,7 +20,7 @@ from daemon.gate import Gate, Guard
 from daemon.metrics import Metrics
 from daemon.problems import describe, handle_problems
 from daemon.store import Store
-from environment.records import JobRecord
+from environment.records import ExecutorRecord, JobRecord
 
 IdempotencyKey = Annotated[
     str | None,
@@ -79,9 +81,9 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     def jobs(query: Annotated[schemas.JobsQuery, Query()]) -> schemas.JobList:
         """List jobs, the newest first."""
         records = store.jobs(states=query.state, limit=query.limit, before=query.before)
-        reasons = _reasons(store, records)
+        reasons, due = _reasons(store, records), scheduler.due()
         return schemas.JobList(
-            jobs=[schemas.job_body(record, reasons[record.job.id]) for record in records],
+            jobs=[schemas.job_body(_now(record, due), reasons[record.job.id]) for record in records],
             next=records[-1].job.id if len(records) == query.limit else None,
         )
 
@@ -90,7 +92,9 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         """Show a job with its executors."""
         record = known(job_id)
         reason = _reasons(store, [record])[job_id]
-        return schemas.job_detail(record, reason, store.spec(job_id), store.executors(job_id))
+        due = scheduler.due()
+        tasks = [_task_now(task, due.get(job_id, {})) for task in store.executors(job_id)]
+        return schemas.job_detail(_now(record, due), reason, store.spec(job_id), tasks)
 
     @app.delete("/v1/jobs/{job_id}", status_code=202)
     @app.post("/v1/jobs/{job_id}/kill", status_code=202)
@@ -166,6 +170,15 @@ def _add_operations(app: FastAPI, scheduler: Scheduler, metrics: Metrics, versio
 
 class _Metrics(Response):
     media_type = CONTENT_TYPE_LATEST
+
+
+def _now(record: JobRecord, due: Mapping[str, Mapping[str, float]]) -> JobRecord:
+    """The record with what the job owes up to now."""
+    return replace(record, cost=record.cost + math.fsum(due.get(record.job.id, {}).values()))
+
+
+def _task_now(task: ExecutorRecord, due: Mapping[str, float]) -> ExecutorRecord:
+    return task if task.ended else replace(task, cost=task.cost + due.get(task.task_id, 0.0))
 
 
 def _reasons(store: Store, records: Sequence[JobRecord]) -> dict[str, str]:

@@ -81,6 +81,10 @@ class Scheduler(Protocol):
         """All VMs that are there."""
         ...
 
+    def due(self) -> Mapping[str, Mapping[str, float]]:
+        """What running jobs owe beyond the costs in their records, in dollars, by job id and task id."""
+        ...
+
     def policy(self) -> PolicyStatus:
         """Who decides."""
         ...

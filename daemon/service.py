@@ -97,6 +97,7 @@ class Service:
         self._drivers: set[str] = set()
         self._vms: tuple[VmStatus, ...] = ()
         self._known_vms: tuple[Vm, ...] = ()
+        self._due: Mapping[str, Mapping[str, float]] = {}
         self._alive_at = time.monotonic()
         self._store_trouble = ""
 
@@ -330,6 +331,10 @@ class Service:
         """All VMs that are there, as of the last event."""
         return self._vms
 
+    def due(self) -> Mapping[str, Mapping[str, float]]:
+        """What running jobs owe beyond their records, as of the last event."""
+        return self._due
+
     def policy(self) -> PolicyStatus:
         """Who decides."""
         with self._policy_lock:
@@ -352,6 +357,7 @@ class Service:
             raise RejectedError(503, "The job store is not available", str(error)) from error
         with self._policy_lock:
             self._deciding = deciding
+        self._put(ev.PolicyChanged(time.time()))
         log.info("policy", name=name, options=dict(options))
         return self.policy()
 
@@ -411,6 +417,7 @@ class Service:
     def _picture(self) -> None:
         """Make the picture of the cluster that other threads are shown."""
         self._known_vms = self._model.vms()
+        self._due = self._model.due(time.time())
         self._vms = tuple(
             VmStatus(
                 id=vm.id,

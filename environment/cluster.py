@@ -130,12 +130,12 @@ class ClusterModel:
         """One task that is held in memory."""
         return self._roster.task(task_id)
 
-    def costs(self, at: float) -> dict[str, float]:
-        """What each job that holds a VM has cost up to that time, dollars by job id; changes nothing.
-
-        The records tell what was due when tasks last came or went.
-        """
-        return self._roster.costs(self.ledger.due(at))
+    def due(self, at: float) -> dict[str, dict[str, float]]:
+        """What open tasks owe at that time beyond their records, in dollars by job id and task id."""
+        due: dict[str, dict[str, float]] = {}
+        for task, cost in self.ledger.due(at):
+            due.setdefault(task.job_id, {})[task.task_id] = cost
+        return due
 
     def take_changes(self) -> Changes:
         """Hand out copies of what changed since the last call, and forget jobs that are over and done."""

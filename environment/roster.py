@@ -127,15 +127,6 @@ class Roster:
                 job.cost += cost
                 self.mark(job)
 
-    def costs(self, due: Iterable[tuple[ExecutorRecord, float]]) -> dict[str, float]:
-        """What the jobs of these tasks cost with what is due, in dollars by job; nothing is changed."""
-        costs: dict[str, float] = {}
-        for task, cost in due:
-            job = self._jobs.get(task.job_id)
-            if job is not None:
-                costs[task.job_id] = costs.get(task.job_id, job.cost) + cost
-        return costs
-
     def take_changes(self) -> Changes:
         """Hand out copies of what is marked, and forget jobs that are over and done."""
         changes = Changes(

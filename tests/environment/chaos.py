@@ -15,6 +15,7 @@ from environment.records import ENDED_JOB
 from environment.rounds import decide_round, decided
 from environment.types import CPU_TOLERANCE, DriverSize, Vm
 from tests.builders import make_job, make_offer
+from tests.environment.world import costs
 
 #: Actions of the walk with their weights.
 ACTIONS = {
@@ -329,7 +330,7 @@ class Chaos:
 
     def check_costs(self) -> None:
         """At every moment, what jobs have cost up to now adds up to what the VMs have cost."""
-        live = self.model.costs(self.now)
+        live = costs(self.model, self.now)
         over = sum(cost for job_id, cost in self.job_costs.items() if job_id not in live)
         assert math.isclose(over + sum(live.values()), self.bill, abs_tol=1e-9)
 

@@ -114,3 +114,9 @@ def launched(commands: Sequence[ev.Command]) -> dict[str, list[str]]:
     launches = [command for command in commands if isinstance(command, ev.Launch)]
     assert all(launch.offer_ids for launch in launches)
     return {launch.vm.name: [task.task_id for task in launch.tasks] for launch in launches}
+
+
+def costs(model: ClusterModel, at: float) -> dict[str, float]:
+    """What each job that holds a VM has cost up to that time, dollars by job id."""
+    due = model.due(at)
+    return {job_id: job.cost + sum(due[job_id].values()) for job_id in due if (job := model.job(job_id))}

@@ -64,6 +64,10 @@ class Cast:
         """Two VMs."""
         return VMS
 
+    def due(self) -> Mapping[str, Mapping[str, float]]:
+        """Nothing is due."""
+        return {}
+
     def policy(self) -> PolicyStatus:
         """Who decides."""
         return self.status
