@@ -31,7 +31,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The choice made for one executor of a job (0 is its first), or for the job as a whole (None).
+    """The choice made for one executor of a job, by its number, or for the job as a whole (None).
 
     `candidates` are the VMs that are listed, `candidates_left_out` counts the others.
     """
@@ -76,7 +76,9 @@ def _choices(view: ClusterView, request: PlacementRequest, decision: Place) -> t
         why = decision.why[executor] if executor < len(decision.why) else "the policy gave no reason"
         candidates = sight.candidates(index, alone=executor >= EXECUTORS_IN_FULL)
         left_out = len(view.vms) - len(candidates)
-        choices.append(Choice(executor, view.vms[index].name, why, candidates, left_out))
+        choices.append(
+            Choice(request.first_number + executor, view.vms[index].name, why, candidates, left_out)
+        )
         sight.take(index)
     return tuple(choices)
 

@@ -69,13 +69,14 @@ class PlacementRequest:
     """Executors that a job still needs: all of them at first, the lost ones later.
 
     `present_on` names, by VM id, where the job's other executors are; `again` says that these replace lost
-    ones, so that a driver on the cluster is there already.
+    ones, so that a driver on the cluster is there already; `first_number` is the first new executor's number.
     """
 
     job: Job
     count: int
     present_on: tuple[str, ...] = ()
     again: bool = False
+    first_number: int = 0
 
     @property
     def cpus(self) -> float:
@@ -135,9 +136,10 @@ class ClusterView:
 
     def room_for(self, request: PlacementRequest) -> IntArray:
         """How many executors of the request fit on each VM now; int64 [N]."""
-        by_cpus = np.floor((self.free_cpus + CPU_TOLERANCE) / request.cpus)
-        by_memory = np.floor(self.free_memory_mib / request.memory_mib)
-        room: IntArray = np.maximum(np.minimum(by_cpus, by_memory), 0).astype(np.int64)
+        by_cpus = (self.free_cpus + CPU_TOLERANCE) / request.cpus
+        by_memory = self.free_memory_mib / request.memory_mib
+        # Whole executors: what is below 1, negative too, becomes 0.
+        room: IntArray = np.maximum(np.minimum(by_cpus, by_memory).astype(np.int64), 0)
         return room
 
     def with_placement(self, request: PlacementRequest, placement: Sequence[int]) -> "ClusterView":

@@ -31,7 +31,7 @@ class WaitingLine:
 
     def join(self, job: JobRecord) -> None:
         """A new job waits behind all others."""
-        self._queue[job.job.id] = PlacementRequest(job.job, job.job.executors)
+        self._queue[job.job.id] = PlacementRequest(job.job, job.job.executors, first_number=job.next_executor)
 
     def rejoin(self, job: JobRecord) -> None:
         """A job whose launch was undone waits in its old place, as jobs are held in order of submission."""
@@ -89,4 +89,4 @@ class WaitingLine:
 
     def _again(self, job: JobRecord) -> PlacementRequest:
         present = tuple(task.vm_id for task in self._roster.executors(job))
-        return PlacementRequest(job.job, self._roster.missing(job), present, again=True)
+        return PlacementRequest(job.job, self._roster.missing(job), present, True, job.next_executor)

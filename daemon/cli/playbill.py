@@ -112,9 +112,9 @@ def _command() -> str:
 def _executors(jobs: Sequence[Json], decisions: Mapping[str, Sequence[Json]]) -> RenderableType:
     rows = []
     for job in jobs:
-        reasons = iter(_choices(decisions[job["id"]]))
+        reasons = _reasons(decisions[job["id"]])
         for executor in job["tasks"]:
-            why = "" if executor["number"] is None else next(reasons, {"why": ""})["why"]
+            why = "" if executor["number"] is None else reasons.get(executor["number"], "")
             price = f"{render.money(executor['price_per_hour'])}/h"
             name = views.executor_name(executor)
             rows.append((job["name"], name, executor["vm"], executor["vm_type"], price, why))
@@ -122,10 +122,9 @@ def _executors(jobs: Sequence[Json], decisions: Mapping[str, Sequence[Json]]) ->
     return render.table(columns, rows, right=("executor", "price"), title="Where the executors ran")
 
 
-def _choices(decisions: Sequence[Json]) -> list[Json]:
-    """The choices of a job's executors in order of launch, which is the order of its executors."""
-    every = [choice for decision in decisions for choice in decision["choices"]]
-    return [choice for choice in every if choice["executor"] is not None]
+def _reasons(decisions: Sequence[Json]) -> dict[int | None, str]:
+    """Why each executor is where it is, by its number."""
+    return {choice["executor"]: choice["why"] for decision in decisions for choice in decision["choices"]}
 
 
 def _jobs(jobs: Sequence[Json]) -> RenderableType:

@@ -178,7 +178,6 @@ def explanation(found: Json) -> Iterator[RenderableType]:
     yield f"Job {found['id']} is {found['state']}{why}"
     if not found["explanations"]:
         yield "No policy has decided about it yet."
-    placed = 0
     for decision in found["explanations"]:
         yield ""
         yield Text(
@@ -189,15 +188,13 @@ def explanation(found: Json) -> Iterator[RenderableType]:
         for fault in decision["faults"]:
             yield Text(f"  replaced because: {render.plain(fault)}", style="yellow")
         for choice in decision["choices"]:
-            yield from _choice(choice, placed)
-            placed += choice["executor"] is not None
+            yield from _choice(choice)
 
 
-def _choice(choice: Json, number: int) -> Iterator[RenderableType]:
-    """Show one choice. A later decision, about lost executors, counts from 0 again; `number` goes on."""
+def _choice(choice: Json) -> Iterator[RenderableType]:
     yield ""
     if choice["executor"] is not None:
-        yield f"Executor {number} on {choice['vm']}: {choice['why']}"
+        yield f"Executor {choice['executor']} on {choice['vm']}: {choice['why']}"
     rows, left_out = _candidate_rows(choice["candidates"])
     scored = any(candidate["score"] is not None for candidate in choice["candidates"])
     columns = ["", "VM", "type", "free cpus", "free memory", *(["score"] if scored else []), "lacks"]

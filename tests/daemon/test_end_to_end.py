@@ -125,8 +125,9 @@ def test_an_executor_killed_in_the_middle_is_placed_again(daemon: Daemon) -> Non
     assert job["tasks"][0]["state"] == "failed"
     assert job["cost"] == pytest.approx(sum(t["cost"] for t in job["tasks"]))
     assert 0 < job["duration"] <= job["completion"]
-    kinds = [decision["decision"] for decision in daemon.client.explain(job_id)["explanations"]]
-    assert kinds.count("place") == 2
+    decisions = daemon.client.explain(job_id)["explanations"]
+    numbers = [[c["executor"] for c in d["choices"]] for d in decisions if d["decision"] == "place"]
+    assert numbers == [[0, 1], [2]]
     assert "CoarseGrainedExecutorBackend" in daemon.printed(job_id, 1, "stderr")
     events = list((daemon.folder / "data/jobs" / job_id / "driver/events").iterdir())
     assert events, "Spark's event log is kept"

@@ -40,9 +40,9 @@ def make_job(number: int, **given: Any) -> dict[str, Any]:
     return job | times | {"tasks": [executor]} | given
 
 
-def placing(*reasons: str) -> dict[str, Any]:
+def placing(*reasons: str, first: int = 0) -> dict[str, Any]:
     """A decision that places one executor for each reason."""
-    return {"choices": [{"executor": i, "why": why} for i, why in enumerate(reasons)]}
+    return {"choices": [{"executor": i, "why": why} for i, why in enumerate(reasons, first)]}
 
 
 def printed(capsys: pytest.CaptureFixture[str], jobs: list[dict[str, Any]], decisions: Any) -> str:
@@ -70,12 +70,14 @@ def test_the_end_tells_where_and_at_what_cost(capsys: pytest.CaptureFixture[str]
 
 
 def test_a_replaced_executor_has_the_later_decision_s_reason(capsys: pytest.CaptureFixture[str]) -> None:
-    """Decisions about lost executors count from 0 again; each executor is shown with its own reason."""
+    """Each executor is shown with its own reason, whichever decision placed it."""
     again = [
         {"number": n, "vm": vm, "vm_type": "a", "price_per_hour": 0.5, "state": "finished"}
         for n, vm in ((0, "a-1"), (1, "a-2"))
     ]
-    text = printed(capsys, [make_job(1, tasks=again)], {"job-1": [placing("once"), placing("once more")]})
+    text = printed(
+        capsys, [make_job(1, tasks=again)], {"job-1": [placing("once"), placing("once more", first=1)]}
+    )
     rows = [line for line in text.splitlines() if line.startswith("app1 ")]
     assert ["a-1" in row and "once" in row for row in rows[:2]] == [True, False]
     assert "once more" in rows[1]
