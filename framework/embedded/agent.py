@@ -322,7 +322,8 @@ class Agent:
 
 def _owner(framework: Framework) -> Owner:
     info = framework.info
-    return Owner(framework.id, info.user, info.checkpoint, framework.partition_aware)
+    killing = "TASK_KILLING_STATE" in info.capabilities
+    return Owner(framework.id, info.user, info.checkpoint, framework.partition_aware, killing)
 
 
 def _report(run: TaskRun) -> TaskReport:

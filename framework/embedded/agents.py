@@ -110,17 +110,13 @@ class Agents:
             self._finish_removal(agent)
         return True
 
-    def set_deactivated(self, agent_id: str, deactivated: bool) -> bool:
+    def set_deactivated(self, agent: AgentRecord, deactivated: bool) -> None:
         """Stop or resume offering an agent."""
-        agent = self._state.agents.get(agent_id)
-        if agent is None:
-            return False
         agent.deactivated = deactivated
         if deactivated:
             self._rescind_offers(agent)
         else:
             self._offers.allocate_soon()
-        return True
 
     # inside
 

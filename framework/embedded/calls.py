@@ -47,8 +47,6 @@ def parse_json(body: bytes) -> object:
     """Return the parsed body; raise CallError with the master's text when it is no JSON."""
     try:
         return json.loads(body, parse_constant=_no_constant)
-    except UnicodeDecodeError:
-        raise CallError("Failed to parse body into JSON: syntax error at line 1 near: ") from None
     except json.JSONDecodeError as error:
         rest = error.doc[error.pos :].split("\n", 1)[0]
         near = "".join(character for character in rest if character >= " ")
@@ -56,6 +54,8 @@ def parse_json(body: bytes) -> object:
         raise CallError(f"Failed to parse body into JSON: {text}") from None
     except RecursionError:
         raise CallError("Failed to parse body into JSON: nested too deeply") from None
+    except ValueError:  # bytes that are no text, or a number of thousands of digits
+        raise CallError("Failed to parse body into JSON: syntax error at line 1 near: ") from None
 
 
 def _no_constant(text: str) -> object:

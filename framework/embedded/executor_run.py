@@ -80,10 +80,10 @@ class CustomExecutor:
         """Start the process; `report` takes statuses of waiting tasks by their id."""
         self._report = report
         context = self._context()
-        context.folder.mkdir(parents=True)
         command = self._info["command"]
         argv, executable = command_line(command)
         try:
+            context.folder.mkdir(parents=True)
             self._group = self._host.processes.spawn(
                 argv,
                 executable=executable,

@@ -8,6 +8,7 @@ from framework.embedded.messages import HEARTBEAT, Json, error_event
 from framework.embedded.offers import Offers
 from framework.embedded.records import VERSION, Framework, State, Stream
 from framework.embedded.tasks import Tasks
+from framework.embedded.validation import id_problem
 
 _KEPT_COMPLETED = 50  # Mesos' max_completed_frameworks
 
@@ -24,8 +25,8 @@ class Frameworks:
         """Subscribe on a fresh stream; a refused one gets an ERROR event and its end, and is None."""
         message = call.body["framework_info"]
         problem = framework_problem(message)
-        if problem is None and call.framework_id in self._state.removed_ids:
-            problem = "Framework has been removed"
+        if problem is None and call.framework_id is not None:
+            problem = self._id_problem(call.framework_id)
         if problem is not None:
             stream.send(error_event(problem))
             stream.end()
@@ -106,13 +107,19 @@ class Frameworks:
             "ip": _ip_number(state.host),
             "port": state.port,
             "pid": f"master@{state.host}:{state.port}",
-            "hostname": "localhost",
+            "hostname": state.hostname,
             "version": VERSION,
-            "address": {"hostname": "localhost", "ip": state.host, "port": state.port},
+            "address": {"hostname": state.hostname, "ip": state.host, "port": state.port},
             "capabilities": capabilities,
         }
 
     # inside
+
+    def _id_problem(self, framework_id: str) -> str | None:
+        if framework_id in self._state.removed_ids:
+            return "Framework has been removed"
+        problem = id_problem(framework_id)  # it becomes the name of a folder
+        return None if problem is None else f"Framework ID is invalid: {problem}"
 
     def _new(self, framework_id: str | None, message: Json) -> Framework:
         identity = framework_id or self._state.next_id("")

@@ -61,16 +61,25 @@ class OperatorApi:
                 return text_response(400, "No framework found with specified ID")
             self._master.frameworks.remove(framework)
             return Response(200)
-        actions: dict[str, Callable[[str], bool]] = {
-            "MARK_AGENT_GONE": self._master.agents.mark_gone,
-            "DEACTIVATE_AGENT": lambda agent_id: self._master.agents.set_deactivated(agent_id, True),
-            "REACTIVATE_AGENT": lambda agent_id: self._master.agents.set_deactivated(agent_id, False),
-        }
-        if kind not in actions:
-            return text_response(501, f"{kind} is not part of the embedded Mesos")
-        if actions[kind](message["agent_id"]["value"]):
+        if kind == "MARK_AGENT_GONE":
+            return self._mark_gone(message["agent_id"]["value"])
+        if kind in {"DEACTIVATE_AGENT", "REACTIVATE_AGENT"}:
+            return self._set_deactivated(message["agent_id"]["value"], kind == "DEACTIVATE_AGENT")
+        return text_response(501, f"{kind} is not part of the embedded Mesos")
+
+    def _mark_gone(self, agent_id: str) -> Response:
+        if agent_id in self._state.gone or self._master.agents.mark_gone(agent_id):
             return Response(200)
-        return text_response(404, "Agent not found")
+        return text_response(404, f"Agent '{agent_id}' not found")
+
+    def _set_deactivated(self, agent_id: str, deactivated: bool) -> Response:
+        agent = self._state.agents.get(agent_id)
+        if agent is None:
+            return text_response(400, "Unknown agent")
+        if not deactivated and not agent.deactivated:
+            return text_response(400, "Agent is not deactivated")
+        self._master.agents.set_deactivated(agent, deactivated)
+        return Response(200)
 
     def _flags(self) -> Json:
         told = views.flags(self._state)
@@ -99,7 +108,7 @@ class OperatorApi:
         info = {
             "hostname": spec.name,
             "port": 5051,
-            "resources": whole,
+            "resources": _endpoint_form(whole),
             "attributes": attributes(agent),
             "id": {"value": agent.id},
             "checkpoint": True,
@@ -145,7 +154,8 @@ class OperatorApi:
         role = framework.info.roles[0] if len(framework.info.roles) == 1 else None
         used, offered = views.used_by(framework), views.offered_to(framework)
         if framework.offers:
-            result["offers"] = [self._master.offers.to_json(offer) for offer in framework.offers.values()]
+            offers = [self._master.offers.to_json(offer) for offer in framework.offers.values()]
+            result["offers"] = [o | {"resources": _endpoint_form(o["resources"])} for o in offers]
         if used:
             result["allocated_resources"] = to_json(used, role)
         if offered:
@@ -203,7 +213,7 @@ def _task(task: Task) -> Json:
         "framework_id": {"value": task.framework_id},
         "agent_id": {"value": task.agent_id},
         "state": task.state,
-        "resources": to_json(task.resources, task.role, ports_first=False),
+        "resources": _endpoint_form(to_json(task.resources, task.role, ports_first=False)),
         "statuses": task.statuses,
     }
     if task.executor_id:
@@ -211,6 +221,11 @@ def _task(task: Task) -> Json:
     if task.update_state is not None:
         result |= {"status_update_state": task.update_state, "status_update_uuid": task.update_uuid}
     return result
+
+
+def _endpoint_form(resources: list[Json]) -> list[Json]:
+    """Return resources as an agent or a framework would state them: without the role that a master adds."""
+    return [{name: value for name, value in entry.items() if name != "role"} for entry in resources]
 
 
 def _nanoseconds(when: float) -> Json:

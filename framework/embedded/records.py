@@ -202,6 +202,11 @@ class State:
     started_at: float = field(default_factory=time.time)
     _serial: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def hostname(self) -> str:
+        """The master's name: `localhost` on loopback, else its address."""
+        return "localhost" if self.host.startswith("127.") else self.host
+
     def next_id(self, kind: str) -> str:
         """Return the next id of a kind: `-O12` for offers, `-S3` for agents, `-0007` for frameworks."""
         number = self._serial.get(kind, 0)

@@ -12,6 +12,7 @@ Json = dict[str, Any]
 Ranges = tuple[tuple[int, int], ...]
 
 MILLI = 1000
+_LARGEST = 1e12  # far above any machine; keeps sums within what a double can hold exactly
 _ORDER = {"cpus": 0, "mem": 1, "disk": 2}
 
 
@@ -66,7 +67,7 @@ def make(*, cpus: float, memory_mib: float, disk_mib: float, ports: tuple[int, i
 
 def milli(value: float) -> int:
     """Round a scalar to thousandths."""
-    return round(value * MILLI)
+    return round(max(-_LARGEST, min(value, _LARGEST)) * MILLI)
 
 
 def parse(items: Sequence[Json]) -> Resources:

@@ -166,7 +166,7 @@ def _read_only(request: Request, route: str, master: Master) -> Response:
     if route == "/health":
         return Response(200)
     if route == "/redirect":
-        return Response(307, b"", {"Location": f"//{views.hostname(state)}:{state.port}"})
+        return Response(307, b"", {"Location": f"//{state.hostname}:{state.port}"})
     if route == "/":
         page = (
             f"<!DOCTYPE html><title>Mesos</title><p>Embedded Mesos of Stoker, {len(state.agents)} agents.\n"

@@ -14,6 +14,7 @@ from typing import Any
 Json = dict[str, Any]
 
 _ANY = "any"  # a message whose inside the embedded Mesos neither reads nor checks
+_END_INT = 2**63  # Mesos keeps integers in 64 bits
 _SCALARS = {"string", "bytes", "double", "int", "bool"}
 
 # name=type; `!` marks a required field, `*` a repeated one. Fields stand in the order of their numbers in
@@ -43,12 +44,16 @@ _MESSAGES = {
     "SecretReference": "name=string! key=string",
     "Secret": "type=Secret.Type reference=SecretReference value=SecretValue",
     "Variable": "name=string! value=string type=Variable.Type secret=Secret",
+    "Label": "key=string! value=string",
+    "Labels": "labels=Label*",
     "Environment": "variables=Variable*",
     "URI": "value=string! executable=bool extract=bool cache=bool output_file=string",
     "CommandInfo": (
         "uris=URI* environment=Environment value=string user=string shell=bool arguments=string*"
     ),
-    "ContainerInfo": "type=ContainerInfo.Type! mesos=any docker=any network_infos=any* volumes=any*",
+    "Image": "type=Image.Type appc=any docker=any",
+    "MesosInfo": "image=Image",
+    "ContainerInfo": "type=ContainerInfo.Type! mesos=MesosInfo docker=any network_infos=any* volumes=any*",
     "ExecutorInfo": (
         "executor_id=ID! data=bytes resources=Resource* command=CommandInfo framework_id=ID name=string "
         "source=string container=ContainerInfo shutdown_grace_period=Duration labels=any "
@@ -68,7 +73,7 @@ _MESSAGES = {
     ),
     "TaskInfo": (
         "name=string! task_id=ID! agent_id=ID! resources=Resource* executor=ExecutorInfo data=bytes "
-        "command=CommandInfo health_check=HealthCheck container=ContainerInfo labels=any discovery=any "
+        "command=CommandInfo health_check=HealthCheck container=ContainerInfo labels=Labels discovery=any "
         "kill_policy=KillPolicy check=CheckInfo max_completion_time=Duration limits=any"
     ),
     "TaskGroup": "tasks=TaskInfo*",
@@ -118,6 +123,7 @@ _ENUMS = {
     "Secret.Type": "REFERENCE VALUE",
     "Variable.Type": "VALUE SECRET",
     "ContainerInfo.Type": "DOCKER MESOS",
+    "Image.Type": "APPC DOCKER",
     "ExecutorInfo.Type": "DEFAULT CUSTOM",
     "HealthCheck.Type": "COMMAND HTTP TCP",
     "CheckInfo.Type": "COMMAND HTTP TCP",
@@ -213,8 +219,8 @@ def _expect(field: _Field, item: Any, kind: str, types: Any) -> Any:
 
 def _number(field: _Field, item: float) -> float:
     _expect(field, item, "number", {"double", "int"})
-    if not math.isfinite(item):
-        raise SchemaError(f"Expecting a finite number for field '{field.name}'")
+    if not math.isfinite(item) or (field.type == "int" and abs(item) >= _END_INT):
+        raise SchemaError(f"Number out of range for field '{field.name}'")
     return float(item) if field.type == "double" else int(item)
 
 

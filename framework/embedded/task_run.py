@@ -1,6 +1,7 @@
 """One task on an agent, from its sandbox to its last status; what becomes of that is the agent's business."""
 
 import asyncio
+import contextlib
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ class Owner:
     user: str
     checkpoint: bool
     partition_aware: bool
+    told_of_killing: bool
+    """Whether it wants TASK_KILLING."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,10 @@ class TaskRun:
         uris = self.info["command"].get("uris", [])
         refusal = _container_refusal(self.info.get("container"))
         context = self.context()
-        context.folder.mkdir(parents=True)
+        try:
+            context.folder.mkdir(parents=True)
+        except OSError as error:
+            refusal = f"Failed to create executor directory: {error}", "REASON_CONTAINER_LAUNCH_FAILED"
         if refusal is not None:
             self._refuse("TASK_FAILED", *refusal)
         elif not uris:
@@ -138,6 +144,8 @@ class TaskRun:
             return
         policy = self.info.get("kill_policy", {}).get("grace_period")
         own = self.host.options.kill_grace if policy is None else policy["nanoseconds"] / _NANO
+        if self.owner.told_of_killing and not self._killed:
+            self.report("TASK_KILLING")
         self._killed = True
         self._group.terminate(own if grace is None else grace)
 
@@ -169,7 +177,8 @@ class TaskRun:
         if error is None:
             self._spawn(context)
             return
-        (context.folder / "stderr").write_text(f"Failed to fetch {error}\n")
+        with contextlib.suppress(OSError):
+            (context.folder / "stderr").write_text(f"Failed to fetch {error}\n")
         told = f"Failed to fetch all URIs for container '{self._container_id}': exited with status 1"
         reason = "REASON_CONTAINER_LAUNCH_FAILED"
         self._refuse("TASK_FAILED", f"Failed to launch container: {told}", reason)
@@ -189,7 +198,7 @@ class TaskRun:
         self._launch = _Launch(context.folder, variables, user)
         self._group = self._execute(command, self._exited) or self._execute(_NO_SUCH_PROGRAM, self._exited)
         if self._group is None:
-            told = "Failed to launch container: this machine starts no more processes"
+            told = "Failed to launch container: no process can be started with this environment"
             self._refuse("TASK_FAILED", told, "REASON_CONTAINER_LAUNCH_FAILED")
             return
         self.container_status = self._container(self._group.pid)
@@ -213,7 +222,7 @@ class TaskRun:
                 on_exit=lambda wait_status: self.host.when_up(lambda: on_exit(wait_status)),
             )
         except (OSError, ValueError) as error:
-            with (folder / "stderr").open("a") as err:
+            with contextlib.suppress(OSError), (folder / "stderr").open("a") as err:
                 err.write(f"Failed to execute command: {error}\n")
             return None
 
@@ -331,7 +340,7 @@ def _container_refusal(container: Json | None) -> tuple[str, str] | None:
     if container["type"] == "DOCKER":
         return "Abnormal executor termination: unknown container", "REASON_EXECUTOR_TERMINATED"
     reason = "REASON_CONTAINER_LAUNCH_FAILED"
-    image = (container.get("mesos") or {}).get("image")
+    image = container.get("mesos", {}).get("image")
     if image is not None:
         told = f"Unsupported container image type: {image.get('type')}"
         return f"Failed to launch container: {told}", reason

@@ -61,6 +61,9 @@ def group_problem(
         return f"ExecutorInfo has an invalid FrameworkID (Actual: {told} vs Expected: {framework.id})"
     if executor.get("type") == "DEFAULT" and "command" in executor:
         return "'ExecutorInfo.command' must not be set for 'DEFAULT' executor"
+    problem = id_problem(executor["executor_id"]["value"]) or invalid(executor.get("resources", []))
+    if problem is not None:
+        return problem
     for task in tasks:
         problem = _task_problem(task, framework, agent)
         if problem is None and "executor" in task:
@@ -104,7 +107,10 @@ def id_problem(identity: str) -> str | None:
         return f"ID must not be greater than {_LONGEST_ID} characters"
     if identity in {".", ".."}:
         return f"'{identity}' is disallowed"
-    if "/" in identity or "\\" in identity or any(ord(character) < 32 for character in identity):
+    if any(
+        character in "/\\" or ord(character) < 32 or 0xD800 <= ord(character) < 0xE000
+        for character in identity
+    ):
         return f"'{identity}' contains invalid characters"
     return None
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from framework.embedded.offers import AGENT_PORT
-from framework.embedded.records import VERSION, AgentRecord, Framework, State, Task
+from framework.embedded.records import VERSION, AgentRecord, Framework, Offer, State, Task
 from framework.embedded.resources import EMPTY, MILLI, Json, Resources, legacy, to_json, total
 
 MASTER_CAPABILITIES = ("AGENT_UPDATE", "AGENT_DRAINING", "QUOTA_V2")
@@ -18,6 +18,20 @@ AGENT_CAPABILITIES = (
     "AGENT_OPERATION_FEEDBACK",
     "AGENT_DRAINING",
     "TASK_RESOURCE_LIMITS",
+)
+_SUMMARISED = frozenset(
+    {
+        "id",
+        "name",
+        "used_resources",
+        "offered_resources",
+        "capabilities",
+        "hostname",
+        "webui_url",
+        "active",
+        "connected",
+        "recovered",
+    }
 )
 _COUNTED_STATES = (
     "TASK_STAGING",
@@ -53,7 +67,7 @@ def flags(state: State) -> dict[str, str]:
         "allocation_interval": f"{options.allocation_interval:g}secs",
         "allocator": "hierarchical",
         "framework_sorter": "drf",
-        "hostname": hostname(state),
+        "hostname": state.hostname,
         "ip": state.host,
         "max_agent_ping_timeouts": str(options.max_agent_ping_timeouts),
         "max_completed_frameworks": "50",
@@ -66,22 +80,17 @@ def flags(state: State) -> dict[str, str]:
     }
 
 
-def hostname(state: State) -> str:
-    """Return the master's name: `localhost` on loopback, else its address."""
-    return "localhost" if state.host.startswith("127.") else state.host
-
-
 def whole_state(state: State) -> Json:
     """Return `/state`."""
     pid = f"master@{state.host}:{state.port}"
-    leader = {"id": state.id, "pid": pid, "port": state.port, "hostname": hostname(state)}
+    leader = {"id": state.id, "pid": pid, "port": state.port, "hostname": state.hostname}
     active = sum(agent.connected for agent in state.agents.values())
     return version() | {
         "start_time": state.started_at,
         "elected_time": state.started_at,
         "id": state.id,
         "pid": pid,
-        "hostname": hostname(state),
+        "hostname": state.hostname,
         "capabilities": list(MASTER_CAPABILITIES),
         "activated_slaves": float(active),
         "deactivated_slaves": float(len(state.agents) - active),
@@ -108,7 +117,7 @@ def slaves(state: State) -> Json:
             | {
                 "reserved_resources_full": {},
                 "unreserved_resources_full": to_json(agent.total, ports_first=False),
-                "used_resources_full": to_json(used_on(state, agent), ports_first=False),
+                "used_resources_full": _used_by_role(state, agent),
                 "offered_resources_full": [
                     r for offer in offered for r in to_json(offer.resources, offer.role)
                 ],
@@ -157,12 +166,10 @@ def summary(state: State) -> Json:
     entries = []
     for framework in state.frameworks.values():
         counted = Counter(task.state for task in _all_tasks(framework))
-        view = _framework(state, framework)
-        for name in ("tasks", "unreachable_tasks", "completed_tasks"):
-            del view[name]
+        view = {name: value for name, value in _framework(state, framework).items() if name in _SUMMARISED}
         on = sorted({task.agent_id for task in framework.tasks.values()})
         entries.append(view | {name: counted[name] for name in _COUNTED_STATES} | {"slave_ids": on})
-    return {"hostname": hostname(state), "slaves": agents, "frameworks": entries}
+    return {"hostname": state.hostname, "slaves": agents, "frameworks": entries}
 
 
 def metrics(state: State) -> dict[str, float]:
@@ -207,6 +214,15 @@ def used_on(state: State, agent: AgentRecord) -> Resources:
     """Return what tasks and executors take of an agent."""
     offered = total(offer.resources for offer in state.offers.values() if offer.agent_id == agent.id)
     return agent.allocated - offered
+
+
+def _used_by_role(state: State, agent: AgentRecord) -> list[Json]:
+    """Return what tasks take of an agent, each role's share by itself."""
+    shares: dict[str, Resources] = {}
+    for _, task in state.tasks_of(agent.id):
+        if not task.released:
+            shares[task.role] = shares.get(task.role, EMPTY) + task.resources
+    return [entry for role, amount in shares.items() for entry in to_json(amount, role, ports_first=False)]
 
 
 def used_by(framework: Framework) -> Resources:
@@ -306,13 +322,24 @@ def _framework(state: State, framework: Framework) -> Json:
         "tasks": [task_view(task) for task in framework.tasks.values()],
         "unreachable_tasks": [task_view(task) for task in framework.unreachable_tasks.values()],
         "completed_tasks": [task_view(task) for task in framework.completed_tasks],
-        "offers": [],
+        "offers": [_offer(offer) for offer in framework.offers.values()],
         "executors": [
             {"executor_id": eid, "framework_id": fid, "slave_id": agent.id, "resources": legacy(amount)}
             for agent in state.agents.values()
             for (fid, eid), amount in agent.executors.items()
             if fid == framework.id
         ],
+        "offer_constraints": {},
+    }
+
+
+def _offer(offer: Offer) -> Json:
+    return {
+        "id": offer.id,
+        "framework_id": offer.framework_id,
+        "allocation_info": {"role": offer.role},
+        "slave_id": offer.agent_id,
+        "resources": legacy(offer.resources),
     }
 
 

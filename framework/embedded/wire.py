@@ -50,7 +50,9 @@ Handler = Callable[[Request], Response | None]
 def text_response(status: int, text: str, **headers: str) -> Response:
     """Return an answer of plain text."""
     kind = {"Content-Type": "text/plain; charset=utf-8"}
-    return Response(status, text.encode(), {k.replace("_", "-"): v for k, v in headers.items()} | kind)
+    return Response(
+        status, text.encode("utf-8", "replace"), {k.replace("_", "-"): v for k, v in headers.items()} | kind
+    )
 
 
 def json_response(value: object, status: int = 200) -> Response:
