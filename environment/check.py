@@ -51,8 +51,8 @@ def shortage(view: ClusterView, request: PlacementRequest) -> str:
         return f"there is no VM now for {request.count} executors of {asked}"
     room = int(np.minimum(view.room_for(request), request.count).sum())
     lacks = {
-        "cpus": int((view.free_cpus + CPU_TOLERANCE < request.cpus).sum()),
-        "memory": int((view.free_memory_mib < request.memory_mib).sum()),
+        "cpus": np.count_nonzero(view.free_cpus + CPU_TOLERANCE < request.cpus),
+        "memory": np.count_nonzero(view.free_memory_mib < request.memory_mib),
     }
     short = " and ".join(f"{vms} lack {resource}" for resource, vms in lacks.items() if vms)
     found = f"room for {min(room, request.count)} of {request.count} executors of {asked}"

@@ -191,6 +191,10 @@ def compare(batch: Batch, row: int, reference: Reference) -> None:
     assert min(reference.free_memory_mib(vm) for vm in vms) >= 0
     assert [state.held[row, vm] for vm in vms] == [len(machine.executors) for machine in reference.machines]
     assert cost(batch, row) == pytest.approx(reference.cost(), abs=1e-12)
+    for vm, machine in enumerate(reference.machines):
+        ends = [reference.end_of(j) for j in machine.executors if j in reference.running]
+        assert state.busy_until[row, vm] == max(ends, default=state.busy_until[row, vm])
+        assert ends or state.busy_until[row, vm] <= reference.clock
     for number, job in enumerate(reference.jobs):
         first = batch.jobs.first[row, number]
         assert state.placement[row, first : first + len(job.placement)].tolist() == job.placement
