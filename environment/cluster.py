@@ -233,8 +233,7 @@ class ClusterModel:
                 vm_id = event.vm_id or (task.vm_id if task else "")
                 self._turn.command(ev.KillTask, event.task_id, vm_id)
             return
-        never_seen = task.state == "launching"
-        if event.state in ev.ENDED or (event.state == "unknown" and never_seen):
+        if event.state in ev.ENDED:
             self._end_task(task, event.state, event.message or event.reason)
         elif event.state in ("unreachable", "unknown"):
             self._watch.lost_sight(task)
@@ -316,7 +315,7 @@ class ClusterModel:
 
     def _abort_launch(self, job: JobRecord, task: ExecutorRecord, state: ev.TaskState) -> None:
         """All or none: one executor could not be started, so the others go too and the job waits again."""
-        if state != "dropped" and self._too_many_losses(job, task):
+        if self._too_many_failures(job, task, state):
             return
         job.aborting = True
         self._roster.explain(job, f"{_name(task)} could not be started on {task.vm_name}: {task.message}")
@@ -333,20 +332,26 @@ class ClusterModel:
         self._roster.mark(job)
 
     def _executor_lost(self, job: JobRecord, task: ExecutorRecord, state: ev.TaskState) -> None:
-        if state != "dropped" and self._too_many_losses(job, task):
+        if self._too_many_failures(job, task, state):
             return
         job.state = "relaunching"
         self._line.relaunch(job, self.now + self.options.relaunch_grace)
         why = f"{_name(task)} on {task.vm_name} was lost ({task.message}); it is placed again"
         self._roster.explain(job, why)
 
-    def _too_many_losses(self, job: JobRecord, task: ExecutorRecord) -> bool:
-        job.losses += 1
+    def _too_many_failures(self, job: JobRecord, task: ExecutorRecord, state: ev.TaskState) -> bool:
+        if state != "dropped":
+            job.losses += 1
+        if state in ev.BY_CLUSTER:
+            return False
+        job.failures += 1
         # Spark's own rule for spark.executor.maxNumFailures.
-        if job.losses <= max(2 * job.job.executors, 3):
+        if job.failures <= max(2 * job.job.executors, 3):
             return False
         self._stop_driver(job)
-        self._end_job(job, "failed", f"lost {job.losses} executors; the last, {_name(task)}: {task.message}")
+        self._end_job(
+            job, "failed", f"lost {job.failures} executors; the last, {_name(task)}: {task.message}"
+        )
         return True
 
     # ---- master and time -------------------------------------------------------------------------

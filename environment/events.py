@@ -19,6 +19,10 @@ TaskState = Literal[
 ENDED: frozenset[str] = frozenset(
     {"finished", "failed", "killed", "error", "lost", "dropped", "gone", "gone_by_operator"}
 )
+#: Ends that are the cluster's doing and not the task's own.
+BY_CLUSTER: frozenset[str] = frozenset(
+    {"lost", "dropped", "unreachable", "gone", "gone_by_operator", "unknown"}
+)
 #: States that say that the task was never started.
 NEVER_RAN: frozenset[str] = frozenset({"error", "dropped"})
 
@@ -222,6 +226,6 @@ class Revive(Command):
 
 @dataclass(frozen=True, slots=True)
 class Reconcile(Command):
-    """Ask the master for the state of these tasks: pairs of task id and VM id."""
+    """Ask the master for the state of these tasks, pairs of task id and VM id; of all it knows when empty."""
 
     tasks: tuple[tuple[str, str], ...]

@@ -67,8 +67,10 @@ class JobRecord:
     exit_code: int | None = None
     #: Number of the next executor; numbers are never used twice, as Spark refuses to see one again.
     next_executor: int = 0
-    #: Executors lost so far; a job that loses too many fails.
+    #: Executors lost so far, whoever is to blame.
     losses: int = 0
+    #: Those of them that ended by themselves; a job with too many fails. What the cluster lost is not counted.
+    failures: int = 0
     cost: float = 0.0
     #: The launch is being undone, because one of its executors could not be started.
     aborting: bool = False

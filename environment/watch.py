@@ -25,6 +25,8 @@ class Watch:
         self._questions = Questions(options.reconcile_first, options.reconcile_longest)
         #: Since when these tasks cannot be reached.
         self._unreachable_since: dict[str, float] = {}
+        #: When the master was last asked about all tasks that it knows.
+        self._swept_at = 0.0
 
     def kill(self, task: ExecutorRecord) -> None:
         """End a task; the command is repeated until the task's end is told."""
@@ -50,10 +52,11 @@ class Watch:
         self.answered(task.task_id)
 
     def reconnected(self) -> None:
-        """Ask about all open tasks, and repeat all kills: neither may have come through."""
+        """Ask about all open tasks, then all others, and repeat all kills: nothing may have come through."""
         tasks = self._roster.all_open()
         self._unreachable_since = dict.fromkeys(self._unreachable_since, self._turn.now)
         self._ask_about(tasks)
+        self._sweep()
         for task in tasks:
             if task.killed_at is not None:
                 self.kill(task)
@@ -73,6 +76,13 @@ class Watch:
         self._ask_about([task for task in late if task.killed_at is None])
         due = (self._roster.task(task_id) for task_id in self._questions.due(self._turn.now))
         self._reconcile([task for task in due if task is not None])
+        if self._turn.now - self._swept_at > self._options.sweep:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Ask about all tasks that the master knows: those that nobody here knows are then killed."""
+        self._swept_at = self._turn.now
+        self._turn.command(Reconcile, ())
 
     def _is_late(self, task: ExecutorRecord) -> bool:
         if task.killed_at is not None:

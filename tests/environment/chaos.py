@@ -208,9 +208,6 @@ class Chaos:
         if self.tasks:
             task_id = self.random.choice(sorted(self.tasks))
             self.send(ev.TaskChanged(self.now, task_id, self.random.choice(("unreachable", "unknown"))))
-            if self.states.get(task_id) in ("staging",):
-                # To the master's word "unknown" a task that was never seen is over; it comes up all the same.
-                self.tell(task_id, "starting")
 
     # ---- what the commands do -----------------------------------------------------------------------
 
@@ -237,8 +234,8 @@ class Chaos:
             case ev.KillTask(task_id=task_id) if task_id in self.tasks and self.random.random() < 0.9:
                 self.states[task_id] = "killing"
             case ev.Reconcile(tasks=tasks):
-                for task_id, _ in tasks:
-                    known = self.states.get(task_id, "unknown")
+                for task_id in [task_id for task_id, _ in tasks] or list(self.tasks):
+                    known = self.states.get(task_id, "gone")
                     self.send(ev.TaskChanged(self.now, task_id, known))
             case ev.StartDriver(job_id=job_id):
                 self.drivers.add(job_id)

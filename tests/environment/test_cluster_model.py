@@ -22,7 +22,7 @@ def world() -> World:
 
 def test_a_job_from_submission_to_its_end(world: World) -> None:
     """The whole life: offers are asked for, executors launched, the driver started, all cleaned up."""
-    assert names(world.subscribe()) == ["Suppress"]
+    assert names(world.subscribe()) == ["Reconcile", "Suppress"]
     assert names(world.submit(make_job(executors=6))) == ["Revive"]
     assert not world.model.ready_to_decide()
     world.offer()
@@ -60,7 +60,7 @@ def test_commands_name_their_cause(world: World) -> None:
     for number, (_, commands) in enumerate(world.log, start=1):
         assert all(command.cause == number for command in commands)
     world.run(make_job())
-    assert [c.cause for _, commands in world.log for c in commands] == [1, 2, 4, 4, 4, 5]
+    assert [c.cause for _, commands in world.log for c in commands] == [1, 1, 2, 4, 4, 4, 5]
 
 
 def test_first_come_first_served(world: World) -> None:
@@ -237,6 +237,19 @@ def test_too_many_losses_fail_the_job(world: World) -> None:
             world.tell("running", f"job-1.{number + 1}")
     assert names(commands) == ["KillDriver"]
     assert world.job().reason == "lost 4 executors; the last, executor 3: no space left"
+
+
+@pytest.mark.parametrize("state", ["lost", "gone", "gone_by_operator"])
+def test_what_the_cluster_loses_is_not_counted_against_the_job(world: World, state: ev.TaskState) -> None:
+    """However many VMs go away under a job, its executors are placed again; the count is shown all the same."""
+    world.run(make_job(executors=1))
+    for number in range(10):
+        world.tell(state, f"job-1.{number}")
+        world.wait(3)
+        world.offer()
+        world.decide()
+        world.tell("running", f"job-1.{number + 1}")
+    assert (world.job().state, world.job().losses, world.job().failures) == ("running", 10, 0)
 
 
 def test_one_executor_dropped_undoes_the_whole_launch(world: World) -> None:
@@ -468,14 +481,14 @@ def test_offers_die_with_the_connection(world: World) -> None:
     world.send(ev.Disconnected(world.now))
     assert not world.model.ready_to_decide()
     assert launched(world.place("job-1", ONE)) == {}
-    assert names(world.subscribe()) == []
+    assert names(world.subscribe()) == ["Reconcile"]
     world.offer()
     assert launched(world.decide()) == {"vm-1": ["job-1.0"]}
 
 
 def test_idle_is_silent_and_stays_so(world: World) -> None:
     """Without a queue offers are suppressed once, and those that come anyway are declined."""
-    assert names(world.subscribe()) == ["Suppress"]
+    assert names(world.subscribe()) == ["Reconcile", "Suppress"]
     assert names(world.offer()) == ["Decline"]
     assert names(world.wait(1)) == []
 
@@ -518,15 +531,41 @@ def test_launches_without_an_answer_are_asked_about_with_growing_pauses() -> Non
 
 
 def test_a_launch_that_the_master_never_heard_of_is_tried_again(world: World) -> None:
-    """Unknown to the master, and never seen alive: it was lost on the way, and the job waits again."""
+    """Its agent is there and has no such task: it was lost on the way, and the job waits again."""
     world.subscribe()
     world.submit(make_job())
     world.offer()
     world.decide()
     world.wait(31)
-    world.tell("unknown", "job-1.0")
+    world.tell("gone", "job-1.0")
     assert (world.job().state, [request.count for request in world.model.requests()]) == ("queued", [1])
     assert killed(world.tell("running", "job-1.0")) == ["job-1.0"]
+
+
+def test_a_launch_whose_agent_the_master_does_not_know_may_still_run(world: World) -> None:
+    """Unknown is no end: the job waits for its executor as for one out of reach, and only then starts over."""
+    world.subscribe()
+    world.submit(make_job())
+    world.offer()
+    world.decide()
+    world.tell("unknown", "job-1.0")
+    assert world.open_tasks() == ["job-1.0"]
+    world.tell("running", "job-1.0")
+    assert world.job().state == "running"
+    world.tell("unknown", "job-1.0")
+    assert killed(world.wait(61)) == ["job-1.0"]
+    assert (world.job().state, world.job().failures) == ("relaunching", 0)
+
+
+def test_all_that_the_master_knows_is_asked_about_now_and_then() -> None:
+    """After each subscription, and every few minutes: so what was forgotten here turns up, and is killed."""
+    world = World(VMS, ModelOptions(sweep=300.0))
+    asked = [ev.Reconcile(1, ())]
+    assert [c for c in world.subscribe() if isinstance(c, ev.Reconcile)] == asked
+    assert names(world.wait(299)) == []
+    assert names(world.wait(2)) == ["Reconcile"]
+    assert killed(world.tell("running", "job-7.3")) == ["job-7.3"]
+    assert names(world.wait(299)) == []
 
 
 def test_kills_without_an_answer_are_repeated(world: World) -> None:
@@ -702,7 +741,7 @@ def test_a_restored_model_goes_on_where_the_last_one_ended(world: World) -> None
     other.now = world.now
     other.model.restore(changes.jobs, changes.executors)
     commands = other.subscribe()
-    assert names(commands) == ["Reconcile", "KillTask"]
+    assert names(commands) == ["Reconcile", "Reconcile", "KillTask"]
     assert killed(commands) == ["ending.0"]
     assert isinstance(commands[0], ev.Reconcile)
     asked = {task_id for task_id, _ in commands[0].tasks}
@@ -730,7 +769,7 @@ def test_a_restored_launch_that_was_being_undone_is_queued_again(world: World) -
     other = World(VMS)
     other.model.restore(changes.jobs, changes.executors)
     other.subscribe()
-    other.tell("unknown", "job-1.1")
+    other.tell("gone", "job-1.1")
     assert [request.count for request in other.model.requests()] == [2]
 
 
