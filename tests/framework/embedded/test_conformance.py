@@ -126,7 +126,7 @@ SCENARIOS = [
         loose_offers=True,
         deviations={
             "instead of \"'ExecutorInfo.framework_id' must be set\"": "the recording shows the first call as "
-            "it was changed for the second; the complaint itself is tested in test_scheduler_api"
+            "it was changed for the second; the complaint itself is tested in test_tasks"
         },
     ),
     Scenario("03g-custom-executor"),

@@ -69,7 +69,7 @@ def post(body: object, *headers: str) -> bytes:
     return "\r\n".join([*head, f"Content-Length: {len(data)}", "", data]).encode()
 
 
-def subscribe(**fields: object) -> dict[str, Any]:
+def subscribe(**fields: Any) -> dict[str, Any]:
     """Return a SUBSCRIBE call."""
     info = framework_info(failover_timeout=60.0, **fields)
     call: dict[str, Any] = {"type": "SUBSCRIBE", "subscribe": {"framework_info": info}}

@@ -1,0 +1,250 @@
+"""Tasks as processes: environment, fetched files, output, grace, and that nothing is ever left behind."""
+
+import base64
+import os
+import signal
+import socket
+import stat
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from framework.embedded import AgentSpec, serve
+from tests.framework.embedded.running import (
+    Json,
+    Mesos,
+    Subscription,
+    eventually,
+    framework_info,
+    running,
+    task,
+)
+
+
+def run(mesos: Mesos, info: Json, end: str = "TASK_FINISHED") -> Json:
+    """Run one task to its end and return its last status."""
+    with Subscription(mesos, framework_info(failover_timeout=600.0)) as scheduler:
+        scheduler.launch(scheduler.offers()[0], info)
+        status = scheduler.update(info["task_id"]["value"], end)
+        scheduler.call("TEARDOWN")
+        return status
+
+
+def test_environment_and_output(tmp_path: Path) -> None:
+    """A task sees its variables and secrets and the MESOS_ ones; its output is in its sandbox."""
+    secret = {"type": "VALUE", "value": {"data": base64.b64encode(b"hush").decode()}}
+    variables = [
+        {"name": "FOO", "value": "bar baz"},
+        {"name": "TOKEN", "type": "SECRET", "secret": secret},
+    ]
+    command = 'echo "$FOO $TOKEN $MESOS_TASK_ID $MESOS_SANDBOX"; pwd; echo oops >&2'
+    with running(tmp_path) as mesos:
+        run(mesos, task("t", command, command_fields={"environment": {"variables": variables}}))
+        sandbox = mesos.sandbox("t")
+        assert (sandbox / "stdout").read_text() == f"bar baz hush t {sandbox}\n{sandbox}\n"
+        assert (sandbox / "stderr").read_text() == "oops\n"
+        assert "hush" not in str(mesos.get("/state"))
+
+
+def test_secret_by_reference_is_refused(tmp_path: Path) -> None:
+    """Only secrets by value can be resolved."""
+    variable = {"name": "T", "type": "SECRET", "secret": {"type": "REFERENCE", "reference": {"name": "x"}}}
+    with running(tmp_path) as mesos:
+        info = task("t", command_fields={"environment": {"variables": [variable]}})
+        status = run(mesos, info, "TASK_FAILED")
+        assert status["message"].endswith("Default secret resolver cannot resolve references")
+
+
+def test_uris_are_fetched(tmp_path: Path) -> None:
+    """Files come by URI or path, executable, extracted, or under another name."""
+    (tmp_path / "data.txt").write_text("data")
+    with tarfile.open(tmp_path / "pack.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "data.txt", "inside.txt")
+    uris = [
+        {"value": f"file://{tmp_path}/data.txt", "executable": True},
+        {"value": str(tmp_path / "data.txt"), "output_file": "sub/other.txt"},
+        {"value": str(tmp_path / "pack.tar.gz")},
+    ]
+    with running(tmp_path / "work") as mesos:
+        run(mesos, task("t", "cat inside.txt sub/other.txt", command_fields={"uris": uris}))
+        sandbox = mesos.sandbox("t")
+        assert (sandbox / "stdout").read_text() == "datadata"
+        assert (sandbox / "data.txt").stat().st_mode & stat.S_IXUSR
+
+
+@pytest.mark.parametrize("uri", ["/no/such/file", "http://x/y", "/etc/hostname|../../out"])
+def test_uri_that_cannot_be_fetched(tmp_path: Path, uri: str) -> None:
+    """The task fails with a real agent's words, and its stderr says what was wrong."""
+    value, _, output = uri.partition("|")
+    entry = {"value": value} | ({"output_file": output} if output else {})
+    with running(tmp_path) as mesos:
+        status = run(mesos, task("t", command_fields={"uris": [entry]}), "TASK_FAILED")
+        assert status["reason"] == "REASON_CONTAINER_LAUNCH_FAILED"
+        assert value in (mesos.sandbox("t") / "stderr").read_text()
+
+
+def test_argv_is_not_given_to_a_shell(tmp_path: Path) -> None:
+    """A command that is no shell command gets its arguments as they are."""
+    fields = {"shell": False, "arguments": ["echo", "$HOME", "a b"]}
+    with running(tmp_path) as mesos:
+        run(mesos, task("t", "echo", command_fields=fields))
+        assert (mesos.sandbox("t") / "stdout").read_text() == "$HOME a b\n"
+
+
+def test_kill_reaches_the_whole_group_and_grants_grace(tmp_path: Path) -> None:
+    """SIGTERM comes first; a task that ignores it is killed when its grace is over, children included."""
+    command = "trap 'touch asked' TERM; echo $$ > pid; while :; do sleep 0.05; done"
+    with running(tmp_path) as mesos, Subscription(mesos, framework_info()) as scheduler:
+        policy = {"grace_period": {"nanoseconds": 200_000_000}}
+        scheduler.launch(scheduler.offers()[0], task("t", command, kill_policy=policy))
+        scheduler.update("t", "TASK_RUNNING")
+        sandbox = mesos.sandbox("t")
+        eventually(lambda: (sandbox / "pid").exists(), "the task runs")
+        scheduler.call("KILL", {"task_id": {"value": "t"}})
+        assert scheduler.update("t", "TASK_KILLED")["message"] == "Command terminated with signal Killed"
+        assert (sandbox / "asked").exists()
+
+
+def test_framework_that_wants_it_is_told_of_killing(tmp_path: Path) -> None:
+    """TASK_KILLING comes between the wish and the end."""
+    info = framework_info(capabilities=[{"type": "MULTI_ROLE"}, {"type": "TASK_KILLING_STATE"}])
+    with running(tmp_path) as mesos, Subscription(mesos, info) as scheduler:
+        scheduler.launch(scheduler.offers()[0], task("t", "sleep 600"))
+        scheduler.update("t", "TASK_RUNNING")
+        scheduler.call("KILL", {"task_id": {"value": "t"}})
+        scheduler.update("t", "TASK_KILLING")
+        scheduler.update("t", "TASK_KILLED")
+
+
+def test_group_needs_its_framework_id(tmp_path: Path) -> None:
+    """LAUNCH_GROUP without `ExecutorInfo.framework_id` is refused for every task."""
+    with running(tmp_path) as mesos, Subscription(mesos, framework_info()) as scheduler:
+        offer = scheduler.offers()[0]
+        tasks = [task(name) | {"agent_id": offer["agent_id"]} for name in ("g1", "g2")]
+        group = {
+            "executor": {"type": "DEFAULT", "executor_id": {"value": "e"}},
+            "task_group": {"tasks": tasks},
+        }
+        operation = {"type": "LAUNCH_GROUP", "launch_group": group}
+        scheduler.call("ACCEPT", {"offer_ids": [offer["id"]], "operations": [operation]})
+        for name in ("g1", "g2"):
+            status = scheduler.update(name, "TASK_ERROR")
+            assert status["message"] == "'ExecutorInfo.framework_id' must be set"
+            assert status["reason"] == "REASON_TASK_GROUP_INVALID"
+
+
+def test_failing_task_takes_its_group_along(tmp_path: Path) -> None:
+    """When one task of a group fails the others are killed, and the executor ends."""
+    with running(tmp_path) as mesos, Subscription(mesos, framework_info()) as scheduler:
+        offer = scheduler.offers()[0]
+        tasks = [task("bad", "exit 2"), task("good", "sleep 600")]
+        executor = {
+            "type": "DEFAULT",
+            "executor_id": {"value": "e"},
+            "framework_id": {"value": scheduler.framework_id},
+        }
+        tasks = [entry | {"agent_id": offer["agent_id"]} for entry in tasks]
+        group = {"executor": executor, "task_group": {"tasks": tasks}}
+        operation = {"type": "LAUNCH_GROUP", "launch_group": group}
+        scheduler.call("ACCEPT", {"offer_ids": [offer["id"]], "operations": [operation]})
+        ends: dict[str, str] = {}
+        while len(ends) < 2:
+            status = scheduler.wait("UPDATE")["status"]
+            scheduler.acknowledge(status)
+            if status["state"] in {"TASK_FAILED", "TASK_KILLED"}:
+                ends[status["task_id"]["value"]] = status["state"]
+        assert ends == {"bad": "TASK_FAILED", "good": "TASK_KILLED"}
+        failure = scheduler.wait("FAILURE")
+        assert failure == {"agent_id": offer["agent_id"], "executor_id": {"value": "e"}, "status": 0}
+
+
+STUBBORN = "trap '' TERM; setsid sleep 600 & echo $! $$ > pids; while :; do sleep 0.05; done"
+
+
+def start_stubborn(mesos: Mesos, scheduler: Subscription) -> list[int]:
+    """Start a task that ignores SIGTERM and leaves its group; return both pids."""
+    scheduler.launch(scheduler.offers()[0], task("t", STUBBORN))
+    scheduler.update("t", "TASK_RUNNING")
+    pids = mesos.sandbox("t") / "pids"
+    eventually(lambda: pids.exists() and pids.read_text().endswith("\n"), "the task tells its pids")
+    return [int(pid) for pid in pids.read_text().split()]
+
+
+def alive(pid: int) -> bool:
+    """Tell whether a process lives; a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_nothing_is_left_after_the_end(tmp_path: Path) -> None:
+    """SIGTERM to the embedded Mesos ends every process of every task, also one that left its group."""
+    info = framework_info(failover_timeout=600.0)
+    with running(tmp_path) as mesos, Subscription(mesos, info) as scheduler:
+        pids = start_stubborn(mesos, scheduler)
+        assert all(alive(pid) for pid in pids)
+        mesos.process.send_signal(signal.SIGTERM)
+        mesos.process.wait(30)
+        assert not any(alive(pid) for pid in pids)
+
+
+def test_task_ends_when_the_embedded_mesos_is_killed(tmp_path: Path) -> None:
+    """After SIGKILL the guardian ends the process groups of tasks."""
+    info = framework_info(failover_timeout=600.0)
+    with running(tmp_path) as mesos, Subscription(mesos, info) as scheduler:
+        scheduler.launch(scheduler.offers()[0], task("t", "trap '' TERM; echo $$ > pid; sleep 600; true"))
+        scheduler.update("t", "TASK_RUNNING")
+        file = mesos.sandbox("t") / "pid"
+        eventually(lambda: file.exists() and file.read_text() != "", "the task tells its pid")
+        pid = int(file.read_text())
+        os.kill(mesos.process.pid, signal.SIGKILL)
+        eventually(lambda: not alive(pid), "the task's process ends")
+
+
+def test_taken_port_is_explained(tmp_path: Path) -> None:
+    """A port in use is an OSError that says so."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(OSError, match=f"port {port} of 127.0.0.1 is taken"):
+            serve([], port=port, work_dir=tmp_path)
+
+
+def test_agents_must_not_share_ports_or_names(tmp_path: Path) -> None:
+    """Contradicting agents are refused before anything starts."""
+    one = AgentSpec("a", "t", 1, 1024, 0.1, "127.0.1.1", (100, 200))
+    with pytest.raises(ValueError, match="unique"):
+        serve([one, one], work_dir=tmp_path)
+    other = AgentSpec("b", "t", 1, 1024, 0.1, "127.0.1.2", (200, 300))
+    with pytest.raises(ValueError, match="share ports"):
+        serve([one, other], work_dir=tmp_path)
+
+
+def test_resources_are_exact(tmp_path: Path) -> None:
+    """Three decimals of cpu are kept through any number of launches and ends."""
+    with (
+        running(tmp_path, allocation_interval=0.02) as mesos,
+        Subscription(mesos, framework_info()) as scheduler,
+    ):
+        scheduler.launch(scheduler.offers()[0], *[task(f"t{i}", cpus=0.333) for i in range(12)])
+        running_tasks = {f"t{i}" for i in range(12)}
+        while running_tasks:
+            status = scheduler.wait("UPDATE")["status"]
+            scheduler.acknowledge(status)
+            if status["state"] == "TASK_FINISHED":
+                running_tasks.remove(status["task_id"]["value"])
+        assert mesos.get("/slaves")["slaves"][0]["used_resources"]["cpus"] == 0
+
+
+def test_no_more_than_there_is_is_ever_launched(tmp_path: Path) -> None:
+    """The fourth of four tasks that do not fit together is refused."""
+    with running(tmp_path) as mesos, Subscription(mesos, framework_info()) as scheduler:
+        offer = scheduler.offers()[0]
+        scheduler.launch(offer, *[task(f"t{i}", "sleep 600", cpus=1.001) for i in range(4)])
+        states = [scheduler.wait("UPDATE")["status"]]
+        while states[-1]["state"] != "TASK_ERROR":
+            states.append(scheduler.wait("UPDATE")["status"])
+        assert states[-1]["task_id"]["value"] == "t3"
