@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from daemon.cli import cluster, demo, jobs, mesos, up
+from daemon.cli import cluster, demo, jobs, mesos, simulate, up
 from daemon.cli.errors import CommandError
 
 _INTERRUPTED = 130
@@ -85,5 +85,7 @@ app.command()(jobs.kill)
 app.command()(cluster.cluster)
 app.add_typer(cluster.policy, name="policy")
 app.command()(demo.demo)
+app.command()(simulate.simulate)
+app.add_typer(simulate.reproduce, name="reproduce")
 app.command()(mesos.mesos)
 app.command()(version)

@@ -1,0 +1,124 @@
+"""Many runs: every policy over every workload and seed, and what came of them on average.
+
+One run is the simulator's; how results are printed and drawn is in `reports.py` and the command line.
+"""
+
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import yaml
+
+from agents.registry import PolicyError, create
+from environment.clusters import load_cluster
+from environment.results import Result
+from environment.simulator import SimulationOptions, simulate
+from profiles.generators import load_workload
+
+#: Called before each run with its number (from 0), how many there are, and what it is.
+Progress = Callable[[int, int, str], None]
+
+#: The numbers of a run that tables show, in this order; see `environment.results.Result`.
+METRICS = (
+    "cost",
+    "cost_over_bound",
+    "average_duration",
+    "average_completion",
+    "p95_completion",
+    "good_placements",
+    "violations",
+    "decision_p50_us",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A policy with its options, under the name that tables show."""
+
+    name: str
+    options: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """As a user would write it: `ilp:beta=0.5`."""
+        given = ":".join(f"{key}={value}" for key, value in self.options.items())
+        return f"{self.name}:{given}" if given else self.name
+
+
+def contender(text: str) -> Contender:
+    """Read `name` or `name:key=value:key=value`; PolicyError when it cannot be made.
+
+    A name with a colon in it, `module:factory`, takes no options here.
+    """
+    name, *rest = text.split(":")
+    if rest and "=" not in rest[0]:
+        name, rest = f"{name}:{rest[0]}", rest[1:]
+    if any("=" not in part for part in rest):
+        raise PolicyError(f"policy {text}: options should be key=value, as in ilp:beta=0.5")
+    try:
+        options = {key: yaml.safe_load(value) for key, _, value in (part.partition("=") for part in rest)}
+    except yaml.YAMLError as error:
+        raise PolicyError(f"policy {text}: not valid YAML: {' '.join(str(error).split())}") from error
+    create(name, options)
+    return Contender(name, options)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One policy's run over one workload."""
+
+    policy: str
+    workload: str
+    seed: int
+    result: Result
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """Mean and sample standard deviation over seeds (0 for a single one)."""
+
+    mean: float
+    spread: float
+
+
+def compare(
+    contenders: Sequence[Contender],
+    workloads: Sequence[str],
+    cluster: str = "paper",
+    seeds: Sequence[int] = (0,),
+    *,
+    jobs: int | None = None,
+    options: SimulationOptions | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Run]:
+    """Run every policy on the same workloads and seeds, each run with a policy made anew.
+
+    `jobs` replaces the number of jobs of the workloads. ConfigError, WorkloadError and PolicyError say what
+    is wrong with the input.
+    """
+    vms = load_cluster(cluster)
+    every = [(name, seed, who) for name in workloads for seed in seeds for who in contenders]
+    for number, (name, seed, who) in enumerate(every):
+        if progress is not None:
+            progress(number, len(every), f"{who.label} on {name}, seed {seed}")
+        workload = load_workload(name, seed, jobs)
+        result = simulate(create(who.name, who.options), workload, vms, options=options)
+        yield Run(who.label, name, seed, result)
+
+
+def statistics_of(runs: Sequence[Run]) -> dict[str, dict[str, Statistic]]:
+    """Mean and spread over the runs of each policy: policy -> metric -> statistic, in order of appearance."""
+    grouped: dict[str, list[Mapping[str, float | None]]] = {}
+    for run in runs:
+        grouped.setdefault(run.policy, []).append(run.result.summary())
+    return {
+        policy: {metric: _statistic([summary[metric] for summary in summaries]) for metric in METRICS}
+        for policy, summaries in grouped.items()
+    }
+
+
+def _statistic(values: Sequence[float | None]) -> Statistic:
+    known = [value for value in values if value is not None]
+    if not known:
+        return Statistic(float("nan"), 0.0)
+    return Statistic(statistics.fmean(known), statistics.stdev(known) if len(known) > 1 else 0.0)

@@ -1,0 +1,120 @@
+"""Reports in Markdown with their plots: what `stoker reproduce` writes into docs/results."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from agents.experiments.comparison import Contender, Progress, Run, Statistic, compare, statistics_of
+
+#: All baselines at their defaults, and those that weigh cost against time at three weights.
+BASELINES = (
+    *(Contender(name) for name in ("rr", "rrc", "ff", "best_fit", "least_allocated", "most_allocated")),
+    *(Contender(name) for name in ("dominant_fit", "random", "aep")),
+    *(Contender("ilp", {"beta": beta}) for beta in (0.0, 0.5, 1.0)),
+    *(Contender("lookahead", {"beta": beta}) for beta in (0.0, 0.5, 1.0)),
+)
+WORKLOADS = ("normal", "burst")
+
+_TITLES = {
+    "cost": "cost ($)",
+    "cost_over_bound": "cost / bound",
+    "average_duration": "duration (s)",
+    "average_completion": "completion (s)",
+    "p95_completion": "95 % completion (s)",
+    "good_placements": "good placements",
+    "violations": "violations",
+    "decision_p50_us": "decision (µs)",
+}
+
+
+def report_baselines(folder: Path, seeds: Sequence[int], progress: Progress | None = None) -> Path:
+    """Compare all baselines on the paper's cluster and both its densities; the report's path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    runs = list(compare(BASELINES, WORKLOADS, "paper", seeds, progress=progress))
+    parts = [_HEAD.format(count=len(seeds), first=min(seeds), last=max(seeds))]
+    for workload in WORKLOADS:
+        chosen = [run for run in runs if run.workload == workload]
+        plot = folder / f"baselines-{workload}.png"
+        draw(statistics_of(chosen), f"{workload}: mean and standard deviation of {len(seeds)} seeds", plot)
+        parts += [f"## {workload.capitalize()}\n", table(chosen), f"![{workload}]({plot.name})\n"]
+        parts.append(_findings(statistics_of(chosen)))
+    path = folder / "baselines.md"
+    path.write_text("\n".join(parts), encoding="utf-8")
+    return path
+
+
+def table(runs: Sequence[Run]) -> str:
+    """A Markdown table: a row for each policy, mean ± standard deviation."""
+    found = statistics_of(runs)
+    head = "| policy | " + " | ".join(_TITLES.values()) + " |\n|---|" + "---:|" * len(_TITLES) + "\n"
+    rows = (
+        f"| `{policy}` | " + " | ".join(_cell(metric, of[metric]) for metric in _TITLES) + " |\n"
+        for policy, of in found.items()
+    )
+    return head + "".join(rows)
+
+
+def draw(found: dict[str, dict[str, Statistic]], title: str, path: Path) -> None:
+    """Draw every policy's mean cost against its mean completion time, with spreads, into a PNG file."""
+    from matplotlib.figure import Figure  # a second to import, and only pictures need it
+
+    figure = Figure(figsize=(8, 5.5), layout="constrained")
+    axes = figure.subplots()
+    for number, (policy, of) in enumerate(found.items()):
+        cost, completion = of["cost"], of["average_completion"]
+        axes.errorbar(
+            completion.mean,
+            cost.mean,
+            xerr=completion.spread,
+            yerr=cost.spread,
+            marker="osD^v<>ph"[number % 9],
+            color=f"C{number % 10}",
+            linestyle="none",
+            elinewidth=0.6,
+            alpha=0.9,
+            label=policy,
+        )
+    axes.set(xlabel="average completion time (s), waiting included", ylabel="cost ($)", title=title)
+    axes.grid(alpha=0.3)
+    figure.legend(loc="outside right upper", fontsize="small")
+    figure.savefig(path, dpi=110)
+
+
+def _cell(metric: str, value: Statistic) -> str:
+    digits = {"cost": 3, "cost_over_bound": 2}.get(metric, 1 if value.mean < 100 else 0)
+    if metric in ("violations", "decision_p50_us"):
+        return f"{value.mean:.0f}"
+    return f"{value.mean:.{digits}f} ± {value.spread:.{digits}f}"
+
+
+def _findings(found: dict[str, dict[str, Statistic]]) -> str:
+    lines = []
+    for metric, what in (
+        ("cost", "Cheapest"),
+        ("average_duration", "Shortest duration"),
+        ("average_completion", "Shortest completion"),
+    ):
+        ranking = sorted(found, key=lambda policy: found[policy][metric].mean)
+        best, second, worst = ranking[0], ranking[1], ranking[-1]
+        lead = 1 - found[best][metric].mean / found[second][metric].mean
+        gap = 1 - found[best][metric].mean / found[worst][metric].mean
+        lines.append(
+            f"* {what}: `{best}`, {lead:.1%} below `{second}` and {gap:.1%} below `{worst}`, the last."
+        )
+    return "\n".join(lines) + "\n"
+
+
+_HEAD = """# The baselines on the paper's workloads
+
+Made by `stoker reproduce baselines --seeds {count}`: every policy on the same {count} generated workloads
+(seeds {first} to {last}) of each density of Islam 2022, 7.1, normal (50 jobs, Poisson arrivals at 50 an
+hour) and burst (100 jobs at 600 an hour), on the paper's cluster of twelve VMs. Durations come from
+`profiles/data/paper.yaml`, whose numbers are chosen, as the paper does not print its own; so compare
+policies with each other, not with the paper's dollars. Cells are the mean and the standard deviation over
+seeds.
+
+*Cost* is eq. 4. The *bound* is what perfect packing on the cheapest cores would cost; no schedule stays
+below it. *Duration* is from start to end (the paper's "job duration"), *completion* from submission to
+end. A *violation* is a decision that could not be executed. `ilp`, `aep` and `lookahead` know durations
+or preferences from profiles, the others know nothing of jobs but their sizes. beta 1 weighs cost only,
+beta 0 time only.
+"""

@@ -1,0 +1,156 @@
+"""The commands about simulations: `simulate` compares policies, `reproduce` writes whole reports."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from daemon.cli.errors import CommandError
+from daemon.cli.options import Output, print_json
+
+if TYPE_CHECKING:
+    from agents.experiments.comparison import Run, Statistic
+
+reproduce = typer.Typer(
+    help="Run a whole comparison again, and write its report.", rich_markup_mode=None, no_args_is_help=True
+)
+
+COMPARED = "rr,rrc,ff,best_fit,least_allocated,most_allocated,random,ilp,aep,lookahead"
+
+
+def simulate(
+    policy: Annotated[
+        list[str] | None,
+        typer.Option("--policy", metavar="NAMES", help="Who decides; several by commas: rr,ff,ilp:beta=0.5"),
+    ] = None,
+    workload: Annotated[
+        str, typer.Option("--workload", help="A name (normal, burst, ...) or a .yaml, .csv or .parquet file.")
+    ] = "burst",
+    cluster: Annotated[
+        str, typer.Option("--cluster", help="A name (paper, hundred, ...) or a .yaml file.")
+    ] = "paper",
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=10_000, help="How many seeds.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The first seed.")] = 0,
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Another number of jobs.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw cost against completion (.png).")
+    ] = None,
+    output: Output = "table",
+) -> None:
+    """Compare policies on a workload, in the simulator; no daemon is needed."""
+    with _errors():
+        from agents.experiments.comparison import compare, contender
+
+        names = ",".join(policy) if policy else COMPARED
+        contenders = [contender(name) for name in names.split(",") if name]
+        with _progress() as progress:
+            numbers = range(seed, seed + seeds)
+            runs = list(compare(contenders, [workload], cluster, numbers, jobs=jobs, progress=progress))
+    if plot is not None:
+        _draw(runs, f"{workload} on {cluster}, {seeds} seeds", plot)
+    if output == "json":
+        print_json([_plain(run) for run in runs])
+    else:
+        _show(runs)
+
+
+@reproduce.command("baselines")
+def baselines(
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the report goes.")] = Path(
+        "docs/results"
+    ),
+    seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many seeds.")] = 20,
+) -> None:
+    """Compare all baselines at the paper's two densities; write tables, plots and what stands out."""
+    with _errors(), _progress() as progress:
+        from agents.experiments.reports import report_baselines
+
+        report = report_baselines(out, range(seeds), progress)
+    print(report)
+
+
+def _plain(run: "Run") -> dict[str, object]:
+    return {"policy": run.policy, "workload": run.workload, "seed": run.seed, **run.result.to_json()}
+
+
+def _show(runs: "list[Run]") -> None:
+    from agents.experiments.comparison import statistics_of
+    from daemon.cli import render
+
+    several = len({run.seed for run in runs}) > 1
+    shown = {"cost": 3, "cost_over_bound": 2, "average_duration": 0, "average_completion": 0}
+    shown |= {"p95_completion": 0, "good_placements": 0}
+    rows = []
+    for policy, of in statistics_of(runs).items():
+        cells = [_cell(of[metric], digits, several) for metric, digits in shown.items()]
+        rows.append((policy, *cells, f"{of['decision_p50_us'].mean:.0f}"))
+    columns = (
+        "policy",
+        "cost $",
+        "cost / bound",
+        "duration s",
+        "completion s",
+        "95 % s",
+        "good",
+        "decision µs",
+    )
+    render.show(render.table(columns, rows, right=columns[1:]))
+    for line in _remarks(runs):
+        render.show(line)
+
+
+def _cell(value: "Statistic", digits: int, several: bool) -> str:
+    spread = f" ± {value.spread:.{digits}f}" if several else ""
+    return f"{value.mean:.{digits}f}{spread}"
+
+
+def _remarks(runs: "list[Run]") -> Iterator[str]:
+    refused = {name: why for run in runs for name, why in run.result.refused.items()}
+    if refused:
+        name, why = next(iter(refused.items()))
+        yield f"Refused, as they fit no VM or cluster: {len(refused)} jobs, such as {name}: {why}"
+    broken = {run.policy: run.result.violations for run in runs if run.result.violations}
+    for policy, count in broken.items():
+        yield f"{policy} made {count} decisions that could not be executed."
+
+
+def _draw(runs: "list[Run]", title: str, path: Path) -> None:
+    from agents.experiments.comparison import statistics_of
+    from agents.experiments.reports import draw
+
+    try:
+        draw(statistics_of(runs), title, path)
+    except (OSError, ValueError) as error:
+        raise CommandError(f"--plot {path}: {error}") from None
+
+
+@contextlib.contextmanager
+def _errors() -> Iterator[None]:
+    """What is wrong with the input, in one line."""
+    from agents.registry import PolicyError
+    from conf.loader import ConfigError
+    from profiles.files import WorkloadError
+
+    try:
+        yield
+    except (PolicyError, ConfigError, WorkloadError) as error:
+        raise CommandError(str(error)) from None
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Callable[[int, int, str], None]]:
+    """A bar on stderr, on a terminal."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from daemon.cli import render
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=render.console(stderr=True), transient=True) as bar:
+        task = bar.add_task("")
+
+        def report(number: int, total: int, what: str) -> None:
+            bar.update(task, completed=number, total=total, description=what)
+
+        yield report

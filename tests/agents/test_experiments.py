@@ -1,0 +1,57 @@
+"""Policies compared over workloads and seeds, and the report that is made of it."""
+
+from pathlib import Path
+
+import pytest
+
+from agents.experiments.comparison import Contender, compare, contender, statistics_of
+from agents.experiments.reports import draw, table
+from agents.registry import PolicyError
+
+
+def test_a_contender_is_written_as_a_user_would() -> None:
+    """Name and options, separated by colons; values are YAML."""
+    found = contender("random:seed=3")
+    assert found == Contender("random", {"seed": 3})
+    assert found.label == "random:seed=3"
+    assert contender("ff").label == "ff"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("zork", "unknown"),
+        ("random:3", "module 3|module random"),
+        ("random:seed=3:x", "key=value"),
+        ("random:seed=[", "YAML"),
+        ("ff:beta=1", "takes none"),
+    ],
+)
+def test_what_is_no_contender_is_said(text: str, complaint: str) -> None:
+    """Unknown policies and options are a PolicyError that names them."""
+    with pytest.raises(PolicyError, match=complaint):
+        contender(text)
+
+
+def test_every_policy_meets_the_same_workloads() -> None:
+    """Each workload and seed is the same for all; mean and spread are over seeds."""
+    runs = list(compare([Contender("ff"), Contender("rr")], ["burst"], seeds=(0, 1), jobs=10))
+    assert [(run.policy, run.seed) for run in runs] == [("ff", 0), ("rr", 0), ("ff", 1), ("rr", 1)]
+    sizes = [[(job.cpus, job.executors, job.submitted_at) for job in run.result.jobs] for run in runs]
+    assert sizes[0] == sizes[1] != sizes[2] == sizes[3]
+    found = statistics_of(runs)
+    costs = [run.result.cost for run in runs if run.policy == "ff"]
+    assert found["ff"]["cost"].mean == pytest.approx(sum(costs) / 2)
+    assert found["ff"]["cost"].spread == pytest.approx(abs(costs[0] - costs[1]) / 2**0.5)
+    again = list(compare([Contender("ff")], ["burst"], seeds=(0,), jobs=10))
+    assert again[0].result == runs[0].result
+
+
+def test_tables_and_pictures_are_made(tmp_path: Path) -> None:
+    """A row for each policy, and a PNG file."""
+    runs = list(compare([Contender("ff"), Contender("rr")], ["normal"], seeds=(0, 1), jobs=5))
+    text = table(runs)
+    assert len(text.splitlines()) == 4
+    assert "| `rr` |" in text
+    draw(statistics_of(runs), "five jobs", tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")

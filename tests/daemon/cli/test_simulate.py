@@ -1,0 +1,79 @@
+"""`stoker simulate` and `stoker reproduce`, as a user runs them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from daemon.cli import main
+
+
+def test_policies_are_compared_in_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    """A row for each policy, in the order asked for, with spreads when there are several seeds."""
+    assert (
+        main(["simulate", "--policy", "rr,ff", "--policy", "random:seed=1", "--jobs", "5", "--seeds", "2"])
+        == 0
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[2:5]] == ["rr", "ff", "random:seed=1"]
+    assert "±" in lines[2]
+
+
+def test_every_number_is_in_the_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """-o json has a record for each run, with jobs, costs and decisions."""
+    assert main(["simulate", "--policy", "ff", "--workload", "normal", "--jobs", "4", "-o", "json"]) == 0
+    (run,) = json.loads(capsys.readouterr().out)
+    assert (run["policy"], run["workload"], run["seed"], len(run["jobs"])) == ("ff", "normal", 0, 4)
+    assert sum(job["cost"] for job in run["jobs"]) == pytest.approx(run["cost"])
+
+
+def test_a_picture_is_drawn(tmp_path: Path) -> None:
+    """--plot writes a PNG file."""
+    picture = tmp_path / "plot.png"
+    assert main(["simulate", "--policy", "ff", "--jobs", "3", "--plot", str(picture)]) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_jobs_that_fit_nowhere_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A job that fits no VM is refused with its name, and the others run."""
+    workload = tmp_path / "jobs.csv"
+    header = "submitted_at,type,cpus,memory_mib,executors,duration,name"
+    workload.write_text(f"{header}\n0,sort,2,1024,1,10,small\n1,sort,99,1024,1,10,giant\n")
+    assert main(["simulate", "--policy", "ff", "--workload", str(workload)]) == 0
+    assert "giant" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--policy", "zork"], "zork"),
+        (["--workload", "zork"], "zork"),
+        (["--cluster", "zork"], "zork"),
+        (["--policy", "ff", "--jobs", "2", "--plot", "/nowhere/x.png"], "--plot"),
+        (["--policy", "ff:x=1"], "takes none"),
+    ],
+)
+def test_bad_input_is_one_line(
+    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is wrong goes to stderr in one line, and the exit code is 2."""
+    assert main(["simulate", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert complaint in error
+    assert len(error.splitlines()) == 1
+
+
+def test_the_report_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`reproduce baselines` writes tables, plots and findings; here with two quick policies."""
+    from agents.experiments import reports
+    from agents.experiments.comparison import Contender
+
+    monkeypatch.setattr(reports, "BASELINES", (Contender("rr"), Contender("ff")))
+    assert main(["reproduce", "baselines", "--out", str(tmp_path / "results"), "--seeds", "2"]) == 0
+    text = (tmp_path / "results" / "baselines.md").read_text()
+    assert "| `ff` |" in text
+    assert "* Cheapest: `" in text
+    assert {path.name for path in (tmp_path / "results").glob("*.png")} == {
+        "baselines-normal.png",
+        "baselines-burst.png",
+    }
