@@ -147,7 +147,8 @@ def _progress() -> Iterator[Callable[[int, int, str], None]]:
     from daemon.cli import render
 
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=render.console(stderr=True), transient=True) as bar:
+    console = render.console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("")
 
         def report(number: int, total: int, what: str) -> None:
