@@ -47,8 +47,8 @@ def test_jobs_that_fit_nowhere_are_named(tmp_path: Path, capsys: pytest.CaptureF
     ("arguments", "complaint"),
     [
         (["--policy", "zork"], "zork"),
-        (["--workload", "zork"], "zork"),
-        (["--cluster", "zork"], "zork"),
+        (["--policy", "ff", "--workload", "zork"], "zork"),
+        (["--policy", "ff", "--cluster", "zork"], "zork"),
         (["--policy", "ff", "--jobs", "2", "--plot", "/nowhere/x.png"], "--plot"),
         (["--policy", "ff:x=1"], "takes none"),
     ],
