@@ -69,7 +69,7 @@ class JobRecord:
     next_executor: int = 0
     #: Executors lost so far, whoever is to blame.
     losses: int = 0
-    #: Those of them that ended by themselves; a job with too many fails. What the cluster lost is not counted.
+    #: Those of them that ended by themselves, and not with their VM; a job with too many fails.
     failures: int = 0
     cost: float = 0.0
     #: The launch is being undone, because one of its executors could not be started.

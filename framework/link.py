@@ -84,6 +84,8 @@ class MesosLink:
         """
         session = self._session
         if session is None or not session.subscribed:
+            if isinstance(command, ev.Launch):
+                self._refuse(command, "the connection to the master was lost")
             return
         try:
             self._call(session.driver, command, describe)
@@ -159,7 +161,6 @@ class MesosLink:
         if framework_id != self.framework_id:
             self._remember(framework_id)
             self.framework_id = framework_id
-        self._pause = FIRST_PAUSE
         self._offers.clear()
         self.state = f"subscribed to {master}"
         log.info("subscribed", master=master, framework=framework_id)
@@ -190,9 +191,24 @@ class MesosLink:
         self._session = None
         self._offers.clear()
         self._master = redirected or self._options.master
+        if session.removed:
+            self._forget_framework()
+        if session.subscribed and not session.refused:
+            self._pause = (
+                FIRST_PAUSE  # after an ERROR it goes on growing: two with one id would evict each other
+            )
         self._next_try = time.monotonic() + (0.0 if redirected else self._pause)
         self.state = f"not connected to {self._options.master}: {why}; trying again"
         log.warning("master lost", master=self._options.master, why=why, pause=self._pause)
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
         if session.subscribed:
             self._emit(ev.Disconnected(time.time()), None)
+
+    def _forget_framework(self) -> None:
+        """The master will never take our id again, and has ended its tasks: begin anew under another one.
+
+        The reconciliation after the next subscription finds that they are gone. What is remembered is replaced
+        by the new id; whoever starts before that with the old one comes here again.
+        """
+        log.error("the master has removed our framework", framework=self.framework_id)
+        self.framework_id = None

@@ -36,8 +36,8 @@ pymesos.logger.setLevel(logging.CRITICAL)
 
 #: A master that was not heard for so many of its heartbeats is taken for gone.
 HEARTBEATS_MISSED = 3
-#: Mesos' own interval; the master tells it on subscription, pymesos does not pass it on.
-HEARTBEAT_SECONDS = 15.0
+#: What a master says to a framework id that it has removed: torn down, or away for too long.
+_REMOVED = "framework has been removed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,8 @@ class SessionOptions:
     task_image: str | None = None
     secret_variables: bool = False
     webui_url: str | None = None
+    #: Mesos' own default; the master tells it on subscription, but pymesos does not pass it on.
+    heartbeat_seconds: float = 15.0
 
 
 class Listener(Protocol):
@@ -93,6 +95,10 @@ class Driver(pymesos.MesosSchedulerDriver):  # type: ignore[misc]  # pymesos has
         # pymesos asks for the version only to tell inverse offers and GPUs of old masters apart.
         return None
 
+    def works(self) -> bool:
+        """Whether the I/O thread lives. One that dies before it has a connection tells nobody."""
+        return self._io_thread is not None and self._io_thread.is_alive()
+
     def reconcile(self, tasks: tuple[tuple[str, str], ...]) -> None:
         """Ask for the tasks' states, naming their agents: without them a lost agent's tasks stay unknown."""
         asked = [{"task_id": {"value": t}, **({"agent_id": {"value": a}} if a else {})} for t, a in tasks]
@@ -110,10 +116,15 @@ class Session(pymesos.Scheduler):  # type: ignore[misc]  # pymesos has no types
         self._listener = listener
         self.subscribed = False
         self.redirected_to: str | None = None
+        #: The master ended the subscription with an ERROR event.
+        self.refused = False
+        #: The master has removed the framework id, and takes it never again.
+        self.removed = False
         self._trouble = ""
         self._closed = False
+        self._started = False
         self._heard_at = time.monotonic()
-        self._silence_allowed = HEARTBEATS_MISSED * HEARTBEAT_SECONDS
+        self._silence_allowed = HEARTBEATS_MISSED * options.heartbeat_seconds
         framework: Json = {
             "user": options.user,
             "name": options.framework_name,
@@ -143,6 +154,7 @@ class Session(pymesos.Scheduler):  # type: ignore[misc]  # pymesos has no types
         # With a master that does not answer, this takes as long as its time-outs.
         try:
             self.driver.start()
+            self._started = True
         except Exception as error:
             self._fail(f"{type(error).__name__}: {error}")
 
@@ -152,7 +164,9 @@ class Session(pymesos.Scheduler):  # type: ignore[misc]  # pymesos has no types
             return self._trouble
         if now - self._heard_at > self._silence_allowed:
             return f"nothing heard for {now - self._heard_at:.0f} s"
-        return ""
+        if self._started and not self.driver.works():
+            self._fail(_last_words() or "its connection ended")
+        return self._trouble
 
     def close(self) -> None:
         """Stop the driver without tearing the framework down."""
@@ -223,15 +237,22 @@ class Session(pymesos.Scheduler):  # type: ignore[misc]  # pymesos has no types
     @override
     def error(self, driver: Any, message: str) -> None:
         """End this session: pymesos alone would subscribe again at once, and again."""
+        self.refused = True
+        self.removed = _REMOVED in message.lower()
         self._fail(f"the master says: {message}")
 
     @override
     def disconnected(self, driver: Any) -> None:
         """End this session. When the I/O thread died of an exception, that is why: a 401, for example."""
-        error, pymesos.process._exc_info = pymesos.process._exc_info, None
-        if error is not None:
-            self._fail(str(error[1]))
+        if why := _last_words():
+            self._fail(why)
         elif self.subscribed:
             self._fail("the connection was lost")
         else:
             self._fail("it does not accept the connection")
+
+
+def _last_words() -> str:
+    """What ended pymesos' I/O thread, told once; empty when nothing did."""
+    error, pymesos.process._exc_info = pymesos.process._exc_info, None
+    return "" if error is None else f"{error[1] or type(error[1]).__name__}"

@@ -241,7 +241,7 @@ def test_too_many_losses_fail_the_job(world: World) -> None:
 
 @pytest.mark.parametrize("state", ["lost", "gone", "gone_by_operator"])
 def test_what_the_cluster_loses_is_not_counted_against_the_job(world: World, state: ev.TaskState) -> None:
-    """However many VMs go away under a job, its executors are placed again; the count is shown all the same."""
+    """However many VMs go away under a job, its executors are placed again; the count is shown."""
     world.run(make_job(executors=1))
     for number in range(10):
         world.tell(state, f"job-1.{number}")
@@ -543,7 +543,7 @@ def test_a_launch_that_the_master_never_heard_of_is_tried_again(world: World) ->
 
 
 def test_a_launch_whose_agent_the_master_does_not_know_may_still_run(world: World) -> None:
-    """Unknown is no end: the job waits for its executor as for one out of reach, and only then starts over."""
+    """Unknown is no end: the executor is waited for as one out of reach, and only then replaced."""
     world.subscribe()
     world.submit(make_job())
     world.offer()

@@ -1,5 +1,6 @@
 """The link to a master, through unmodified pymesos, on an embedded Mesos in a process of its own."""
 
+import gc
 import queue
 import signal
 import socket
@@ -10,12 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from environment import events as ev
 from framework.link import MesosLink
 from framework.session import SessionOptions
 from framework.spark import ProcessSpec
 from tests.daemon.ports import free_port
-from tests.framework.embedded.running import PATIENCE, Mesos, running
+from tests.framework.embedded.running import PATIENCE, Mesos, eventually, running
 
 
 class Framework:
@@ -67,6 +70,11 @@ class Framework:
         self.link.stop()
 
 
+def undescribed(task: ev.Task) -> tuple[ProcessSpec, str]:
+    """For commands that launch nothing."""
+    raise AssertionError(task)
+
+
 def task(task_id: str, port: int, cpus: float = 1.0) -> ev.Task:
     """A task of 64 MiB with one port."""
     return ev.Task(task_id, "job-1", 0, cpus, 64, (port,))
@@ -104,7 +112,7 @@ def test_a_task_is_killed(tmp_path: Path) -> None:
         offer = framework.wait(ev.OffersReceived).offers[0]
         framework.launch(offer, task("job-1.0", offer.ports[0][0]), script="sleep 600")
         framework.until("job-1.0", "running")
-        framework.link.execute(ev.KillTask(1, "job-1.0", offer.vm.id), lambda _: None)  # type: ignore[arg-type, return-value]  # not called
+        framework.link.execute(ev.KillTask(1, "job-1.0", offer.vm.id), undescribed)
         framework.until("job-1.0", "killed")
 
 
@@ -132,7 +140,7 @@ def test_a_framework_comes_back_under_its_id(tmp_path: Path) -> None:
             again.wait(ev.Subscribed)
             assert again.ids == []
             command = ev.Reconcile(1, (("job-1.0", offer.vm.id), ("job-9.0", offer.vm.id)))
-            again.link.execute(command, lambda _: None)  # type: ignore[arg-type, return-value]  # not called
+            again.link.execute(command, undescribed)
             states = {e.task_id: e.state for e in (again.wait(ev.TaskChanged) for _ in range(2))}
             assert states == {"job-1.0": "running", "job-9.0": "gone"}
 
@@ -161,6 +169,68 @@ def test_a_master_that_refuses_is_not_asked_in_a_loop(tmp_path: Path) -> None:
         assert framework.inbox.empty()
         pause = framework.link._pause
         assert pause > 0.25
+
+
+def test_a_removed_framework_begins_anew(tmp_path: Path) -> None:
+    """An id that the master has removed is given up for a new one, under which the old tasks are gone."""
+    with running(tmp_path / "work") as mesos:
+        with Framework(mesos.address) as framework:
+            offer = framework.wait(ev.OffersReceived).offers[0]
+            framework.launch(offer, task("job-1.0", offer.ports[0][0]), script="sleep 600")
+            framework.until("job-1.0", "running")
+            old = framework.link.framework_id
+        call = {"type": "TEARDOWN", "teardown": {"framework_id": {"value": old}}}
+        assert mesos.request("POST", "/api/v1", call)[0] in (200, 202)
+        with Framework(mesos.address, old) as again:
+            again.wait(ev.Subscribed)
+            assert again.link.framework_id != old
+            assert again.ids == [again.link.framework_id]
+            again.link.execute(ev.Reconcile(1, (("job-1.0", offer.vm.id),)), undescribed)
+            assert again.wait(ev.TaskChanged).state == "gone"
+
+
+def test_a_silent_master_is_left(tmp_path: Path) -> None:
+    """Three heartbeats missed, on a connection that still stands, are a loss; then it is tried again."""
+    with mesos_and_framework(tmp_path, heartbeat_seconds=0.2) as (mesos, framework):
+        framework.wait(ev.Subscribed)
+        mesos.process.send_signal(signal.SIGSTOP)
+        try:
+            framework.wait(ev.Disconnected)
+            assert "nothing heard" in framework.link.state
+        finally:
+            mesos.process.send_signal(signal.SIGCONT)
+        framework.wait(ev.Subscribed)
+
+
+def test_two_with_one_id_do_not_evict_each_other_in_a_loop(tmp_path: Path) -> None:
+    """Each subscription ends the other's with an ERROR; the pauses grow all the same."""
+    with running(tmp_path / "work") as mesos, Framework(mesos.address) as first:
+        first.wait(ev.Subscribed)
+        with Framework(mesos.address, first.link.framework_id) as second:
+            for _ in range(3):
+                first.wait(ev.Disconnected)
+                second.wait(ev.Disconnected)
+            assert min(first.link._pause, second.link._pause) >= 1.0
+
+
+def test_a_launch_without_a_connection_is_reported_as_never_run(tmp_path: Path) -> None:
+    """What was decided before the loss was known is dropped at once, not left to a timeout."""
+    with mesos_and_framework(tmp_path) as (mesos, framework):
+        offer = framework.wait(ev.OffersReceived).offers[0]
+        mesos.process.send_signal(signal.SIGKILL)
+        framework.wait(ev.Disconnected)
+        framework.launch(offer, task("job-1.0", offer.ports[0][0]))
+        assert "connection to the master was lost" in framework.until("job-1.0", "dropped").message
+
+
+# pymesos leaves the socket that it did not get to use to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_master_that_cannot_be_found_is_tried_again() -> None:
+    """A name that nobody resolves ends pymesos' thread before it has a connection; the link notices."""
+    with Framework("no-such-host.invalid:5050") as framework:
+        eventually(lambda: "trying again" in framework.link.state, "it gave up")
+        assert framework.inbox.empty()
+    gc.collect()
 
 
 def test_the_right_secret_is_let_in(tmp_path: Path) -> None:
