@@ -1,11 +1,24 @@
 """A small Mesos in one process: a master with the v1 scheduler API, and agents that run local processes.
 
-For laptops, demonstrations and tests; any framework can use it. It answers as a real Mesos 1.12 does,
-without reservations, quotas, containers and several masters. `serve` runs it; `faults` tells how it
-misbehaves on request.
+For laptops, demonstrations and tests; any framework can use it. It answers as a real Mesos 1.12 does, without
+reservations, quotas, containers and several masters. `serve` runs it; `faults` tells how it misbehaves on
+request.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from framework.embedded.options import AgentSpec, MasterOptions
-from framework.embedded.server import serve
+
+if TYPE_CHECKING:
+    from framework.embedded.server import serve
 
 __all__ = ["AgentSpec", "MasterOptions", "serve"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import `serve` when it is asked for: whoever only describes agents need not wait for asyncio."""
+    if name == "serve":
+        from framework.embedded.server import serve
+
+        return serve
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
