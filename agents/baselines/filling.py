@@ -10,10 +10,11 @@ def fill(room: IntArray, order: IntArray, count: int) -> list[int]:
 
     `room` is how many fit on each VM, int64 [N]; `order` holds indices into it.
     """
-    fits = np.minimum(room[order], count)
-    used = np.flatnonzero(fits)
-    before = np.cumsum(fits[used]) - fits[used]
-    placement: list[int] = np.repeat(order[used], np.clip(count - before, 0, fits[used])).tolist()
+    # A VM that is used takes at least one, so no more VMs are looked at than there are executors.
+    used = order[np.flatnonzero(room[order])[:count]]
+    placement: list[int] = []
+    for index, fits in zip(used.tolist(), room[used].tolist(), strict=True):
+        placement += [index] * min(fits, count - len(placement))
     return placement
 
 
