@@ -125,6 +125,10 @@ class Launcher:
         """Ask the driver on this host to end."""
         stop_driver(self.folder(job_id) / "driver")
 
+    def launched(self) -> list[str]:
+        """The jobs that were launched and not forgotten since."""
+        return [path.parent.name for path in self._jobs.glob("*/launch.json")]
+
     def forget(self, job_id: str) -> None:
         """The job is over: its secret and its ports are of no more use. Logs stay."""
         self._given.pop(job_id, None)

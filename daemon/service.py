@@ -95,6 +95,8 @@ class Service:
         self._specs: dict[str, JobSpec] = {}
         #: Jobs whose driver runs on this host.
         self._drivers: set[str] = set()
+        #: Jobs that are over, and whose launch is to be forgotten when their last task has ended.
+        self._over: set[str] = set()
         self._vms: tuple[VmStatus, ...] = ()
         self._known_vms: tuple[Vm, ...] = ()
         self._due: Mapping[str, Mapping[str, float]] = {}
@@ -147,39 +149,49 @@ class Service:
             if caused or not isinstance(item.event, ev.Tick):
                 lines += [encode(item.event), *map(encode, caused)]
             commands += caused
-        self._save(explanations)
+        if not self._save(explanations):
+            return
         if lines:
             self._log_file.write("\n".join(lines) + "\n")
             self._log_file.flush()
         for command in commands:
             self._execute(command)
+        self._wrap_up()
         for item in items:
             if item.status is not None:
                 self._link.acknowledge(item.status)
         if items:
             self._picture()
 
-    def _save(self, explanations: tuple[Explanation, ...]) -> None:
-        """Store what changed. Nothing goes on before: a full disk stops the loop, not the jobs."""
+    def _save(self, explanations: tuple[Explanation, ...]) -> bool:
+        """Store what changed; tell whether nothing of it is lost.
+
+        Nothing goes on before: a full disk stops the loop, not the jobs. When the daemon is stopped in
+        between, nothing came of the batch, and the next daemon finds out what the master told it.
+        """
         changes = self._model.take_changes()
-        if not (changes.jobs or changes.executors or explanations):
-            return
-        while not self._stopping.is_set():
+        while changes.jobs or changes.executors or explanations:
             try:
                 self._store.save(changes, explanations)
             except StoreError as error:
                 self._store_trouble = str(error)
                 log.error("store", error=str(error))
                 self._alive_at = time.monotonic()
-                self._stopping.wait(1.0)
+                if self._stopping.wait(1.0):
+                    return False
                 continue
             self._store_trouble = ""
             break
-        for job in changes.jobs:
-            if job.ended:
-                self._specs.pop(job.job.id, None)
-                if not self._model.tasks(job.job.id):
-                    self._launcher.forget(job.job.id)
+        self._over.update(job.job.id for job in changes.jobs if job.ended)
+        return True
+
+    def _wrap_up(self) -> None:
+        """Forget the secrets of jobs that are over and done, now that their drivers were told to end."""
+        done = [job_id for job_id in self._over if self._model.job(job_id) is None]
+        for job_id in done:
+            self._over.discard(job_id)
+            self._specs.pop(job_id, None)
+            self._launcher.forget(job_id)
 
     def _execute(self, command: ev.Command) -> None:
         match command:
@@ -262,7 +274,10 @@ class Service:
             if status.state == "running":
                 continue
             self._drivers.discard(job_id)
-            message = "its driver vanished: nobody saw how it ended" if status.state == "lost" else ""
+            message = ""
+            if status.state == "lost":
+                message = "its driver vanished: nobody saw how it ended"
+                self._launcher.stop_driver(job_id)  # it may have lost its supervisor only
             ended.append(ev.DriverEnded(time.time(), job_id, status.exit_code, message))
         return ended
 
@@ -274,6 +289,14 @@ class Service:
             if job.job.driver is None and job.started_at is not None and not job.ended:
                 # Started now if it never was: the intent is stored before the deed.
                 self._start_driver(job.job.id)
+        self._over.update(job.job.id for job in jobs if job.ended)
+        going_on = {job.job.id for job in jobs if not job.ended}
+        for job_id in self._launcher.launched():
+            if job_id not in going_on:
+                # It was over when the earlier daemon died, who may not have come to say so to its driver.
+                self._launcher.stop_driver(job_id)
+                self._over.add(job_id)
+        self._wrap_up()
         if jobs:
             log.info("taken up", jobs=len(jobs), tasks=sum(not task.ended for task in executors))
 

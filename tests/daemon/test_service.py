@@ -1,0 +1,134 @@
+"""The scheduling loop at its start and its end: what it takes up, what it leaves, what it keeps."""
+
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conf.schema import Config, JobSpec
+from daemon.launcher import Launcher
+from daemon.service import Item, Service
+from daemon.store import Store
+from environment import events as ev
+from environment.cluster import Changes
+from environment.records import JobRecord
+from framework.session import SessionOptions
+from framework.spark import ProcessSpec, driver_status, start_driver
+from framework.spark.supervisor import PROCESS_FILE, identity
+from tests.builders import make_job
+from tests.daemon.ports import free_port
+
+PATIENCE = 30.0
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """An empty store."""
+    store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
+    yield store
+    store.close()
+
+
+def make_service(store: Store, tmp_path: Path) -> Service:
+    """A service whose master does not answer."""
+    config = Config(data_dir=str(tmp_path))
+    session = SessionOptions(master=f"127.0.0.1:{free_port()}")
+    return Service(config, store, Launcher(config, tmp_path, "127.0.0.1"), session, data_dir=tmp_path)
+
+
+@contextmanager
+def running(service: Service) -> Iterator[None]:
+    """Let the loop run."""
+    loop = threading.Thread(target=service.run)
+    loop.start()
+    try:
+        yield
+    finally:
+        service.stop()
+        loop.join()
+
+
+def keep(store: Store, state: str) -> JobRecord:
+    """A job in the store whose executors ran, and that is in this state now."""
+    spec = JobSpec(app="/apps/a.py")
+    record, _ = store.submit(spec, lambda job_id: make_job(job_id), None, 100.0)
+    record = replace(record, state=state, started_at=110.0, next_executor=1)  # type: ignore[arg-type]  # any text
+    store.save(Changes((record,), ()))
+    return record
+
+
+def drive(tmp_path: Path, job_id: str) -> Path:
+    """A driver of the job as an earlier daemon left it: its folder."""
+    folder = tmp_path / "jobs" / job_id
+    spec = ProcessSpec(("sleep", "600"), {}, {})
+    start_driver(spec, folder / "driver", os.environ, grace_seconds=1.0)
+    (folder / "launch.json").write_text('{"secret": "s", "ports": [1, 2, 3]}')
+    return folder
+
+
+def eventually_ends(folder: Path) -> None:
+    """Wait for the driver's end."""
+    deadline = time.monotonic() + PATIENCE
+    while driver_status(folder / "driver").state == "running":
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_driver_whose_kill_was_lost_with_the_daemon_is_ended(store: Store, tmp_path: Path) -> None:
+    """The job was killed on disk, but the daemon died before it told the driver: the next one does."""
+    folder = drive(tmp_path, keep(store, "killed").job.id)
+    with running(make_service(store, tmp_path)):
+        eventually_ends(folder)
+    assert not (folder / "launch.json").exists()
+
+
+def test_a_driver_of_a_job_that_goes_on_is_found_again(store: Store, tmp_path: Path) -> None:
+    """It is not started a second time, and its end is the job's."""
+    record = keep(store, "running")
+    folder = drive(tmp_path, record.job.id)
+    before = (folder / "driver" / PROCESS_FILE).read_text()
+    with running(make_service(store, tmp_path)):
+        os.kill(json.loads(before)["driver"]["pid"], 15)
+        deadline = time.monotonic() + PATIENCE
+        while (job := store.job(record.job.id)) and not job.ended:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    assert (folder / "driver" / PROCESS_FILE).read_text() == before
+    assert job is not None
+    assert (job.state, job.exit_code) == ("failed", 143)
+
+
+def test_a_driver_that_lost_its_supervisor_is_ended_with_its_job(store: Store, tmp_path: Path) -> None:
+    """Nobody could say how it ends, so the job fails; the driver does not run on."""
+    record = keep(store, "running")
+    folder = drive(tmp_path, record.job.id)
+    processes = json.loads((folder / "driver" / PROCESS_FILE).read_text())
+    with running(make_service(store, tmp_path)):
+        os.kill(processes["supervisor"]["pid"], 9)
+        deadline = time.monotonic() + PATIENCE
+        while identity(processes["driver"]["pid"]) is not None:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    job = store.job(record.job.id)
+    assert job is not None
+    assert (job.state, job.exit_code) == ("failed", None)
+    assert "vanished" in job.reason
+
+
+def test_what_is_handled_while_the_daemon_stops_is_kept(store: Store, tmp_path: Path) -> None:
+    """A batch that was taken before the word to stop is stored before anything comes of it."""
+    record = keep(store, "queued")
+    service = make_service(store, tmp_path)
+    service._restore()
+    service.stop()
+    service._handle([Item(ev.KillRequested(time.time(), record.job.id))])
+    service.run()  # to its end, at once
+    job = store.job(record.job.id)
+    assert job is not None
+    assert job.state == "killed"
