@@ -73,6 +73,7 @@ Name = Annotated[
     Field(min_length=1, max_length=200, json_schema_extra={"pattern": r"^[^\x00-\x1f\x7f]*$"}),
     AfterValidator(_like(_NO_CONTROLS, "should be one line without control characters")),
 ]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Port = Annotated[int, Field(ge=0, le=65535)]
 Text = Annotated[
     str,
@@ -190,7 +191,9 @@ class Mesos(Strict):
     user: Text | None = None
     secret_variables: bool = False
     framework_name: Name = "stoker"
-    failover_timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 7 * 24 * 3600.0
+    failover_timeout: Seconds = 7 * 24 * 3600.0
+    launch_timeout: Seconds = 30.0
+    unreachable_timeout: Seconds = 60.0
 
     @model_validator(mode="after")
     def _secret_needs_principal(self) -> "Mesos":

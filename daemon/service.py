@@ -25,7 +25,7 @@ from daemon.launcher import Launcher
 from daemon.store import IdempotencyConflictError, Store, StoreError
 from environment import events as ev
 from environment.check import whole_cluster_shortfall
-from environment.cluster import ClusterModel
+from environment.cluster import ClusterModel, ModelOptions
 from environment.eventlog import encode
 from environment.explain import Explanation, explain
 from environment.records import ExecutorRecord, JobRecord
@@ -86,7 +86,12 @@ class Service:
         #: Where the embedded Mesos keeps its agents' folders; None for a real cluster.
         self._sandboxes = sandboxes
         self._inbox: queue.SimpleQueue[Item] = queue.SimpleQueue()
-        self._model = ClusterModel()
+        self._model = ClusterModel(
+            ModelOptions(
+                launch_timeout=config.mesos.launch_timeout,
+                unreachable_timeout=config.mesos.unreachable_timeout,
+            )
+        )
         self._deciding = _deciding(config, _kept_policy(store, config))
         self._policy_lock = threading.Lock()
         self._link = MesosLink(session, self._put, store.get("framework_id"), self._remember_framework)

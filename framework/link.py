@@ -207,8 +207,8 @@ class MesosLink:
     def _forget_framework(self) -> None:
         """The master will never take our id again, and has ended its tasks: begin anew under another one.
 
-        The reconciliation after the next subscription finds that they are gone. What is remembered is replaced
-        by the new id; whoever starts before that with the old one comes here again.
+        The reconciliation after the next subscription finds that they are gone. What is remembered is
+        replaced by the new id; whoever starts before that with the old one comes here again.
         """
         log.error("the master has removed our framework", framework=self.framework_id)
         self.framework_id = None
