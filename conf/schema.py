@@ -222,7 +222,8 @@ class Config(Strict):
     data_dir: Text = "~/.local/state/stoker"
     database: Text | None = None
     policy: Policy = Policy()
-    fallback: Policy | None = None
+    fallback: Policy | None = Policy()
+    decision_timeout: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 5.0
     mesos: Mesos = Mesos()
     spark: Spark = Spark()
     driver: Driver = Driver()

@@ -56,7 +56,11 @@ class LogChunk:
 
 @dataclass(frozen=True, slots=True)
 class PolicyStatus:
-    """Who decides now, and since the start: decisions made, and how many had to be replaced."""
+    """Who decides now, and since the start: decisions made, and how many had to be replaced.
+
+    `fallback` decides when the policy fails; `busy` is for how many seconds the policy has been at a decision
+    that took too long and was taken from it, 0 when it is not.
+    """
 
     name: str
     options: Mapping[str, Any]
@@ -64,6 +68,8 @@ class PolicyStatus:
     waited: int
     faults: int
     last_fault: str
+    fallback: str | None = None
+    busy: float = 0.0
 
 
 class Scheduler(Protocol):

@@ -78,6 +78,8 @@ class _State(Collector):
         yield decisions
         text = "Decisions that had to be replaced since the start"
         yield CounterMetricFamily("stoker_decision_faults", text, policy.faults)
+        text = "Seconds that the policy has been at a decision that was taken from it"
+        yield GaugeMetricFamily("stoker_policy_busy_seconds", text, policy.busy)
 
     def _cluster(self) -> Iterator[Metric]:
         vms = self._scheduler.cluster()

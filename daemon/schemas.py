@@ -210,7 +210,10 @@ class PolicyList(Body):
 
 
 class PolicyBody(Body):
-    """Who decides, and since the start: decisions, and how many had to be replaced."""
+    """Who decides, and since the start: decisions, and how many had to be replaced by the fallback's.
+
+    `busy`: seconds for which the policy has been at a decision that was taken from it, as it took too long.
+    """
 
     name: Said
     options: dict[str, Any]
@@ -218,6 +221,8 @@ class PolicyBody(Body):
     waited: int
     faults: int
     last_fault: Said
+    fallback: Said | None
+    busy: float
 
 
 class HealthBody(Body):

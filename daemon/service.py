@@ -9,28 +9,27 @@ import json
 import queue
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 import structlog
 
-from agents.policy import Policy
-from agents.registry import PolicyError, create
+from agents.registry import PolicyError
 from conf.schema import Config, JobSpec
 from conf.schema import Policy as PolicyConfig
 from daemon.contract import Health, LogChunk, PolicyStatus, RejectedError, VmStatus
+from daemon.deciding import Deciders
 from daemon.launcher import Launcher
 from daemon.store import IdempotencyConflictError, Store, StoreError
 from environment import events as ev
 from environment.check import whole_cluster_shortfall
 from environment.cluster import ClusterModel, ModelOptions
 from environment.eventlog import encode
-from environment.explain import Explanation, explain
+from environment.explain import Explanation
 from environment.records import ExecutorRecord, JobRecord
-from environment.rounds import Verdict, decide_in_turn, decided
-from environment.types import Job, Place, Vm
+from environment.types import Job, Vm
 from framework.link import MesosLink
 from framework.sandbox import read_local, read_part, read_remote
 from framework.session import SessionOptions
@@ -42,21 +41,6 @@ log = structlog.get_logger("service")
 TICK = 0.2
 #: Events that are handled as one batch, with one write to the store.
 BATCH = 1000
-
-
-@dataclass(slots=True)
-class Deciding:
-    """The policy that decides, and how it has been doing."""
-
-    config: PolicyConfig
-    policy: Policy
-    fallback: Policy | None
-    placed: int = 0
-    waited: int = 0
-    faults: int = 0
-    last_fault: str = ""
-    #: The last wait that was explained, so that the same one is not written again and again.
-    explained_wait: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +76,9 @@ class Service:
                 unreachable_timeout=config.mesos.unreachable_timeout,
             )
         )
-        self._deciding = _deciding(config, _kept_policy(store, config))
+        self._deciders = _deciders(config, _kept_policy(store, config))
+        #: Those that were switched off; closed by the loop, which may still be using them.
+        self._retired: list[Deciders] = []
         self._policy_lock = threading.Lock()
         self._link = MesosLink(session, self._put, store.get("framework_id"), self._remember_framework)
         self._log_file: IO[str] = (data_dir / "events.jsonl").open("a", encoding="utf-8")
@@ -126,6 +112,8 @@ class Service:
             if self._model.ready_to_decide():
                 self._decide()
         self._link.stop()
+        for deciders in (*self._retired, self._deciders):
+            deciders.close()
         self._log_file.close()
 
     def stop(self) -> None:
@@ -225,38 +213,12 @@ class Service:
 
     def _decide(self) -> None:
         with self._policy_lock:
-            deciding = self._deciding
-        fallback = deciding.fallback.decide if deciding.fallback else None
-        explanations: list[Explanation] = []
-
-        def explained(verdicts: Iterator[Verdict]) -> Iterator[Verdict]:
-            # One by one: a verdict keeps its view, and a round on a large cluster may have thousands.
-            for verdict in verdicts:
-                if self._is_news(verdict, deciding):
-                    explanations.append(explain(verdict, deciding.config.name))
-                yield verdict
-
-        verdicts = decide_in_turn(
-            deciding.policy.decide, self._model.view(), self._model.requests(), fallback=fallback
-        )
-        event = decided(explained(verdicts), time.time())
-        self._handle([Item(event)], tuple(explanations))
-
-    def _is_news(self, verdict: Verdict, deciding: Deciding) -> bool:
-        """Count a verdict, and tell whether to keep it: to wait on for the same reason is no news."""
-        if verdict.faults:
-            deciding.faults += 1
-            deciding.last_fault = "; ".join(verdict.faults)
-            log.warning(
-                "policy", policy=deciding.config.name, job=verdict.request.job.id, faults=verdict.faults
-            )
-        if isinstance(verdict.decision, Place):
-            deciding.placed += 1
-            return True
-        deciding.waited += 1
-        wait = (verdict.request.job.id, verdict.decision.reason)
-        news, deciding.explained_wait = wait != deciding.explained_wait, wait
-        return news
+            deciders = self._deciders
+            retired, self._retired = self._retired, []
+        for earlier in retired:
+            earlier.close()
+        event, explanations = deciders.decide(self._model.view(), self._model.requests())
+        self._handle([Item(event)], explanations)
 
     # ---- drivers on this host --------------------------------------------------------------------
 
@@ -366,16 +328,13 @@ class Service:
     def policy(self) -> PolicyStatus:
         """Who decides."""
         with self._policy_lock:
-            now = self._deciding
-        return PolicyStatus(
-            now.config.name, now.config.options, now.placed, now.waited, now.faults, now.last_fault
-        )
+            return self._deciders.status()
 
     def set_policy(self, name: str, options: Mapping[str, Any]) -> PolicyStatus:
         """Let another policy decide; see `Scheduler.set_policy`."""
         try:
             chosen = PolicyConfig(name=name, **options)
-            deciding = _deciding(self._config, chosen)
+            deciders = _deciders(self._config, chosen)
         except (PolicyError, ValueError, TypeError) as error:
             raise RejectedError(422, "Not a policy", str(error)) from error
         kept = {"configured": _plain(self._config.policy), "chosen": _plain(chosen)}
@@ -384,7 +343,8 @@ class Service:
         except StoreError as error:
             raise RejectedError(503, "The job store is not available", str(error)) from error
         with self._policy_lock:
-            self._deciding = deciding
+            self._retired.append(self._deciders)
+            self._deciders = deciders
         self._put(ev.PolicyChanged(time.time()))
         log.info("policy", name=name, options=dict(options))
         return self.policy()
@@ -463,9 +423,8 @@ class Service:
         )
 
 
-def _deciding(config: Config, chosen: PolicyConfig) -> Deciding:
-    fallback = create(config.fallback.name, config.fallback.options) if config.fallback else None
-    return Deciding(chosen, create(chosen.name, chosen.options), fallback)
+def _deciders(config: Config, chosen: PolicyConfig) -> Deciders:
+    return Deciders(chosen, config.fallback, config.decision_timeout)
 
 
 def _kept_policy(store: Store, config: Config) -> PolicyConfig:

@@ -8,9 +8,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import overload
 
+import numpy as np
+
 from environment.check import check
 from environment.events import Decided, Placement, Waiting
 from environment.types import CPU_TOLERANCE, ClusterView, Decision, Place, PlacementRequest, Wait
+
+#: Of what the parts of a placement are made.
+_PARTS: dict[str, tuple[type, ...]] = {
+    "placement": (int, np.integer),
+    "why": (str,),
+    "scores": (float, int, np.floating),
+}
 
 #: What a policy is to this module.
 Decide = Callable[[ClusterView, Sequence[PlacementRequest]], Decision]
@@ -71,17 +80,18 @@ def decide_in_turn(
     requests: Sequence[PlacementRequest],
     *,
     fallback: Decide | None = None,
+    start: int = 0,
 ) -> Iterator[Verdict]:
-    """A round of decisions one by one, as above.
+    """A round of decisions one by one, as above, about the requests from `start` on.
 
     Each verdict holds a view of its own, so a long queue on a large cluster is better not kept as a whole.
     """
-    for position in range(len(requests)):
+    for position in range(start, len(requests)):
         verdict = decide_once(decide, view, Queue(requests, position), fallback=fallback)
         yield verdict
         if not isinstance(verdict.decision, Place):
             break
-        view = _after(verdict, verdict.decision)
+        view = view_after(verdict, verdict.decision)
 
 
 def decide_once(
@@ -116,18 +126,32 @@ def _ask(
 ) -> tuple[Decision, tuple[str, ...]]:
     try:
         decision: object = decide(view, queue)
-    except Exception as error:  # a policy is foreign code: whatever it raises must not stop the queue
-        faults: tuple[str, ...] = (f"the policy failed: {type(error).__name__}: {error}",)
-    else:
-        if isinstance(decision, Wait):
-            return decision, ()
-        if isinstance(decision, Place):
+        faults = _misshapen(decision, view)
+        if not faults and isinstance(decision, Place):
             faults = check(view, queue[0], decision)
-            if not faults:
-                return decision, ()
-        else:
-            faults = (f"the policy returned {type(decision).__name__}, not Place or Wait",)
+    except Exception as error:  # a policy is foreign code: whatever it raises must not stop the queue
+        faults = (f"the policy failed: {type(error).__name__}: {error}",)
+    else:
+        if not faults and isinstance(decision, Place | Wait):
+            return decision, ()
     return Wait("the decision could not be executed: " + "; ".join(faults)), faults
+
+
+def _misshapen(decision: object, view: ClusterView) -> tuple[str, ...]:
+    """What is wrong with the decision as a value: what comes after it relies on its types."""
+    if isinstance(decision, Wait):
+        reason: object = decision.reason
+        return () if isinstance(reason, str) else ("the reason to wait is no text",)
+    if not isinstance(decision, Place):
+        return (f"the policy returned {type(decision).__name__}, not Place or Wait",)
+    for name, kinds in _PARTS.items():
+        part: object = getattr(decision, name)
+        if not isinstance(part, tuple) or not all(issubclass(kind, kinds) for kind in set(map(type, part))):
+            wanted = " or ".join(kind.__name__ for kind in kinds)
+            return (f"the {name} of the decision should be a tuple of {wanted}",)
+    if len(decision.scores) not in (0, len(view.vms)):
+        return (f"{len(decision.scores)} scores for {len(view.vms)} VMs",)
+    return ()
 
 
 def _with_driver(verdict: Verdict) -> Verdict:
@@ -145,7 +169,8 @@ def _with_driver(verdict: Verdict) -> Verdict:
     return replace(verdict, decision=Wait(f"beside its executors no VM has room for its driver ({needed})"))
 
 
-def _after(verdict: Verdict, place: Place) -> ClusterView:
+def view_after(verdict: Verdict, place: Place) -> ClusterView:
+    """The view that a verdict's placement leaves, its driver included."""
     view = verdict.view.with_placement(verdict.request, place.placement)
     driver = verdict.request.job.driver
     if driver is None or verdict.driver_vm is None:

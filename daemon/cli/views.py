@@ -166,9 +166,12 @@ def policy(status: Json) -> RenderableType:
         ("options", options or "the defaults"),
         ("decisions", f"{status['placed']} placed, {status['waited']} waited"),
         ("faults", str(status["faults"])),
+        ("fallback", status["fallback"] or "none: a job waits when the policy fails"),
     ]
     if status["last_fault"]:
         rows.append(("last fault", status["last_fault"]))
+    if status["busy"]:
+        rows.append(("busy", f"for {render.duration(status['busy'])} with a decision taken from it"))
     return render.pairs(rows)
 
 

@@ -33,13 +33,12 @@ def test_the_default_config_is_the_default() -> None:
 
 
 def keys_of(schema: type[BaseModel], prefix: str = "") -> set[str]:
-    """The dotted keys of a schema; those of a part that may be missing are not listed."""
+    """The dotted keys of a schema; those of a part that is missing by default are not listed."""
     keys: set[str] = set()
     for name, field in schema.model_fields.items():
         keys.add(prefix + name)
-        inner = field.annotation
-        if isinstance(inner, type) and issubclass(inner, BaseModel):
-            keys |= keys_of(inner, f"{prefix}{name}.")
+        if isinstance(field.default, BaseModel):
+            keys |= keys_of(type(field.default), f"{prefix}{name}.")
     return keys
 
 

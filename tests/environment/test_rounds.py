@@ -6,7 +6,7 @@ import pytest
 
 from agents.baselines.first_fit import FirstFit
 from environment.events import Placement, Waiting
-from environment.rounds import Queue, decide_once, decide_round, decided
+from environment.rounds import Queue, decide_in_turn, decide_once, decide_round, decided
 from environment.types import ClusterView, Decision, DriverSize, Place, PlacementRequest, Wait
 from tests.builders import make_job, make_request, make_view, make_vms
 
@@ -71,6 +71,32 @@ def test_a_bad_decision_makes_the_job_wait(policy: type[FirstFit], fault: str) -
     verdict = decide_once(policy, VIEW, requests(3))  # type: ignore[arg-type]  # plain functions
     assert verdict.faults == (fault,)
     assert verdict.decision == Wait(f"the decision could not be executed: {fault}")
+
+
+@pytest.mark.parametrize(
+    ("decision", "fault"),
+    [
+        (Place("job-1", (0.5,)), "the placement of the decision should be a tuple of int or integer"),  # type: ignore[arg-type]  # what a careless policy does
+        (Place("job-1", ("vm-1",)), "the placement of the decision should be a tuple of int or integer"),  # type: ignore[arg-type]  # likewise
+        (Place("job-1", [0]), "the placement of the decision should be a tuple of int or integer"),  # type: ignore[arg-type]  # likewise
+        (Place("job-1", (0,), why=(None,)), "the why of the decision should be a tuple of str"),  # type: ignore[arg-type]  # likewise
+        (Place("job-1", (0,), scores=(1.0,)), "1 scores for 2 VMs"),
+        (Place("job-1", (7,)), "VM 7 is not one of the 2 VMs"),
+        (Place("job-1", (-1,)), "VM -1 is not one of the 2 VMs"),
+        (Place("job-2", (0,)), "decided about job-2, but job-1 is next"),
+        (Wait(None), "the reason to wait is no text"),  # type: ignore[arg-type]  # likewise
+    ],
+)
+def test_a_misshapen_decision_is_not_taken(decision: Decision, fault: str) -> None:
+    """What is no decision in all its parts is refused, with what would be right."""
+    verdict = decide_once(lambda *_: decision, VIEW, [make_request()])
+    assert verdict.faults == (fault,)
+
+
+def test_a_round_may_begin_in_the_middle() -> None:
+    """The requests before the start are passed over."""
+    verdicts = list(decide_in_turn(first_fit, VIEW, requests(1, 1, 2), start=1))
+    assert [verdict.request.job.id for verdict in verdicts] == ["b", "c"]
 
 
 def test_the_fallback_decides_when_the_policy_fails() -> None:

@@ -1,0 +1,236 @@
+"""Who decides, and rounds of decisions that end in time, whatever a policy does.
+
+A policy is foreign code: it may raise, return nonsense, or not return. So it decides in a thread of its own
+(`_Thinker`), for which the scheduling loop waits no longer than its time budget; then, and whenever it fails,
+the fallback decides. Only a policy that holds Python's interpreter lock for ever is beyond this.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from threading import Event, Lock, Thread
+
+import structlog
+
+from agents.policy import Policy
+from agents.registry import create
+from conf.schema import Policy as PolicyConfig
+from daemon.contract import PolicyStatus
+from environment.events import Decided
+from environment.explain import Explanation, explain
+from environment.rounds import Queue, Verdict, decide_in_turn, decided, view_after
+from environment.types import ClusterView, Place, PlacementRequest, Wait
+
+log = structlog.get_logger("policy")
+
+#: Decisions that are made before the scheduling loop takes them over: each holds a view, so not too many, and
+#: each handing over costs tens of microseconds, so not too few.
+_BATCH = 64
+
+#: Sees a verdict, what was left of the queue, and by whom it was reached.
+Watch = Callable[[Verdict, Sequence[PlacementRequest], str], None]
+
+
+class Deciders:
+    """The acting policy and its fallback, and how they have been doing.
+
+    `decide` is for one thread; everything else may be read from any.
+    """
+
+    def __init__(self, config: PolicyConfig, fallback: PolicyConfig | None, seconds: float) -> None:
+        """Make the policies; PolicyError when that cannot be. `seconds` is the budget of one decision."""
+        self.config = config
+        self._acting = _Thinker(config.name, create(config.name, config.options), seconds)
+        self._second = None
+        if fallback is not None:
+            self._second = _Thinker(fallback.name, create(fallback.name, fallback.options), seconds)
+        self.placed = 0
+        self.waited = 0
+        self.faults = 0
+        self.last_fault = ""
+        #: The last wait that was explained, so that the same one is not written again and again.
+        self._explained_wait = ("", "")
+
+    def close(self) -> None:
+        """Let the threads end; one whose policy never returns is left behind."""
+        self._acting.close()
+        if self._second is not None:
+            self._second.close()
+
+    def status(self) -> PolicyStatus:
+        """Who decides and how that went so far."""
+        return PolicyStatus(
+            self.config.name,
+            self.config.options,
+            self.placed,
+            self.waited,
+            self.faults,
+            self.last_fault,
+            fallback=self._second.name if self._second is not None else None,
+            busy=self._acting.busy,
+        )
+
+    def decide(
+        self, view: ClusterView, requests: Sequence[PlacementRequest], watch: Watch | None = None
+    ) -> tuple[Decided, tuple[Explanation, ...]]:
+        """Decide about the queue until it is empty or its head has to wait; what to keep, and why."""
+        explanations: list[Explanation] = []
+
+        def explained() -> Iterator[Verdict]:
+            # One by one: a verdict keeps its view, and a round on a large cluster may have thousands.
+            for position, (verdict, name) in enumerate(self._round(view, requests)):
+                if self._is_news(verdict):
+                    explanations.append(explain(verdict, name))
+                if watch is not None:
+                    watch(verdict, Queue(requests, position), name)
+                yield verdict
+
+        event = decided(explained(), time.time())
+        return event, tuple(explanations)
+
+    def _round(
+        self, view: ClusterView, requests: Sequence[PlacementRequest]
+    ) -> Iterator[tuple[Verdict, str]]:
+        """Verdicts in turn, each with the name of the policy that reached it."""
+        position = 0
+        while position < len(requests):
+            for verdict in self._acting.ask(view, requests, position, _BATCH):
+                last, name = self._mended(verdict, requests, position)
+                yield last, name
+                position += 1
+            if not isinstance(last.decision, Place):
+                return
+            view = view_after(last, last.decision)
+
+    def _mended(
+        self, verdict: Verdict, requests: Sequence[PlacementRequest], position: int
+    ) -> tuple[Verdict, str]:
+        """The fallback's verdict instead of one with faults."""
+        if not verdict.faults or self._second is None:
+            return verdict, self._acting.name
+        second = next(iter(self._second.ask(verdict.view, requests, position, 1)))
+        faults = (*verdict.faults, *(f"fallback {self._second.name}: {fault}" for fault in second.faults))
+        mended = Verdict(verdict.request, verdict.view, second.decision, faults, second.driver_vm)
+        return mended, self._second.name
+
+    def _is_news(self, verdict: Verdict) -> bool:
+        """Count a verdict, and tell whether to keep it: to wait on for the same reason is no news."""
+        if verdict.faults:
+            self.faults += 1
+            self.last_fault = "; ".join(verdict.faults)
+            log.warning("fault", policy=self.config.name, job=verdict.request.job.id, faults=verdict.faults)
+        if isinstance(verdict.decision, Place):
+            self.placed += 1
+            return True
+        self.waited += 1
+        wait = (verdict.request.job.id, verdict.decision.reason)
+        news, self._explained_wait = wait != self._explained_wait, wait
+        return news
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Decisions asked of a policy: its thread writes, the loop reads; `lock` guards what follows it.
+
+    Once abandoned, nothing is added any more.
+    """
+
+    view: ClusterView
+    requests: Sequence[PlacementRequest]
+    start: int
+    limit: int
+    done: Event = field(default_factory=Event)
+    lock: Lock = field(default_factory=Lock)
+    verdicts: list[Verdict] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+    failure: str = ""
+    abandoned: bool = False
+
+    def add(self, verdict: Verdict) -> bool:
+        """Take a verdict that came in time; tell whether another is wanted."""
+        with self.lock:
+            if self.abandoned:
+                return False
+            self.verdicts.append(verdict)
+            self.began = time.monotonic()
+            return not verdict.faults and len(self.verdicts) < self.limit
+
+    def late(self, seconds: float) -> float:
+        """How many seconds are left of the budget; when none are, the batch is abandoned."""
+        with self.lock:
+            left = self.began + seconds - time.monotonic()
+            self.abandoned = left <= 0 and not self.done.is_set()
+            return left
+
+    @property
+    def next_view(self) -> ClusterView:
+        """What the verdicts so far left."""
+        last = self.verdicts[-1] if self.verdicts else None
+        if last is None or not isinstance(last.decision, Place):
+            return self.view
+        return view_after(last, last.decision)
+
+
+class _Thinker:
+    """A policy in a thread of its own; while it is busy with what was abandoned, it is asked nothing new."""
+
+    def __init__(self, name: str, policy: Policy, seconds: float) -> None:
+        self.name = name
+        self._policy = policy
+        self._seconds = seconds
+        self._inbox: SimpleQueue[_Batch | None] = SimpleQueue()
+        self._overdue: _Batch | None = None
+        # As a daemon, so that a policy that never returns does not keep the process from ending.
+        Thread(target=self._run, name=f"policy {name}", daemon=True).start()
+
+    @property
+    def busy(self) -> float:
+        """For how many seconds it has been at a decision that nobody waits for any more; 0 when it is not."""
+        overdue = self._overdue
+        if overdue is None or overdue.done.is_set():
+            return 0.0
+        return time.monotonic() - overdue.began
+
+    def close(self) -> None:
+        """Let the thread end as soon as the policy is done."""
+        self._inbox.put(None)
+
+    def ask(
+        self, view: ClusterView, requests: Sequence[PlacementRequest], start: int, limit: int
+    ) -> list[Verdict]:
+        """Decide about requests from `start` on: one to `limit` verdicts; the last may have faults."""
+        batch = _Batch(view, requests, start, limit)
+        if busy := self.busy:
+            return [_failed(batch, f"the policy is still busy with an earlier job, for {busy:.0f} s now")]
+        self._overdue = None
+        self._inbox.put(batch)
+        left = self._seconds
+        while not batch.done.wait(left):
+            left = batch.late(self._seconds)
+            if batch.abandoned:
+                self._overdue = batch
+                batch.failure = f"the policy did not decide within {self._seconds:g} s"
+                break
+        return [*batch.verdicts, _failed(batch, batch.failure)] if batch.failure else batch.verdicts
+
+    def _run(self) -> None:
+        while (batch := self._inbox.get()) is not None:
+            try:
+                for verdict in decide_in_turn(
+                    self._policy.decide, batch.view, batch.requests, start=batch.start
+                ):
+                    if not batch.add(verdict):
+                        break
+            except BaseException as error:  # SystemExit and its like, which must not end this thread
+                with batch.lock:
+                    if not batch.abandoned:
+                        batch.failure = f"the policy failed: {type(error).__name__}"
+            batch.done.set()
+
+
+def _failed(batch: _Batch, fault: str) -> Verdict:
+    """The verdict on the batch's next request, about which the policy decided nothing."""
+    request = batch.requests[batch.start + len(batch.verdicts)]
+    wait = Wait(f"the decision could not be executed: {fault}")
+    return Verdict(request, batch.next_view, wait, (fault,))
