@@ -11,13 +11,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from conf.loader import ConfigError, load
 from conf.schema import Cluster
+from environment.clusters import vms_of
 from framework.embedded.options import AgentSpec
 from framework.spark.supervisor import identity
 
@@ -44,43 +44,24 @@ class EmbeddedError(RuntimeError):
 
 
 def agent_specs(cluster: Cluster) -> list[AgentSpec]:
-    """One agent for each VM of a cluster file; ConfigError when names clash or VMs are too many.
-
-    VMs are named `type-1`, `type-2`, ... over all groups of a type, and after their group when it has a name.
-    """
-    names = list(_names(cluster))
-    clashes = sorted(name for name, count in Counter(names).items() if count > 1)
-    if clashes:
-        raise ConfigError(f"two VMs of the cluster are called {clashes[0]}; give one group another name")
-    groups = [group for group in cluster.vms for _ in range(group.count)]
-    each = min(PORTS_PER_AGENT, (END_PORT - FIRST_PORT) // len(groups))
+    """One agent for each VM of a cluster file; ConfigError when names clash or VMs are too many."""
+    vms = vms_of(cluster)
+    each = min(PORTS_PER_AGENT, (END_PORT - FIRST_PORT) // len(vms))
     if each < FEWEST_PORTS:
         most = (END_PORT - FIRST_PORT) // FEWEST_PORTS
-        raise ConfigError(f"an embedded Mesos can have {most} VMs at most, this cluster has {len(groups)}")
+        raise ConfigError(f"an embedded Mesos can have {most} VMs at most, this cluster has {len(vms)}")
     return [
         AgentSpec(
-            name=names[i],
-            type=group.type,
-            cpus=group.cpus,
-            memory_mib=group.memory,
-            price_per_hour=group.price_per_hour,
+            name=vm.name,
+            type=vm.type,
+            cpus=vm.cpus,
+            memory_mib=vm.memory_mib,
+            price_per_hour=vm.price_per_hour,
             address=f"127.0.{1 + i // _HOSTS_PER_NET}.{1 + i % _HOSTS_PER_NET}",
             ports=(FIRST_PORT + i * each, FIRST_PORT + (i + 1) * each - 1),
         )
-        for i, group in enumerate(groups)
+        for i, vm in enumerate(vms)
     ]
-
-
-def _names(cluster: Cluster) -> Iterator[str]:
-    seen: Counter[str] = Counter()
-    for group in cluster.vms:
-        if group.name is not None and group.count == 1:
-            yield group.name
-            continue
-        for _ in range(group.count):
-            stem = group.name or group.type
-            seen[stem] += 1
-            yield f"{stem}-{seen[stem]}"
 
 
 @dataclass(frozen=True, slots=True)
