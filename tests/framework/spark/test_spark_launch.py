@@ -15,7 +15,7 @@ from framework.spark import (
     executor_process,
 )
 
-SECRET = "2f1d0c9e8b7a6f5e"  # noqa: S105  made up, and what these tests look for
+SECRET = "2f1d0c9e8b7a6f5e"
 SPARK = SparkHome("/opt/spark", "/opt/java", "/opt/python/bin/python3")
 ENDPOINT = DriverEndpoint("10.0.0.1", 7001, 7002, 7003, 1024)
 SHAPE = ExecutorShape(instances=3, cpus=2.5, memory_mib=2048)
