@@ -178,6 +178,12 @@ class Policy(BaseModel):
         """The policy's own options, for the policy to validate."""
         return dict(self.model_extra or {})
 
+    @property
+    def label(self) -> str:
+        """Name and options, to tell policies apart."""
+        options = ", ".join(f"{key}={value}" for key, value in self.options.items())
+        return f"{self.name} ({options})" if options else self.name
+
 
 class Mesos(Strict):
     """The Mesos cluster: `embedded` starts one on this machine, else `host:port` or `zk://...`."""
@@ -224,6 +230,7 @@ class Config(Strict):
     policy: Policy = Policy()
     fallback: Policy | None = Policy()
     decision_timeout: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 5.0
+    shadow: Policy | None = None
     mesos: Mesos = Mesos()
     spark: Spark = Spark()
     driver: Driver = Driver()

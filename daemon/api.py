@@ -1,7 +1,7 @@
 """The HTTP API: what can be asked under /v1, and what operators ask.
 
-A route asks the scheduler or the store and answers with a body of `schemas.py`. Who may ask is in `gate.py`,
-what is answered when something is wrong in `problems.py`.
+A route asks the scheduler or the store and answers with a body of `schemas.py` or `policy_schemas.py`. Who
+may ask is in `gate.py`, what is answered when something is wrong in `problems.py`.
 """
 
 import math
@@ -14,7 +14,8 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from agents.registry import list_policies
 from conf.schema import JobSpec, Policy
-from daemon import schemas
+from daemon import policy_schemas, schemas
+from daemon.comparison import report
 from daemon.contract import RejectedError, Scheduler
 from daemon.gate import Gate, Guard
 from daemon.metrics import Metrics
@@ -51,6 +52,7 @@ def create_app(
     metrics = Metrics(scheduler, store)
     _add_jobs(app, scheduler, store)
     _add_cluster(app, scheduler)
+    _add_policy(app, scheduler, store)
     _add_operations(app, scheduler, metrics, version)
     app.add_middleware(Gate, guard=Guard(token, hosts), observe=metrics.observe)
     handle_problems(app)
@@ -127,20 +129,39 @@ def _add_cluster(app: FastAPI, scheduler: Scheduler) -> None:
         """Show all VMs and what is used of them."""
         return schemas.cluster_body(scheduler.cluster())
 
+
+def _add_policy(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     @app.get("/v1/policies")
-    def policies() -> schemas.PolicyList:
+    def policies() -> policy_schemas.PolicyList:
         """List the policies that come with Stoker."""
-        return schemas.policy_list(list_policies())
+        return policy_schemas.policy_list(list_policies())
 
     @app.get("/v1/policy")
-    def policy() -> schemas.PolicyBody:
+    def policy() -> policy_schemas.PolicyBody:
         """Show who decides."""
-        return schemas.policy_body(scheduler.policy())
+        return policy_schemas.policy_body(scheduler.policy())
 
     @app.put("/v1/policy")
-    def set_policy(chosen: Policy) -> schemas.PolicyBody:
+    def set_policy(chosen: Policy) -> policy_schemas.PolicyBody:
         """Let another policy decide from the next decision on; all keys but `name` are its options."""
-        return schemas.policy_body(scheduler.set_policy(chosen.name, chosen.options))
+        return policy_schemas.policy_body(scheduler.set_policy(chosen.name, chosen.options))
+
+    @app.put("/v1/policy/shadow")
+    def set_shadow(chosen: Policy) -> policy_schemas.PolicyBody:
+        """Let a policy decide beside the acting one, without effect; all keys but `name` are its options."""
+        return policy_schemas.policy_body(scheduler.set_shadow(chosen.name, chosen.options))
+
+    @app.delete("/v1/policy/shadow")
+    def drop_shadow() -> policy_schemas.PolicyBody:
+        """Let no policy decide beside the acting one any more."""
+        return policy_schemas.policy_body(scheduler.set_shadow(None, {}))
+
+    @app.get("/v1/policy/comparison")
+    def comparison(
+        query: Annotated[policy_schemas.ComparisonQuery, Query()],
+    ) -> policy_schemas.ComparisonBody:
+        """Show where shadow policies would have decided otherwise, and what that would have cost."""
+        return policy_schemas.comparison_body(report(store.comparisons(), query.limit))
 
 
 def _add_operations(app: FastAPI, scheduler: Scheduler, metrics: Metrics, version: str) -> None:

@@ -55,6 +55,22 @@ class LogChunk:
 
 
 @dataclass(frozen=True, slots=True)
+class ShadowStatus:
+    """A policy that decides beside the acting one, and since it was set: decisions compared, and those not.
+
+    `missed` were made while it was busy; `faults` are its own.
+    """
+
+    name: str
+    options: Mapping[str, Any]
+    compared: int
+    different: int
+    missed: int
+    faults: int
+    last_fault: str
+
+
+@dataclass(frozen=True, slots=True)
 class PolicyStatus:
     """Who decides now, and since the start: decisions made, and how many had to be replaced.
 
@@ -70,6 +86,7 @@ class PolicyStatus:
     last_fault: str
     fallback: str | None = None
     busy: float = 0.0
+    shadow: ShadowStatus | None = None
 
 
 class Scheduler(Protocol):
@@ -97,6 +114,10 @@ class Scheduler(Protocol):
 
     def set_policy(self, name: str, options: Mapping[str, Any]) -> PolicyStatus:
         """Let another policy decide from the next decision on; kept over restarts."""
+        ...
+
+    def set_shadow(self, name: str | None, options: Mapping[str, Any]) -> PolicyStatus:
+        """Let a policy decide beside the acting one, or none any more; kept over restarts."""
         ...
 
     def log(

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from daemon.contract import Scheduler
+from daemon.contract import Scheduler, ShadowStatus
 from daemon.store import Store
 from daemon.tables import OPEN_EXECUTOR
 from environment.records import JobState
@@ -81,6 +81,9 @@ class _State(Collector):
         text = "Seconds that the policy has been at a decision that was taken from it"
         yield GaugeMetricFamily("stoker_policy_busy_seconds", text, policy.busy)
 
+        if policy.shadow is not None:
+            yield from _shadow(policy.shadow)
+
     def _cluster(self) -> Iterator[Metric]:
         vms = self._scheduler.cluster()
         for name, text, value in (
@@ -91,3 +94,13 @@ class _State(Collector):
             ("memory_used_mib", "Memory held, MiB", sum(vm.used_memory_mib for vm in vms)),
         ):
             yield GaugeMetricFamily(f"stoker_{name}", text, value)
+
+
+def _shadow(shadow: ShadowStatus) -> Iterator[Metric]:
+    text = "Decisions of the shadow policy since it was set"
+    decisions = CounterMetricFamily("stoker_shadow_decisions", text, labels=["outcome"])
+    decisions.add_metric(["same"], shadow.compared - shadow.different)
+    decisions.add_metric(["different"], shadow.different)
+    decisions.add_metric(["missed"], shadow.missed)
+    decisions.add_metric(["fault"], shadow.faults)
+    yield decisions

@@ -1,9 +1,9 @@
 """The bodies of the HTTP API's answers, and how they are made from records.
 
-Times are seconds since the epoch, money is dollars, memory MiB. What users submit is `conf.schema.JobSpec`.
+Times are seconds since the epoch, money is dollars, memory MiB. What users submit is `conf.schema.JobSpec`,
+bodies about policies are in `policy_schemas`.
 """
 
-import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from math import isfinite
@@ -11,9 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from agents.registry import PolicyInfo
 from conf.schema import JobSpec
-from daemon.contract import Health, LogChunk, PolicyStatus, VmStatus
+from daemon.contract import Health, LogChunk, VmStatus
 from daemon.problems import printable
 from environment.explain import Candidate, Choice, Explanation
 from environment.records import ExecutorRecord, ExecutorState, JobRecord, JobState
@@ -187,44 +186,6 @@ class ClusterBody(Body):
     vms: list[VmBody]
 
 
-class OptionBody(Body):
-    """An option of a policy; `default` is null when it must be given."""
-
-    name: str
-    type: str
-    default: str | None
-
-
-class PolicyInfoBody(Body):
-    """A policy that there is."""
-
-    name: str
-    summary: str
-    options: list[OptionBody]
-
-
-class PolicyList(Body):
-    """The policies that come with Stoker."""
-
-    policies: list[PolicyInfoBody]
-
-
-class PolicyBody(Body):
-    """Who decides, and since the start: decisions, and how many had to be replaced by the fallback's.
-
-    `busy`: seconds for which the policy has been at a decision that was taken from it, as it took too long.
-    """
-
-    name: Said
-    options: dict[str, Any]
-    placed: int
-    waited: int
-    faults: int
-    last_fault: Said
-    fallback: Said | None
-    busy: float
-
-
 class HealthBody(Body):
     """Whether jobs can be scheduled now, and each check in words."""
 
@@ -276,32 +237,12 @@ def explanation_body(record: JobRecord, reason: str, explanations: Sequence[Expl
 
 def cluster_body(vms: Collection[VmStatus]) -> ClusterBody:
     """All VMs."""
-    return ClusterBody(vms=[VmBody(**_fields(vm, VmBody, executors=list(vm.executors))) for vm in vms])
-
-
-def policy_body(status: PolicyStatus) -> PolicyBody:
-    """Who decides. Options that JSON does not know are shown as texts."""
-    options = json.loads(json.dumps(dict(status.options), default=str), parse_constant=str)
-    return PolicyBody(**_fields(status, PolicyBody, options=options))
-
-
-def policy_list(policies: Collection[PolicyInfo]) -> PolicyList:
-    """The policies that there are."""
-    return PolicyList(
-        policies=[
-            PolicyInfoBody(
-                name=info.name,
-                summary=info.summary,
-                options=[OptionBody(**_fields(option, OptionBody)) for option in info.options],
-            )
-            for info in policies
-        ]
-    )
+    return ClusterBody(vms=[VmBody(**fields_of(vm, VmBody, executors=list(vm.executors))) for vm in vms])
 
 
 def log_body(chunk: LogChunk) -> LogBody:
     """Part of a log."""
-    return LogBody(**_fields(chunk, LogBody))
+    return LogBody(**fields_of(chunk, LogBody))
 
 
 def health_body(health: Health) -> HealthBody:
@@ -333,26 +274,26 @@ def _job_fields(record: JobRecord, reason: str | None) -> dict[str, Any]:
 
 
 def _executor_body(record: ExecutorRecord) -> ExecutorBody:
-    return ExecutorBody(**_fields(record, ExecutorBody, vm=record.vm_name))
+    return ExecutorBody(**fields_of(record, ExecutorBody, vm=record.vm_name))
 
 
 def _decision_body(explanation: Explanation) -> DecisionBody:
     choices = [_choice_body(choice) for choice in explanation.choices]
     return DecisionBody(
-        **_fields(explanation, DecisionBody, faults=list(explanation.faults), choices=choices)
+        **fields_of(explanation, DecisionBody, faults=list(explanation.faults), choices=choices)
     )
 
 
 def _choice_body(choice: Choice) -> ChoiceBody:
     candidates = [_candidate_body(candidate) for candidate in choice.candidates]
-    return ChoiceBody(**_fields(choice, ChoiceBody, candidates=candidates))
+    return ChoiceBody(**fields_of(choice, ChoiceBody, candidates=candidates))
 
 
 def _candidate_body(candidate: Candidate) -> CandidateBody:
-    return CandidateBody(**_fields(candidate, CandidateBody, lacks=list(candidate.lacks)))
+    return CandidateBody(**fields_of(candidate, CandidateBody, lacks=list(candidate.lacks)))
 
 
-def _fields(record: object, body: type[BaseModel], **instead: Any) -> dict[str, Any]:
+def fields_of(record: object, body: type[BaseModel], **instead: Any) -> dict[str, Any]:
     """The body's fields that the record has under the same name, but for those given."""
     same = {name: getattr(record, name) for name in body.model_fields if name not in instead}
     return same | instead

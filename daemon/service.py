@@ -5,7 +5,6 @@ commands, then the acknowledgements; so what the world is told of is always on d
 (HTTP threads, pymesos' I/O thread) only puts events into the inbox or reads the store.
 """
 
-import json
 import queue
 import threading
 import time
@@ -16,12 +15,10 @@ from typing import IO, Any
 
 import structlog
 
-from agents.registry import PolicyError
 from conf.schema import Config, JobSpec
-from conf.schema import Policy as PolicyConfig
 from daemon.contract import Health, LogChunk, PolicyStatus, RejectedError, VmStatus
-from daemon.deciding import Deciders
 from daemon.launcher import Launcher
+from daemon.panel import Panel
 from daemon.store import IdempotencyConflictError, Store, StoreError
 from environment import events as ev
 from environment.check import whole_cluster_shortfall
@@ -76,10 +73,7 @@ class Service:
                 unreachable_timeout=config.mesos.unreachable_timeout,
             )
         )
-        self._deciders = _deciders(config, _kept_policy(store, config))
-        #: Those that were switched off; closed by the loop, which may still be using them.
-        self._retired: list[Deciders] = []
-        self._policy_lock = threading.Lock()
+        self._panel = Panel(config, store)
         self._link = MesosLink(session, self._put, store.get("framework_id"), self._remember_framework)
         self._log_file: IO[str] = (data_dir / "events.jsonl").open("a", encoding="utf-8")
         self._stopping = threading.Event()
@@ -112,8 +106,7 @@ class Service:
             if self._model.ready_to_decide():
                 self._decide()
         self._link.stop()
-        for deciders in (*self._retired, self._deciders):
-            deciders.close()
+        self._panel.close()
         self._log_file.close()
 
     def stop(self) -> None:
@@ -212,12 +205,7 @@ class Service:
     # ---- deciding --------------------------------------------------------------------------------
 
     def _decide(self) -> None:
-        with self._policy_lock:
-            deciders = self._deciders
-            retired, self._retired = self._retired, []
-        for earlier in retired:
-            earlier.close()
-        event, explanations = deciders.decide(self._model.view(), self._model.requests())
+        event, explanations = self._panel.decide(self._model.view(), self._model.requests())
         self._handle([Item(event)], explanations)
 
     # ---- drivers on this host --------------------------------------------------------------------
@@ -327,27 +315,17 @@ class Service:
 
     def policy(self) -> PolicyStatus:
         """Who decides."""
-        with self._policy_lock:
-            return self._deciders.status()
+        return self._panel.status()
 
     def set_policy(self, name: str, options: Mapping[str, Any]) -> PolicyStatus:
         """Let another policy decide; see `Scheduler.set_policy`."""
-        try:
-            chosen = PolicyConfig(name=name, **options)
-            deciders = _deciders(self._config, chosen)
-        except (PolicyError, ValueError, TypeError) as error:
-            raise RejectedError(422, "Not a policy", str(error)) from error
-        kept = {"configured": _plain(self._config.policy), "chosen": _plain(chosen)}
-        try:
-            self._store.put("policy", json.dumps(kept, sort_keys=True))
-        except StoreError as error:
-            raise RejectedError(503, "The job store is not available", str(error)) from error
-        with self._policy_lock:
-            self._retired.append(self._deciders)
-            self._deciders = deciders
+        status = self._panel.set_policy(name, options)
         self._put(ev.PolicyChanged(time.time()))
-        log.info("policy", name=name, options=dict(options))
-        return self.policy()
+        return status
+
+    def set_shadow(self, name: str | None, options: Mapping[str, Any]) -> PolicyStatus:
+        """Let another policy look on, or none; see `Scheduler.set_shadow`."""
+        return self._panel.set_shadow(name, options)
 
     def log(
         self, job: JobRecord, executor: ExecutorRecord | None, stream: str, offset: int, limit: int
@@ -421,23 +399,6 @@ class Service:
             )
             for vm in self._known_vms
         )
-
-
-def _deciders(config: Config, chosen: PolicyConfig) -> Deciders:
-    return Deciders(chosen, config.fallback, config.decision_timeout)
-
-
-def _kept_policy(store: Store, config: Config) -> PolicyConfig:
-    """The policy that was set while a daemon ran, unless the config file names another one since."""
-    kept = json.loads(store.get("policy") or "{}")
-    if kept.get("configured") == _plain(config.policy):
-        return PolicyConfig(**kept["chosen"])
-    return config.policy
-
-
-def _plain(policy: PolicyConfig) -> dict[str, Any]:
-    plain: dict[str, Any] = json.loads(json.dumps(policy.model_dump()))
-    return plain
 
 
 def _whole_characters(data: bytes) -> tuple[str, int]:

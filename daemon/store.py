@@ -15,8 +15,9 @@ from sqlalchemy.engine import Connection
 
 from conf.schema import JobSpec
 from daemon import tables
+from daemon.comparison import Comparison
 from daemon.database import Database, StoreBusyError, StoreError
-from daemon.tables import executors, explanations, facts, jobs
+from daemon.tables import comparisons, executors, explanations, facts, jobs
 from environment.cluster import Changes
 from environment.explain import Explanation
 from environment.records import ExecutorRecord, JobRecord
@@ -25,6 +26,9 @@ from environment.types import Job, natural_key
 __all__ = ["IdempotencyConflictError", "Store", "StoreBusyError", "StoreError", "Totals"]
 
 Result = TypeVar("Result")
+
+#: Chosen: what is read at once when somebody asks for them, in well under a second.
+COMPARISONS_KEPT = 10_000
 
 
 class IdempotencyConflictError(Exception):
@@ -106,6 +110,18 @@ class Store:
         """Keep a small fact, such as the framework's id."""
         self._database.write(lambda connection: _upsert(connection, facts, [{"key": key, "value": value}]))
 
+    def add_comparisons(self, found: Sequence[Comparison]) -> None:
+        """Keep comparisons, and of all only the latest `COMPARISONS_KEPT`."""
+        rows = [tables.comparison_row(comparison) for comparison in found]
+
+        def work(connection: Connection) -> None:
+            connection.execute(sa.insert(comparisons), rows)
+            last = connection.scalar(sa.select(sa.func.max(comparisons.c.number))) or 0
+            connection.execute(sa.delete(comparisons).where(comparisons.c.number <= last - COMPARISONS_KEPT))
+
+        if rows:
+            self._database.write(work)
+
     # ---- reading ---------------------------------------------------------------------------------
 
     def get(self, key: str) -> str | None:
@@ -172,6 +188,13 @@ class Store:
         query = sa.select(explanations.c.body).where(explanations.c.job == tables.job_number(job_id))
         return self._list(tables.read_explanation, query.order_by(explanations.c.number))
 
+    def comparisons(self) -> list[tuple[Comparison, JobRecord]]:
+        """All comparisons that are kept, the newest first, with their jobs."""
+        query = sa.select(comparisons.c.body, jobs.c.record).join(jobs, jobs.c.number == comparisons.c.job)
+        with self._database.read() as connection:
+            rows = connection.execute(query.order_by(comparisons.c.number.desc()))
+            return [(tables.read_comparison(body), tables.read_job(record)) for body, record in rows]
+
     def unfinished(self) -> tuple[list[JobRecord], list[ExecutorRecord]]:
         """What a daemon takes up at its start: jobs that are not over or have open tasks; all their tasks.
 
@@ -193,8 +216,9 @@ class Store:
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtext("stoker schema"))))
         else:
             self._check_pages(connection)
-        if not sa.inspect(connection).has_table(facts.name):
-            tables.metadata.create_all(connection)
+        new = not sa.inspect(connection).has_table(facts.name)
+        tables.metadata.create_all(connection)  # those that are missing: an older program may do without them
+        if new:
             made = {"schema": str(tables.SCHEMA_VERSION), "made_at": str(at or "")}
             _upsert(connection, facts, [{"key": key, "value": value} for key, value in made.items()])
         found = connection.scalar(sa.select(facts.c.value).where(facts.c.key == "schema"))

@@ -15,6 +15,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from conf.schema import JobSpec
+from daemon.comparison import Comparison, Outcome
 from environment.explain import Candidate, Choice, Explanation
 from environment.records import ENDED_EXECUTOR, ENDED_JOB, ExecutorRecord, ExecutorState, JobRecord, JobState
 from environment.types import DriverSize, Job
@@ -71,6 +72,14 @@ explanations = sa.Table(
     sa.Column("body", sa.LargeBinary, nullable=False),
     sa.Index("explanations_by_job", "job", "decision"),
 )
+#: What a shadow policy made of decisions; only so many of the latest are kept.
+comparisons = sa.Table(
+    "comparisons",
+    metadata,
+    sa.Column("number", _NUMBER, primary_key=True),
+    sa.Column("job", sa.ForeignKey(jobs.c.number), nullable=False),
+    sa.Column("body", sa.Text, nullable=False),
+)
 
 
 class UnreadableRowError(Exception):
@@ -118,6 +127,21 @@ def explanation_row(explanation: Explanation) -> Row:
     }
 
 
+def comparison_row(comparison: Comparison) -> Row:
+    """The row of a comparison, but for its number."""
+    return {"job": _number(comparison.job_id), "body": _encode(comparison)}
+
+
+def read_comparison(text: str) -> Comparison:
+    """The comparison that `comparison_row` wrote."""
+
+    def build(values: Row) -> Comparison:
+        sides = {side: Outcome(**values[side]) for side in ("acting", "shadow")}
+        return Comparison(**{**values, **sides})
+
+    return _read(build, text)
+
+
 def read_job(text: str) -> JobRecord:
     """The record that `job_row` wrote."""
     return _read(_job, text)
@@ -151,7 +175,17 @@ def _number(of: str) -> int:
 
 _FIELDS: Mapping[type, tuple[str, ...]] = {
     kind: tuple(field.name for field in fields(kind))
-    for kind in (JobRecord, Job, DriverSize, ExecutorRecord, Explanation, Choice, Candidate)
+    for kind in (
+        JobRecord,
+        Job,
+        DriverSize,
+        ExecutorRecord,
+        Explanation,
+        Choice,
+        Candidate,
+        Comparison,
+        Outcome,
+    )
 }
 
 

@@ -98,6 +98,18 @@ class Client:
         """Let another policy decide."""
         return self._ask("PUT", "/v1/policy", json={"name": name, **options})
 
+    def set_shadow(self, name: str, options: Mapping[str, Json]) -> Json:
+        """Let a policy decide beside the acting one."""
+        return self._ask("PUT", "/v1/policy/shadow", json={"name": name, **options})
+
+    def drop_shadow(self) -> Json:
+        """Let none decide beside the acting one."""
+        return self._ask("DELETE", "/v1/policy/shadow")
+
+    def comparison(self, limit: int) -> Json:
+        """Where shadow policies would have decided otherwise."""
+        return self._ask("GET", "/v1/policy/comparison", params={"limit": limit})
+
     def ready(self) -> bool:
         """Whether the daemon is there and can schedule."""
         with contextlib.suppress(httpx.TransportError):

@@ -1,4 +1,4 @@
-"""The commands about the cluster and about who decides: cluster, policy list, show and set."""
+"""The commands about the cluster and about who decides: `cluster` and those under `policy`."""
 
 from typing import Annotated, Any
 
@@ -64,6 +64,50 @@ def set_policy(
     with connect(url, token_file) as client:
         answer = client.set_policy(name, given)
     _print_policy(answer, output)
+
+
+@policy.command("shadow")
+def shadow_policy(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The policy that is to look on.")] = None,
+    options: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="The policy's own options.")
+    ] = None,
+    off: Annotated[bool, typer.Option("--off", help="Let none look on any more.")] = False,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    output: Output = "table",
+) -> None:
+    """Let a policy decide beside the acting one, without effect; `compare` shows what it made of it."""
+    if (name is None) != off:
+        raise CommandError("give the NAME of a policy, or --off")
+    given = _options(options or [])
+    with connect(url, token_file) as client:
+        answer = client.drop_shadow() if name is None else client.set_shadow(name, given)
+    _print_policy(answer, output)
+
+
+@policy.command("compare")
+def compare_policies(
+    limit: Annotated[
+        int, typer.Option("--limit", min=0, max=1000, help="How many differences to list.")
+    ] = 20,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    output: Output = "table",
+) -> None:
+    """Show where the shadow policy would have decided otherwise, and what that would have cost.
+
+    A cost is an estimate for each decision by itself: the price of the VMs that it takes into use, for as
+    long as the job ran under the acting policy.
+    """
+    with connect(url, token_file) as client:
+        answer = client.comparison(limit)
+    if output == "json":
+        print_json(answer)
+        return
+    from daemon.cli import render, views
+
+    render.show(*views.comparison(answer))
 
 
 def _options(texts: list[str]) -> dict[str, Any]:

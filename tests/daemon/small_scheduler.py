@@ -6,7 +6,7 @@ from typing import Any
 
 from agents.registry import PolicyError, create
 from conf.schema import JobSpec
-from daemon.contract import Health, LogChunk, PolicyStatus, RejectedError, VmStatus
+from daemon.contract import Health, LogChunk, PolicyStatus, RejectedError, ShadowStatus, VmStatus
 from daemon.store import Store
 from environment.cluster import Changes
 from environment.records import ExecutorRecord, JobRecord
@@ -64,6 +64,17 @@ class SmallScheduler:
         except PolicyError as error:
             raise RejectedError(422, "Not a policy", str(error)) from error
         self._policy = PolicyStatus(name, options, 0, 0, 0, "")
+        return self._policy
+
+    def set_shadow(self, name: str | None, options: Mapping[str, Any]) -> PolicyStatus:
+        """Take a policy of the registry, or none."""
+        try:
+            if name is not None:
+                create(name, options)
+        except PolicyError as error:
+            raise RejectedError(422, "Not a policy", str(error)) from error
+        shadow = None if name is None else ShadowStatus(name, options, 7, 2, 1, 0, "")
+        self._policy = replace(self._policy, shadow=shadow)
         return self._policy
 
     def log(

@@ -21,6 +21,7 @@ from structlog.testing import capture_logs
 
 from conf.schema import JobSpec
 from daemon.api import create_app
+from daemon.comparison import Comparison, Outcome
 from daemon.contract import Health, PolicyStatus
 from daemon.store import Store, StoreError
 from environment.cluster import Changes
@@ -273,6 +274,28 @@ def test_policies(api: Api) -> None:
     assert (refused.status_code, refused.json()["title"]) == (422, "Not a policy")
     assert "unknown option" in api("PUT", "/v1/policy", json={"name": "rr", "beta": 1}).json()["detail"]
     assert api("GET", "/v1/policy").json()["name"] == "rr"
+
+
+def test_the_shadow(api: Api, store: Store) -> None:
+    """It is set and dropped by itself; what it would have done otherwise is told, the newest first."""
+    assert api("GET", "/v1/policy").json()["shadow"] is None
+    body = api("PUT", "/v1/policy/shadow", json={"name": "random", "seed": 7}).json()
+    assert (body["name"], body["shadow"]["name"], body["shadow"]["options"]) == ("ff", "random", {"seed": 7})
+    assert api("PUT", "/v1/policy/shadow", json={"name": "best"}).status_code == 422
+    assert 'stoker_shadow_decisions_total{outcome="different"} 2.0' in api("GET", "/metrics").text
+    assert api("GET", "/v1/policy").json()["shadow"]["different"] == 2
+    assert api("DELETE", "/v1/policy/shadow").json()["shadow"] is None
+    assert api("GET", "/v1/policy/comparison").json() == {"totals": [], "differences": []}
+    submit(api)
+    run_job(store)
+    sides = Outcome("ff", {"vm-1": 1}, "", 0.24), Outcome("random", {"vm-2": 1}, "", 0.48)
+    store.add_comparisons([Comparison(float(at), "job-1", *sides) for at in range(3)])
+    body = api("GET", "/v1/policy/comparison", params={"limit": 2}).json()
+    (totals,) = body["totals"]
+    assert (totals["compared"], totals["different"], totals["priced"]) == (3, 3, 3)
+    assert totals["shadow_cost"] == pytest.approx(2 * totals["acting_cost"])
+    assert [each["at"] for each in body["differences"]] == [2.0, 1.0]
+    assert body["differences"][0]["shadow"]["cost"] == pytest.approx(0.48 * 30 / 3600)
 
 
 def test_options_that_json_lacks(store: Store) -> None:

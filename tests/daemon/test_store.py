@@ -1,5 +1,6 @@
 """The job store: what is written comes back, is on disk, and is nobody else's."""
 
+import contextlib
 import multiprocessing
 import os
 import resource
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 
 from conf.schema import Driver, JobSpec
 from daemon import tables
+from daemon.comparison import Comparison, Outcome
 from daemon.store import IdempotencyConflictError, Store, StoreBusyError, StoreError
 from environment.cluster import Changes
 from environment.explain import Candidate, Choice, Explanation
@@ -182,6 +184,29 @@ def test_one_waiting_explanation_is_kept(store: Store) -> None:
         ("wait", 4.0),
         ("place", 5.0),
     ]
+
+
+def test_comparisons_come_back_newest_first_and_the_oldest_go(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each with its job; no more are kept than somebody may read."""
+    monkeypatch.setattr("daemon.store.COMPARISONS_KEPT", 3)
+    submit(store)
+    sides = Outcome("ff", {"vm-1": 2}, "", 0.24), Outcome("rr", None, "full \ud83d", 0.0)
+    made = [Comparison(float(at), "job-1", *sides) for at in range(5)]
+    store.add_comparisons(made[:2])
+    store.add_comparisons(made[2:])
+    store.add_comparisons([])
+    assert store.comparisons() == [(made[i], JobRecord(make_job("job-1"))) for i in (4, 3, 2)]
+
+
+def test_a_store_from_before_a_table_gets_it(file_store: Store, tmp_path: Path) -> None:
+    """A store that an earlier Stoker made is completed when it is opened."""
+    file_store.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "stoker.db")) as connection:
+        connection.execute("DROP TABLE comparisons")
+    with contextlib.closing(Store(url_of(tmp_path))) as store:
+        assert store.comparisons() == []
 
 
 def test_pages_of_jobs(store: Store) -> None:

@@ -16,7 +16,7 @@ from agents.registry import PolicyError, create
 from conf.schema import JobSpec
 from daemon.api import create_app
 from daemon.cli import main, watch
-from daemon.contract import Health, LogChunk, PolicyStatus, RejectedError, VmStatus
+from daemon.contract import Health, LogChunk, PolicyStatus, RejectedError, ShadowStatus, VmStatus
 from daemon.store import Store
 from environment.cluster import Changes
 from environment.explain import Candidate, Choice, Explanation
@@ -78,7 +78,13 @@ class Cast:
             create(name, options)
         except PolicyError as error:
             raise RejectedError(422, "Not a policy", str(error)) from error
-        self.status = PolicyStatus(name, dict(options), 3, 1, 1, "it chose a full VM")
+        self.status = PolicyStatus(name, dict(options), 3, 1, 1, "it chose a full VM", "ff")
+        return self.status
+
+    def set_shadow(self, name: str | None, options: Mapping[str, Any]) -> PolicyStatus:
+        """Take any policy as the shadow, or none."""
+        shadow = None if name is None else ShadowStatus(name, dict(options), 7, 2, 1, 1, "it went wrong")
+        self.status = replace(self.status, shadow=shadow)
         return self.status
 
     def log(

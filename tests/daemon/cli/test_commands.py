@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from daemon.cli import main
+from daemon.comparison import Comparison, Outcome
 from tests.daemon.cli.conftest import VMS, Cast, Daemon, served
 
 Capture = pytest.CaptureFixture[str]
@@ -216,6 +217,29 @@ def test_policies(daemon: Daemon, capsys: Capture) -> None:
     status = as_json(daemon, capsys, "policy", "show")
     assert (status["name"], status["options"]) == ("random", {"seed": 7})
     assert as_json(daemon, capsys, "policy", "set", "rr")["name"] == "rr"
+
+
+def test_a_shadow_policy_and_what_it_would_have_done(daemon: Daemon, job_id: str, capsys: Capture) -> None:
+    """A second policy looks on until told not to; where it differs is a table, with estimates of its cost."""
+    assert daemon.run("policy", "compare") == 0
+    assert "Nothing to compare yet" in capsys.readouterr().out
+    assert daemon.run("policy", "shadow", "random", "seed=7") == 0
+    printed = capsys.readouterr().out
+    assert (
+        "random (seed=7): 7 decisions compared, 2 different, 1 missed while it was busy, 1 fault" in printed
+    )
+    assert "it went wrong" in printed
+    sides = Outcome("ff", {"m1.large-1": 2}, "", 0.24), Outcome("random", None, "bad luck", 0.0)
+    daemon.cast.store.add_comparisons([Comparison(7.0, job_id, *sides)])
+    assert daemon.run("policy", "compare") == 0
+    printed = capsys.readouterr().out
+    assert "ff: 2 on m1.large-1" in printed
+    assert "random waits: bad luck" in printed
+    assert as_json(daemon, capsys, "policy", "compare", "--limit", "0")["totals"][0]["compared"] == 1
+    assert as_json(daemon, capsys, "policy", "shadow", "--off")["shadow"] is None
+    for wrong in ([], ["rr", "--off"]):
+        assert daemon.run("policy", "shadow", *wrong) == 2
+        assert "NAME of a policy, or --off" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("wrong", [["nearest"], ["ff", "a=1"], ["random", "seed=x"], ["name=x"]])
