@@ -24,6 +24,7 @@ POLICIES: dict[str, str] = {
     "ff": "agents.baselines.first_fit:FirstFit",
     "ilp": "agents.baselines.ilp:IntegerProgram",
     "aep": "agents.baselines.aep:AdaptiveExecutorPlacement",
+    "lookahead": "agents.lookahead.policy:Lookahead",
     "best_fit": "agents.baselines.scored:BestFit",
     "least_allocated": "agents.baselines.scored:LeastAllocated",
     "most_allocated": "agents.baselines.scored:MostAllocated",

@@ -1,0 +1,119 @@
+"""Plays the candidates for a decision within a budget of time: between the policy and the compiled rollouts.
+
+Importing this module imports numba; making a `Player` compiles, or finds what an earlier process compiled.
+"""
+
+from collections.abc import Sequence
+from time import perf_counter
+from typing import NamedTuple
+from zlib import crc32
+
+import numpy as np
+
+from agents.estimates import dollars_per_cpu_second
+from agents.lookahead.rollout import ADAPTIVE, BASE, FIRST_FIT, NEAR_ILP, NOTHING, WAIT, Aim, Search, search
+from agents.lookahead.situation import Situations
+from environment.kernel.state import Batch, Rules
+from environment.types import ClusterView, FloatArray, Job, PlacementRequest, Vm
+
+BASES = {"near_ilp": NEAR_ILP, "ff": FIRST_FIT, "aep": ADAPTIVE}
+
+_SECONDS_PER_HOUR = 3600.0
+#: Neither cost nor time ever counts for nothing. Chosen: with less, jobs wait for ever smaller gains.
+_LEAST_WEIGHT = 0.05
+#: How many candidates are played between two looks at the clock.
+_AT_ONCE = 16
+
+
+class Found(NamedTuple):
+    """The best candidate: its placement, none for a wait, and how it compares.
+
+    `value` is that of the aim (the less the better), `rival` that of the best placement if this is a wait,
+    and of waiting if this is a placement (infinite if there is none). `base` is what the base policy's own
+    placement reaches, and `played` counts the different candidates.
+    """
+
+    placement: tuple[int, ...] | None
+    value: float
+    rival: float
+    base: float
+    played: int
+
+
+class Player:
+    """Finds the best of so many candidates, in so many seconds, by playing them forward."""
+
+    def __init__(
+        self, rules: Rules, *, base: str, beta: float, candidates: int, time_budget: float, unknown: float
+    ) -> None:
+        self._situations = Situations(rules, unknown)
+        self._base = BASES[base]
+        self._weights = max(beta, _LEAST_WEIGHT), max(1 - beta, _LEAST_WEIGHT)
+        self._candidates = candidates + WAIT + 1
+        self._time_budget = time_budget
+        self._arrays: Search | None = None
+        self._compile()
+
+    def play(
+        self, view: ClusterView, queue: Sequence[PlacementRequest], *, seed: int, may_wait: bool
+    ) -> Found:
+        """Play candidates for the head of the queue, whose executors fit, over all of the queue."""
+        began = perf_counter()
+        batch = self._situations.load(view, queue)
+        found = self._arrays_for(batch)
+        aim = self._aim(view, queue[0], seed)
+        for first in range(0, self._candidates, _AT_ONCE):
+            last = min(first + _AT_ONCE, self._candidates)
+            search(batch, aim, found, first, last)
+            if perf_counter() - began > self._time_budget:
+                break
+        if not may_wait:
+            found.values[WAIT] = NOTHING
+        return _best_of(found.values[:last], found, queue[0].count)
+
+    def _aim(self, view: ClusterView, request: PlacementRequest, seed: int) -> Aim:
+        # Depends on what is decided alone, so that a decision can be made again.
+        drawn = (seed % 2**24) << 32 | crc32(f"{request.job.id} {view.at!r}".encode())
+        price = dollars_per_cpu_second(view) * _SECONDS_PER_HOUR
+        return Aim(*self._weights, price, float(view.prices_per_hour.max()), self._base, drawn)
+
+    def _arrays_for(self, batch: Batch) -> Search:
+        found, vms = self._arrays, batch.machines.milli_cpus.shape[1]
+        executors = batch.state.placement.shape[1]
+        if found is None or len(found.room) != vms or len(found.placement) < executors:
+            found = _arrays(self._candidates, vms, executors)
+            self._arrays = found
+        return found
+
+    def _compile(self) -> None:
+        vm, job = Vm("", "", "", 1.0, 1, 1.0), Job("", "", 1.0, 1, 1, 0.0)
+        one = np.ones(1)
+        view = ClusterView(0.0, (vm,), one, one.copy(), np.zeros(1, np.int64), np.zeros(1))
+        self.play(view, [PlacementRequest(job, 1)], seed=0, may_wait=True)
+
+
+def _best_of(values: FloatArray, found: Search, count: int) -> Found:
+    best = int(np.argmin(values))
+    others = np.delete(values, WAIT) if best == WAIT else values[WAIT : WAIT + 1]
+    return Found(
+        placement=None if best == WAIT else tuple(found.placements[best, :count].tolist()),
+        value=float(values[best]),
+        rival=float(others.min()),
+        base=float(values[BASE]),
+        played=int(np.isfinite(values).sum()),
+    )
+
+
+def _arrays(candidates: int, vms: int, executors: int) -> Search:
+    return Search(
+        values=np.full(candidates, NOTHING),
+        placements=np.zeros((candidates, executors), np.int32),
+        looks=np.zeros(candidates, np.int64),
+        alike=np.zeros(vms, np.int64),
+        room=np.zeros(vms, np.int64),
+        left=np.zeros(vms, np.int64),
+        short=np.zeros(vms),
+        long=np.zeros(vms),
+        placement=np.zeros(executors, np.int32),
+        trial=np.zeros(executors, np.int32),
+    )

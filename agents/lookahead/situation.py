@@ -1,0 +1,155 @@
+"""A cluster view and a queue as an episode of the kernel, so that what follows a decision can be played.
+
+Time is counted from the view's own. What the view does not tell is assumed: jobs of unknown duration take as
+long as the caller says, and a job that should be over lasts a tenth of what it has lasted so far.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.estimates import duration_of, held_for
+from environment.kernel.state import ANYWHERE, CONSOLIDATE, SPREAD, Batch, Episode, Rules, make_batch
+from environment.types import ClusterView, PlacementRequest, RunningJob, Vm
+
+_PREFERS = {None: ANYWHERE, "spread": SPREAD, "consolidate": CONSOLIDATE}
+#: Chosen: which share of its time so far an overdue job still lasts, and how many seconds at least.
+_OVERDUE_SHARE, _OVERDUE_LEAST = 0.1, 1.0
+#: Batches are made for so many jobs and executors more than are needed, so that they are seldom made.
+_SPARE = 64
+
+
+class Group(NamedTuple):
+    """Equal executors that run: what each takes, their VMs (by index), and in how many seconds they end."""
+
+    milli_cpus: int
+    memory_mib: int
+    vms: list[int]
+    end: float
+
+
+class Situations:
+    """Makes situations in the same arrays again and again.
+
+    The batch has two rows: 0 is the situation, 1 has its machines and jobs and no state of its own.
+    """
+
+    def __init__(self, rules: Rules, unknown_duration: float) -> None:
+        self._rules = rules
+        self._unknown = unknown_duration
+        self._vms: tuple[Vm, ...] = ()
+        self._index: dict[str, int] = {}
+        self._batch: Batch | None = None
+
+    def load(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Batch:
+        """The batch in which row 0 is this view with this queue, whose first request is the head."""
+        groups = self._groups(view)
+        executors = sum(len(group.vms) for group in groups) + sum(request.count for request in queue)
+        batch = self._room_for(view, len(groups) + len(queue), executors)
+        self._load_jobs(batch, groups, queue)
+        _load_state(batch, view, groups, queue)
+        return batch
+
+    def _groups(self, view: ClusterView) -> list[Group]:
+        """What runs. A VM's executors that belong to no running job of the view are one that takes it all."""
+        self._know(view.vms)
+        cpus = np.rint((view.cpus - view.free_cpus) * 1000).astype(np.int64).tolist()
+        memory = np.ceil(view.memory_mib - view.free_memory_mib).astype(np.int64).tolist()
+        unexplained = view.executors.tolist()
+        groups = []
+        for job in view.running:
+            milli_cpus, memory_mib, vms = milli(job.job.cpus), job.job.memory_mib, []
+            for vm in map(self._index.get, job.vm_ids):
+                if vm is not None and cpus[vm] >= milli_cpus and memory[vm] >= memory_mib:
+                    cpus[vm] -= milli_cpus
+                    memory[vm] -= memory_mib
+                    unexplained[vm] -= 1
+                    vms.append(vm)
+            if vms:
+                groups.append(Group(milli_cpus, memory_mib, vms, self._seconds_left(view, job)))
+        if any(count > 0 for count in unexplained):
+            held = held_for(view, self._unknown).tolist()
+            rest = (vm for vm, count in enumerate(unexplained) if count > 0)
+            groups += [Group(cpus[vm], memory[vm], [vm], held[vm] or _OVERDUE_LEAST) for vm in rest]
+        return groups
+
+    def _know(self, vms: tuple[Vm, ...]) -> None:
+        if vms is not self._vms:
+            self._vms, self._index = vms, {vm.id: i for i, vm in enumerate(vms)}
+
+    def _seconds_left(self, view: ClusterView, job: RunningJob) -> float:
+        end = job.expected_end
+        if end is None:
+            end = job.started_at + duration_of(job.job, self._unknown)
+        if end > view.at:
+            return end - view.at
+        return max(_OVERDUE_SHARE * (view.at - job.started_at), _OVERDUE_LEAST)
+
+    def _room_for(self, view: ClusterView, jobs: int, executors: int) -> Batch:
+        """The batch with this cluster, with room for so many jobs and executors."""
+        batch = self._batch
+        if (
+            batch is None
+            or batch.jobs.arrival.shape[1] < jobs
+            or batch.state.placement.shape[1] < executors
+            or batch.machines.milli_cpus.shape[1] != len(view.vms)
+        ):
+            batch = _make(len(view.vms), jobs + _SPARE, executors + 8 * _SPARE, self._rules)
+            self._batch = batch
+        batch.machines.milli_cpus[:] = np.rint(view.cpus * 1000)
+        batch.machines.memory_mib[:] = view.memory_mib
+        batch.machines.price_per_hour[:] = view.prices_per_hour
+        return batch
+
+    def _load_jobs(self, batch: Batch, groups: Sequence[Group], queue: Sequence[PlacementRequest]) -> None:
+        jobs, size = batch.jobs, len(groups) + len(queue)
+        rows = [(group.milli_cpus, group.memory_mib, len(group.vms), ANYWHERE, 0.0) for group in groups]
+        for request in queue:
+            # Where a job's other executors are is not known to the kernel, so lost ones may go anywhere.
+            prefers = ANYWHERE if request.again else _PREFERS[request.job.prefers]
+            duration = max(duration_of(request.job, self._unknown), 0.001)
+            rows.append((milli(request.cpus), request.memory_mib, request.count, prefers, duration))
+        cpus, memory, executors, prefer, durations = zip(*rows, strict=True)
+        jobs.jobs[:] = size
+        jobs.milli_cpus[:, :size] = cpus
+        jobs.memory_mib[:, :size] = memory
+        jobs.executors[:, :size] = executors
+        jobs.prefers[:, :size] = prefer
+        jobs.duration[:, :size] = durations
+        jobs.first[:, :size] = np.cumsum(executors) - executors
+
+
+def milli(cpus: float) -> int:
+    """Cpus as the kernel counts them: whole thousandths."""
+    return max(1, round(cpus * 1000))
+
+
+def _load_state(
+    batch: Batch, view: ClusterView, groups: Sequence[Group], queue: Sequence[PlacementRequest]
+) -> None:
+    """Write row 0's state, and of row 1's what does not change: where and until when running jobs run."""
+    state, running = batch.state, len(groups)
+    placement = [vm for group in groups for vm in group.vms]
+    ends = np.array([group.end for group in groups], dtype=np.float64)
+    state.placement[:, : len(placement)] = placement
+    state.end[:, :running] = ends
+    state.heap[0, :running] = np.argsort(ends, kind="stable")  # what is sorted is a heap
+    state.clock[0], state.head[0], state.running[0] = 0.0, running, running
+    state.left[0] = queue[0].count
+    state.free_milli_cpus[0] = np.rint(view.free_cpus * 1000)
+    state.free_memory_mib[0] = np.floor(view.free_memory_mib)
+    state.held[0] = np.bincount(placement, minlength=len(view.vms)) if placement else 0
+    state.since[0], state.used[0], state.busy_until[0] = 0.0, 0.0, 0.0
+    lasting = [len(group.vms) for group in groups]
+    np.maximum.at(state.busy_until[0], placement, np.repeat(ends, lasting))
+
+
+def _make(vms: int, jobs: int, executors: int, rules: Rules) -> Batch:
+    """A batch of two episodes of that size, all zeros."""
+    whole, real = np.zeros(jobs, np.int64), np.zeros(jobs)
+    some = np.zeros(vms, np.int64)
+    total = whole.copy()
+    total[0] = executors
+    episode = Episode(some, some, np.zeros(vms), real, whole, whole, total, whole, real)
+    return make_batch([episode, episode], rules)

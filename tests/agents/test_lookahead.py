@@ -1,0 +1,292 @@
+"""Lookahead: what is played is what the simulator does, and known optima are found."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.estimates import UNKNOWN_DURATION
+from agents.lookahead import rollout
+from agents.lookahead.player import Player
+from agents.lookahead.policy import Lookahead, LookaheadOptions
+from agents.lookahead.rollout import Aim, Search
+from agents.lookahead.situation import Situations
+from agents.registry import PolicyError, create
+from environment.clusters import load_cluster
+from environment.options import DurationOptions, RewardOptions, rules
+from environment.simulator import simulate
+from environment.types import ClusterView, Decision, Place, PlacementRequest, RunningJob, Vm, Wait
+from profiles.generators import load_workload
+from profiles.workload import Workload
+from tests.builders import make_job, make_request, make_view, make_vm, make_vms
+
+RULES = rules(RewardOptions(), DurationOptions())
+Prefers = Literal["spread", "consolidate"] | None
+
+
+def request_of(
+    job_id: str, executors: int, prefers: Prefers = None, duration: float | None = 100.0, cpus: float = 1.0
+) -> PlacementRequest:
+    """A job that takes `duration` seconds when it is placed as it prefers."""
+    job = make_job(job_id, executors=executors, cpus=cpus, expected_duration=duration)
+    return PlacementRequest(replace(job, prefers=prefers), executors)
+
+
+def running(view: ClusterView, *jobs: tuple[PlacementRequest, tuple[int, ...], float | None]) -> ClusterView:
+    """The view after these jobs started at 0 on these VMs, with these ends."""
+    found = []
+    for request, placement, end in jobs:
+        view = view.with_placement(request, placement)
+        ids = tuple(view.vms[i].id for i in placement)
+        found.append(RunningJob(request.job, ids, 0.0, end))
+    until = view.busy_until.copy()
+    for job in found:
+        for i, vm in enumerate(view.vms):
+            if vm.id in job.vm_ids:
+                until[i] = np.nan if job.expected_end is None else max(until[i], job.expected_end)
+    return view.changed(running=tuple(found), busy_until=until)
+
+
+def decide(view: ClusterView, *queue: PlacementRequest, **options: object) -> Decision:
+    """What lookahead decides."""
+    return create("lookahead", options).decide(view, queue)
+
+
+def placed(view: ClusterView, *queue: PlacementRequest, **options: object) -> list[str]:
+    """Names of the VMs chosen."""
+    decision = decide(view, *queue, **options)
+    assert isinstance(decision, Place), decision
+    return sorted(view.vms[i].name for i in decision.placement)
+
+
+def arrays(vms: int, executors: int) -> Search:
+    """Arrays to search in, for one candidate."""
+    whole = [np.zeros(vms, np.int64) for _ in range(3)]
+    placement = [np.zeros(executors, np.int32) for _ in range(2)]
+    real = [np.zeros(vms) for _ in range(2)]
+    return Search(
+        np.zeros(1), np.zeros((1, executors), np.int32), np.zeros(1, np.int64), *whole, *real, *placement
+    )
+
+
+def all_at_once(seed: int, jobs: int) -> Workload:
+    """Jobs of the paper's mix that are all there at 0."""
+    drawn = load_workload("burst", seed, jobs)
+    return Workload(tuple(replace(job, submitted_at=0.0) for job in drawn.jobs))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_queue_is_played_as_the_simulator_runs_it(seed: int) -> None:
+    """First fit over forty jobs: starts, ends and VMs are those of a simulation, bit for bit."""
+    cluster, workload = load_cluster("paper"), all_at_once(seed, 40)
+    first: list[tuple[ClusterView, list[PlacementRequest]]] = []
+
+    class Spy:
+        """First fit that keeps what it saw first."""
+
+        policy = create("ff")
+
+        def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+            first.append((view, list(queue)))
+            return self.policy.decide(view, queue)
+
+    outcome = simulate(Spy(), workload, cluster)
+    view, queue = first[0]
+    batch = Situations(RULES, UNKNOWN_DURATION).load(view, queue)
+    rollout.copy(batch)
+    rollout.play(batch, Aim(1.0, 0.0, 1.0, 1.0, rollout.FIRST_FIT, 0), arrays(12, 1000))
+    state, at = batch.state, 0
+    for number, job in enumerate(outcome.jobs):
+        assert (job.started_at, job.ended_at) == (state.start[1, number], state.end[1, number])
+        assert job.placement == tuple(state.placement[1, at : at + job.executors].tolist())
+        at += job.executors
+
+
+def test_a_situation_is_what_the_view_shows() -> None:
+    """At every decision of a run, what is free, held, and until when, is that of the view."""
+    cluster, situations = load_cluster("paper"), Situations(RULES, UNKNOWN_DURATION)
+    seen = []
+
+    class Spy:
+        """Adaptive placement that compares."""
+
+        policy = create("aep")
+
+        def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+            state = situations.load(view, list(queue)).state
+            seen.append(len(view.running))
+            assert np.array_equal(state.free_milli_cpus[0] / 1000, view.free_cpus)
+            assert np.array_equal(state.free_memory_mib[0], view.free_memory_mib)
+            assert np.array_equal(state.held[0], view.executors)
+            assert np.allclose(state.busy_until[0] + view.at, np.maximum(view.busy_until, view.at))
+            ends = sorted(job.expected_end - view.at for job in view.running if job.expected_end)
+            assert np.allclose(state.end[0, state.heap[0, : state.running[0]]], ends)
+            return self.policy.decide(view, queue)
+
+    simulate(Spy(), load_workload("burst", 1, 40), cluster)
+    assert max(seen) > 5
+
+
+def test_what_the_view_does_not_explain_is_assumed() -> None:
+    """Executors of no running job end when their VM is free; unknown ends are taken from the option."""
+    view = make_view(make_vms(3), free_cpus=[1, 4, 2], executors=[2, 0, 1], at=50)
+    view = view.changed(busy_until=np.array([80.0, 50.0, np.nan]))
+    state = Situations(RULES, 200.0).load(view, [make_request()]).state
+    assert state.busy_until[0].tolist() == [30.0, 0.0, 200.0]
+    assert state.held[0].tolist() == [1, 0, 1]
+
+
+def test_overdue_jobs_last_a_tenth_longer() -> None:
+    """A job that should have ended at 100 still runs at 500: 50 s more."""
+    view = running(make_view(make_vms(1)), (request_of("old", 1), (0,), 100.0)).changed(at=500.0)
+    state = Situations(RULES, 200.0).load(view, [make_request()]).state
+    assert state.busy_until[0].tolist() == [50.0]
+
+
+def test_a_job_alone_goes_where_it_costs_least() -> None:
+    """Two executors on the small VM at beta 1, as nothing comes behind them."""
+    vms: tuple[Vm, ...] = (make_vm("large", 12, 49152, 0.72), make_vm("small", 4, 16384, 0.24))
+    assert placed(make_view(vms), request_of("a", 2), beta=1) == ["small", "small"]
+
+
+def test_a_job_alone_is_placed_as_it_prefers_where_time_counts() -> None:
+    """At beta 0 spread jobs are spread and consolidated ones are together."""
+    view = make_view(make_vms(3))
+    assert placed(view, request_of("a", 3, "spread"), beta=0) == ["vm-1", "vm-2", "vm-3"]
+    assert len(set(placed(view, request_of("a", 3, "consolidate"), beta=0))) == 1
+
+
+def test_room_is_left_for_the_job_behind() -> None:
+    """The head fits on both VMs, the one behind it only on vm-1: what no policy without foresight sees.
+
+    First fit puts the head on vm-1, so the other has to wait for 1000 s.
+    """
+    view = make_view((make_vm("vm-1", 4), make_vm("vm-2", 2)))
+    queue = (request_of("head", 2, duration=1000), request_of("behind", 4, "consolidate", duration=1000))
+    assert placed(view, *queue, beta=0, base="ff") == ["vm-2", "vm-2"]
+    decision = create("ff").decide(view, queue)
+    assert isinstance(decision, Place)
+    assert decision.placement == (0, 0)
+
+
+def test_it_waits_where_that_is_better() -> None:
+    """In 5 s vm-1 is free for all four, which together take 100 s there; apart they would take 130."""
+    view = running(
+        make_view(make_vms(2)), (request_of("ends", 1), (0,), 5.0), (request_of("x", 1), (1,), 900)
+    )
+    decision = decide(view, request_of("a", 4, "consolidate"), beta=0)
+    assert isinstance(decision, Wait)
+    assert re.fullmatch(
+        r"waiting for the next job to end is 1\d\.\d % better than the best placement now, played over 1 job",
+        decision.reason,
+    )
+
+
+def test_it_does_not_wait_for_long() -> None:
+    """In 90 s it is too late: 130 s from now on are better."""
+    view = running(make_view(make_vms(2)), (request_of("ends", 1), (0,), 90), (request_of("x", 1), (1,), 900))
+    assert placed(view, request_of("a", 4, "consolidate"), beta=0)
+
+
+def test_patience_ends() -> None:
+    """A job that is held back is placed when its time is up, though waiting would still be better."""
+    policy = Lookahead(LookaheadOptions(beta=0, patience=20))
+    view = running(
+        make_view(make_vms(2)), (request_of("ends", 1), (0,), 5.0), (request_of("x", 1), (1,), 900)
+    )
+    late = view.changed(running=(replace(view.running[0], expected_end=25.0), view.running[1]), at=20.0)
+    queue = [request_of("a", 4, "consolidate")]
+    assert isinstance(Lookahead(LookaheadOptions(beta=0)).decide(late, queue), Wait)
+    assert isinstance(policy.decide(view, queue), Wait)
+    assert isinstance(policy.decide(late, queue), Place)
+
+
+@given(
+    lengths=st.lists(st.sampled_from([20.0, 50.0, 100.0]), min_size=2, max_size=3),
+    cpus=st.lists(st.sampled_from([1.0, 2.0, 4.0]), min_size=2, max_size=3),
+    beta=st.sampled_from([0.0, 0.5, 1.0]),
+)
+@settings(max_examples=20, deadline=None)
+def test_the_best_candidate_is_no_worse_than_the_base(
+    lengths: list[float], cpus: list[float], beta: float
+) -> None:
+    """Whatever is decided has at most the value of what the base policy would have done."""
+    player = Player(RULES, base="ff", beta=beta, candidates=30, time_budget=10.0, unknown=100.0)
+    sizes = zip(lengths, cpus, strict=False)
+    queue = [request_of(f"j{i}", 2, "spread", length, size) for i, (length, size) in enumerate(sizes)]
+    found = player.play(make_view(make_vms(4)), queue, seed=0, may_wait=True)
+    assert found.value <= found.base
+    assert found.played >= 1
+
+
+def test_one_seed_is_one_row_of_decisions() -> None:
+    """The same workload is placed the same again, and otherwise with another seed."""
+    cluster, workload = load_cluster("paper"), load_workload("burst", 0, 25)
+    one, same, other = (
+        simulate(create("lookahead", {"seed": seed, "candidates": 20}), workload, cluster)
+        for seed in (1, 1, 2)
+    )
+    assert one == same
+    assert one.decisions != other.decisions
+
+
+def test_a_budget_of_no_time_still_decides() -> None:
+    """The first candidates, the base policy's own among them, are played in any case."""
+    options = {"time_budget": 1e-9, "candidates": 1000}
+    assert placed(make_view(make_vms(3)), request_of("a", 3, "spread"), beta=0, **options)
+
+
+def test_jobs_of_unknown_duration_are_placed() -> None:
+    """Nothing is known of the job, nor of what runs."""
+    view = running(make_view(make_vms(2)), (request_of("x", 1, duration=None), (0,), None))
+    assert placed(view, request_of("a", 2, duration=None), beta=1) == ["vm-1", "vm-1"]
+
+
+def test_cpus_in_finer_parts_than_thousandths_fall_back_to_first_fit() -> None:
+    """0.3334 counts as 0.333 when it is played, so a fourth seems to fit beside three thirds of 0.9993."""
+    view = make_view([make_vm("vm-1", 3.0, 65536), make_vm("vm-2", 30.0, 65536, 0.9)], free_cpus=[3.0, 30.0])
+    request = request_of("a", 9, duration=10.0, cpus=0.33349)
+    decision = decide(view, request, beta=1)
+    assert isinstance(decision, Place)
+    assert decision.why[0].startswith("as played it would not fit, so first fit: ")
+
+
+def test_lookahead_is_better_than_its_rivals() -> None:
+    """In a burst at beta 0.5 it costs less than every baseline here, and jobs end sooner."""
+    cluster, rivals = load_cluster("paper"), ("rr", "rrc", "ff", "aep")
+    sums = dict.fromkeys(("lookahead", *rivals), np.zeros(2))
+    for seed in range(2):
+        workload = load_workload("burst", seed)
+        for name in sums:
+            result = simulate(create(name), workload, cluster)
+            sums[name] = sums[name] + [result.cost, result.average_completion]
+    for rival in rivals:
+        assert (sums["lookahead"] < sums[rival]).all()
+
+
+def test_what_does_not_fit_waits() -> None:
+    """The reason is the one that every policy gives."""
+    assert decide(make_view(make_vms(1)), make_request(5)) == Wait(
+        "room for 4 of 5 executors of 1 cpus and 1024 MiB"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beta": -1}, "policy lookahead: beta: should be between 0 and 1, found -1"),
+        ({"candidates": -1}, "candidates: should be 0 or more, found -1"),
+        ({"base": "rr"}, "base: should be 'near_ilp', 'ff' or 'aep', found 'rr'"),
+        ({"time_budget": 0}, "time_budget: should be more than 0 seconds, found 0"),
+        ({"bad_placement_factor": 0}, "bad_placement_factor: should be 1 or more, found 0"),
+    ],
+)
+def test_wrong_options_are_explained(options: dict[str, object], message: str) -> None:
+    """Each option says what would be right."""
+    with pytest.raises(PolicyError, match=message):
+        create("lookahead", options)

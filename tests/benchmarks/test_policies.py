@@ -1,0 +1,52 @@
+"""How long each policy thinks: decisions of a simulated day on the paper's cluster. Prints only."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents.registry import POLICIES, create
+from environment.clusters import load_cluster
+from environment.results import Result
+from environment.simulator import simulate
+from environment.types import Place
+from profiles.generators import load_workload
+
+SEEDS = range(3)
+Show = Callable[[str], None]
+
+
+@pytest.fixture
+def show(capsys: pytest.CaptureFixture[str]) -> Show:
+    """Print a line past pytest's capture."""
+
+    def line(text: str) -> None:
+        with capsys.disabled():
+            print(f"\n{text}", end="")
+
+    return line
+
+
+def run(policy: str, workload: str) -> list[Result]:
+    """A few seeds of a workload under a policy."""
+    cluster = load_cluster("paper")
+    return [simulate(create(policy), load_workload(workload, seed), cluster) for seed in SEEDS]
+
+
+@pytest.mark.parametrize("workload", ["normal", "burst"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_seconds_per_decision(policy: str, workload: str, benchmark: Any, show: Show) -> None:
+    """Median and 99th percentile of the decisions that placed something, and what each placed job took."""
+    create(policy)  # what is compiled is compiled before it is timed
+    results = benchmark.pedantic(run, (policy, workload), rounds=1)
+    seconds = np.concatenate([result.decision_seconds for result in results])
+    placing = np.concatenate(
+        [[isinstance(traced.decision, Place) for traced in result.decisions] for result in results]
+    )
+    median, slow = np.percentile(seconds[placing] * 1e3, (50, 99))
+    per_job = 1e3 * seconds.sum() / placing.sum()
+    show(
+        f"{policy} in {workload}: {median:.3f} ms to place a job (median; 99 of 100 within {slow:.3f} ms), "
+        f"{per_job:.3f} ms per job with its waits"
+    )
