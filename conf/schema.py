@@ -47,6 +47,7 @@ def _three_decimals(cpus: float) -> float:
 # Half a surrogate pair, which JSON and YAML can spell, fits in no file, command line or answer.
 _NO_CONTROLS = r"[^\x00-\x1f\x7f\ud800-\udfff]*"
 _NO_NUL = r"[^\x00\ud800-\udfff]*"
+_ZOOKEEPER = r"[^\s/,:]+:\d+(,[^\s/,:]+:\d+)*(/[^\s/]+)+"
 _VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
 
 Memory = Annotated[
@@ -220,6 +221,24 @@ class Spark(Strict):
     connect_timeout: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 120.0
 
 
+class Leader(Strict):
+    """Several daemons on one store, of which one leads: how it is found, and what becomes of its drivers."""
+
+    zookeeper: Annotated[
+        Text | None,
+        AfterValidator(
+            lambda text: text if text is None else _like(_ZOOKEEPER, "should be HOST:PORT,.../PATH")(text)
+        ),
+    ] = None
+    url: Annotated[
+        Text | None,
+        AfterValidator(
+            lambda text: text if text is None else _like(r"https?://[^\s/]+", "should be http://HOST:PORT")(text)
+        ),
+    ] = None
+    lost_drivers: Literal["fail", "requeue"] = "fail"
+
+
 class Config(Strict):
     """The daemon's config file."""
 
@@ -227,13 +246,15 @@ class Config(Strict):
     token_file: Text | None = None
     data_dir: Text = "~/.local/state/stoker"
     database: Text | None = None
+    profiles: Text = "profiles/data/paper.yaml"
     policy: Policy = Policy()
     fallback: Policy | None = Policy()
-    decision_timeout: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 5.0
     shadow: Policy | None = None
+    decision_timeout: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 5.0
     mesos: Mesos = Mesos()
     spark: Spark = Spark()
     driver: Driver = Driver()
+    leader: Leader = Leader()
 
     @field_validator("listen")
     @classmethod

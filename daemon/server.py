@@ -7,7 +7,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from ipaddress import ip_address
@@ -24,6 +24,7 @@ from daemon.launcher import Launcher
 from daemon.service import Service
 from daemon.store import Store
 from framework.session import SessionOptions
+from profiles.profile import JobProfile, load_profiles
 
 log = structlog.get_logger("daemon")
 
@@ -49,7 +50,8 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
         if config.mesos.master == "embedded":
             embedded = start_embedded(find(config.mesos.cluster, config_dir), config.mesos.port, data_dir)
             stack.callback(_leave_embedded, embedded, store)
-        service = _service(config, store, data_dir, embedded)
+        profiles = load_profiles(str(find(config.profiles, config_dir)))
+        service = _service(config, store, data_dir, embedded, profiles)
         _say_hello(listener, config, token, data_dir, embedded)
         loop = threading.Thread(target=_loop, args=(service,), name="scheduler")
         loop.start()
@@ -60,7 +62,13 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
     return 0
 
 
-def _service(config: Config, store: Store, data_dir: Path, embedded: Embedded | None) -> Service:
+def _service(
+    config: Config,
+    store: Store,
+    data_dir: Path,
+    embedded: Embedded | None,
+    profiles: Mapping[str, JobProfile],
+) -> Service:
     master = embedded.address if embedded else config.mesos.master
     mesos = config.mesos
     session = SessionOptions(
@@ -80,7 +88,9 @@ def _service(config: Config, store: Store, data_dir: Path, embedded: Embedded | 
     except FileNotFoundError as error:
         raise ConfigError(str(error)) from error
     sandboxes = data_dir / "mesos" / "work" / "agents" if embedded else None
-    return Service(config, store, launcher, session, data_dir=data_dir, sandboxes=sandboxes)
+    return Service(
+        config, store, launcher, session, data_dir=data_dir, sandboxes=sandboxes, profiles=profiles
+    )
 
 
 def _loop(service: Service) -> None:

@@ -31,6 +31,7 @@ from framework.link import MesosLink
 from framework.sandbox import read_local, read_part, read_remote
 from framework.session import SessionOptions
 from framework.translate import Json
+from profiles.profile import JobProfile
 
 log = structlog.get_logger("service")
 
@@ -60,12 +61,15 @@ class Service:
         *,
         data_dir: Path,
         sandboxes: Path | None = None,
+        profiles: Mapping[str, JobProfile] | None = None,
     ) -> None:
         self._config = config
         self._store = store
         self._launcher = launcher
         #: Where the embedded Mesos keeps its agents' folders; None for a real cluster.
         self._sandboxes = sandboxes
+        #: What is known of job types.
+        self._profiles = profiles or {}
         self._inbox: queue.SimpleQueue[Item] = queue.SimpleQueue()
         self._model = ClusterModel(
             ModelOptions(
@@ -260,7 +264,7 @@ class Service:
     def submit(self, spec: JobSpec, idempotency_key: str | None = None) -> tuple[JobRecord, bool]:
         """Accept a job; see `Scheduler.submit`."""
         self._check(spec)
-        at = time.time()
+        at, profile = time.time(), self._profiles.get(spec.type)
 
         def job(job_id: str) -> Job:
             return Job(
@@ -272,6 +276,10 @@ class Service:
                 submitted_at=at,
                 name=spec.label,
                 driver=self._launcher.driver_size(spec),
+                expected_duration=profile.duration(spec.cpus, spec.memory, spec.executors)
+                if profile
+                else None,
+                prefers=profile.prefers if profile else None,
             )
 
         try:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from agents.registry import POLICIES
 from daemon.cli.client import Client
 from daemon.cli.stage import Stage
 from environment.cluster import ClusterModel
@@ -165,6 +166,20 @@ def test_the_policy_is_switched_while_it_runs(daemon: Daemon) -> None:
     with pytest.raises(Exception, match="nosuch"):
         daemon.client.set_policy("nosuch", {})
     daemon.stoker("policy", "set", "ff")
+
+
+def test_every_policy_places_a_real_job(daemon: Daemon) -> None:
+    """Each policy that comes with Stoker, switched on by its name, decides about a job that then runs."""
+    jobs = {}
+    for name in POLICIES:
+        daemon.client.set_policy(name, {})
+        jobs[name] = daemon.submit(2, 0.1, executors=1, type="wordcount")
+        daemon.wait(jobs[name], lambda j: j["state"] != "queued")
+    daemon.client.set_policy("ff", {})
+    for name, job_id in jobs.items():
+        assert daemon.ended(job_id)["state"] == "finished", name
+        (decision,) = daemon.client.explain(job_id)["explanations"]
+        assert (decision["policy"], decision["faults"]) == (name, []), decision
 
 
 def test_a_driver_on_the_cluster_is_a_task_like_others(daemon: Daemon) -> None:
