@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint bench lock clean
+.PHONY: help install demo test chaos lint bench lock clean
 
 help:  ## Say what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -26,6 +26,9 @@ demo: $(READY)  ## Run three real Spark jobs on a twelve-VM cluster
 
 test: $(READY)  ## Pass the tests
 	$(BIN)/python -m pytest
+
+chaos: $(READY)  ## Break everything some hundreds of times, then count what was lost
+	$(BIN)/python -m tests.chaos --faults $(or $(FAULTS),300) --seed $(or $(SEED),1)
 
 lint: $(READY)  ## Check style, types and import direction
 	$(BIN)/ruff check .

@@ -97,7 +97,7 @@ class Scheduler(Protocol):
         ...
 
     def kill(self, job_id: str) -> JobRecord:
-        """Ask for a job's end; one that has ended already is left alone."""
+        """End a job: its record, on disk when this returns; one that has ended already is left alone."""
         ...
 
     def cluster(self) -> tuple[VmStatus, ...]:

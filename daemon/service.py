@@ -37,6 +37,8 @@ log = structlog.get_logger("service")
 
 #: Seconds between ticks, on which timeouts are due and drivers are looked at.
 TICK = 0.2
+#: Seconds for which a user who ends a job waits until that is stored.
+KILL_PATIENCE = 10.0
 #: Events that are handled as one batch, with one write to the store.
 BATCH = 1000
 
@@ -47,6 +49,8 @@ class Item:
 
     event: ev.Event
     status: Json | None = field(default=None, repr=False)
+    #: Set when what came of the event is stored.
+    kept: threading.Event | None = field(default=None, repr=False)
 
 
 class Service:
@@ -150,6 +154,8 @@ class Service:
         for item in items:
             if item.status is not None:
                 self._link.acknowledge(item.status)
+            if item.kept is not None:
+                item.kept.set()
         if items:
             self._picture()
 
@@ -305,13 +311,18 @@ class Service:
             raise RejectedError(422, "The job fits no cluster of this size", shortfall)
 
     def kill(self, job_id: str) -> JobRecord:
-        """Ask for a job's end; see `Scheduler.kill`."""
+        """End a job; see `Scheduler.kill`."""
         record = self._store.job(job_id)
         if record is None:
             raise RejectedError(404, "No such job", f"there is no job {job_id}")
-        if not record.ended:
-            self._put(ev.KillRequested(time.time(), job_id))
-        return record
+        if record.ended:
+            return record
+        kept = threading.Event()
+        self._inbox.put(Item(ev.KillRequested(time.time(), job_id), kept=kept))
+        if not kept.wait(KILL_PATIENCE):
+            why = f"{job_id} could not be ended within {KILL_PATIENCE:.0f} s; see /readyz, and try again"
+            raise RejectedError(503, "The scheduler is busy", why)
+        return self._store.job(job_id) or record
 
     def cluster(self) -> tuple[VmStatus, ...]:
         """All VMs that are there, as of the last event."""

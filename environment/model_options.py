@@ -14,6 +14,8 @@ class ModelOptions:
     refuse: float = 5.0
     #: Shortest pause between two calls for offers.
     revive_pause: float = 0.5
+    #: How long to wait for offers before asking again: the first call may have been lost.
+    ask_again: float = 30.0
     #: How long a launch or a kill may stay without an answer before the master is asked, or told again.
     launch_timeout: float = 30.0
     #: How long an executor that cannot be reached is waited for before another takes its place.

@@ -88,8 +88,12 @@ class Supply:
             if not self._suppressed:
                 self._suppressed = True
                 self._turn.command(Suppress)
-        elif due and (self._suppressed or (self._stale and not self._book.complete())):
+        elif due and (self._suppressed or (self._stale and not self._book.complete()) or self._unheard()):
             self._revive()
+
+    def _unheard(self) -> bool:
+        """Whether the master has offered nothing for so long that it may not have heard that we wait."""
+        return not len(self._book) and self._turn.now - self._asked_at > self._options.ask_again
 
     def _revive(self) -> None:
         now = self._turn.now

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from conf.schema import Config, JobSpec
+from daemon.contract import RejectedError
 from daemon.launcher import Launcher
 from daemon.service import Item, Service
 from daemon.store import Store
@@ -132,3 +133,29 @@ def test_what_is_handled_while_the_daemon_stops_is_kept(store: Store, tmp_path: 
     job = store.job(record.job.id)
     assert job is not None
     assert job.state == "killed"
+
+
+def test_a_kill_is_kept_before_it_is_answered(store: Store, tmp_path: Path) -> None:
+    """Whoever was told that the job is killed can rely on it, even if the daemon dies at that moment."""
+    record = keep(store, "queued")
+    service = make_service(store, tmp_path)
+    with running(service):
+        assert service.kill(record.job.id).state == "killed"
+        job = store.job(record.job.id)
+        assert job is not None
+        assert job.state == "killed"
+        assert service.kill(record.job.id) == job
+
+
+def test_a_kill_that_is_not_kept_in_time_is_not_answered_well(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the loop is held up, the user is told to try again."""
+    monkeypatch.setattr("daemon.service.KILL_PATIENCE", 0.05)
+    record = keep(store, "queued")
+    service = make_service(store, tmp_path)
+    with pytest.raises(RejectedError, match="try again") as refused:
+        service.kill(record.job.id)
+    assert refused.value.status == 503
+    service.stop()
+    service.run()

@@ -111,6 +111,14 @@ def test_the_reason_to_wait_is_kept_while_no_offers_are_held(world: World) -> No
     assert world.job("a").reason.startswith("room for 12 of 13 executors")
 
 
+def test_a_call_for_offers_that_was_lost_is_repeated(world: World) -> None:
+    """Nothing was offered for half a minute while somebody waits: the master is asked again, and again."""
+    world.subscribe()
+    assert names(world.submit(make_job())) == ["Revive"]
+    asked = [count for count in range(1, 100) if "Revive" in names(world.wait(1))]
+    assert asked == [31, 62, 93]
+
+
 def test_silence_has_a_reason(world: World) -> None:
     """Without a master, or without offers, the head of the queue says so; it never waits for no reason."""
     world.submit(make_job())

@@ -1,0 +1,160 @@
+"""The stage of a chaos run: a folder, an embedded Mesos, a daemon that can be killed, and their processes."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import yaml
+
+from daemon.cli.client import Client
+from daemon.cli.errors import CommandError
+from framework.embedded import AgentSpec
+from tests.daemon.ports import free_port
+from tests.framework.embedded.running import Mesos
+
+REPOSITORY = Path(__file__).parents[2]
+SPARK = Path(__file__).parent / "spark"
+PATIENCE = 60.0  # seconds after which a daemon that does not come up is given up
+
+#: Short, so that a bad day fits into minutes; each is the counterpart of a default of Mesos.
+MESOS_TIMES = {
+    "agent_ping_timeout": 0.5, "max_agent_ping_timeouts": 3, "offer_timeout": 5.0, "update_retry": 1.0,
+    "update_retry_max": 5.0, "allocation_interval": 0.5, "executor_shutdown_grace": 1.0,
+}  # fmt: skip
+
+
+def agents() -> list[AgentSpec]:
+    """Six VMs of four cpus."""
+    return [
+        AgentSpec(f"vm-{n}", "m1.large", 4, 16384, 0.24, f"127.0.1.{n}", (20_000 + 200 * n, 20_199 + 200 * n))
+        for n in range(1, 7)
+    ]
+
+
+class Scene:
+    """One daemon on one folder and one Mesos; `environment` is the daemon's."""
+
+    def __init__(self, folder: Path, mesos: Mesos) -> None:
+        self.folder = folder
+        self.mesos = mesos
+        self.data = folder / "data"
+        self.log = folder / "tasks.log"
+        self.log.touch()
+        self.url = f"http://127.0.0.1:{free_port()}"
+        self._config = folder / "stoker.yaml"
+        self._config.write_text(yaml.safe_dump(self._settings()))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def _settings(self) -> dict[str, object]:
+        return {
+            "listen": self.url.removeprefix("http://"),
+            "data_dir": str(self.data),
+            "policy": {"name": "rr"},
+            "mesos": {"master": self.mesos.address, "launch_timeout": 2.0, "unreachable_timeout": 3.0},
+            "spark": {"driver_host": "127.0.0.1"},
+        }
+
+    def up(self) -> None:
+        """Start the daemon; another one on the same store may still be ending."""
+        path = f"{SPARK}{os.pathsep}{REPOSITORY}"
+        environment = {**os.environ, "PYTHONPATH": path, "JAVA_HOME": str(SPARK / "java")}
+        command = [sys.executable, "-P", "-m", "daemon.cli", "up", "--config", str(self._config)]
+        with (self.folder / "daemon.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                command, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+
+    def await_ready(self) -> None:
+        """Wait until the daemon schedules."""
+        with Client(self.url) as client:
+            self.wait(client.ready, "the daemon does not come up")
+
+    def wait(self, condition: Callable[[], bool], otherwise: str, seconds: float = PATIENCE) -> None:
+        """Wait until the condition holds; AssertionError with the daemon's last words when it never does."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{otherwise}\n{self.log_tail()}")
+            time.sleep(0.1)
+
+    def end(self, number: signal.Signals) -> int:
+        """End the daemon by a signal; its exit code."""
+        assert self._process is not None
+        self._process.send_signal(number)
+        return self._process.wait(PATIENCE)
+
+    def log_tail(self, lines: int = 15) -> str:
+        """The end of the daemon's log."""
+        text = (self.folder / "daemon.log").read_text(errors="replace")
+        return "\n".join(text.splitlines()[-lines:])
+
+    @contextlib.contextmanager
+    def client(self) -> Iterator[Client]:
+        """A client; whoever uses it copes with a daemon that is not there."""
+        with Client(self.url) as client:
+            yield client
+
+    def tell(self, work: Callable[[Client], object]) -> bool:
+        """Ask the daemon for something; whether it could be asked."""
+        with self.client() as client, contextlib.suppress(CommandError):
+            work(client)
+            return True
+        return False
+
+    # ---- processes -------------------------------------------------------------------------------
+
+    def executors(self) -> list[int]:
+        """Pids of the tasks' processes."""
+        return [pid for pid, environ, _ in self._processes() if b"MESOS_TASK_ID=" in environ]
+
+    def drivers(self) -> list[tuple[int, str]]:
+        """Drivers on the daemon's host: pid and job id."""
+        return [(pid, job) for pid, _, command in self._processes() if (job := self._job(pid, command))]
+
+    def left(self) -> list[str]:
+        """What runs besides Mesos and the daemon: pids with their commands."""
+        mine = {self.mesos.process.pid, os.getpid(), self._process.pid if self._process else 0}
+        return [
+            f"{pid}: {_task(environ)} {command.decode(errors='replace')[:60]!r}"
+            for pid, environ, command in self._processes()
+            if pid not in mine
+        ]
+
+    def clear(self) -> None:
+        """End everything that is left."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        for line in self.left():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(line.partition(":")[0]), signal.SIGKILL)
+
+    def _job(self, pid: int, command: bytes) -> str:
+        with contextlib.suppress(OSError):
+            folder = Path(f"/proc/{pid}/cwd").readlink()
+            if b"driver.py" in command and folder.name == "driver" and b"supervisor" not in command:
+                return folder.parent.name
+        return ""
+
+    def _processes(self) -> Iterator[tuple[int, bytes, bytes]]:
+        """What has to do with this folder: pid, environment, command line."""
+        here, log = str(self.folder).encode(), f"CHAOS_LOG={self.log}".encode()
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            with contextlib.suppress(OSError):
+                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
+                environ = (entry / "environ").read_bytes()
+                if here in command or log in environ.split(b"\0"):
+                    yield int(entry.name), environ, command
+
+
+def _task(environ: bytes) -> str:
+    """The Mesos task that a process belongs to, if it does to one."""
+    ids = [part for part in environ.split(b"\0") if part.startswith(b"MESOS_TASK_ID=")]
+    return ids[0].decode() if ids else "no task"

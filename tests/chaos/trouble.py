@@ -1,0 +1,185 @@
+"""The faults of a chaos run, at seeded moments: killed daemons, cut connections, lost messages, lost VMs."""
+
+import contextlib
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+from tests.chaos.scene import Scene
+from tests.chaos.users import Users
+
+#: Faults with their weights.
+FAULTS = {
+    "kill -9 the daemon": 5, "end the daemon": 1, "cut the stream": 4, "lose a call": 5, "lose an event": 4,
+    "delay messages": 2, "stop an agent": 3, "kill an agent": 3, "shut an agent down": 2,
+    "crash an executor": 2, "kill -9 an executor": 4, "kill -9 a driver": 1, "kill -9 a supervisor": 0.5,
+    "restart the master": 2, "switch the policy": 1,
+}  # fmt: skip
+CALLS = ("ACCEPT", "ACCEPT", "KILL", "ACKNOWLEDGE", "RECONCILE", "SUPPRESS", "REVIVE", "DECLINE")
+EVENTS = ("UPDATE", "UPDATE", "OFFERS", "RESCIND", "HEARTBEAT")
+
+
+class Trouble:
+    """Makes trouble: `once` for one fault, `calm` to end what is still going on."""
+
+    def __init__(self, scene: Scene, users: Users, seed: int) -> None:
+        self.made: Counter[str] = Counter()
+        self._scene = scene
+        self._users = users
+        self._random = Random(seed)  # noqa: S311 - no secret hangs on it
+        #: What is to be mended, and when.
+        self._later: list[tuple[float, Callable[[], object]]] = []
+        self._daemon_is_up = True
+
+    def once(self) -> None:
+        """One fault, then a pause; what was broken earlier may be mended meanwhile."""
+        (fault,) = self._random.choices(list(FAULTS), list(FAULTS.values()))
+        if getattr(self, "_" + fault.replace(" -9", "").replace(" ", "_"))():
+            self.made[fault] += 1
+        end = time.monotonic() + self._random.uniform(0.1, 0.9)
+        while time.monotonic() < end:
+            self._mend(time.monotonic())
+            time.sleep(0.02)
+
+    def calm(self) -> None:
+        """All is well again."""
+        self._mend(float("inf"))
+        self._scene.mesos.fault("reset")
+
+    def _mend(self, now: float) -> None:
+        due = [mend for at, mend in self._later if at <= now]
+        self._later = [(at, mend) for at, mend in self._later if at > now]
+        for mend in due:
+            mend()
+
+    def _after(self, low: float, high: float, mend: Callable[[], object]) -> None:
+        self._later.append((time.monotonic() + self._random.uniform(low, high), mend))
+
+    # ---- the daemon ------------------------------------------------------------------------------
+
+    def _kill_the_daemon(self) -> bool:
+        return self._end_daemon(signal.SIGKILL)
+
+    def _end_the_daemon(self) -> bool:
+        return self._end_daemon(signal.SIGTERM)
+
+    def _end_daemon(self, number: signal.Signals) -> bool:
+        if not self._daemon_is_up:
+            return False
+        self._scene.end(number)
+        self._daemon_is_up = False
+        self._after(0.0, 1.0, self._start_daemon)
+        return True
+
+    def _start_daemon(self) -> None:
+        self._scene.up()
+        self._daemon_is_up = True
+
+    def _switch_the_policy(self) -> bool:
+        name = self._random.choice(("rr", "ff", "rrc"))
+        return self._scene.tell(lambda client: client.set_policy(name, {}))
+
+    # ---- the connection --------------------------------------------------------------------------
+
+    def _cut_the_stream(self) -> bool:
+        self._scene.mesos.fault("drop_stream")
+        return True
+
+    def _lose_a_call(self) -> bool:
+        self._scene.mesos.fault("lose", what="calls", type=self._random.choice(CALLS), count=1)
+        return True
+
+    def _lose_an_event(self) -> bool:
+        self._scene.mesos.fault("lose", what="events", type=self._random.choice(EVENTS), count=1)
+        return True
+
+    def _delay_messages(self) -> bool:
+        what = self._random.choice(("calls", "events"))
+        self._scene.mesos.fault("delay", what=what, seconds=self._random.uniform(0.1, 1.5))
+        self._after(1.0, 3.0, lambda: self._scene.mesos.fault("delay", what=what, seconds=0))
+        return True
+
+    def _restart_the_master(self) -> bool:
+        away, later = self._random.uniform(0.0, 1.0), self._random.uniform(0.0, 1.5)
+        self._scene.mesos.fault("restart_master", away_seconds=away, agents_after_seconds=later)
+        # The faults are told to the master, so wait for the next one.
+        self._scene.wait(self._master_answers, "the master does not come back")
+        return True
+
+    def _master_answers(self) -> bool:
+        with contextlib.suppress(OSError):
+            return self._scene.mesos.request("GET", "/health")[0] == 200
+        return False
+
+    # ---- agents and processes --------------------------------------------------------------------
+
+    def _stop_an_agent(self) -> bool:
+        return self._break_agent("stop_agent", "continue_agent")
+
+    def _kill_an_agent(self) -> bool:
+        return self._break_agent("kill_agent", "start_agent")
+
+    def _shut_an_agent_down(self) -> bool:
+        return self._break_agent("shutdown_agent", "start_agent")
+
+    def _break_agent(self, fault: str, cure: str) -> bool:
+        conditions = self._scene.mesos.get("/stoker/faults")["agents"]
+        well = sorted(name for name, condition in conditions.items() if condition == "up")
+        if len(well) <= len(conditions) // 2:
+            return False
+        name = self._random.choice(well)
+        self._scene.mesos.fault(fault, agent=name)
+        # Sometimes soon, sometimes after it was taken for lost here and there.
+        self._after(0.2, 9.0, lambda: self._scene.mesos.fault(cure, agent=name))
+        return True
+
+    def _crash_an_executor(self) -> bool:
+        running = [
+            task["id"]
+            for framework in self._scene.mesos.get("/master/state")["frameworks"]
+            for task in framework["tasks"]
+            if task["state"] == "TASK_RUNNING"
+        ]
+        if not running:
+            return False
+        body = {"fault": "kill_executor", "task_id": self._random.choice(sorted(running))}
+        return bool(self._scene.mesos.request("POST", "/stoker/faults", body)[0] == 200)
+
+    def _kill_an_executor(self) -> bool:
+        return self._kill(self._random.choice(sorted(self._scene.executors()) or [0]))
+
+    def _kill_a_driver(self) -> bool:
+        return self._kill_of_job("its driver was killed", lambda pid: pid)
+
+    def _kill_a_supervisor(self) -> bool:
+        return self._kill_of_job("its supervisor was killed", _parent)
+
+    def _kill_of_job(self, excuse: str, victim: Callable[[int], int]) -> bool:
+        drivers = sorted(self._scene.drivers())
+        if not drivers:
+            return False
+        pid, job_id = self._random.choice(drivers)
+        job = self._users.job(job_id)
+        if job is None:
+            return False
+        job.excuses.add(excuse)
+        return self._kill(victim(pid))
+
+    def _kill(self, pid: int) -> bool:
+        with contextlib.suppress(ProcessLookupError):
+            if pid > 1:
+                os.kill(pid, signal.SIGKILL)
+                return True
+        return False
+
+
+def _parent(pid: int) -> int:
+    """The parent's pid; 0 when the process is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
