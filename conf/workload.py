@@ -31,7 +31,7 @@ class Facebook(Strict):
     """Jobs arrive as in a window of the SWIM Facebook trace."""
 
     kind: Literal["facebook"]
-    window: Literal["normal", "burst"]
+    window: Literal["normal", "burst", "day"]
     path: str = "../shared/traces/facebook-swim/FB-2009_samples_24_times_1hr_0.tsv"
 
 

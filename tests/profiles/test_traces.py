@@ -94,6 +94,7 @@ def test_named_windows_have_the_papers_densities() -> None:
     assert len(normal) == 78
     assert all(any(600 * i <= at < 600 * (i + 1) for at in normal) for i in range(6))
     assert len(arrivals_in(jobs, WINDOWS["burst"])) == 100
+    assert len(arrivals_in(jobs, WINDOWS["day"])) == 5892
 
 
 @needs_traces
