@@ -234,7 +234,8 @@ class ClusterModel:
                 self._turn.command(ev.KillTask, event.task_id, vm_id)
             return
         if event.state in ev.ENDED:
-            self._end_task(task, event.state, event.message or event.reason)
+            taken = event.state == "killed" and task.killed_at is None and event.reason in ev.CLUSTER_REASONS
+            self._end_task(task, "lost" if taken else event.state, event.message or event.reason)
         elif event.state in ("unreachable", "unknown"):
             self._watch.lost_sight(task)
             why = event.message or "its VM cannot be reached; it may still run"

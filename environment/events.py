@@ -23,6 +23,16 @@ ENDED: frozenset[str] = frozenset(
 BY_CLUSTER: frozenset[str] = frozenset(
     {"lost", "dropped", "unreachable", "gone", "gone_by_operator", "unknown"}
 )
+#: Reasons for which the master or an operator ends tasks that did nothing wrong.
+CLUSTER_REASONS: frozenset[str] = frozenset(
+    {
+        "agent_draining",
+        "agent_removed",
+        "agent_removed_by_operator",
+        "agent_disconnected",
+        "framework_removed",
+    }
+)
 #: States that say that the task was never started.
 NEVER_RAN: frozenset[str] = frozenset({"error", "dropped"})
 
