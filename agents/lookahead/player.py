@@ -11,7 +11,17 @@ from zlib import crc32
 import numpy as np
 
 from agents.estimates import dollars_per_cpu_second
-from agents.lookahead.rollout import ADAPTIVE, BASE, FIRST_FIT, NEAR_ILP, NOTHING, WAIT, Aim, Search, search
+from agents.lookahead.rollout import (
+    ADAPTIVE,
+    BASE,
+    FIRST_FIT,
+    FIRST_VARIATION,
+    NEAR_ILP,
+    NOTHING,
+    Aim,
+    Search,
+    search,
+)
 from agents.lookahead.situation import Situations
 from environment.kernel.state import Batch, Rules
 from environment.types import ClusterView, FloatArray, Job, PlacementRequest, Vm
@@ -30,7 +40,7 @@ class Found(NamedTuple):
 
     `value` is that of the aim (the less the better), `rival` that of the best placement if this is a wait,
     and of waiting if this is a placement (infinite if there is none). `base` is what the base policy's own
-    placement reaches, and `played` counts the different candidates.
+    placement reaches, and `played` counts the candidates.
     """
 
     placement: tuple[int, ...] | None
@@ -48,10 +58,13 @@ class Player:
     ) -> None:
         self._situations = Situations(rules, unknown)
         self._base = BASES[base]
-        self._weights = max(beta, _LEAST_WEIGHT), max(1 - beta, _LEAST_WEIGHT)
-        self._candidates = candidates + WAIT + 1
+        # Floats, whatever was given: code is compiled for types.
+        self._weights = float(max(beta, _LEAST_WEIGHT)), float(max(1 - beta, _LEAST_WEIGHT))
+        self._candidates = candidates + FIRST_VARIATION
         self._time_budget = time_budget
         self._arrays: Search | None = None
+        #: Genes of the jobs that the last plan went over.
+        self._plan: dict[str, int] = {}
         self._compile()
 
     def play(
@@ -61,27 +74,33 @@ class Player:
         began = perf_counter()
         batch = self._situations.load(view, queue)
         found = self._arrays_for(batch)
-        aim = self._aim(view, queue[0], seed)
+        found.plan[: len(queue)] = [self._plan.get(request.job.id, 0) for request in queue]
+        aim = self._aim(view, queue[0], seed, may_wait)
         for first in range(0, self._candidates, _AT_ONCE):
             last = min(first + _AT_ONCE, self._candidates)
             search(batch, aim, found, first, last)
             if perf_counter() - began > self._time_budget:
                 break
-        if not may_wait:
-            found.values[WAIT] = NOTHING
+        genes = found.best[: len(queue)].tolist()
+        self._plan = {request.job.id: gene for request, gene in zip(queue, genes, strict=True)}
         return _best_of(found.values[:last], found, queue[0].count)
 
-    def _aim(self, view: ClusterView, request: PlacementRequest, seed: int) -> Aim:
-        # Depends on what is decided alone, so that a decision can be made again.
+    def _aim(self, view: ClusterView, request: PlacementRequest, seed: int, may_wait: bool) -> Aim:
         drawn = (seed % 2**24) << 32 | crc32(f"{request.job.id} {view.at!r}".encode())
         price = dollars_per_cpu_second(view) * _SECONDS_PER_HOUR
-        return Aim(*self._weights, price, float(view.prices_per_hour.max()), self._base, drawn)
+        dearest = float(view.prices_per_hour.max())
+        return Aim(*self._weights, price, dearest, self._base, may_wait, drawn)
 
     def _arrays_for(self, batch: Batch) -> Search:
         found, vms = self._arrays, batch.machines.milli_cpus.shape[1]
-        executors = batch.state.placement.shape[1]
-        if found is None or len(found.room) != vms or len(found.placement) < executors:
-            found = _arrays(self._candidates, vms, executors)
+        executors, jobs = batch.state.placement.shape[1], batch.jobs.arrival.shape[1]
+        if (
+            found is None
+            or len(found.room) != vms
+            or len(found.placement) < executors
+            or len(found.plan) < jobs
+        ):
+            found = make_arrays(self._candidates, vms, executors, jobs)
             self._arrays = found
         return found
 
@@ -94,26 +113,30 @@ class Player:
 
 def _best_of(values: FloatArray, found: Search, count: int) -> Found:
     best = int(np.argmin(values))
-    others = np.delete(values, WAIT) if best == WAIT else values[WAIT : WAIT + 1]
+    waits = found.waits[: len(values)] > 0
+    others = values[waits != waits[best]]
     return Found(
-        placement=None if best == WAIT else tuple(found.placements[best, :count].tolist()),
+        placement=None if waits[best] else tuple(found.placements[best, :count].tolist()),
         value=float(values[best]),
-        rival=float(others.min()),
+        rival=float(others.min(initial=NOTHING)),
         base=float(values[BASE]),
         played=int(np.isfinite(values).sum()),
     )
 
 
-def _arrays(candidates: int, vms: int, executors: int) -> Search:
+def make_arrays(candidates: int, vms: int, executors: int, jobs: int) -> Search:
+    """Arrays for a search among so many candidates, on batches of so many VMs, executors and jobs."""
     return Search(
         values=np.full(candidates, NOTHING),
+        waits=np.zeros(candidates, np.int64),
         placements=np.zeros((candidates, executors), np.int32),
-        looks=np.zeros(candidates, np.int64),
-        alike=np.zeros(vms, np.int64),
+        plan=np.zeros(jobs, np.int64),
+        best=np.zeros(jobs + 1, np.int64),
+        trial=np.zeros(jobs + 1, np.int64),
         room=np.zeros(vms, np.int64),
         left=np.zeros(vms, np.int64),
         short=np.zeros(vms),
         long=np.zeros(vms),
         placement=np.zeros(executors, np.int32),
-        trial=np.zeros(executors, np.int32),
+        other=np.zeros(executors, np.int32),
     )

@@ -1,9 +1,10 @@
 """Candidates for the head of a queue, each played forward on the kernel's rules: what lookahead compiles.
 
-Row 0 of the batch is the situation as it is, row 1 is where a candidate is played: it is placed, then a base
-policy places the jobs behind it, first come first served. Who sets row 0 up is `situation.py`, what becomes
-of the best candidate is decided in `policy.py`. All compiled functions stand in this one file, since numba
-would not see that a function in another file of this folder has changed.
+Row 0 of the batch is the situation as it is, row 1 is where a candidate is played: a plan for all jobs of the
+queue, first come first served, that varies what a base policy would do. What comes of the head in the best of
+them is decided; the rest of it is where the next search begins. Row 0 is set up in `situation.py`, and what
+becomes of the best candidate is said in `policy.py`. All compiled functions stand in this one file, since
+numba would not see that a function in another file of this folder has changed.
 """
 
 from typing import NamedTuple
@@ -19,9 +20,12 @@ from environment.types import FloatArray, IntArray
 NEAR_ILP, FIRST_FIT, ADAPTIVE = 0, 1, 2
 #: Forms of a placement: whichever is best, every executor on another VM, all on one, on few.
 FREE, APART, TOGETHER, PACKED = 0, 1, 2, 3
-#: Candidate 0 is what the base policy would do, candidate 1 is to wait; the others are variations.
-BASE, WAIT = 0, 1
-#: Value of a candidate that cannot be, or that is another one again.
+#: The first candidates: what the base policy would do, waiting first, the plan of an earlier decision, and
+#: that after waiting. The others are variations of the best so far: GRID of them of the head alone, in
+#: every form at every level of noise, then of any job.
+BASE, WAIT, PLAN, PLAN_WAIT = 0, 1, 2, 3
+FIRST_VARIATION, GRID = 4, 24
+#: Value of a candidate that cannot be.
 NOTHING = np.inf
 
 #: The near integer program counts cost for this share of what it counts for in the aim. Chosen: the jobs to
@@ -31,9 +35,9 @@ _BASE_SHARE = 0.25
 #: it is paid as far as they use it, since jobs that nobody knows yet will use the rest. Chosen: of 0, 0.3,
 #: 0.6, 0.8 and 1, it gave the least cost on the paper's workloads.
 _SHARED = 0.3
-#: The noise of variations grows from this by powers of two, as often, and begins again. In prices of the
-#: dearest VM. Chosen: from less than what tells VMs apart to more than any VM costs.
-_LEAST_NOISE, _NOISE_LEVELS = 0.02, 7
+#: Levels of noise: none, then this and its doubles, in prices of the dearest VM. Chosen: from less than what
+#: tells VMs apart to more than any VM costs.
+_LEAST_NOISE, _LEVELS = 0.02, 8
 _TWO_TO_53 = 9007199254740992.0
 
 
@@ -48,67 +52,95 @@ class Aim(NamedTuple):
     #: Dollars per hour of the dearest VM.
     dearest: float
     base: int
+    #: Whether the head may be held back.
+    may_wait: bool
     seed: int
 
 
 class Search(NamedTuple):
-    """What is found, by candidate, and arrays to work in, whose contents mean nothing between calls."""
+    """What is found, by candidate, and arrays to work in, whose contents mean nothing between calls.
+
+    A plan has a gene for each job of the queue: how the base policy's choice for it is varied. Its lowest
+    two bits are the form, the next three the level of noise, all of it seeds the noise; 0 varies nothing.
+    """
 
     values: FloatArray  # [C] the aim's value, the less the better; NOTHING
+    waits: IntArray  # [C] whether it begins with a wait
     placements: SmallIntArray  # [C, E] VM of each executor of the head
-    looks: IntArray  # [C] equal for placements that differ only among VMs that are alike
-    alike: IntArray  # [N] equal for VMs that are alike
+    plan: IntArray  # [M] genes of the plan of an earlier decision
+    best: IntArray  # [M + 1] genes of the best so far; the last one tells whether it begins with a wait
+    trial: IntArray  # [M + 1] genes of a candidate
     room: IntArray  # [N] executors that fit
     left: IntArray  # [N] the same, beside those placed
     short: FloatArray  # [N] what each VM costs a job that takes its shortest time
     long: FloatArray  # [N] the same for one that takes its longest
     placement: SmallIntArray  # [E]
-    trial: SmallIntArray  # [E]
+    other: SmallIntArray  # [E]
 
 
 @njit()
 def search(batch: Batch, aim: Aim, found: Search, first: int, last: int) -> None:
     """Play the candidates from number `first` to before `last`; call with ascending ranges from 0 on."""
-    if first == 0:
-        _tell_alike(batch, found)
+    jobs = batch.jobs.jobs[0] - batch.state.head[0]
+    best = np.inf
+    for c in range(first):
+        best = min(best, found.values[c])
     for c in range(first, last):
-        copy(batch)
+        _vary(aim, found, c, jobs)
+        found.waits[c] = found.trial[-1]
         found.values[c] = NOTHING
-        if _begin(batch, aim, found, c):
-            play(batch, aim, found)
-            found.values[c] = value(batch, aim)
+        copy(batch)
+        if found.trial[-1] and not _wait(batch, aim):
+            continue
+        if not found.trial[-1]:
+            _place_head(batch, aim, found, c)
+        play(batch, aim, found)
+        found.values[c] = value(batch, aim)
+        if found.values[c] < best:
+            best = found.values[c]
+            for i in range(len(found.trial)):
+                found.best[i] = found.trial[i]
 
 
 @njit()
-def _begin(batch: Batch, aim: Aim, found: Search, c: int) -> bool:
-    """Do in row 1 what candidate `c` begins with; False when it cannot be, or was played before."""
-    found.looks[c] = -1
-    if c == WAIT:
-        if batch.state.running[1] == 0:
-            return False
-        rules.advance(batch, 1, rules.next_completion(batch, 1))
-        return True
-    count = batch.state.left[1]
-    if not _candidate(batch, aim, found, c):
+def _vary(aim: Aim, found: Search, c: int, jobs: int) -> None:
+    """Write the genes of candidate `c` into `found.trial`."""
+    for i in range(jobs):
+        if c < FIRST_VARIATION:
+            found.trial[i] = found.plan[i] if c >= PLAN else 0
+        else:
+            found.trial[i] = found.best[i]
+    if c < FIRST_VARIATION:
+        found.trial[-1] = c in (WAIT, PLAN_WAIT)
+        return
+    drawn = _mix(aim.seed + c)
+    number = c - FIRST_VARIATION
+    if number < GRID:
+        found.trial[0] = (drawn >> 8 << 5) + (number // 3 % _LEVELS << 2) + APART + number % 3
+        found.trial[-1] = 0
+        return
+    at = 0 if drawn % 3 == 0 else _mix(drawn) % jobs
+    found.trial[at] = _mix(drawn + 1) >> 8
+    found.trial[-1] = drawn % 4 == 1 if at == 0 else found.best[-1]
+
+
+@njit()
+def _wait(batch: Batch, aim: Aim) -> bool:
+    """Move the clock of row 1 to the next end of a job; False when there is none to wait for."""
+    if batch.state.running[1] == 0 or not aim.may_wait:
         return False
-    for i in range(count):
-        found.placements[c, i] = found.placement[i]
-    found.looks[c] = _look_of(found, count)
-    for earlier in range(c):
-        if found.looks[earlier] == found.looks[c]:
-            return False
-    rules.place_job(batch, 1, found.placement[:count])
+    rules.advance(batch, 1, rules.next_completion(batch, 1))
     return True
 
 
 @njit()
-def _candidate(batch: Batch, aim: Aim, found: Search, c: int) -> bool:
-    """Make candidate `c`: the base policy's own, each of the forms, and these with more and more noise."""
-    if c == BASE:
-        return propose(batch, aim, found, FREE, 0.0, 0)
-    level, form = divmod(c - WAIT - 1, 3)
-    noise = 0.0 if level == 0 else _LEAST_NOISE * 2.0 ** (level % _NOISE_LEVELS)
-    return propose(batch, aim, found, APART + form, noise, aim.seed + c)
+def _place_head(batch: Batch, aim: Aim, found: Search, c: int) -> None:
+    """Place the head of row 1, whose executors fit, by its gene, and keep where."""
+    count = batch.state.left[1]
+    _propose_by(batch, aim, found, found.trial[0])
+    for i in range(count):
+        found.placements[c, i] = found.placement[i]
+    rules.place_job(batch, 1, found.placement[:count])
 
 
 @njit()
@@ -133,16 +165,23 @@ def copy(batch: Batch) -> None:
 
 @njit()
 def play(batch: Batch, aim: Aim, found: Search) -> None:
-    """Let the base policy place what is left of the queue in row 1; it waits only when there is no room."""
+    """Place what is left of the queue in row 1 by the genes of `found.trial`; wait only for room."""
     state, jobs = batch.state, batch.jobs
     while state.head[1] < jobs.jobs[1]:
         count = state.left[1]
-        if propose(batch, aim, found, FREE, 0.0, 0):
+        if _propose_by(batch, aim, found, found.trial[state.head[1] - state.head[0]]):
             rules.place_job(batch, 1, found.placement[:count])
         elif state.running[1] > 0:
             rules.advance(batch, 1, rules.next_completion(batch, 1))
         else:
             break  # it fits nowhere, whatever was done before
+
+
+@njit()
+def _propose_by(batch: Batch, aim: Aim, found: Search, gene: int) -> bool:
+    level = gene >> 2 & _LEVELS - 1
+    noise = _LEAST_NOISE * 2.0 ** (level - 1) if level > 0 else 0.0
+    return propose(batch, aim, found, gene & 3, noise, gene)
 
 
 @njit()
@@ -208,13 +247,13 @@ def propose(batch: Batch, aim: Aim, found: Search, form: int, noise: float, seed
             if score < best:
                 best = score
                 for i in range(count):
-                    found.placement[i] = found.trial[i]
+                    found.placement[i] = found.other[i]
     return True
 
 
 @njit()
 def _try_form(batch: Batch, aim: Aim, found: Search, form: int, prefers: int) -> float:
-    """The cheapest placement of that form in `found.trial`, and its score; infinite when there is none."""
+    """The cheapest placement of that form in `found.other`, and its score; infinite when there is none."""
     jobs, head, count = batch.jobs, batch.state.head[1], batch.state.left[1]
     good = prefers == ANYWHERE or batch.rules.duration_model == FIXED
     good = good or (prefers == SPREAD and form == APART) or (prefers == CONSOLIDATE and form == TOGETHER)
@@ -283,7 +322,7 @@ def _apart(found: Search, costs: FloatArray, count: int) -> float:
                 best = vm
         if best < 0:
             return np.inf
-        found.trial[i] = best
+        found.other[i] = best
         total += costs[best]
         found.left[best] = 0
     return total
@@ -298,7 +337,7 @@ def _together(found: Search, costs: FloatArray, count: int) -> float:
             best = vm
     if best < 0:
         return np.inf
-    found.trial[:count] = best
+    found.other[:count] = best
     return float(costs[best])
 
 
@@ -315,37 +354,11 @@ def _packed(found: Search, costs: FloatArray, count: int) -> float:
                 costs[vm] < best_cost * takes or (costs[vm] == best_cost * takes and takes > best_takes)
             ):
                 best, best_cost, best_takes = vm, costs[vm] / takes, takes
-        found.trial[placed : placed + best_takes] = best
+        found.other[placed : placed + best_takes] = best
         total += costs[best]
         placed += best_takes
         found.left[best] = 0
     return total
-
-
-@njit()
-def _tell_alike(batch: Batch, found: Search) -> None:
-    """Number VMs by price, what is free, and until when they are held."""
-    state, prices = batch.state, batch.machines.price_per_hour
-    for vm in range(len(found.alike)):
-        number = _mix(state.free_milli_cpus[0, vm])
-        number = _mix(number + state.free_memory_mib[0, vm])
-        number = _mix(number + int(prices[0, vm] * 1e6))
-        until = state.busy_until[0, vm] if state.held[0, vm] > 0 else 0.0
-        found.alike[vm] = _mix(number + int(until * 1e3))
-
-
-@njit()
-def _look_of(found: Search, count: int) -> int:
-    """A number that is the same for placements that differ only in order, or among VMs that are alike."""
-    look = 0
-    for vm in range(len(found.left)):
-        found.left[vm] = 0
-    for i in range(count):
-        found.left[found.placement[i]] += 1
-    for i in range(count):
-        vm = found.placement[i]
-        look += _mix(found.alike[vm] + found.left[vm]) >> 8
-    return look
 
 
 @njit()

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from agents.estimates import UNKNOWN_DURATION
 from agents.lookahead import rollout
-from agents.lookahead.player import Player
+from agents.lookahead.player import Player, make_arrays
 from agents.lookahead.policy import Lookahead, LookaheadOptions
-from agents.lookahead.rollout import Aim, Search
+from agents.lookahead.rollout import Aim
 from agents.lookahead.situation import Situations
 from agents.registry import PolicyError, create
 from environment.clusters import load_cluster
@@ -64,16 +64,6 @@ def placed(view: ClusterView, *queue: PlacementRequest, **options: object) -> li
     return sorted(view.vms[i].name for i in decision.placement)
 
 
-def arrays(vms: int, executors: int) -> Search:
-    """Arrays to search in, for one candidate."""
-    whole = [np.zeros(vms, np.int64) for _ in range(3)]
-    placement = [np.zeros(executors, np.int32) for _ in range(2)]
-    real = [np.zeros(vms) for _ in range(2)]
-    return Search(
-        np.zeros(1), np.zeros((1, executors), np.int32), np.zeros(1, np.int64), *whole, *real, *placement
-    )
-
-
 def all_at_once(seed: int, jobs: int) -> Workload:
     """Jobs of the paper's mix that are all there at 0."""
     drawn = load_workload("burst", seed, jobs)
@@ -98,8 +88,8 @@ def test_a_queue_is_played_as_the_simulator_runs_it(seed: int) -> None:
     outcome = simulate(Spy(), workload, cluster)
     view, queue = first[0]
     batch = Situations(RULES, UNKNOWN_DURATION).load(view, queue)
-    rollout.copy(batch)
-    rollout.play(batch, Aim(1.0, 0.0, 1.0, 1.0, rollout.FIRST_FIT, 0), arrays(12, 1000))
+    aim = Aim(1.0, 0.0, 1.0, 1.0, rollout.FIRST_FIT, may_wait=True, seed=0)
+    rollout.search(batch, aim, make_arrays(1, 12, 1000, 100), 0, 1)
     state, at = batch.state, 0
     for number, job in enumerate(outcome.jobs):
         assert (job.started_at, job.ended_at) == (state.start[1, number], state.end[1, number])
@@ -206,6 +196,14 @@ def test_patience_ends() -> None:
     assert isinstance(policy.decide(late, queue), Place)
 
 
+def test_long_queues_after_short_ones_have_room() -> None:
+    """The arrays grow with the queue, whatever was decided about before."""
+    policy, view = create("lookahead", {"jobs_ahead": 400, "candidates": 5}), make_view(make_vms(3))
+    for length in (1, 300, 2, 380):
+        queue = [request_of(f"job-{i}", 1 + i % 2) for i in range(length)]
+        assert isinstance(policy.decide(view, queue), Place)
+
+
 @given(
     lengths=st.lists(st.sampled_from([20.0, 50.0, 100.0]), min_size=2, max_size=3),
     cpus=st.lists(st.sampled_from([1.0, 2.0, 4.0]), min_size=2, max_size=3),
@@ -222,6 +220,20 @@ def test_the_best_candidate_is_no_worse_than_the_base(
     found = player.play(make_view(make_vms(4)), queue, seed=0, may_wait=True)
     assert found.value <= found.base
     assert found.played >= 1
+
+
+def test_a_plan_is_gone_on_with() -> None:
+    """Searching again begins with what was found before, so it ends at least as well."""
+    player = Player(RULES, base="near_ilp", beta=0.5, candidates=40, time_budget=10.0, unknown=100.0)
+    likes: tuple[Prefers, ...] = ("spread", "consolidate")
+    queue = [
+        request_of(f"job-{i}", 1 + i % 7, likes[i % 2], 50.0 + 20 * (i % 5), 1.0 + i % 3) for i in range(16)
+    ]
+    view, values = make_view([make_vm(f"vm-{i}", 4.0 * (1 + i % 3), 65536) for i in range(6)]), []
+    for seed in range(5):
+        values.append(player.play(view, queue, seed=seed, may_wait=True).value)
+    assert values == sorted(values, reverse=True)
+    assert values[-1] < values[0]
 
 
 def test_one_seed_is_one_row_of_decisions() -> None:
