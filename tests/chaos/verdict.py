@@ -37,7 +37,9 @@ def wrong_end(job: Submission, record: JobRecord) -> Iterator[str]:
     what = (
         f"{job.id} ({job.kind}, {sorted(job.excuses)}) is {record.state}, {record.exit_code}: {record.reason}"
     )
-    if record.state not in job.expected:
+    # Spark's rule: so many executors may fail, whoever killed them.
+    worn_out = record.state == "failed" and record.failures > max(2 * job.executors, 3)
+    if record.state not in job.expected and not worn_out:
         yield f"{what}; expected {sorted(job.expected)}"
     if (record.state == "finished") != (record.exit_code == 0):
         yield f"{what}; its exit code says otherwise"

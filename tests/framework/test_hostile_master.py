@@ -1,0 +1,211 @@
+"""A master that sends garbage: the session ends, in words, and the next one may find a better master."""
+
+import contextlib
+import json
+import queue
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from environment import events as ev
+from framework.link import MesosLink
+from framework.session import Session, SessionOptions
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+PATIENCE = 30.0  # seconds after which a test gives up; never waited for when all is well
+GOOD = {
+    "type": "SUBSCRIBED",
+    "subscribed": {
+        "framework_id": {"value": "framework-1"},
+        "master_info": {"id": "m", "ip": 1, "port": 5050, "hostname": "localhost"},
+    },
+}
+
+
+class Master:
+    """Answers each connection with the next of some bytes, and then closes it or says no more."""
+
+    def __init__(self) -> None:
+        self.answers: queue.Queue[tuple[bytes, bool]] = queue.Queue()
+        self._silent: list[socket.socket] = []
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._server.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self._server.accept()
+                with contextlib.suppress(queue.Empty, ConnectionError):
+                    connection.recv(65536)
+                    answer, closes = self.answers.get_nowait()
+                    connection.sendall(answer)
+                    if not closes:
+                        self._silent.append(connection)
+                        continue
+                connection.close()
+
+    def close(self) -> None:
+        """End the server and all connections."""
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+        self._thread.join()
+        for connection in self._silent:
+            connection.close()
+
+
+@pytest.fixture(scope="module")
+def master() -> Iterator[Master]:
+    """One master for all tests."""
+    master = Master()
+    yield master
+    master.close()
+
+
+def chunk(data: bytes) -> bytes:
+    """One chunk of a chunked body."""
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+def record(event: object) -> bytes:
+    """One RecordIO record."""
+    data = json.dumps(event).encode()
+    return b"%d\n%s" % (len(data), data)
+
+
+class Deaf:
+    """Hears events as the link does, and keeps their number only."""
+
+    def __init__(self) -> None:
+        self.link = MesosLink(SessionOptions("127.0.0.1:1"), self.take, None, lambda _: None)
+        self.heard = 0
+
+    def take(self, event: ev.Event, status: Any) -> None:
+        """An event; to be stored, it must be what it says."""
+        assert isinstance(event, ev.Event)
+        self.heard += 1
+
+
+def ends(master: Master, answer: bytes, *, closes: bool = True, heartbeat_seconds: float = 60.0) -> str:
+    """Let a session hear this answer, and wait for its end: why it ended."""
+    master.answers.put((answer, closes))
+    options = SessionOptions(master.address, heartbeat_seconds=heartbeat_seconds)
+    session = Session(Deaf().link, options, master.address, None)
+    deadline = time.monotonic() + PATIENCE
+    while not (why := session.trouble(time.monotonic())):
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    session.close()
+    session.driver.join()
+    return why
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+names = st.sampled_from(
+    [
+        "SUBSCRIBED",
+        "HEARTBEAT",
+        "OFFERS",
+        "RESCIND",
+        "UPDATE",
+        "FAILURE",
+        "ERROR",
+        "MESSAGE",
+        "NEW",
+        "UNKNOWN",
+    ]
+)
+bodies = st.dictionaries(
+    st.sampled_from(["offers", "status", "offer_id", "framework_id", "agent_id", "message", "value"]),
+    values,
+    max_size=3,
+)
+events = st.builds(lambda name, body: {"type": name, name.lower(): body}, names, bodies)
+records = st.one_of(
+    events.map(record),
+    values.map(record),
+    st.binary(max_size=40),
+    st.tuples(st.integers(0, 50), st.binary(max_size=40)).map(lambda pair: b"%d\n%s" % pair),
+)
+quick = settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None
+)
+
+
+@quick
+@given(parts=st.lists(records, min_size=1, max_size=4), subscribed=st.booleans())
+def test_garbage_in_the_stream_ends_the_session(master: Master, parts: list[bytes], subscribed: bool) -> None:
+    """Whatever the records hold, the session ends with a reason, and no thread dies of it unseen."""
+    first = [record(GOOD)] if subscribed else []
+    assert ends(master, HEAD + b"".join(map(chunk, [*first, *parts])))
+
+
+@quick
+@given(answer=st.binary(max_size=200))
+def test_garbage_instead_of_http_ends_the_session(master: Master, answer: bytes) -> None:
+    """Whatever comes instead of an answer, the session ends with a reason."""
+    assert ends(master, answer)
+
+
+@pytest.mark.parametrize(
+    "stuck",
+    [
+        b"",
+        b"HTTP/1.1 200",
+        HEAD + chunk(b"no length"),
+        HEAD + chunk(b"999999999999\n{"),
+        HEAD + b"7fffffff\r\n",
+    ],
+    ids=["nothing", "half a line", "no length", "a length without end", "a chunk without end"],
+)
+def test_a_stream_that_says_nothing_more_ends_by_its_silence(master: Master, stuck: bytes) -> None:
+    """What is neither wrong nor whole is waited for as long as for missing heartbeats."""
+    assert "nothing heard" in ends(master, stuck, closes=False, heartbeat_seconds=0.1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [
+        (HEAD + chunk(b'5\n{"a":'), "Expecting"),
+        (HEAD + chunk(b"9" * 5000 + b"\n"), "integer string conversion"),
+        (HEAD + chunk(b"100000\n" + b"[" * 100_000), "recursion"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "not chunked"),
+        (b"HTTP/1.1 307 Temporary Redirect\r\n\r\n", "LOCATION"),
+        (b"HTTP/1.1 500 Oops\r\nContent-Length: 4\r\n\r\nboom", "boom"),
+        (b"\x16\x03\x01\x02\x00", "Failed to parse"),
+    ],
+    ids=["no JSON", "no number", "nested", "not chunked", "nowhere", "500", "TLS"],
+)
+def test_garbage_is_told_in_words(master: Master, answer: bytes, complaint: str) -> None:
+    """The reason, which /readyz shows, says what was wrong."""
+    assert complaint in ends(master, answer, closes=False)
+
+
+def test_after_garbage_a_good_master_is_found(master: Master) -> None:
+    """The link goes on: a bad answer, a bad event after a good subscription, and then all is well."""
+    inbox: queue.Queue[ev.Event] = queue.Queue()
+    bad_offers = record({"type": "OFFERS", "offers": {"offers": [{"id": {}}]}})
+    master.answers.put((b"\x00\x01\x02", True))
+    master.answers.put((HEAD + chunk(record(GOOD)) + chunk(bad_offers), False))
+    master.answers.put((HEAD + chunk(record(GOOD)), False))
+    link = MesosLink(SessionOptions(master.address), lambda event, _: inbox.put(event), None, lambda _: None)
+    heard: list[str] = []
+    deadline = time.monotonic() + PATIENCE
+    while heard != ["Subscribed", "Disconnected", "Subscribed"]:
+        assert time.monotonic() < deadline, heard
+        link.tend()
+        with contextlib.suppress(queue.Empty):
+            heard.append(type(inbox.get(timeout=0.02)).__name__)
+    assert link.framework_id == "framework-1"
+    link.stop()
