@@ -72,6 +72,8 @@ class Processes:
             env={},
         )
         loop.add_signal_handler(signal.SIGCHLD, self._reap)
+        # Hundreds of ends while the loop is busy fill its pipe. One byte in it is enough to reap them all.
+        signal.set_wakeup_fd(signal.set_wakeup_fd(-1), warn_on_full_buffer=False)
 
     def spawn(
         self,

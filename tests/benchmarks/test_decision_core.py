@@ -2,7 +2,6 @@
 
 import time
 from collections import deque
-from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -14,25 +13,12 @@ from environment import events as ev
 from environment.explain import explain
 from environment.rounds import decide_in_turn, decide_once
 from environment.types import ClusterView, Job, Place, PlacementRequest, Vm
+from tests.benchmarks.conftest import Show
 from tests.benchmarks.reference import PlainCluster
 from tests.builders import make_job, make_vm, make_vms
 from tests.environment.world import World
 
 JOBS = 10_000
-Show = Callable[[str], None]
-
-
-@pytest.fixture
-def show(capsys: pytest.CaptureFixture[str]) -> Show:
-    """Print a line past pytest's capture."""
-
-    def line(text: str) -> None:
-        with capsys.disabled():
-            print(f"\n{text}", end="")
-
-    return line
-
-
 def queue_of(count: int) -> list[PlacementRequest]:
     """Jobs as in Islam 2022, 7.1: 1-8 executors of 1-6 cores and 1-10 GB."""
     pick = Random(1)  # noqa: S311  # no secret hangs on it

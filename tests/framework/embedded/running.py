@@ -94,7 +94,7 @@ def running(
         process.send_signal(signal.SIGTERM)
         _, complaints = process.communicate(timeout=PATIENCE)
     assert process.returncode in {0, -signal.SIGKILL}, complaints
-    assert not complaints
+    assert not complaints, complaints
 
 
 class Subscription:

@@ -1,0 +1,57 @@
+"""A real `stoker up` whose executors run a plain command instead of Spark, for benchmarks of everything else.
+
+    python -m tests.benchmarks.daemon_of_commands CONFIG COMMAND...
+
+What is replaced is the launcher: executors are the command, drivers are nothing and end well as soon as they
+are looked at when the command is `true`, and never otherwise.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from conf.loader import load
+from conf.schema import Config, JobSpec
+from daemon import server
+from daemon.launcher import Launcher
+from environment.events import Task
+from environment.records import ExecutorRecord
+from environment.types import Job
+from framework.spark import DriverStatus, ProcessSpec
+
+
+class CommandLauncher(Launcher):
+    """Launches the command that the program was called with."""
+
+    command: tuple[str, ...] = ("true",)
+
+    def check(self, spec: JobSpec) -> None:
+        """Everything can be launched."""
+
+    def describe(
+        self, task: Task, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]
+    ) -> tuple[ProcessSpec, str]:
+        """The command."""
+        return ProcessSpec(self.command, {}, {}), task.task_id
+
+    def start_driver(self, job: Job, spec: JobSpec) -> None:
+        """Nothing."""
+
+    def driver_status(self, job_id: str) -> DriverStatus:
+        """Over at once, or never."""
+        return DriverStatus("ended", 0) if self.command == ("true",) else DriverStatus("running")
+
+    def stop_driver(self, job_id: str) -> None:
+        """Nothing."""
+
+
+def main() -> int:
+    """Serve until SIGTERM."""
+    path = Path(sys.argv[1])
+    CommandLauncher.command = tuple(sys.argv[2:])
+    server.Launcher = CommandLauncher  # type: ignore[misc]  # the one that the server makes
+    return server.run(load(path, Config), path.parent, "warning")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,245 @@
+"""How fast the whole daemon is, on an embedded Mesos: executors, submissions, restarts. Prints only.
+
+Real processes and real HTTP; Spark alone is replaced, by plain commands (see `daemon_of_commands`). The
+figures hold for a machine that does nothing else: what others take of its cores is missing here.
+"""
+
+import asyncio
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from conf.schema import JobSpec
+from daemon.cli.client import Client
+from daemon.store import Store
+from environment.cluster import Changes
+from environment.records import JobRecord
+from environment.types import Job
+from framework.embedded import AgentSpec
+from tests.benchmarks.conftest import Show
+from tests.daemon.ports import free_port
+from tests.framework.embedded.running import Mesos, running
+
+PATIENCE = 240.0  # seconds after which a benchmark gives up
+
+EXECUTORS_PER_SECOND = 200
+RESIDENT_MIB = 300
+FIRST_DECISION_SECONDS = 5.0
+SUBMISSIONS_PER_SECOND = 500
+SUBMISSION_P99_MS = 50
+
+
+class Daemon:
+    """A daemon that runs a command, on a folder that outlives it."""
+
+    def __init__(self, folder: Path, mesos: Mesos, *command: str) -> None:
+        self.database = f"sqlite:///{folder / 'stoker.db'}"
+        self.url = f"http://127.0.0.1:{free_port()}"
+        self._config = folder / "stoker.yaml"
+        self._log = folder / "daemon.log"
+        settings = {
+            "listen": self.url.removeprefix("http://"),
+            "data_dir": str(folder),
+            "policy": {"name": "ff"},
+        }
+        self._config.write_text(yaml.safe_dump({**settings, "mesos": {"master": mesos.address}}))
+        self._command = command
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> None:
+        command = [sys.executable, "-m", "tests.benchmarks.daemon_of_commands", str(self._config)]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen([*command, *self._command], stdout=log, stderr=log)
+        with Client(self.url) as client:
+            wait(client.ready, self._log.read_text)
+
+    def __exit__(self, *_: object) -> None:
+        """Kill it."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def resident_mib(self, field: str = "VmHWM") -> float:
+        """The most memory that it ever had resident, or another field of its status."""
+        assert self._process is not None
+        lines = Path(f"/proc/{self._process.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(field))
+
+
+def wait(condition: Callable[[], bool], otherwise: Callable[[], object] = str) -> None:
+    """Wait until the condition holds."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, otherwise()
+        time.sleep(0.05)
+
+
+def agents(count: int, ports: int) -> list[AgentSpec]:
+    """VMs of 32 cpus and 128 GiB."""
+    return [
+        AgentSpec(
+            f"vm-{n}",
+            "m1.large",
+            32,
+            131072,
+            0.24,
+            f"127.0.1.{n + 1}",
+            (10_000 + n * ports, 9_999 + (n + 1) * ports),
+        )
+        for n in range(count)
+    ]
+
+
+def fill(store: Store, count: int, *, over: bool, executors: int = 1) -> list[JobRecord]:
+    """Keep so many jobs: queued ones, or such that are over."""
+    spec = JobSpec(app="/apps/a.py", executors=executors, cpus=0.1, memory=64)
+
+    def job(job_id: str) -> Job:
+        return Job(job_id, "unknown", 0.1, 64, executors, time.time(), name="a")
+
+    records = [store.submit(spec, job, None, time.time())[0] for _ in range(count)]
+    if over:
+        end(store, records)
+    return records
+
+
+def end(store: Store, records: list[JobRecord]) -> None:
+    """These jobs are over."""
+    over = [replace(record, state="finished", finished_at=time.time(), exit_code=0) for record in records]
+    store.save(Changes(tuple(over), ()))
+
+
+@contextmanager
+def opened(database: str) -> Iterator[Store]:
+    """The store, while no daemon writes to it."""
+    store = Store(database)
+    yield store
+    store.close()
+
+
+def test_executors_launched_and_finished(benchmark: Any, tmp_path: Path, show: Show) -> None:
+    """Two thousand jobs of one executor each, whose command is `true`."""
+    rate, resident = benchmark.pedantic(run_executors, (tmp_path, 2000), rounds=1)
+    show(f"executors launched and finished: {rate:.0f}/s (wanted {EXECUTORS_PER_SECOND})")
+    show(f"  the daemon had at most {resident:.0f} MiB resident (wanted {RESIDENT_MIB})")
+
+
+def run_executors(folder: Path, jobs: int) -> tuple[float, float]:
+    """Run so many jobs: executors per second from the first launch to the last end, MiB resident."""
+    with running(folder / "mesos", agents(12, 1000)) as mesos:
+        daemon = Daemon(folder, mesos, "true")
+        with opened(daemon.database) as store:
+            fill(store, jobs, over=False)
+            with daemon:
+                wait(lambda: store.count_by_state().get("finished", 0) == jobs, store.count_by_state)
+                resident = daemon.resident_mib()
+            tasks = [task for record in store.jobs(limit=jobs) for task in store.executors(record.job.id)]
+    assert len(tasks) == jobs
+    first, last = min(task.launched_at for task in tasks), max(task.ended_at or 0.0 for task in tasks)
+    return len(tasks) / (last - first), resident
+
+
+def test_restart_under_load(benchmark: Any, tmp_path: Path, show: Show) -> None:
+    """10,000 jobs in the store, 1,000 executors running: from its start to its first decision."""
+    seconds, resident = benchmark.pedantic(restart, (tmp_path, 3), rounds=1)
+    shown = ", ".join(f"{s:.1f}" for s in sorted(seconds))
+    show(f"restart to first decision: {shown} s (wanted {FIRST_DECISION_SECONDS})")
+    show(f"  the daemon had at most {resident:.0f} MiB resident")
+
+
+def restart(folder: Path, times: int) -> tuple[list[float], float]:
+    """Kill and start a daemon that has much to do: seconds to each first decision, MiB resident."""
+    with running(folder / "mesos", agents(12, 1000)) as mesos:
+        daemon = Daemon(folder, mesos, "sleep", "3600")
+        with opened(daemon.database) as store:
+            fill(store, 8900, over=True)
+            fill(store, 100, over=False, executors=10)
+            with daemon:
+                wait(lambda: store.count_by_state().get("running", 0) == 100, store.count_by_state)
+            seconds = []
+            for _ in range(times):
+                (first,) = fill(store, 1, over=False)
+                waiting = fill(store, 999, over=False, executors=9999)
+                began = time.time()
+                with daemon:
+                    seconds.append(placed_at(store, first.job.id) - began)
+                    resident = daemon.resident_mib()
+                end(store, waiting)
+    return seconds, resident
+
+
+def placed_at(store: Store, job_id: str) -> float:
+    """Wait until the job is placed; when that was."""
+
+    def at() -> float | None:
+        record = store.job(job_id)
+        return record.placed_at if record else None
+
+    wait(lambda: at() is not None)
+    return at() or 0.0
+
+
+def drop_waiting(store: Store) -> None:
+    """End the jobs that wait, so that the next one is the head of the queue."""
+    waiting = store.jobs(states=("queued",), limit=10_000)
+    store.save(Changes(tuple(replace(job, state="killed", finished_at=time.time()) for job in waiting), ()))
+
+
+def test_submissions(benchmark: Any, tmp_path: Path, show: Show) -> None:
+    """500 submissions a second for ten seconds, over 32 connections, with 10,000 jobs in the store."""
+    answers = benchmark.pedantic(submit, (tmp_path,), rounds=1)
+    took = max(at for at, _ in answers) - min(at for at, _ in answers)
+    waits = sorted(1000 * seconds for _, seconds in answers)
+    show(f"submissions: {len(waits) / took:.0f}/s (wanted {SUBMISSIONS_PER_SECOND})")
+    middle, late = statistics.median(waits), waits[int(0.99 * len(waits))]
+    show(f"  after {middle:.1f} ms in the middle, {late:.1f} ms at p99 (wanted {SUBMISSION_P99_MS})")
+
+
+def submit(folder: Path) -> list[tuple[float, float]]:
+    """Submit steadily: when each submission was answered, and after how long."""
+    with running(folder / "mesos", agents(1, 1000)) as mesos:
+        daemon = Daemon(folder, mesos, "sleep", "3600")
+        with opened(daemon.database) as store:
+            fill(store, 10_000, over=True)
+            with daemon:
+                answers = asyncio.run(submit_steadily(daemon.url, SUBMISSIONS_PER_SECOND, 10.0))
+            assert sum(store.count_by_state().values()) == 10_000 + len(answers)
+    return answers
+
+
+async def submit_steadily(url: str, rate: float, seconds: float) -> list[tuple[float, float]]:
+    """Send submissions at fixed times, however long answers take: when each came, and after how long."""
+    host, _, port = url.removeprefix("http://").partition(":")
+    body = json.dumps({"app": "/apps/a.py", "executors": 1, "cpus": 1.0, "memory": 1024}).encode()
+    head = f"POST /v1/jobs HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+    request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+    free: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Queue()
+    for _ in range(32):
+        free.put_nowait(await asyncio.open_connection(host, int(port)))
+    answered: list[tuple[float, float]] = []
+
+    async def one(due: float) -> None:
+        await asyncio.sleep(max(0.0, due - time.monotonic()))
+        reader, writer = await free.get()
+        writer.write(request)
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 201"), head
+        length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+        await reader.readexactly(int(length.partition(b":")[2]))
+        free.put_nowait((reader, writer))
+        answered.append((time.monotonic(), time.monotonic() - due))
+
+    start = time.monotonic() + 0.1
+    await asyncio.gather(*(one(start + n / rate) for n in range(int(rate * seconds))))
+    while not free.empty():
+        free.get_nowait()[1].close()
+    return answered
