@@ -1,4 +1,4 @@
-"""The commands about simulations: `simulate` compares policies, `reproduce` writes whole reports."""
+"""The commands about simulations: `simulate`, `workload`, and `reproduce`, which writes whole reports."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -54,6 +54,49 @@ def simulate(
         print_json([_plain(run) for run in runs])
     else:
         _show(runs)
+
+
+def workload(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name (burst, ...) or a workload file.")],
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Another seed than the file's.")] = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Another number of jobs.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write the jobs here: .csv or .parquet.")
+    ] = None,
+    output: Output = "table",
+) -> None:
+    """Show the jobs of a workload, or write them to a file that `simulate --workload` reads back."""
+    with _errors():
+        from dataclasses import asdict
+
+        from profiles.files import write_workload
+        from profiles.generators import load_workload
+
+        found = load_workload(name, seed, jobs)
+        if out is not None:
+            try:
+                write_workload(found, out)
+            except OSError as error:
+                raise CommandError(f"--out {out}: {error.strerror or error}") from None
+            print(f"{len(found)} jobs written to {out}")
+            return
+    if output == "json":
+        print_json([asdict(job) for job in found.jobs])
+        return
+    from daemon.cli import render
+
+    rows = [
+        (
+            job.name,
+            job.type,
+            render.duration(job.submitted_at),
+            f"{job.executors} x {job.cpus:g} cpu, {render.memory(job.memory_mib)}",
+            render.duration(job.duration),
+        )
+        for job in found.jobs
+    ]
+    columns = ("job", "type", "submitted after", "executors", "duration")
+    render.show(render.table(columns, rows, right=("submitted after", "duration")))
 
 
 @reproduce.command("baselines")

@@ -77,3 +77,23 @@ def test_the_report_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         "baselines-normal.png",
         "baselines-burst.png",
     }
+
+
+def test_a_workload_is_written_and_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What `workload --out` writes, in either format, is the same workload to `simulate`."""
+    costs = []
+    for path in (tmp_path / "jobs.csv", tmp_path / "jobs.parquet"):
+        assert main(["workload", "burst", "--seed", "3", "--jobs", "6", "--out", str(path)]) == 0
+        assert "6 jobs" in capsys.readouterr().out
+        assert main(["simulate", "--policy", "ff", "--workload", str(path), "-o", "json"]) == 0
+        costs.append(json.loads(capsys.readouterr().out)[0]["cost"])
+    assert main(["simulate", "--policy", "ff", "--seed", "3", "--jobs", "6", "-o", "json"]) == 0
+    assert costs == [json.loads(capsys.readouterr().out)[0]["cost"]] * 2
+
+
+def test_a_workload_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """A row for each job; a file that cannot be written is one line."""
+    assert main(["workload", "normal", "--jobs", "3"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 5
+    assert main(["workload", "normal", "--out", "/nowhere/jobs.csv"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
