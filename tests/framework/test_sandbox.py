@@ -1,0 +1,80 @@
+"""Logs out of sandboxes: folders on this machine, and the files API of an agent elsewhere."""
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from framework.sandbox import read_local, read_part, read_remote
+
+LOG = b"first line\nsecond line\n"
+
+
+@pytest.fixture
+def agent_url() -> Iterator[str]:
+    """An agent that has one log, and is broken for the framework `broken`."""
+
+    class Agent(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            query = {key: values[0] for key, values in parse_qs(urlsplit(self.path).query).items()}
+            offset, length = int(query["offset"]), int(query["length"])
+            part = LOG[offset : offset + length].decode()
+            body, status = json.dumps({"data": part, "offset": offset}).encode(), 200
+            if query["path"] == "/frameworks/broken/executors/job-1.0/runs/latest/stdout":
+                body = b"no JSON"
+            elif query["path"] == "/frameworks/F/executors/secret/runs/latest/stdout":
+                status = 403
+            elif query["path"] != "/frameworks/F/executors/job-1.0/runs/latest/stdout":
+                status = 404
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Agent) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_the_latest_run_is_read(tmp_path: Path) -> None:
+    """Of several runs of one executor the newest counts; what is not there is empty."""
+    runs = tmp_path / "frameworks/F/executors/job-1.0/runs"
+    for name, at in (("old", 1.0), ("new", 2.0)):
+        (runs / name).mkdir(parents=True)
+        (runs / name / "stdout").write_text(f"{name} run")
+        os.utime(runs / name, (at, at))
+    assert read_local(tmp_path, "F", "job-1.0", "stdout", 0, 100) == b"new run"
+    assert read_local(tmp_path, "F", "job-1.0", "stdout", 4, 2) == b"ru"
+    assert read_local(tmp_path, "F", "job-1.0", "stderr", 0, 100) == b""
+    assert read_local(tmp_path, "F", "job-2.0", "stdout", 0, 100) == b""
+    assert read_part(tmp_path / "absent", 0, 10) == b""
+
+
+def test_an_agent_is_asked_for_a_part(agent_url: str) -> None:
+    """The agent's virtual path leads to the latest run; a log that is not there is empty."""
+    assert read_remote(agent_url, "F", "job-1.0", "stdout", 6, 4) == b"line"
+    assert read_remote(agent_url, "F", "job-2.0", "stdout", 0, 4) == b""
+
+
+@pytest.mark.parametrize(("framework_id", "task_id"), [("broken", "job-1.0"), ("F", "secret")])
+def test_an_agent_that_refuses_is_an_oserror(agent_url: str, framework_id: str, task_id: str) -> None:
+    """Whatever is no answer of an agent is told as one kind of error, with its address."""
+    with pytest.raises(OSError, match=agent_url):
+        read_remote(agent_url, framework_id, task_id, "stdout", 0, 10)
+
+
+def test_an_agent_that_is_gone_is_an_oserror() -> None:
+    """Nobody listens there."""
+    with pytest.raises(OSError, match="refused"):
+        read_remote("http://127.0.0.1:1", "F", "job-1.0", "stdout", 0, 10)
