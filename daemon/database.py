@@ -6,7 +6,9 @@ Nothing here knows of jobs. SQLite is a file of this machine; PostgreSQL is give
 import contextlib
 import fcntl
 import os
+import select
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +25,15 @@ Result = TypeVar("Result")
 
 #: Seconds for which a writer waits for another process that is writing, and PostgreSQL for a connection.
 _PATIENCE = 10
+#: A connection whose other end has vanished is given up by us after 5 s, by the server after 11 s: so the
+#: lock of a leader that is cut off goes to another only after the leader has noticed.
+_KEEPALIVE: dict[str, int | str] = {
+    "tcp_user_timeout": 5000,
+    "keepalives_idle": 2,
+    "keepalives_interval": 1,
+    "keepalives_count": 3,
+    "options": "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3",
+}
 #: The number of the advisory lock in PostgreSQL: the letters of "Stoker".
 _ADVISORY_LOCK = int.from_bytes(b"Stoker")
 #: What drivers say, in words for whoever runs the daemon.
@@ -48,6 +59,10 @@ class StoreBusyError(StoreError):
     """Another daemon works on the store."""
 
 
+class DeposedError(StoreError):
+    """Another daemon has taken the lead since; nothing was written."""
+
+
 class Database:
     """An opened database. Every method may be called from any thread.
 
@@ -59,7 +74,7 @@ class Database:
         self._url = _parse(url)
         self.name = str(self.path or self._url.render_as_string(hide_password=True))
         self._file: tuple[int, int] | None = None
-        self._lock: _FileLock | Connection | None = None
+        self._lock: _FileLock | _AdvisoryLock | None = None
         with self._errors():
             self._engine = self._open()
             self._writing = self._engine.execution_options(writes=True)
@@ -92,13 +107,23 @@ class Database:
             self._lock = _FileLock(self.path.with_name(self.path.name + ".lock"), self.name)
         else:
             with self._errors():
-                self._lock = _advisory_lock(self._engine, self.name)
+                self._lock = _AdvisoryLock(self._engine, self.name)
+
+    def lock_lost(self, seconds: float) -> str:
+        """Watch the lock for so long, or until it is lost; why it is, empty while it holds."""
+        if self._lock is None:
+            return "the lock on the job store was given up"
+        return self._lock.lost(seconds)
+
+    def unlock(self) -> None:
+        """Let other daemons in."""
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            lock.close()
 
     def close(self) -> None:
         """Let go of everything."""
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
+        self.unlock()
         self._engine.dispose()
 
     @contextmanager
@@ -119,8 +144,9 @@ class Database:
 
     def _open(self) -> Engine:
         if self.path is None:
-            who = {"application_name": f"stoker {_me()}"[:63], "connect_timeout": _PATIENCE}
-            return sa.create_engine(self._url, connect_args=who, pool_pre_ping=True, max_overflow=40)
+            options = {"application_name": f"stoker {_me()}"[:63], "connect_timeout": _PATIENCE}
+            options |= {key: value for key, value in _KEEPALIVE.items() if key not in self._url.query}
+            return sa.create_engine(self._url, connect_args=options, pool_pre_ping=True, max_overflow=40)
         self._make_private(self.path)
         engine = sa.create_engine(self._url, connect_args={"timeout": _PATIENCE}, max_overflow=40)
         sa.event.listen(engine, "connect", _set_up_sqlite)
@@ -234,25 +260,47 @@ class _FileLock:
         os.ftruncate(self._file, 0)
         os.pwrite(self._file, f"{_me()}\n".encode(), 0)
 
+    def lost(self, seconds: float) -> str:
+        time.sleep(seconds)  # nobody can take it away
+        return ""
+
     def close(self) -> None:
         os.ftruncate(self._file, 0)
         os.close(self._file)
 
 
-def _advisory_lock(engine: Engine, store: str) -> Connection:
-    connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-    if connection.scalar(sa.select(sa.func.pg_try_advisory_lock(_ADVISORY_LOCK))):
+class _AdvisoryLock:
+    """PostgreSQL's lock on a number, held by a connection of its own; it ends with the connection."""
+
+    def __init__(self, engine: Engine, store: str) -> None:
+        connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        if not connection.scalar(sa.select(sa.func.pg_try_advisory_lock(_ADVISORY_LOCK))):
+            holder = connection.scalar(_HOLDER, {"lock": _ADVISORY_LOCK})
+            connection.close()
+            raise _busy(store, str(holder or "").removeprefix("stoker "))
         connection.detach()  # never back to the pool: the lock lives as long as the connection
-        return connection
-    holder = connection.scalar(
-        sa.text(
-            "SELECT application_name FROM pg_stat_activity JOIN pg_locks USING (pid)"
-            " WHERE locktype = 'advisory' AND granted AND (classid::bigint << 32) + objid::bigint = :lock"
-        ),
-        {"lock": _ADVISORY_LOCK},
-    )
-    connection.close()
-    raise _busy(store, str(holder or "").removeprefix("stoker "))
+        self._connection = connection
+
+    def lost(self, seconds: float) -> str:
+        try:
+            # The server sends nothing unasked, but for the connection's end.
+            end: Any = self._connection.connection.dbapi_connection
+            select.select([end], [], [], seconds)
+            self._connection.execute(sa.select(1))
+        except (SQLAlchemyError, OSError, ValueError) as error:
+            why = _in_words(error) if isinstance(error, SQLAlchemyError) else str(error)
+            return f"the connection that holds the lock on the job store is lost: {why}"
+        return ""
+
+    def close(self) -> None:
+        with contextlib.suppress(SQLAlchemyError):
+            self._connection.close()
+
+
+_HOLDER = sa.text(
+    "SELECT application_name FROM pg_stat_activity JOIN pg_locks USING (pid)"
+    " WHERE locktype = 'advisory' AND granted AND (classid::bigint << 32) + objid::bigint = :lock"
+)
 
 
 def _busy(store: str, holder: str) -> StoreBusyError:

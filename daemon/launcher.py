@@ -4,6 +4,7 @@ Every job has a folder under the data folder: `launch.json` (private: the secret
 and for a driver on this host `driver/` with its logs and Spark's event log.
 """
 
+import contextlib
 import json
 import os
 import random
@@ -53,6 +54,7 @@ class Launcher:
         self._config = config
         self._jobs = data_dir / "jobs"
         self._driver_host = config.spark.driver_host or driver_host
+        self._here_id = _host_id(data_dir)
         #: Ports of drivers that may not listen on them yet.
         self._given: dict[str, tuple[int, int, int]] = {}
         self._here = local_spark_home(os.environ)
@@ -125,6 +127,29 @@ class Launcher:
         """Ask the driver on this host to end."""
         stop_driver(self.folder(job_id) / "driver")
 
+    @property
+    def here(self) -> str:
+        """The name under which drivers run here: one for each data folder, and kept in it."""
+        return self._here_id
+
+    def is_here(self, driver_on: str) -> bool:
+        """Whether a driver that was started under that name is one of ours; an empty name says nothing."""
+        return not driver_on or driver_on.partition("@")[0] == self._here_id.partition("@")[0]
+
+    def abandon(self, job_id: str, *, afresh: bool) -> None:
+        """End a driver here that nobody waits for. Once it has ended, the job may start here `afresh`."""
+        folder = self.folder(job_id) / "driver"
+        if driver_status(folder).state == "running":
+            stop_driver(folder)
+            return
+        stop_driver(folder)  # it may have lost its supervisor only
+        if not afresh:
+            return
+        if folder.exists():
+            number = sum(1 for _ in folder.parent.glob("driver.*"))
+            folder.rename(folder.with_name(f"driver.{number}"))
+        self.forget(job_id)
+
     def launched(self) -> list[str]:
         """The jobs that were launched and not forgotten since."""
         return [path.parent.name for path in self._jobs.glob("*/launch.json")]
@@ -169,6 +194,17 @@ class Launcher:
         for first, second, third in zip(free, free, free, strict=False):
             return first, second, third
         raise ValueError(f"no free ports for a driver on {self._driver_host} in {DRIVER_PORTS}")
+
+
+def _host_id(data_dir: Path) -> str:
+    """An id that the data folder keeps, with the host's name for people to read."""
+    path, draft = data_dir / "host", data_dir / f"host.{os.getpid()}"
+    if not path.exists():
+        draft.write_text(secrets.token_hex(8))
+        with contextlib.suppress(FileExistsError):
+            os.link(draft, path)  # another daemon finds all of it or nothing
+        draft.unlink()
+    return f"{path.read_text().strip()}@{socket.gethostname()}"
 
 
 def _application(spec: JobSpec) -> Application:

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from daemon.contract import Scheduler, ShadowStatus
+from daemon.contract import ElsewhereError, Scheduler, ShadowStatus
 from daemon.store import Store
 from daemon.tables import OPEN_EXECUTOR
 from environment.records import JobState
@@ -57,8 +57,13 @@ class _State(Collector):
     def collect(self) -> Iterator[Metric]:
         """All metrics with their present values."""
         yield from self._jobs()
-        yield from self._decisions()
-        yield from self._cluster()
+        try:
+            found = [*self._decisions(), *self._cluster()]
+        except ElsewhereError:
+            found = []  # known to the leader alone
+        text = "1 on the daemon that leads, 0 on one that waits"
+        yield GaugeMetricFamily("stoker_leader", text, bool(found))
+        yield from found
 
     def _jobs(self) -> Iterator[Metric]:
         counts, totals = self._store.count_by_state(), self._store.totals()

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Match
 
 from conf.loader import what_is_right
-from daemon.contract import RejectedError
+from daemon.contract import ElsewhereError, RejectedError
 from daemon.store import IdempotencyConflictError, StoreError
 
 log = structlog.get_logger("api")
@@ -99,8 +99,10 @@ def handle_problems(app: FastAPI) -> None:
 async def _answer(request: Request, error: Exception) -> Response:
     if isinstance(error, RequestValidationError):
         return _invalid(request, error.errors())
+    if isinstance(error, ElsewhereError):
+        return _elsewhere(request, error)
     if isinstance(error, RejectedError):
-        return problem(error.status, error.detail, title=error.title)
+        return problem(error.status, error.detail, title=error.title, headers=error.headers)
     if isinstance(error, IdempotencyConflictError):
         return problem(409, str(error), title="Idempotency key used before")
     if isinstance(error, StoreError):
@@ -109,6 +111,15 @@ async def _answer(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         return _not_routed(request, error)
     raise error
+
+
+def _elsewhere(request: Request, error: ElsewhereError) -> Response:
+    """Send the client to the leader, or ask it to come again; it may follow or read the body."""
+    if not error.leader:
+        return problem(error.status, error.detail, title=error.title, headers={"Retry-After": "1"})
+    path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    body = {"title": error.title, "status": 307, "detail": error.detail, "leader": error.leader}
+    return JSONResponse(body, 307, {"Location": error.leader + path})
 
 
 def _not_routed(request: Request, error: HTTPException) -> Response:

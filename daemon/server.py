@@ -19,8 +19,10 @@ import uvicorn
 from conf.loader import ConfigError, find
 from conf.schema import Config
 from daemon.api import create_app
+from daemon.candidate import Candidate
 from daemon.embedded import Embedded, start_embedded
 from daemon.launcher import Launcher
+from daemon.leadership import Election, StoreElection, ZooKeeperElection
 from daemon.service import Service
 from daemon.store import Store
 from framework.session import SessionOptions
@@ -45,21 +47,66 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
         token = _token(config)
         store = Store(config.database or f"sqlite:///{data_dir / 'stoker.db'}")
         stack.callback(store.close)
-        store.lock()
-        embedded = None
-        if config.mesos.master == "embedded":
-            embedded = start_embedded(find(config.mesos.cluster, config_dir), config.mesos.port, data_dir)
-            stack.callback(_leave_embedded, embedded, store)
-        profiles = load_profiles(str(find(config.profiles, config_dir)))
-        service = _service(config, store, data_dir, embedded, profiles)
-        _say_hello(listener, config, token, data_dir, embedded)
-        loop = threading.Thread(target=_loop, args=(service,), name="scheduler")
+        candidate = _candidate(config, config_dir, store, data_dir, _url(config, listener), stack)
+        _say_hello(listener, config, token, data_dir)
+        loop = threading.Thread(target=_loop, args=(candidate,), name="scheduler")
         loop.start()
         stack.callback(loop.join)
-        stack.callback(service.stop)
-        app = create_app(service, store, token=token, version=version("stoker"))
+        stack.callback(candidate.stop)
+        app = create_app(candidate, store, token=token, version=version("stoker"))
         _serve(app, listener, log_level)
     return 0
+
+
+def _candidate(
+    config: Config, config_dir: Path, store: Store, data_dir: Path, url: str, stack: ExitStack
+) -> Candidate:
+    """A daemon that leads already when nobody else does; StoreBusyError when it could never."""
+    profiles = load_profiles(str(find(config.profiles, config_dir)))
+    launcher = _launcher(config, data_dir)
+    election: Election = StoreElection(store)
+    if config.leader.zookeeper:
+        election = ZooKeeperElection(config.leader.zookeeper, store)
+    elif not store.shared:
+        store.lock()
+    stack.callback(election.close)
+
+    @contextmanager
+    def lead() -> Iterator[Service]:
+        with _mesos(config, config_dir, data_dir, store) as embedded:
+            yield _service(config, store, data_dir, embedded, profiles)
+
+    candidate = Candidate(store, election, url, lead, lambda: _sweep(launcher, store))
+    if not candidate.stand():
+        log.info("standing by", leader=store.leader(), why=election.state)
+    return candidate
+
+
+@contextmanager
+def _mesos(config: Config, config_dir: Path, data_dir: Path, store: Store) -> Iterator[Embedded | None]:
+    """The embedded Mesos, for a daemon that leads and wants one."""
+    if config.mesos.master != "embedded":
+        yield None
+        return
+    embedded = start_embedded(find(config.mesos.cluster, config_dir), config.mesos.port, data_dir)
+    how = "taken over" if embedded.taken_over else "started"
+    log.info("embedded mesos, for this machine only", how=how, address=embedded.address, pid=embedded.pid)
+    try:
+        yield embedded
+    finally:
+        _leave_embedded(embedded, store)
+
+
+def _sweep(launcher: Launcher, store: Store) -> None:
+    """End drivers on this host that were given up by a leader elsewhere."""
+    for job_id in launcher.launched():
+        job = store.job(job_id)
+        if job is None or not job.driver_on:
+            continue
+        if job.ended or job.started_at is None or not launcher.is_here(job.driver_on):
+            if launcher.driver_status(job_id).state == "running":
+                log.info("driver given up", job=job_id)
+            launcher.abandon(job_id, afresh=not job.ended)
 
 
 def _service(
@@ -83,19 +130,23 @@ def _service(
         task_image=config.spark.image,
         secret_variables=embedded is not None or mesos.secret_variables,
     )
-    try:
-        launcher = Launcher(config, data_dir, _own_address(master))
-    except FileNotFoundError as error:
-        raise ConfigError(str(error)) from error
+    launcher = _launcher(config, data_dir, master)
     sandboxes = data_dir / "mesos" / "work" / "agents" if embedded else None
     return Service(
         config, store, launcher, session, data_dir=data_dir, sandboxes=sandboxes, profiles=profiles
     )
 
 
-def _loop(service: Service) -> None:
+def _launcher(config: Config, data_dir: Path, master: str = "") -> Launcher:
     try:
-        service.run()
+        return Launcher(config, data_dir, _own_address(master or config.mesos.master))
+    except OSError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _loop(candidate: Candidate) -> None:
+    try:
+        candidate.run()
     except BaseException:
         # Without its loop the daemon is of no use: better to end and be started again than to look alive.
         log.exception("the scheduling loop failed")
@@ -205,19 +256,22 @@ def _own_address(master: str) -> str:
         return address
 
 
-def _say_hello(
-    listener: socket.socket, config: Config, token: str | None, data_dir: Path, embedded: Embedded | None
-) -> None:
+def _url(config: Config, listener: socket.socket) -> str:
+    """Where clients reach this daemon."""
+    if config.leader.url:
+        return config.leader.url
     host, port = config.address[0], listener.getsockname()[1]
-    url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-    log.info("listening", url=url, data_dir=str(data_dir), policy=config.policy.name)
+    if host in ("0.0.0.0", "::"):  # noqa: S104  # asked for, not listened on
+        host = socket.gethostname()
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _say_hello(listener: socket.socket, config: Config, token: str | None, data_dir: Path) -> None:
+    log.info("listening", url=_url(config, listener), data_dir=str(data_dir), policy=config.policy.name)
     if token is None:
         log.warning("no token_file: every user of this machine may submit jobs, and so run code as you")
     else:
         log.info("clients need the token of token_file; whoever has it may run code here")
-    if embedded is not None:
-        how = "taken over" if embedded.taken_over else "started"
-        log.info("embedded mesos, for this machine only", how=how, address=embedded.address, pid=embedded.pid)
 
 
 def _configure_logging(level: str) -> None:

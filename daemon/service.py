@@ -19,7 +19,7 @@ from conf.schema import Config, JobSpec
 from daemon.contract import Health, LogChunk, PolicyStatus, RejectedError, VmStatus
 from daemon.launcher import Launcher
 from daemon.panel import Panel
-from daemon.store import IdempotencyConflictError, Store, StoreError
+from daemon.store import DeposedError, IdempotencyConflictError, Store, StoreError
 from environment import events as ev
 from environment.check import whole_cluster_shortfall
 from environment.cluster import ClusterModel, ModelOptions
@@ -77,6 +77,7 @@ class Service:
         self._inbox: queue.SimpleQueue[Item] = queue.SimpleQueue()
         self._model = ClusterModel(
             ModelOptions(
+                host=launcher.here,
                 launch_timeout=config.mesos.launch_timeout,
                 unreachable_timeout=config.mesos.unreachable_timeout,
             )
@@ -169,6 +170,10 @@ class Service:
         while changes.jobs or changes.executors or explanations:
             try:
                 self._store.save(changes, explanations)
+            except DeposedError as error:
+                log.error("no longer leading", why=str(error))
+                self._stopping.set()
+                return False
             except StoreError as error:
                 self._store_trouble = str(error)
                 log.error("store", error=str(error))
@@ -252,8 +257,7 @@ class Service:
         self._model.restore(jobs, executors)
         for job in jobs:
             if job.job.driver is None and job.started_at is not None and not job.ended:
-                # Started now if it never was: the intent is stored before the deed.
-                self._start_driver(job.job.id)
+                self._resume_driver(job)
         self._over.update(job.job.id for job in jobs if job.ended)
         going_on = {job.job.id for job in jobs if not job.ended}
         for job_id in self._launcher.launched():
@@ -264,6 +268,15 @@ class Service:
         self._wrap_up()
         if jobs:
             log.info("taken up", jobs=len(jobs), tasks=sum(not task.ended for task in executors))
+
+    def _resume_driver(self, job: JobRecord) -> None:
+        if self._launcher.is_here(job.driver_on):
+            # Started now if it never was: the intent is stored before the deed.
+            self._start_driver(job.job.id)
+            return
+        host, again = job.driver_on.partition("@")[2], self._config.leader.lost_drivers == "requeue"
+        message = f"its driver ran on {host}, whose daemon does not lead any more"
+        self._put(ev.DriverEnded(time.time(), job.job.id, None, message, requeue=again))
 
     # ---- what the API asks -----------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ What a method has written is on disk when it returns. How records become rows is
 transactions are made in `database.py`; the life of a job is the model's business, not this one's.
 """
 
+import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from secrets import token_hex
@@ -16,14 +17,14 @@ from sqlalchemy.engine import Connection
 from conf.schema import JobSpec
 from daemon import tables
 from daemon.comparison import Comparison
-from daemon.database import Database, StoreBusyError, StoreError
+from daemon.database import Database, DeposedError, StoreBusyError, StoreError
 from daemon.tables import comparisons, executors, explanations, facts, jobs
 from environment.cluster import Changes
 from environment.explain import Explanation
 from environment.records import ExecutorRecord, JobRecord
 from environment.types import Job, natural_key
 
-__all__ = ["IdempotencyConflictError", "Store", "StoreBusyError", "StoreError", "Totals"]
+__all__ = ["DeposedError", "IdempotencyConflictError", "Store", "StoreBusyError", "StoreError", "Totals"]
 
 Result = TypeVar("Result")
 
@@ -52,6 +53,8 @@ class Store:
     def __init__(self, url: str, *, at: float | None = None) -> None:
         """Open the store, made new (at that time, seconds) when there is none; StoreError otherwise."""
         self._database = Database(url)
+        #: Which time this is that a daemon leads; None for one that need not care.
+        self._term: int | None = None
         try:
             self._database.write(lambda connection: self._prepare(connection, at))
         except BaseException:
@@ -61,6 +64,44 @@ class Store:
     def lock(self) -> None:
         """Work on the store as its only daemon; StoreBusyError, naming the other one, when there is one."""
         self._database.lock()
+
+    def lock_lost(self, seconds: float) -> str:
+        """Watch the lock for so long, or until it is lost; why it is, empty while it holds."""
+        return self._database.lock_lost(seconds)
+
+    def unlock(self) -> None:
+        """Let another daemon work on it."""
+        self._database.unlock()
+
+    @property
+    def shared(self) -> bool:
+        """Whether daemons on several hosts can reach it."""
+        return self._database.path is None
+
+    def begin_term(self, url: str) -> None:
+        """Write as the leading daemon, whose API is at the URL, until another one begins its term.
+
+        Whoever led before writes no more: its writes raise DeposedError, from this moment on.
+        """
+
+        def work(connection: Connection) -> int:
+            last = connection.scalar(_TERM)
+            term = int(last or 0) + 1
+            _upsert(connection, facts, [{"key": "term", "value": str(term)}, {"key": "leader", "value": url}])
+            return term
+
+        self._term = None
+        self._term = self._database.write(work)
+
+    def end_term(self) -> None:
+        """Write as the leading daemon no more."""
+        with contextlib.suppress(StoreError):
+            self.put("leader", "")
+        self._term = None
+
+    def leader(self) -> str:
+        """The URL of the daemon that leads, as it was told last; empty when none is known."""
+        return self.get("leader") or ""
 
     def close(self) -> None:
         """Let go of the database and of the lock."""
@@ -90,7 +131,7 @@ class Store:
             connection.execute(sa.insert(jobs), {**tables.job_row(record), **kept})
             return record, True
 
-        return self._database.write(work)
+        return self._write(work)
 
     def save(self, changes: Changes, explanations: Sequence[Explanation] = ()) -> None:
         """Keep records and explanations, all or none; a job's explanation of its waiting is its only one."""
@@ -104,11 +145,11 @@ class Store:
             _add_explanations(connection, explanation_rows)
 
         if job_rows or executor_rows or explanation_rows:
-            self._database.write(work)
+            self._write(work)
 
     def put(self, key: str, value: str) -> None:
         """Keep a small fact, such as the framework's id."""
-        self._database.write(lambda connection: _upsert(connection, facts, [{"key": key, "value": value}]))
+        self._write(lambda connection: _upsert(connection, facts, [{"key": key, "value": value}]))
 
     def add_comparisons(self, found: Sequence[Comparison]) -> None:
         """Keep comparisons, and of all only the latest `COMPARISONS_KEPT`."""
@@ -120,7 +161,7 @@ class Store:
             connection.execute(sa.delete(comparisons).where(comparisons.c.number <= last - COMPARISONS_KEPT))
 
         if rows:
-            self._database.write(work)
+            self._write(work)
 
     # ---- reading ---------------------------------------------------------------------------------
 
@@ -235,6 +276,18 @@ class Store:
                 f"the job store {self._database.name} is corrupt ({found}); restore a copy of it"
             )
 
+    def _write(self, work: Callable[[Connection], Result]) -> Result:
+        term = self._term
+        if term is None:
+            return self._database.write(work)
+
+        def in_office(connection: Connection) -> Result:
+            if connection.scalar(_TERM) != str(term):
+                raise DeposedError(f"another daemon leads on the job store {self._database.name} now")
+            return work(connection)
+
+        return self._database.write(in_office)
+
     def _list(self, build: Callable[[Any], Result], query: sa.Select[Any]) -> list[Result]:
         with self._database.read() as connection:
             return [build(value) for value in connection.scalars(query) if value is not None]
@@ -246,6 +299,10 @@ class Store:
         query = sa.select(table.c.state, sa.func.count()).group_by(table.c.state)
         with self._database.read() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
+
+
+#: Read so that nobody can begin another term before this transaction is over.
+_TERM = sa.select(facts.c.value).where(facts.c.key == "term").with_for_update(read=True)
 
 
 def _by_key(connection: Connection, key: str, spec: JobSpec) -> JobRecord | None:

@@ -172,11 +172,22 @@ class ClusterModel:
         job = self._roster.job(event.job_id)
         if job is None or job.ended:
             return
+        if event.requeue:
+            self._start_afresh(job, event.message)
+            return
         job.exit_code = event.exit_code
         if event.exit_code == 0:
             self._end_job(job, "finished", "its driver exited with code 0")
         else:
             self._end_job(job, "failed", event.message or f"its driver exited with code {event.exit_code}")
+
+    def _start_afresh(self, job: JobRecord, reason: str) -> None:
+        job.aborting, job.started_at = True, None
+        self._line.leave(job)
+        self._roster.explain(job, reason)
+        for task in self._roster.open_tasks(job):
+            self._watch.kill(task)
+        self._requeue_when_clear(job)
 
     def _end_job(self, job: JobRecord, state: Literal["finished", "failed", "killed"], reason: str) -> None:
         job.state, job.finished_at = state, self.now
@@ -265,6 +276,7 @@ class ClusterModel:
             job.started_at, job.state = self.now, "running"
             self._roster.explain(job, "all its executors run")
             if job.job.driver is None:
+                job.driver_on = self.options.host
                 self._turn.command(ev.StartDriver, job.job.id)
         self._runs_again(job)
 

@@ -154,11 +154,15 @@ class DriverStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class DriverEnded(Event):
-    """The driver on the daemon's host is gone: with an exit code, or without one when nobody saw it end."""
+    """The driver on the daemon's host is gone: with an exit code, or without one when nobody saw it end.
+
+    With `requeue`, it and not the job is over: the job is to start afresh.
+    """
 
     job_id: str
     exit_code: int | None
     message: str = ""
+    requeue: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """Times, in seconds, after which the model acts on its own at a tick."""
+    """Times, in seconds, after which the model acts on its own at a tick; and where drivers are started."""
+
+    #: The name of the daemon's host that is kept with jobs whose driver runs there.
+    host: str = ""
 
     #: How long to wait for the offers that are still missing before deciding on what is there. Mesos
     #: allocates once a second.

@@ -116,7 +116,8 @@ class Client:
             return self._http.get("/readyz", timeout=2.0).status_code == 200
         return False
 
-    def _ask(self, method: str, path: str, **request: Any) -> Json:
+    def _ask(self, method: str, path: str, *, hops: int = 3, **request: Any) -> Json:
+        """Send a request, to the daemon that leads when this one does not."""
         try:
             response = self._http.request(method, path, **request)
         except httpx.TimeoutException:
@@ -125,6 +126,8 @@ class Client:
             sent = not isinstance(error, httpx.ConnectError)
             text = f"no daemon answers at {self._url}: is `stoker up` running? ({error})"
             raise UnreachableError(text, sent=sent) from None
+        if response.status_code == 307 and hops:
+            return self._ask(method, response.headers["Location"], hops=hops - 1, **request)
         if response.is_success:
             return self._body(response)
         raise CommandError("\n".join(self._problem(response)))

@@ -856,3 +856,23 @@ def test_vms_are_shown_by_name_in_natural_order() -> None:
     world.subscribe()
     world.offer()
     assert [vm.name for vm in world.model.vms()] == ["vm-1", "vm-2", "vm-9", "vm-10"]
+
+
+def test_a_job_whose_driver_is_out_of_reach_may_start_afresh() -> None:
+    """All its executors go; then it is queued in its old place, and starts with new ones and a new driver."""
+    world = World(VMS, ModelOptions(host="here"))
+    world.run(make_job("job-1", 2))
+    tasks = world.open_tasks()
+    assert world.job().driver_on == "here"
+    world.submit(make_job("job-2", 30))
+    commands = world.send(ev.DriverEnded(world.now, "job-1", None, "its host is gone", requeue=True))
+    assert sorted(killed(commands)) == sorted(tasks)
+    assert (world.job().started_at, world.job().exit_code) == (None, None)
+    world.tell("killed", *tasks)
+    assert (world.job().state, world.job().reason) == ("queued", "its host is gone")
+    assert [request.job.id for request in world.model.requests()] == ["job-1", "job-2"]
+    world.offer()
+    assert launched(world.decide()) == {"vm-1": ["job-1.2", "job-1.3"]}
+    assert names(world.tell("running", "job-1.2", "job-1.3")) == ["StartDriver"]
+    world.driver_ends("job-1")
+    assert world.job().state == "finished"

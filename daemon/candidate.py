@@ -1,0 +1,180 @@
+"""One of several daemons on a store: it leads, or it waits and answers what the store can tell.
+
+While it leads, everything goes to the service; otherwise whoever asks for more than the store holds is sent
+to the leader. How the leader is found is in `leadership`.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any
+
+import structlog
+
+from conf.schema import JobSpec
+from daemon.contract import ElsewhereError, Health, LogChunk, PolicyStatus, VmStatus
+from daemon.leadership import Election
+from daemon.service import Service
+from daemon.store import Store, StoreError
+from environment.records import ExecutorRecord, JobRecord
+
+log = structlog.get_logger("leader")
+
+#: Seconds between two looks at whether the lead still holds.
+_WATCH = 1.0
+#: Seconds before a daemon that could not take the lead up tries again, so that another may.
+_PAUSE = 5.0
+#: Seconds between two looks for drivers that nobody waits for.
+_SWEEP = 15.0
+
+
+class Candidate:
+    """Stands for election until it is stopped; implements `contract.Scheduler` all the while.
+
+    `lead` makes a service and takes it apart again after its term; `sweep` ends what earlier leaders left on
+    this host.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        election: Election,
+        url: str,
+        lead: Callable[[], AbstractContextManager[Service]],
+        sweep: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._election = election
+        self._url = url
+        self._lead = lead
+        self._sweep = sweep
+        self._stopping = threading.Event()
+        self._service: Service | None = None
+        self._term = ExitStack()
+
+    def stand(self) -> bool:
+        """Try to take the lead now, and tell whether that came to be; whatever is wrong is raised."""
+        if not self._election.won():
+            return False
+        try:
+            self._store.begin_term(self._url)
+            self._sweep()
+            self._service = self._term.enter_context(self._lead())
+        except BaseException:
+            self._resign()
+            raise
+        return True
+
+    def run(self) -> None:
+        """Lead whenever elected, until `stop`; to be called once, in a thread of its own."""
+        swept = 0.0
+        while not self._stopping.is_set():
+            if self._service is not None or self._stands():
+                self._serve()
+            elif time.monotonic() > swept + _SWEEP:
+                swept = time.monotonic()
+                self._sweep()
+        self._resign()
+
+    def stop(self) -> None:
+        """End soon. Jobs go on."""
+        self._stopping.set()
+        if (service := self._service) is not None:
+            service.stop()
+
+    def _stands(self) -> bool:
+        try:
+            return self.stand()
+        except Exception as error:  # whatever it is, another daemon may do better
+            log.error("cannot take the lead", error=str(error))
+            self._stopping.wait(_PAUSE)
+            return False
+
+    def _serve(self) -> None:
+        service = self._service
+        if service is None:
+            return
+        log.info("leading", url=self._url)
+        over = threading.Event()
+        watcher = threading.Thread(target=self._watch, args=(service, over), name="leadership")
+        watcher.start()
+        try:
+            if not self._stopping.is_set():
+                service.run()
+        finally:
+            over.set()
+            watcher.join()
+            self._resign()
+
+    def _watch(self, service: Service, over: threading.Event) -> None:
+        """Stop the service at once when the lead is lost."""
+        why = ""
+        while not over.is_set() and not why:
+            try:
+                why = self._election.lost(_WATCH)
+            except Exception as error:  # a lead that cannot be watched may be anybody's
+                why = f"{type(error).__name__}: {error}"
+        if why:
+            log.error("no longer leading", why=why)
+            service.stop()
+
+    def _resign(self) -> None:
+        self._service = None
+        self._term.close()
+        self._store.end_term()
+        self._election.resign()
+
+    # ---- what the API asks -----------------------------------------------------------------------
+
+    def submit(self, spec: JobSpec, idempotency_key: str | None = None) -> tuple[JobRecord, bool]:
+        """See `Scheduler.submit`."""
+        return self._leader().submit(spec, idempotency_key)
+
+    def kill(self, job_id: str) -> JobRecord:
+        """See `Scheduler.kill`."""
+        return self._leader().kill(job_id)
+
+    def cluster(self) -> tuple[VmStatus, ...]:
+        """See `Scheduler.cluster`."""
+        return self._leader().cluster()
+
+    def due(self) -> Mapping[str, Mapping[str, float]]:
+        """See `Scheduler.due`; what the leader knows beyond the store is not known here."""
+        service = self._service
+        return {} if service is None else service.due()
+
+    def policy(self) -> PolicyStatus:
+        """See `Scheduler.policy`."""
+        return self._leader().policy()
+
+    def set_policy(self, name: str, options: Mapping[str, Any]) -> PolicyStatus:
+        """See `Scheduler.set_policy`."""
+        return self._leader().set_policy(name, options)
+
+    def set_shadow(self, name: str | None, options: Mapping[str, Any]) -> PolicyStatus:
+        """See `Scheduler.set_shadow`."""
+        return self._leader().set_shadow(name, options)
+
+    def log(
+        self, job: JobRecord, executor: ExecutorRecord | None, stream: str, offset: int, limit: int
+    ) -> LogChunk:
+        """See `Scheduler.log`."""
+        return self._leader().log(job, executor, stream, offset, limit)
+
+    def health(self) -> Health:
+        """See `Scheduler.health`; a daemon that waits is not ready."""
+        if (service := self._service) is not None:
+            return service.health()
+        try:
+            leader, store = self._store.leader(), "ok"
+        except StoreError as error:
+            leader, store = "", str(error)
+        who = f"{leader} leads" if leader else "nobody is known to lead"
+        return Health(False, {"leader": f"standby: {who} ({self._election.state})", "store": store})
+
+    def _leader(self) -> Service:
+        service = self._service
+        if service is None:
+            raise ElsewhereError(self._store.leader())
+        return service

@@ -1,0 +1,318 @@
+"""Several daemons on one store: one leads, the others wait; whatever happens, never two."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import sqlalchemy as sa
+import yaml
+
+from conf.schema import JobSpec
+from daemon.cli.client import Client
+from daemon.cli.errors import CommandError
+from daemon.cli.orphans import adopt_orphans, descendants, end_all
+from daemon.leadership import StoreElection
+from daemon.store import DeposedError, Store
+from environment.types import Job
+from tests.chaos.scene import MESOS_TIMES, REPOSITORY, SPARK, agents
+from tests.daemon.conftest import ZooKeeper
+from tests.daemon.ports import free_port
+from tests.framework.embedded.running import Mesos, running
+
+PATIENCE = 60.0  # seconds after which a test gives up; never waited for when all is well
+
+
+def until(condition: Callable[[], object], otherwise: Callable[[], object] = str) -> None:
+    """Wait for a condition that comes to hold when all is well."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, otherwise()
+        time.sleep(0.05)
+
+
+class Daemon:
+    """One of several daemons; its jobs run a Spark in miniature."""
+
+    def __init__(self, folder: Path, name: str, config: dict[str, Any]) -> None:
+        self.url = f"http://127.0.0.1:{free_port()}"
+        self._file = folder / f"{name}.yaml"
+        self._log = folder / f"{name}.log"
+        self._file.write_text(yaml.safe_dump({**config, "listen": self.url.removeprefix("http://")}))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def up(self) -> None:
+        """Start it, and wait until it answers."""
+        path = f"{SPARK}{os.pathsep}{REPOSITORY}"
+        environment = {**os.environ, "PYTHONPATH": path, "JAVA_HOME": str(SPARK / "java")}
+        command = [sys.executable, "-P", "-m", "daemon.cli", "up", "--config", str(self._file)]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+        until(lambda: self.get("/healthz"), self.log)
+
+    def end(self, number: signal.Signals) -> None:
+        """End it by a signal."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(number)
+            self._process.wait(PATIENCE)
+
+    def get(self, path: str) -> httpx.Response | None:
+        """Ask for something; None when nobody answers."""
+        with contextlib.suppress(httpx.TransportError):
+            return httpx.get(f"{self.url}{path}", timeout=5.0)
+        return None
+
+    def leads(self) -> bool:
+        """Whether it can schedule."""
+        response = self.get("/readyz")
+        return response is not None and response.status_code == 200
+
+    def log(self) -> str:
+        """What it logged."""
+        return self._log.read_text(errors="replace")
+
+
+class Fleet:
+    """Daemons on one store and one Mesos, each with a data folder: the same one is the same host."""
+
+    def __init__(self, folder: Path, mesos: Mesos, config: dict[str, Any]) -> None:
+        self.started = folder / "started"
+        self.started.touch()
+        self._folder = folder
+        self._config = {
+            "policy": {"name": "rr"},
+            "mesos": {"master": mesos.address, "launch_timeout": 2.0},
+            "spark": {"driver_host": "127.0.0.1"},
+            **config,
+        }
+        self.daemons: list[Daemon] = []
+
+    def add(self, host: str = "host") -> Daemon:
+        """Another daemon, running."""
+        config = {**self._config, "data_dir": str(self._folder / host)}
+        self.daemons.append(Daemon(self._folder, f"daemon-{len(self.daemons)}", config))
+        self.daemons[-1].up()
+        return self.daemons[-1]
+
+    def submit(self, daemon: Daemon, seconds: float) -> str:
+        """Submit a job with a driver on the daemon's host; its id."""
+        spec = {
+            "app": str(SPARK / "pyspark/driver.py"), "args": [str(seconds), "0"], "executors": 2, "cpus": 0.5,
+            "env": {"CHAOS_LOG": str(self.started), "CHAOS_KEY": "key"},
+        }  # fmt: skip
+        with Client(daemon.url) as client:
+            return str(client.submit(spec)["id"])
+
+    def wait(self, daemon: Daemon, job_id: str, *states: str) -> Any:
+        """Wait until the job is in one of these states."""
+
+        def there() -> bool:
+            response = daemon.get(f"/v1/jobs/{job_id}")
+            return response is not None and response.json()["state"] in states
+
+        until(there, daemon.log)
+        with Client(daemon.url) as client:
+            return client.job(job_id)
+
+    def drivers(self) -> int:
+        """How many drivers were ever started."""
+        return sum(line.startswith("driver") for line in self.started.read_text().splitlines())
+
+
+Starter = Callable[..., Fleet]
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Starter]:
+    """Make a fleet; nothing of it is left afterwards."""
+    adopt_orphans()
+    before = set(descendants())
+    fleets: list[Fleet] = []
+    with running(tmp_path / "mesos", agents(), **MESOS_TIMES) as mesos:
+
+        def make(**config: Any) -> Fleet:
+            fleets.append(Fleet(tmp_path, mesos, config))
+            return fleets[-1]
+
+        yield make
+        for daemon in (daemon for each in fleets for daemon in each.daemons):
+            daemon.end(signal.SIGKILL)
+    end_all(lambda: [pid for pid in descendants() if pid not in before])
+
+
+def framework_of(url: str) -> str | None:
+    """The framework's id that the store keeps."""
+    store = Store(url)
+    try:
+        return store.get("framework_id")
+    finally:
+        store.close()
+
+
+def test_the_next_daemon_leads_when_the_leader_is_killed(fleet: Starter, postgresql_url: str) -> None:
+    """It answers reads before and points to the leader; then it takes framework, jobs and drivers over."""
+    group = fleet(database=postgresql_url)
+    first, second = group.add(), group.add()
+    until(first.leads, first.log)
+    ready = second.get("/readyz")
+    assert ready is not None
+    assert (ready.status_code, ready.json()["ready"]) == (503, False)
+    assert ready.json()["checks"]["leader"].startswith(f"standby: {first.url} leads")
+    sent_on = httpx.post(f"{second.url}/v1/jobs", json={"app": "x.py"})
+    assert sent_on.status_code == 307
+    assert sent_on.headers["location"] == f"{first.url}/v1/jobs"
+    assert sent_on.json()["leader"] == first.url
+    metrics = second.get("/metrics")
+    assert metrics is not None
+    assert "stoker_leader 0.0" in metrics.text
+
+    job_id = group.submit(second, 2.0)
+    group.wait(second, job_id, "running")
+    framework = framework_of(postgresql_url)
+    first.end(signal.SIGKILL)
+    killed = time.monotonic()
+    until(second.leads, second.log)
+    print(f"another daemon leads {time.monotonic() - killed:.1f} s after kill -9")
+    job = group.wait(second, job_id, "finished", "failed", "killed")
+    assert (job["state"], job["losses"], len(job["tasks"])) == ("finished", 0, 2), job
+    assert group.drivers() == 1
+    assert framework_of(postgresql_url) == framework
+    first.up()
+    assert not first.leads()
+    second.end(signal.SIGTERM)
+    until(first.leads, first.log)
+
+
+@pytest.mark.parametrize("lost_drivers", ["fail", "requeue"])
+def test_drivers_of_a_host_that_is_gone(fleet: Starter, postgresql_url: str, lost_drivers: str) -> None:
+    """Its jobs fail and say why, or start afresh; the old host's daemon ends the drivers when it is back."""
+    group = fleet(database=postgresql_url, leader={"lost_drivers": lost_drivers})
+    first, second = group.add("one"), group.add("other")
+    job_id = group.submit(first, 3.0)
+    group.wait(first, job_id, "running")
+    first.end(signal.SIGKILL)
+    until(second.leads, second.log)
+    if lost_drivers == "fail":
+        job = group.wait(second, job_id, "finished", "failed", "killed")
+        assert job["state"] == "failed"
+        assert "whose daemon does not lead any more" in job["reason"]
+    else:
+        until(lambda: group.drivers() == 2, second.log)
+    left = [pid for pid in descendants() if b"pyspark/driver.py" in command_of(pid)]
+    assert left, "the first host's driver runs on"
+    first.up()
+    until(lambda: "driver given up" in first.log(), first.log)
+    if lost_drivers == "requeue":
+        job = group.wait(second, job_id, "finished", "failed", "killed")
+        assert (job["state"], job["exit_code"]) == ("finished", 0), job
+    until(lambda: not [p for p in descendants() if b"pyspark/driver.py" in command_of(p)], first.log)
+
+
+def command_of(pid: int) -> bytes:
+    """A process's command line; empty when it is gone."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
+
+
+def test_a_leader_whose_lock_is_lost_steps_down(fleet: Starter, postgresql_url: str) -> None:
+    """The connection that holds the lock is cut: it leads no more, and then whoever is first leads again."""
+    group = fleet(database=postgresql_url)
+    daemon = group.add()
+    until(daemon.leads, daemon.log)
+    engine = sa.create_engine(postgresql_url.replace(":", "+psycopg:", 1))
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(
+            sa.text(
+                "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objid <> 0"
+            )
+        )
+    engine.dispose()
+    until(lambda: "no longer leading" in daemon.log(), daemon.log)
+    until(lambda: daemon.log().count("subscribed") == 2 and daemon.leads(), daemon.log)
+    assert "Traceback" not in daemon.log()
+
+
+def test_zookeeper_finds_the_leader(fleet: Starter, zookeeper: ZooKeeper, tmp_path: Path) -> None:
+    """On a SQLite store too: the second leads when the first is killed; without ZooKeeper nobody does."""
+    group = fleet(
+        database=f"sqlite:///{tmp_path / 'shared.db'}",
+        leader={"zookeeper": f"{zookeeper.address}/stoker/leader"},
+    )
+    first = group.add()
+    until(first.leads, first.log)
+    second = group.add()
+    job_id = group.submit(second, 1.0)
+    group.wait(second, job_id, "running")
+    first.end(signal.SIGKILL)
+    killed = time.monotonic()
+    until(second.leads, second.log)
+    print(f"another daemon leads {time.monotonic() - killed:.1f} s after kill -9")
+    assert group.wait(second, job_id, "finished", "failed", "killed")["state"] == "finished"
+    assert group.drivers() == 1
+    zookeeper.stop()
+    until(lambda: "no longer leading" in second.log(), second.log)
+    refused = httpx.post(f"{second.url}/v1/jobs", json={"app": "x.py"})
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+    with Client(second.url) as client, pytest.raises(CommandError, match="no daemon leads now"):
+        client.kill(job_id)
+    with Client(second.url) as client:
+        assert client.job(job_id)["state"] == "finished", "what the store holds is answered"
+    zookeeper.start()
+    until(second.leads, second.log)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a database that is empty."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'stoker.db'}"
+    found: str = request.getfixturevalue("postgresql_url")
+    return found
+
+
+def test_who_led_before_writes_no_more(url: str) -> None:
+    """Once another one's term has begun, every write of the earlier leader is refused; reads go on."""
+
+    def job(job_id: str) -> Job:
+        return Job(job_id, "sort", 1.0, 1024, 1, 0.0)
+
+    with contextlib.closing(Store(url)) as earlier, contextlib.closing(Store(url)) as later:
+        earlier.begin_term("http://one")
+        earlier.submit(JobSpec(app="a.py"), job, None, 0.0)
+        later.begin_term("http://other")
+        for write in (
+            lambda: earlier.submit(JobSpec(app="a.py"), job, None, 0.0),
+            lambda: earlier.put("framework_id", "mine"),
+        ):
+            with pytest.raises(DeposedError, match="another daemon leads"):
+                write()
+        later.submit(JobSpec(app="a.py"), job, None, 0.0)
+        assert [record.job.id for record in earlier.jobs()] == ["job-2", "job-1"]
+        earlier.end_term()
+        assert earlier.leader() == "http://other"
+        later.end_term()
+        assert earlier.leader() == ""
+
+
+def test_an_election_on_the_store(url: str) -> None:
+    """Who is first leads until it resigns; the lock it was known by is gone with it."""
+    with contextlib.closing(Store(url)) as one, contextlib.closing(Store(url)) as other:
+        first, second = StoreElection(one), StoreElection(other)
+        assert first.won()
+        assert first.won(), "who leads may ask again"
+        assert not second.won()
+        assert second.state == "another daemon leads"
+        assert first.lost(0.0) == ""
+        first.resign()
+        assert first.lost(0.0) != ""
+        assert second.won()
+        assert not first.won()
+        second.close()
