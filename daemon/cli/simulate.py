@@ -110,7 +110,7 @@ def baselines(
     with _errors(), _progress() as progress:
         from agents.experiments.reports import report_baselines
 
-        report = report_baselines(out, range(seeds), progress)
+        report = report_baselines(out, seeds, progress)
     print(report)
 
 
