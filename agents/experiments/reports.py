@@ -29,7 +29,7 @@ _TITLES = {
 
 
 def report_baselines(folder: Path, count: int, progress: Progress | None = None) -> Path:
-    """Compare all baselines on the paper's cluster and both its densities, `count` seeds; the report's path."""
+    """Compare all baselines on the paper's cluster at both densities, over `count` seeds; the report's path."""
     folder.mkdir(parents=True, exist_ok=True)
     seeds = range(FIRST_SEED, FIRST_SEED + count)
     runs = list(compare(BASELINES, WORKLOADS, "paper", seeds, progress=progress))
