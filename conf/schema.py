@@ -233,7 +233,9 @@ class Leader(Strict):
     url: Annotated[
         Text | None,
         AfterValidator(
-            lambda text: text if text is None else _like(r"https?://[^\s/]+", "should be http://HOST:PORT")(text)
+            lambda text: (
+                text if text is None else _like(r"https?://[^\s/]+", "should be http://HOST:PORT")(text)
+            )
         ),
     ] = None
     lost_drivers: Literal["fail", "requeue"] = "fail"
@@ -250,6 +252,8 @@ class Config(Strict):
     policy: Policy = Policy()
     fallback: Policy | None = Policy()
     shadow: Policy | None = None
+    max_queued_jobs: Annotated[int, Field(ge=1)] = 100_000
+    max_requests: Annotated[int, Field(ge=1)] = 200
     decision_timeout: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 5.0
     mesos: Mesos = Mesos()
     spark: Spark = Spark()

@@ -35,9 +35,15 @@ IdempotencyKey = Annotated[
 
 
 def create_app(
-    scheduler: Scheduler, store: Store, *, token: str | None, version: str, hosts: Collection[str] = ()
+    scheduler: Scheduler,
+    store: Store,
+    *,
+    token: str | None,
+    version: str,
+    hosts: Collection[str] = (),
+    max_requests: int = 200,
 ) -> FastAPI:
-    """The API as an ASGI app.
+    """The API as an ASGI app, which answers so many requests at once and no more.
 
     Without a token, only requests for localhost, a loopback address or one of `hosts` are answered.
     """
@@ -54,7 +60,7 @@ def create_app(
     _add_cluster(app, scheduler)
     _add_policy(app, scheduler, store)
     _add_operations(app, scheduler, metrics, version)
-    app.add_middleware(Gate, guard=Guard(token, hosts), observe=metrics.observe)
+    app.add_middleware(Gate, guard=Guard(token, hosts), observe=metrics.observe, most=max_requests)
     handle_problems(app)
     describe(app, with_token=token is not None)
     return app

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import structlog
+from anyio import move_on_after
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -22,6 +23,8 @@ log = structlog.get_logger("api")
 
 #: A job file of this size (bytes) is no job file.
 LONGEST_BODY = 1 << 20
+#: Seconds within which a body has to arrive.
+SLOWEST_BODY = 20.0
 #: Chosen: no body that any route takes is nested deeper than a policy's options may sensibly be.
 _DEEPEST = 32
 _OPEN = frozenset({"/healthz", "/readyz"})
@@ -78,8 +81,10 @@ class Guard:
 class Gate:
     """ASGI middleware around the whole API."""
 
-    def __init__(self, app: ASGIApp, guard: Guard, observe: Observer) -> None:
+    def __init__(self, app: ASGIApp, guard: Guard, observe: Observer, most: int) -> None:
         self._app = app
+        self._most = most
+        self._under_way = 0
         self._guard = guard
         self._observe = observe
 
@@ -89,6 +94,7 @@ class Gate:
             await self._app(scope, receive, send)
             return
         begin, status = perf_counter(), 0
+        self._under_way += 1
 
         async def sending(message: Message) -> None:
             nonlocal status
@@ -105,12 +111,13 @@ class Gate:
             detail = "the server made a mistake; its log says more"
             await problem(500, detail)(scope, receive, sending)
         finally:
+            self._under_way -= 1
             route = getattr(scope.get("route"), "path", "none")
             self._observe(scope["method"], route, status, perf_counter() - begin)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers, method = Headers(scope=scope), scope["method"]
-        refusal = self._guard.refusal(method, scope["path"], headers)
+        refusal = self._guard.refusal(method, scope["path"], headers) or self._overload(scope["path"])
         if refusal is None and method not in _SAFE:
             body = await _read(headers, receive)
             if body is None:
@@ -123,24 +130,33 @@ class Gate:
             return
         await self._app(scope, receive, send)
 
+    def _overload(self, path: str) -> Refusal | None:
+        if self._under_way <= self._most or path in _OPEN:
+            return None
+        detail = f"{self._most} requests are under way already (max_requests)"
+        return Refusal(429, detail, headers={"Retry-After": "1"})
+
 
 async def _read(headers: Headers, receive: Receive) -> bytes | Refusal | None:
-    """The whole body; a refusal when it is too large, None when the client went away."""
+    """The whole body; a refusal when it is too large or too slow, None when the client went away."""
     refusal = Refusal(413, f"a request may have {LONGEST_BODY} bytes", headers={"Connection": "close"})
     length = headers.get("content-length", "0")
     if not (length.isascii() and length.isdecimal()) or int(length[:20]) > LONGEST_BODY:
         return refusal
     body = bytearray()
     more = True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        body += message.get("body", b"")
-        if len(body) > LONGEST_BODY:
-            return refusal
-        more = message.get("more_body", False)
-    return bytes(body)
+    with move_on_after(SLOWEST_BODY):
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return None
+            body += message.get("body", b"")
+            if len(body) > LONGEST_BODY:
+                return refusal
+            more = message.get("more_body", False)
+        return bytes(body)
+    detail = f"the body did not arrive within {SLOWEST_BODY:g} s"
+    return Refusal(408, detail, headers={"Connection": "close"})
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

@@ -1,5 +1,6 @@
 """`stoker up`: puts the parts together, serves until it is told to stop, and takes them apart again."""
 
+import contextlib
 import getpass
 import logging
 import os
@@ -53,7 +54,9 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
         loop.start()
         stack.callback(loop.join)
         stack.callback(candidate.stop)
-        app = create_app(candidate, store, token=token, version=version("stoker"))
+        app = create_app(
+            candidate, store, token=token, version=version("stoker"), max_requests=config.max_requests
+        )
         _serve(app, listener, log_level)
     return 0
 
@@ -132,9 +135,12 @@ def _service(
     )
     launcher = _launcher(config, data_dir, master)
     sandboxes = data_dir / "mesos" / "work" / "agents" if embedded else None
-    return Service(
-        config, store, launcher, session, data_dir=data_dir, sandboxes=sandboxes, profiles=profiles
-    )
+    try:
+        return Service(
+            config, store, launcher, session, data_dir=data_dir, sandboxes=sandboxes, profiles=profiles
+        )
+    except OSError as error:
+        raise ConfigError(f"data_dir: {error}") from error
 
 
 def _launcher(config: Config, data_dir: Path, master: str = "") -> Launcher:
@@ -285,5 +291,18 @@ def _configure_logging(level: str) -> None:
             structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(_Stderr()),  # type: ignore[arg-type]  # as much of a file as print needs
     )
+
+
+class _Stderr:
+    """Standard error; what cannot be written there (a full disk, a reader that is gone) stops nothing."""
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):
+            sys.stderr.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            sys.stderr.flush()

@@ -11,12 +11,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import structlog
 
 from conf.schema import Config, JobSpec
 from daemon.contract import Health, LogChunk, PolicyStatus, RejectedError, VmStatus
+from daemon.journal import Journal
 from daemon.launcher import Launcher
 from daemon.panel import Panel
 from daemon.store import DeposedError, IdempotencyConflictError, Store, StoreError
@@ -41,6 +42,8 @@ TICK = 0.2
 KILL_PATIENCE = 10.0
 #: Events that are handled as one batch, with one write to the store.
 BATCH = 1000
+#: After how many seconds a submission to a full queue may be tried again.
+_QUEUE_PAUSE = "30"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,11 @@ class Service:
         )
         self._panel = Panel(config, store)
         self._link = MesosLink(session, self._put, store.get("framework_id"), self._remember_framework)
-        self._log_file: IO[str] = (data_dir / "events.jsonl").open("a", encoding="utf-8")
+        self._journal = Journal(data_dir / "events.jsonl")
+        #: Jobs that wait for a placement, as of the last event.
+        self._queued = 0
+        #: Those that were accepted and are not among them yet.
+        self._arriving: set[str] = set()
         self._stopping = threading.Event()
         self._specs: dict[str, JobSpec] = {}
         #: Jobs whose driver runs on this host.
@@ -116,7 +123,7 @@ class Service:
                 self._decide()
         self._link.stop()
         self._panel.close()
-        self._log_file.close()
+        self._journal.close()
 
     def stop(self) -> None:
         """End the loop soon. Jobs go on; a daemon started again takes them up."""
@@ -147,8 +154,7 @@ class Service:
         if not self._save(explanations):
             return
         if lines:
-            self._log_file.write("\n".join(lines) + "\n")
-            self._log_file.flush()
+            self._journal.write(lines)
         for command in commands:
             self._execute(command)
         self._wrap_up()
@@ -159,6 +165,7 @@ class Service:
                 item.kept.set()
         if items:
             self._picture()
+            self._arriving -= {i.event.job.id for i in items if isinstance(i.event, ev.JobSubmitted)}
 
     def _save(self, explanations: tuple[Explanation, ...]) -> bool:
         """Store what changed; tell whether nothing of it is lost.
@@ -283,6 +290,9 @@ class Service:
     def submit(self, spec: JobSpec, idempotency_key: str | None = None) -> tuple[JobRecord, bool]:
         """Accept a job; see `Scheduler.submit`."""
         self._check(spec)
+        if self._queued + len(self._arriving) >= self._config.max_queued_jobs:
+            detail = f"{self._config.max_queued_jobs} jobs are queued already (max_queued_jobs)"
+            raise RejectedError(429, "The queue is full", detail, {"Retry-After": _QUEUE_PAUSE})
         at, profile = time.time(), self._profiles.get(spec.type)
 
         def job(job_id: str) -> Job:
@@ -308,6 +318,7 @@ class Service:
         except StoreError as error:
             raise RejectedError(503, "The job store is not available", str(error)) from error
         if new:
+            self._arriving.add(record.job.id)
             self._put(ev.JobSubmitted(at, record.job))
         return record, new
 
@@ -404,6 +415,8 @@ class Service:
             self._store.check()
         except StoreError as error:
             checks["store"] = str(error)
+        if self._journal.trouble:
+            checks["events"] = self._journal.trouble
         ready = self._link.subscribed and checks["store"] == "ok" and silent < 10
         return Health(ready, checks)
 
@@ -414,6 +427,7 @@ class Service:
 
     def _picture(self) -> None:
         """Make the picture of the cluster that other threads are shown."""
+        self._queued = self._model.waiting
         self._known_vms = self._model.vms()
         self._due = self._model.due(time.time())
         self._vms = tuple(

@@ -272,9 +272,8 @@ class Store:
     def _check_pages(self, connection: Connection) -> None:
         found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
         if found != "ok":
-            raise StoreError(
-                f"the job store {self._database.name} is corrupt ({found}); restore a copy of it"
-            )
+            what = str(found).splitlines()[-1]
+            raise StoreError(f"the job store {self._database.name} is corrupt ({what}); restore a copy of it")
 
     def _write(self, work: Callable[[Connection], Result]) -> Result:
         term = self._term

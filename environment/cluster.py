@@ -110,6 +110,11 @@ class ClusterModel:
         """What waits for a placement, first come first served; lost executors come before new jobs."""
         return self._line.requests(self.now)
 
+    @property
+    def waiting(self) -> int:
+        """How many jobs wait for a placement, of all their executors or of lost ones."""
+        return len(self._line)
+
     def ready_to_decide(self) -> bool:
         """Whether a decision is due: something waits, offers are there, and no more of them are expected."""
         return self._supply.ready() and self._line.due(self.now)

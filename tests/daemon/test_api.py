@@ -2,7 +2,8 @@
 
 import contextlib
 import json
-from collections.abc import Iterator
+import threading
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -491,6 +492,52 @@ def test_pages_of_other_sites_may_do_nothing(api: Api, origin: str, status: int)
     """A browser says where a page comes from: only our own may change anything."""
     submit(api)
     assert api("DELETE", "/v1/jobs/job-1", headers={"Origin": origin}).status_code == status
+
+
+def test_more_requests_than_can_be_answered_at_once(store: Store, scheduler: SmallScheduler) -> None:
+    """They are told to come again; whether the server is alive is answered all the same."""
+    most = 3
+    app = create_app(scheduler, store, token=None, version="1", max_requests=most)
+    release = threading.Event()
+    scheduler.cluster = lambda: (release.wait(30), ())[1]  # type: ignore[method-assign]  # slow for once
+
+    async def flood() -> list[httpx.Response]:
+        transport, answers = httpx.ASGITransport(app), list[httpx.Response]()
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+
+            async def ask() -> None:
+                answers.append(await client.get("/v1/cluster"))
+                if len(answers) == 2:
+                    answers.append(await client.get("/healthz"))
+                    release.set()
+
+            async with anyio.create_task_group() as group:
+                for _ in range(most + 2):
+                    group.start_soon(ask)
+        return answers
+
+    answers = anyio.run(flood)
+    statuses = [answer.status_code for answer in answers]
+    assert statuses == [429, 429, 200, 200, 200, 200]
+    assert answers[0].headers["retry-after"] == "1"
+    assert "max_requests" in answers[0].json()["detail"]
+
+
+def test_a_body_that_does_not_come(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that is too slow with its body is sent away, and holds nothing up."""
+    monkeypatch.setattr("daemon.gate.SLOWEST_BODY", 0.01)
+
+    async def slowly() -> AsyncIterator[bytes]:
+        yield b"{"
+        await anyio.sleep(60)
+
+    async def send() -> httpx.Response:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.post("/v1/jobs", content=slowly(), headers=JSON)
+
+    response = anyio.run(send)
+    assert (response.status_code, response.headers["connection"]) == (408, "close")
 
 
 def test_a_failing_store(app: FastAPI, api: Api, store: Store) -> None:

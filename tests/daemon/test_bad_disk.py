@@ -1,0 +1,161 @@
+"""A real daemon on a bad disk: it says what is wrong, and accepts nothing that it cannot keep."""
+
+import contextlib
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import sqlalchemy as sa
+
+from tests.daemon.ports import free_port
+
+PATIENCE = 60.0  # seconds after which a test gives up; never waited for when all is well
+SPEC = {"app": "https://example.org/a.py", "env": {"PADDING": "x" * 30_000}}
+
+
+class Daemon:
+    """A daemon whose master does not answer, so that jobs are accepted and wait."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        port = free_port()
+        settings = {
+            "listen": f"127.0.0.1:{port}",
+            "data_dir": str(folder),
+            "mesos.master": f"127.0.0.1:{free_port()}",
+            **settings,
+        }
+        chosen = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
+        self.command = [sys.executable, "-m", "daemon.cli", "up", *chosen]
+        self._http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30.0)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> "Daemon":
+        with Path("/dev/full").open("wb") as full:  # where its log goes is full too
+            self._process = subprocess.Popen(self.command, stdout=full, stderr=full)
+        until(lambda: self.get("/healthz"))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process is not None
+        self._process.terminate()
+        assert self._process.wait(PATIENCE) == 0, "it was alive to the end"
+        self._http.close()
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        assert self._process is not None
+        return self._process.pid
+
+    def get(self, path: str) -> Any:
+        """An answer's body; None when nobody answers."""
+        with contextlib.suppress(httpx.TransportError):
+            return self._http.get(path).json()
+        return None
+
+    def submit(self) -> httpx.Response:
+        """Submit a job that takes its place on the disk."""
+        return self._http.post("/v1/jobs", json=SPEC)
+
+    def jobs(self) -> list[str]:
+        """All jobs that it knows."""
+        return [job["id"] for job in self.get("/v1/jobs?limit=1000")["jobs"]]
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait for a condition that comes to hold when all is well."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def is_refused(response: httpx.Response, why: str) -> bool:
+    """Whether a submission was refused for the store's sake, in words."""
+    if response.status_code == 201:
+        return False
+    assert response.status_code == 503, response.text
+    assert response.json()["title"] == "The job store is not available"
+    assert why in response.json()["detail"]
+    return True
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    """What was answered with 201 is kept, the rest is refused; with room again the daemon goes on."""
+    with Daemon(tmp_path) as daemon:
+        assert daemon.submit().status_code == 201
+        _, hard = resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE, (1 << 20, hard))
+        accepted = 1
+        while not is_refused(daemon.submit(), "the disk"):
+            accepted += 1
+            assert accepted < 500
+        assert len(daemon.jobs()) == accepted
+        resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE, (hard, hard))
+        until(lambda: daemon.submit().status_code == 201)
+        until(lambda: daemon.get("/readyz")["checks"]["store"] == "ok")
+        known = daemon.jobs()
+    with Daemon(tmp_path) as daemon:
+        assert daemon.jobs() == known
+        assert len(known) >= accepted + 1
+
+
+def test_a_store_that_becomes_read_only(tmp_path: Path, postgresql_url: str) -> None:
+    """Submissions are refused and say so, what is there can be read; it goes on when it may write again."""
+    with administrator(postgresql_url) as sql, Daemon(tmp_path, database=postgresql_url) as daemon:
+        assert daemon.submit().status_code == 201
+        cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'stoker%'"
+        cut += " AND pid NOT IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory')"
+        sql("ALTER DATABASE stoker SET default_transaction_read_only = on", cut)
+        until(lambda: is_refused(daemon.submit(), "it is read-only"))
+        assert len(daemon.jobs()) >= 1
+        sql("ALTER DATABASE stoker SET default_transaction_read_only = off", cut)
+        until(lambda: daemon.submit().status_code == 201)
+
+
+@contextlib.contextmanager
+def administrator(url: str) -> Iterator[Callable[..., None]]:
+    """Somebody who may change the database."""
+    server = url.rpartition("/")[0].replace(":", "+psycopg:", 1)
+    engine = sa.create_engine(f"{server}/postgres")
+
+    def sql(*statements: str) -> None:
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            for statement in statements:
+                connection.execute(sa.text(statement))
+
+    yield sql
+    engine.dispose()
+
+
+def test_a_damaged_store(tmp_path: Path) -> None:
+    """The daemon does not start on it: one line tells what is wrong, and the exit code is 2."""
+    with Daemon(tmp_path) as daemon:
+        assert daemon.submit().status_code == 201
+    path = tmp_path / "stoker.db"
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(os.urandom(8192))
+    done = subprocess.run(daemon.command, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"stoker: the job store {path}")
+    assert "corrupt" in line
+
+
+def test_a_full_queue(tmp_path: Path) -> None:
+    """A job too many gets a 429 and a time to come again, until one has gone."""
+    with Daemon(tmp_path, max_queued_jobs="3") as daemon:
+        for _ in range(3):
+            assert daemon.submit().status_code == 201
+        refused = daemon.submit()
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "30")
+        assert "max_queued_jobs" in refused.json()["detail"]
+        daemon._http.post("/v1/jobs/job-2/kill")
+        until(lambda: daemon.submit().status_code == 201)
