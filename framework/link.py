@@ -195,7 +195,7 @@ class MesosLink:
             self._forget_framework()
         if session.subscribed and not session.refused:
             self._pause = (
-                FIRST_PAUSE  # after an ERROR it goes on growing: two with one id would evict each other
+                FIRST_PAUSE  # Otherwise it goes on growing: two with one id would evict each other for ever.
             )
         self._next_try = time.monotonic() + (0.0 if redirected else self._pause)
         self.state = f"not connected to {self._options.master}: {why}; trying again"

@@ -95,6 +95,17 @@ class Driver(pymesos.MesosSchedulerDriver):  # type: ignore[misc]  # pymesos has
         # pymesos asks for the version only to tell inverse offers and GPUs of old masters apart.
         return None
 
+    @override
+    def on_event(self, event: Json) -> None:
+        """Hand an event over. What goes wrong with it ends the session, which then knows why.
+
+        pymesos would take an OSError of ours (a full disk) for one of its socket's, and subscribe again.
+        """
+        try:
+            super().on_event(event)
+        except Exception as error:
+            self.sched.at_odds(f"an event could not be handled: {type(error).__name__}: {error}")
+
     def works(self) -> bool:
         """Whether the I/O thread lives. One that dies before it has a connection tells nobody."""
         return self._io_thread is not None and self._io_thread.is_alive()
@@ -116,7 +127,7 @@ class Session(pymesos.Scheduler):  # type: ignore[misc]  # pymesos has no types
         self._listener = listener
         self.subscribed = False
         self.redirected_to: str | None = None
-        #: The master ended the subscription with an ERROR event.
+        #: The subscription ended for another reason than the loss of its connection.
         self.refused = False
         #: The master has removed the framework id, and takes it never again.
         self.removed = False
@@ -172,6 +183,11 @@ class Session(pymesos.Scheduler):  # type: ignore[misc]  # pymesos has no types
         """Stop the driver without tearing the framework down."""
         self._closed = True
         self._stop()
+
+    def at_odds(self, why: str) -> None:
+        """The master and we do not agree; to try again at once would be to disagree again."""
+        self.refused = True
+        self._fail(why)
 
     def _fail(self, why: str) -> None:
         """Be of no use from now on. Stopped at once, as pymesos would try again without a pause."""
@@ -237,9 +253,8 @@ class Session(pymesos.Scheduler):  # type: ignore[misc]  # pymesos has no types
     @override
     def error(self, driver: Any, message: str) -> None:
         """End this session: pymesos alone would subscribe again at once, and again."""
-        self.refused = True
         self.removed = _REMOVED in message.lower()
-        self._fail(f"the master says: {message}")
+        self.at_odds(f"the master says: {message}")
 
     @override
     def disconnected(self, driver: Any) -> None:

@@ -7,6 +7,6 @@ from daemon.server import _listen
 
 
 def test_answers_are_not_held_back() -> None:
-    """asyncio turns Nagle's algorithm off where the protocol is named; else answers wait 40 ms."""
+    """Asyncio turns Nagle's algorithm off where the protocol is named; else answers wait 40 ms."""
     with _listen(Config(listen="127.0.0.1:0")) as listener:
         assert listener.proto == socket.IPPROTO_TCP

@@ -4,6 +4,8 @@ import gc
 import queue
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -27,12 +29,15 @@ class Framework:
     def __init__(self, master: str, framework_id: str | None = None, **options: Any) -> None:
         self.inbox: queue.Queue[tuple[ev.Event, Any]] = queue.Queue()
         self.ids: list[str] = []
+        self.fails = False
         settings = SessionOptions(master=master, user="root", roles=("role-a",), **options)
         self.link = MesosLink(settings, self._take, framework_id, self.ids.append)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._tend)
 
     def _take(self, event: ev.Event, status: Any = None) -> None:
+        if self.fails and isinstance(event, ev.TaskChanged):
+            raise OSError("no room")
         self.inbox.put((event, status))
 
     def _tend(self) -> None:
@@ -221,6 +226,100 @@ def test_a_launch_without_a_connection_is_reported_as_never_run(tmp_path: Path) 
         framework.wait(ev.Disconnected)
         framework.launch(offer, task("job-1.0", offer.ports[0][0]))
         assert "connection to the master was lost" in framework.until("job-1.0", "dropped").message
+
+
+def test_the_master_is_told_to_keep_us(tmp_path: Path) -> None:
+    """A week to come back in, tasks that outlive their agent, partitions told apart, and no GPUs."""
+    with mesos_and_framework(tmp_path) as (mesos, framework):
+        framework.wait(ev.Subscribed)
+        (info,) = mesos.get("/master/frameworks")["frameworks"]
+        assert (info["failover_timeout"], info["checkpoint"]) == (7 * 24 * 3600.0, True)
+        assert sorted(info["capabilities"]) == ["MULTI_ROLE", "PARTITION_AWARE"]
+
+
+def test_a_master_that_comes_back_finds_our_tasks_running(tmp_path: Path) -> None:
+    """Silence after a failover is no loss: what runs is told when its agent is back, under the same id."""
+    with mesos_and_framework(tmp_path) as (mesos, framework):
+        offer = framework.wait(ev.OffersReceived).offers[0]
+        framework.launch(offer, task("job-1.0", offer.ports[0][0]), script="sleep 600")
+        framework.until("job-1.0", "running")
+        before = framework.link.framework_id
+        mesos.fault("restart_master", away_seconds=0.2, agents_after_seconds=0.5)
+        framework.wait(ev.Disconnected)
+        framework.wait(ev.Subscribed)
+        assert framework.link.framework_id == before
+        framework.link.execute(ev.Reconcile(1, (("job-1.0", offer.vm.id),)), undescribed)
+        framework.until("job-1.0", "running")
+
+
+def test_an_agent_that_is_lost_and_comes_back_tells_of_its_tasks(tmp_path: Path) -> None:
+    """Out of reach at first, running again later: so nothing is taken for dead that is not."""
+    with (
+        running(tmp_path / "work", agent_ping_timeout=0.1, max_agent_ping_timeouts=2) as mesos,
+        Framework(mesos.address) as framework,
+    ):
+        offer = framework.wait(ev.OffersReceived).offers[0]
+        framework.launch(offer, task("job-1.0", offer.ports[0][0]), script="sleep 600")
+        framework.until("job-1.0", "running")
+        mesos.fault("kill_agent", agent=offer.vm.name)
+        framework.until("job-1.0", "unreachable")
+        assert framework.wait(ev.VmLost).vm_id == offer.vm.id
+        mesos.fault("start_agent", agent=offer.vm.name)
+        assert framework.until("job-1.0", "running").reason == "agent_reregistered"
+
+
+def test_a_launch_that_got_lost_is_found_to_be_gone(tmp_path: Path) -> None:
+    """The master answered 202 and did nothing; asked about it with its agent, it is sure."""
+    with mesos_and_framework(tmp_path) as (mesos, framework):
+        offer = framework.wait(ev.OffersReceived).offers[0]
+        mesos.fault("lose", what="calls", type="ACCEPT", count=1)
+        framework.launch(offer, task("job-1.0", offer.ports[0][0]))
+        framework.link.execute(ev.Reconcile(1, (("job-1.0", offer.vm.id),)), undescribed)
+        assert framework.wait(ev.TaskChanged).state == "gone"
+
+
+def test_a_launch_on_an_offer_that_is_no_more_is_dropped(tmp_path: Path) -> None:
+    """The word that the offer was taken back got lost; the master's answer to the launch is heard."""
+    with mesos_and_framework(tmp_path) as (mesos, framework):
+        offer = framework.wait(ev.OffersReceived).offers[0]
+        mesos.fault("lose", what="events", type="RESCIND", count=1)
+        mesos.fault("shutdown_agent", agent=offer.vm.name)
+        framework.launch(offer, task("job-1.0", offer.ports[0][0]))
+        assert framework.wait(ev.TaskChanged).state in ("dropped", "lost")
+
+
+def test_all_that_the_master_knows_is_told_when_asked(tmp_path: Path) -> None:
+    """An empty question is about everything, so that what nobody here remembers turns up."""
+    with mesos_and_framework(tmp_path) as (_, framework):
+        offer = framework.wait(ev.OffersReceived).offers[0]
+        framework.launch(offer, task("job-1.0", offer.ports[0][0]), script="sleep 600")
+        framework.until("job-1.0", "running")
+        framework.link.execute(ev.Reconcile(1, ()), undescribed)
+        assert framework.wait(ev.TaskChanged).task_id == "job-1.0"
+
+
+def test_a_fault_of_ours_ends_no_task(tmp_path: Path) -> None:
+    """An exception in a callback ends the thread of pymesos; it neither tears down nor ends the link."""
+    with mesos_and_framework(tmp_path) as (mesos, framework):
+        offer = framework.wait(ev.OffersReceived).offers[0]
+        framework.launch(offer, task("job-1.0", offer.ports[0][0]), script="sleep 600")
+        framework.until("job-1.0", "running")
+        framework.fails = True
+        mesos.fault("kill_executor", task_id="job-1.0")
+        eventually(lambda: "no room" in framework.link.state, "the fault is told")
+        framework.fails = False
+        framework.wait(ev.Subscribed)
+        framework.until("job-1.0", "failed")
+        assert not mesos.get("/master/frameworks")["completed_frameworks"]
+
+
+def test_importing_it_changes_nothing_of_the_process() -> None:
+    """Left alone, pymesos would take SIGINT over and log to stderr."""
+    code = (
+        "import signal; before = signal.getsignal(signal.SIGINT); import framework.session, pymesos; "
+        "assert signal.getsignal(signal.SIGINT) is before; assert not pymesos.logger.handlers"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 # pymesos leaves the socket that it did not get to use to the garbage collector.
