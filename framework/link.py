@@ -194,9 +194,8 @@ class MesosLink:
         if session.removed:
             self._forget_framework()
         if session.subscribed and not session.refused:
-            self._pause = (
-                FIRST_PAUSE  # Otherwise it goes on growing: two with one id would evict each other for ever.
-            )
+            # Otherwise it goes on growing: two with one id would evict each other for ever.
+            self._pause = FIRST_PAUSE
         self._next_try = time.monotonic() + (0.0 if redirected else self._pause)
         self.state = f"not connected to {self._options.master}: {why}; trying again"
         log.warning("master lost", master=self._options.master, why=why, pause=self._pause)

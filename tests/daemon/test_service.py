@@ -4,10 +4,11 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,12 +19,17 @@ from daemon.service import Item, Service
 from daemon.store import Store
 from environment import events as ev
 from environment.cluster import Changes
-from environment.records import JobRecord
+from environment.events import Task
+from environment.records import ExecutorRecord, JobRecord
+from environment.types import Job
+from framework.link import MesosLink
 from framework.session import SessionOptions
 from framework.spark import ProcessSpec, driver_status, start_driver
 from framework.spark.supervisor import PROCESS_FILE, identity
+from tests.benchmarks.daemon_of_commands import CommandLauncher
 from tests.builders import make_job
 from tests.daemon.ports import free_port
+from tests.framework.embedded.running import running as running_mesos
 
 PATIENCE = 30.0
 
@@ -159,3 +165,46 @@ def test_a_kill_that_is_not_kept_in_time_is_not_answered_well(
     assert refused.value.status == 503
     service.stop()
     service.run()
+
+
+class Witness(CommandLauncher):
+    """Launches `true`, and notes what the store says of a task when its launch message is made."""
+
+    def __init__(self, store: Store, config: Config, folder: Path) -> None:
+        super().__init__(config, folder, "127.0.0.1")
+        self.store = store
+        self.at_launch: list[tuple[str, str]] = []
+
+    def describe(
+        self, task: Task, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]
+    ) -> tuple[ProcessSpec, str]:
+        """Look into the store first."""
+        self.at_launch += [(kept.task_id, kept.state) for kept in self.store.executors(job.id)]
+        return super().describe(task, job, spec, tasks)
+
+
+def test_nothing_is_launched_or_acknowledged_before_it_is_stored(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The launch is in the store when its message is made, each update when it is acknowledged."""
+    acknowledged: list[tuple[str, str]] = []
+    acknowledge = MesosLink.acknowledge
+
+    def witnessed(link: MesosLink, status: dict[str, Any]) -> None:
+        (task,) = store.executors("job-1")
+        acknowledged.append((status["state"].removeprefix("TASK_").lower(), task.state))
+        acknowledge(link, status)
+
+    monkeypatch.setattr(MesosLink, "acknowledge", witnessed)
+    store.submit(JobSpec(app="/apps/a.py"), lambda job_id: make_job(job_id), None, 100.0)
+    with running_mesos(tmp_path / "mesos") as mesos:
+        config = Config(data_dir=str(tmp_path))
+        witness = Witness(store, config, tmp_path)
+        session = SessionOptions(master=mesos.address, user="root")
+        with running(Service(config, store, witness, session, data_dir=tmp_path)):
+            deadline = time.monotonic() + PATIENCE
+            while store.unfinished() != ([], []):
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+    assert witness.at_launch == [("job-1.0", "launching")]
+    assert acknowledged == [(state, state) for state in ("starting", "running", "finished")]
