@@ -9,15 +9,17 @@ from environment.types import ClusterView, Decision, PlacementRequest
 
 @runtime_checkable
 class Policy(Protocol):
-    """Decides where the executors of the job at the head of the queue go.
+    """Decides which job of the queue is next, and where its executors go.
 
     `decide` gets an immutable view and the requests, oldest first (never empty), and answers with
-    `Place(job, placement)` for the head of the queue, all of its executors or none, or with `Wait(reason)`.
+    `Place(job, placement)` for one of them, all of its executors or none, or with `Wait(reason)`: nothing is
+    placed, and `queue[0]` waits for that reason. A policy that only ever places `queue[0]` serves first come,
+    first served, as Islam 2022 does; it is asked again at once, about the queue without the job it placed.
     It may keep state of its own (a cursor, random numbers from a seed), but has no other effect.
     """
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
-        """Decide about `queue[0]`."""
+        """Place a job of the queue, or wait."""
         ...
 
 

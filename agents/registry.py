@@ -29,6 +29,7 @@ POLICIES: dict[str, str] = {
     "least_allocated": "agents.baselines.scored:LeastAllocated",
     "most_allocated": "agents.baselines.scored:MostAllocated",
     "dominant_fit": "agents.baselines.scored:DominantFit",
+    "drf": "agents.baselines.drf:DominantResourceFairness",
     "random": "agents.baselines.random_choice:RandomChoice",
 }
 

@@ -7,7 +7,7 @@ the fallback decides. Only a policy that holds Python's interpreter lock for eve
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
 
@@ -74,45 +74,39 @@ class Deciders:
     def decide(
         self, view: ClusterView, requests: Sequence[PlacementRequest], watch: Watch | None = None
     ) -> tuple[Decided, tuple[Explanation, ...]]:
-        """Decide about the queue until it is empty or its head has to wait; what to keep, and why."""
+        """Decide about the queue until it is empty or the policy waits; what to keep, and why."""
         explanations: list[Explanation] = []
 
         def explained() -> Iterator[Verdict]:
             # One by one: a verdict keeps its view, and a round on a large cluster may have thousands.
-            for position, (verdict, name) in enumerate(self._round(view, requests)):
+            for verdict, queue, name in self._round(view, Queue(requests)):
                 if self._is_news(verdict):
                     explanations.append(explain(verdict, name))
                 if watch is not None:
-                    watch(verdict, Queue(requests, position), name)
+                    watch(verdict, queue, name)
                 yield verdict
 
         event = decided(explained(), time.time())
         return event, tuple(explanations)
 
-    def _round(
-        self, view: ClusterView, requests: Sequence[PlacementRequest]
-    ) -> Iterator[tuple[Verdict, str]]:
-        """Verdicts in turn, each with the name of the policy that reached it."""
-        position = 0
-        while position < len(requests):
-            for verdict in self._acting.ask(view, requests, position, _BATCH):
-                last, name = self._mended(verdict, requests, position)
-                yield last, name
-                position += 1
+    def _round(self, view: ClusterView, queue: Queue) -> Iterator[tuple[Verdict, Queue, str]]:
+        """Verdicts in turn, each with the queue it is about and the name of the policy that reached it."""
+        while queue:
+            for verdict in self._acting.ask(view, queue, _BATCH):
+                last, name = self._mended(verdict, queue)
+                yield last, queue, name
+                queue = queue.without(last.request)
             if not isinstance(last.decision, Place):
                 return
             view = view_after(last, last.decision)
 
-    def _mended(
-        self, verdict: Verdict, requests: Sequence[PlacementRequest], position: int
-    ) -> tuple[Verdict, str]:
+    def _mended(self, verdict: Verdict, queue: Queue) -> tuple[Verdict, str]:
         """The fallback's verdict instead of one with faults."""
         if not verdict.faults or self._second is None:
             return verdict, self._acting.name
-        second = next(iter(self._second.ask(verdict.view, requests, position, 1)))
+        second = next(iter(self._second.ask(verdict.view, queue, 1)))
         faults = (*verdict.faults, *(f"fallback {self._second.name}: {fault}" for fault in second.faults))
-        mended = Verdict(verdict.request, verdict.view, second.decision, faults, second.driver_vm)
-        return mended, self._second.name
+        return replace(second, faults=faults), self._second.name
 
     def _is_news(self, verdict: Verdict) -> bool:
         """Count a verdict, and tell whether to keep it: to wait on for the same reason is no news."""
@@ -137,8 +131,7 @@ class _Batch:
     """
 
     view: ClusterView
-    requests: Sequence[PlacementRequest]
-    start: int
+    queue: Queue
     limit: int
     done: Event = field(default_factory=Event)
     lock: Lock = field(default_factory=Lock)
@@ -164,12 +157,15 @@ class _Batch:
             return left
 
     @property
-    def next_view(self) -> ClusterView:
-        """What the verdicts so far left."""
+    def left(self) -> tuple[ClusterView, Queue]:
+        """What the verdicts so far left of view and queue."""
         last = self.verdicts[-1] if self.verdicts else None
         if last is None or not isinstance(last.decision, Place):
-            return self.view
-        return view_after(last, last.decision)
+            return self.view, self.queue
+        queue = self.queue
+        for verdict in self.verdicts:
+            queue = queue.without(verdict.request)
+        return view_after(last, last.decision), queue
 
 
 class _Thinker:
@@ -196,11 +192,9 @@ class _Thinker:
         """Let the thread end as soon as the policy is done."""
         self._inbox.put(None)
 
-    def ask(
-        self, view: ClusterView, requests: Sequence[PlacementRequest], start: int, limit: int
-    ) -> list[Verdict]:
-        """Decide about requests from `start` on: one to `limit` verdicts; the last may have faults."""
-        batch = _Batch(view, requests, start, limit)
+    def ask(self, view: ClusterView, queue: Queue, limit: int) -> list[Verdict]:
+        """Decide about the queue: one to `limit` verdicts; the last may have faults."""
+        batch = _Batch(view, queue, limit)
         if busy := self.busy:
             return [_failed(batch, f"the policy is still busy with an earlier job, for {busy:.0f} s now")]
         self._overdue = None
@@ -217,9 +211,7 @@ class _Thinker:
     def _run(self) -> None:
         while (batch := self._inbox.get()) is not None:
             try:
-                for verdict in decide_in_turn(
-                    self._policy.decide, batch.view, batch.requests, start=batch.start
-                ):
+                for verdict in decide_in_turn(self._policy.decide, batch.view, batch.queue):
                     if not batch.add(verdict):
                         break
             except BaseException as error:  # SystemExit and its like, which must not end this thread
@@ -230,7 +222,7 @@ class _Thinker:
 
 
 def _failed(batch: _Batch, fault: str) -> Verdict:
-    """The verdict on the batch's next request, about which the policy decided nothing."""
-    request = batch.requests[batch.start + len(batch.verdicts)]
+    """The verdict on what the batch's verdicts left, about which the policy decided nothing."""
+    view, queue = batch.left
     wait = Wait(f"the decision could not be executed: {fault}")
-    return Verdict(request, batch.next_view, wait, (fault,))
+    return Verdict(queue[0], view, wait, (fault,))

@@ -14,7 +14,7 @@ import structlog
 
 from agents.registry import create
 from conf.schema import Policy as PolicyConfig
-from daemon.comparison import Comparison, outcome_of
+from daemon.comparison import Comparison, Outcome, outcome_of
 from daemon.contract import ShadowStatus
 from daemon.database import StoreError
 from environment.rounds import Verdict, decide_once
@@ -109,7 +109,9 @@ class Shadow:
             self._fault("; ".join(own.faults) or late)
             return
         shadow = outcome_of(own, self.config.label)
-        found = Comparison(verdict.view.at, queue[0].job.id, outcome_of(verdict, policy), shadow)
+        if own.request is not verdict.request:
+            shadow = Outcome(self.config.label, None, f"{own.request.job.id} comes before it", 0.0)
+        found = Comparison(verdict.view.at, verdict.request.job.id, outcome_of(verdict, policy), shadow)
         if self._is_news(found):
             self._compared += 1
             self._different += found.differs

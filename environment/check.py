@@ -11,11 +11,11 @@ from environment.types import CPU_TOLERANCE, ClusterView, Place, PlacementReques
 def check(view: ClusterView, request: PlacementRequest, place: Place) -> tuple[str, ...]:
     """Return why the placement cannot be executed on this view; empty when it can.
 
-    Holds that the job is the one asked about, that every executor has exactly one known VM, and that no VM
+    Holds that the job is the request's, that every executor has exactly one known VM, and that no VM
     is asked for more than it has free (Islam 2022, eq. 1-3).
     """
     if place.job_id != request.job.id:
-        return (f"decided about {place.job_id}, but {request.job.id} is next",)
+        return (f"decided about {place.job_id}, which does not wait; {request.job.id} is next",)
     if len(place.placement) != request.count:
         return (f"{len(place.placement)} executors placed, {request.count} needed",)
     unknown = sorted({index for index in place.placement if not 0 <= index < len(view.vms)})

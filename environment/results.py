@@ -59,6 +59,7 @@ class Traced:
 class Result:
     """A run of a policy over a workload on a cluster."""
 
+    #: In order of arrival.
     jobs: tuple[JobOutcome, ...]
     vms: tuple[Vm, ...]
     #: For how long each VM held an executor, seconds.
@@ -173,9 +174,9 @@ class Replay:
         self._next = iter(decisions)
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
-        """The next decision of the trace; ValueError when that was about another job, or there is none."""
+        """The next decision of the trace; ValueError when that job does not wait, or there is none."""
         traced = next(self._next, None)
-        if traced is None or traced.job != queue[0].job.id:
+        if traced is None or all(request.job.id != traced.job for request in queue):
             about = "is at its end" if traced is None else f"decides about {traced.job}"
             raise ValueError(f"{queue[0].job.id} is next at {view.at:g} s, but the trace {about}")
         return traced.decision

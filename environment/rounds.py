@@ -1,4 +1,4 @@
-"""A round of decisions: the head of the queue again and again, each on the view that the last one left.
+"""A round of decisions: one job of the queue after the other, each on the view that the last one left.
 
 This is the loop that the simulator, the daemon and the benchmarks share. Every decision passes the one
 check, whoever made it; one that does not, or a policy that raises, is replaced by the fallback's decision.
@@ -29,7 +29,8 @@ Decide = Callable[[ClusterView, Sequence[PlacementRequest]], Decision]
 class Verdict:
     """One decision as it will be executed, the view it was made on, and what went wrong before it.
 
-    `faults` says why the policy's own decision was not taken; empty when it was.
+    `request` is the one that is placed, or the head of the queue when nothing is. `faults` says why the
+    policy's own decision was not taken; empty when it was.
     """
 
     request: PlacementRequest
@@ -49,6 +50,9 @@ class Queue(Sequence[PlacementRequest]):
     def __len__(self) -> int:
         return len(self._requests) - self._start
 
+    def __iter__(self) -> Iterator[PlacementRequest]:
+        return map(self._requests.__getitem__, range(self._start, len(self._requests)))
+
     @overload
     def __getitem__(self, index: int) -> PlacementRequest: ...
     @overload
@@ -62,6 +66,12 @@ class Queue(Sequence[PlacementRequest]):
             raise IndexError(index)
         return self._requests[self._start + index]
 
+    def without(self, request: PlacementRequest) -> "Queue":
+        """The queue when the request has left it: another window, or a copy if it was not the head."""
+        if request is self[0]:
+            return Queue(self._requests, self._start + 1)
+        return Queue([other for other in self if other is not request])
+
 
 def decide_round(
     decide: Decide,
@@ -70,7 +80,7 @@ def decide_round(
     *,
     fallback: Decide | None = None,
 ) -> tuple[Verdict, ...]:
-    """Decide about the queue until it is empty or its head has to wait; the last verdict may be a `Wait`."""
+    """Decide about the queue until it is empty or the policy waits; the last verdict may be a `Wait`."""
     return tuple(decide_in_turn(decide, view, requests, fallback=fallback))
 
 
@@ -80,30 +90,29 @@ def decide_in_turn(
     requests: Sequence[PlacementRequest],
     *,
     fallback: Decide | None = None,
-    start: int = 0,
 ) -> Iterator[Verdict]:
-    """A round of decisions one by one, as above, about the requests from `start` on.
+    """A round of decisions one by one, as above.
 
     Each verdict holds a view of its own, so a long queue on a large cluster is better not kept as a whole.
     """
-    for position in range(start, len(requests)):
-        verdict = decide_once(decide, view, Queue(requests, position), fallback=fallback)
+    queue = requests if isinstance(requests, Queue) else Queue(requests)
+    while queue:
+        verdict = decide_once(decide, view, queue, fallback=fallback)
         yield verdict
         if not isinstance(verdict.decision, Place):
             break
-        view = view_after(verdict, verdict.decision)
+        view, queue = view_after(verdict, verdict.decision), queue.without(verdict.request)
 
 
 def decide_once(
     decide: Decide, view: ClusterView, queue: Sequence[PlacementRequest], *, fallback: Decide | None = None
 ) -> Verdict:
-    """Decide about the head of the queue; never raises, whatever the policy does."""
-    request = queue[0]
-    decision, fault = _ask(decide, view, queue)
-    if fault and fallback is not None:
-        decision, second = _ask(fallback, view, queue)
-        fault = (*fault, *second)
-    return _with_driver(Verdict(request, view, decision, fault))
+    """Take one decision about the queue; never raises, whatever the policy does."""
+    verdict = _ask(decide, view, queue)
+    if verdict.faults and fallback is not None:
+        second = _ask(fallback, view, queue)
+        verdict = replace(second, faults=(*verdict.faults, *second.faults))
+    return _with_driver(verdict, queue[0])
 
 
 def decided(verdicts: Iterable[Verdict], at: float) -> Decided:
@@ -121,20 +130,26 @@ def decided(verdicts: Iterable[Verdict], at: float) -> Decided:
     return Decided(at, tuple(placements), waiting, view_at)
 
 
-def _ask(
-    decide: Decide, view: ClusterView, queue: Sequence[PlacementRequest]
-) -> tuple[Decision, tuple[str, ...]]:
+def _ask(decide: Decide, view: ClusterView, queue: Sequence[PlacementRequest]) -> Verdict:
+    request = queue[0]
     try:
         decision: object = decide(view, queue)
         faults = _misshapen(decision, view)
         if not faults and isinstance(decision, Place):
-            faults = check(view, queue[0], decision)
+            request = _named(queue, decision.job_id)
+            faults = check(view, request, decision)
     except Exception as error:  # a policy is foreign code: whatever it raises must not stop the queue
         faults = (f"the policy failed: {type(error).__name__}: {error}",)
     else:
         if not faults and isinstance(decision, Place | Wait):
-            return decision, ()
-    return Wait("the decision could not be executed: " + "; ".join(faults)), faults
+            return Verdict(request, view, decision)
+    wait = Wait("the decision could not be executed: " + "; ".join(faults))
+    return Verdict(queue[0], view, wait, faults)
+
+
+def _named(queue: Sequence[PlacementRequest], job_id: str) -> PlacementRequest:
+    """The request of that job; the head, which is then not the one decided about, if it does not wait."""
+    return next((request for request in queue if request.job.id == job_id), queue[0])
 
 
 def _misshapen(decision: object, view: ClusterView) -> tuple[str, ...]:
@@ -154,7 +169,7 @@ def _misshapen(decision: object, view: ClusterView) -> tuple[str, ...]:
     return ()
 
 
-def _with_driver(verdict: Verdict) -> Verdict:
+def _with_driver(verdict: Verdict, head: PlacementRequest) -> Verdict:
     """Find room for the driver of a job whose driver runs on the cluster, first beside its executors."""
     request, decision = verdict.request, verdict.decision
     driver = request.job.driver
@@ -166,7 +181,10 @@ def _with_driver(verdict: Verdict) -> Verdict:
         if fits and after.free_memory_mib[index] >= driver.memory_mib:
             return replace(verdict, driver_vm=index)
     needed = f"{driver.cpus:g} cpus and {driver.memory_mib} MiB"
-    return replace(verdict, decision=Wait(f"beside its executors no VM has room for its driver ({needed})"))
+    why = f"beside its executors no VM has room for its driver ({needed})"
+    if request is not head:
+        why = f"{request.job.id} was to be placed before it, but {why}"
+    return replace(verdict, request=head, decision=Wait(why))
 
 
 def view_after(verdict: Verdict, place: Place) -> ClusterView:

@@ -3,7 +3,8 @@
 The rules are the kernel's; here is who asks the policy when. At one instant jobs end first, then jobs arrive,
 then the policy decides, again and again until the queue is empty or it waits. A wait lasts until something
 happens, the end of a job or an arrival, as in the daemon: a policy that looks at the whole queue may decide
-otherwise when that has grown. (Training, where only the head is seen, waits until a job ends: rule 4.)
+otherwise when that has grown. A job that is placed before older ones becomes the head of the kernel's queue
+first. (Training, where only the head is seen, waits until a job ends: rule 4.)
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -47,7 +48,7 @@ class Decider(Protocol):
     """What a policy is to the simulator."""
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
-        """Decide about `queue[0]`."""
+        """Place a job of the queue, or wait."""
         ...
 
 
@@ -116,7 +117,8 @@ class _World:
     """One episode of the kernel as views and requests.
 
     Attributes:
-        requests: of the jobs that have arrived, placed or not; the head is number `head`.
+        jobs: in order of arrival.
+        requests: of the jobs that have arrived, placed or not, in the kernel's order; the head is at `head`.
     """
 
     def __init__(self, jobs: Sequence[Job], vms: tuple[Vm, ...], options: SimulationOptions) -> None:
@@ -153,11 +155,15 @@ class _World:
             running=tuple(self._running.values()),
         )
 
-    def place(self, placement: Sequence[int]) -> None:
+    def place(self, request: PlacementRequest, placement: Sequence[int]) -> None:
         head = self.head
+        if request is not self.requests[head]:
+            number = next(n for n in range(head, len(self.requests)) if self.requests[n] is request)
+            rules.bring_forward(self.batch, 0, number)
+            self.requests.insert(head, self.requests.pop(number))
         rules.place_job(self.batch, 0, np.array(placement, np.int32))
         ids, end = tuple(self._ids[vm] for vm in placement), float(self.batch.state.end[0, head])
-        self._running[head] = RunningJob(self.jobs[head], ids, self.now, end)
+        self._running[head] = RunningJob(request.job, ids, self.now, end)
 
     def next_event(self) -> float | None:
         """When the next job ends or arrives; None when nothing will happen."""
@@ -191,7 +197,7 @@ def _run(world: _World, decide: Decide, fallback: Decide | None) -> Iterator[Tra
         if isinstance(verdict.decision, Wait) and event is None:
             verdict = _unstick(verdict, verdict.decision, queue, fallback)
         if isinstance(verdict.decision, Place):
-            world.place(verdict.decision.placement)
+            world.place(verdict.request, verdict.decision.placement)
         elif event is not None:
             world.pass_time(event)
         yield Traced(verdict.view.at, verdict.request.job.id, waiting, verdict.decision, verdict.faults)
@@ -226,8 +232,9 @@ def _result(
     world: _World, trace: Sequence[Traced], refused: Mapping[str, str], seconds: Sequence[float]
 ) -> Result:
     state, count = world.batch.state, len(world.jobs)
+    outcomes = {outcome.name: outcome for outcome in _outcomes(world)}
     return Result(
-        jobs=tuple(_outcomes(world)),
+        jobs=tuple(outcomes[job.id] for job in world.jobs),
         vms=world.vms,
         vm_seconds=tuple(state.used[0].tolist()),
         cost=rewards.cost(world.batch, 0),
@@ -242,7 +249,7 @@ def _outcomes(world: _World) -> Iterator[JobOutcome]:
     jobs, state = world.batch.jobs, world.batch.state
     placement = state.placement[0].tolist()
     rows = zip(
-        world.jobs,
+        (request.job for request in world.requests),
         jobs.first[0].tolist(),
         jobs.prefers[0].tolist(),
         state.start[0].tolist(),

@@ -143,7 +143,10 @@ class ClusterView:
         return room
 
     def with_placement(self, request: PlacementRequest, placement: Sequence[int]) -> "ClusterView":
-        """Return the view after the request's executors took their resources (nothing is checked here)."""
+        """Return the view after the request's executors took their resources (nothing is checked here).
+
+        They belong to what is running then.
+        """
         counts = np.bincount(np.asarray(placement, dtype=np.int64), minlength=len(self.vms))
         end = request.job.expected_duration
         until = self.busy_until.copy()
@@ -154,7 +157,17 @@ class ClusterView:
             free_memory_mib=self.free_memory_mib - counts * request.memory_mib,
             executors=self.executors + counts,
             busy_until=until,
+            running=self._running_with(request, placement),
         )
+
+    def _running_with(self, request: PlacementRequest, placement: Sequence[int]) -> tuple[RunningJob, ...]:
+        job, vm_ids = request.job, tuple(self.vms[index].id for index in placement)
+        for at, known in enumerate(self.running if request.again else ()):
+            if known.job.id == job.id:
+                joined = replace(known, vm_ids=(*known.vm_ids, *vm_ids))
+                return (*self.running[:at], joined, *self.running[at + 1 :])
+        end = None if job.expected_duration is None else self.at + job.expected_duration
+        return (*self.running, RunningJob(job, vm_ids, self.at, end))
 
     def changed(self, **arrays: Any) -> "ClusterView":
         """The same VMs with other arrays; what was computed of the VMs alone is kept."""
@@ -167,8 +180,9 @@ class ClusterView:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Put the head of the queue: for each executor the index of its VM in the view, and in words why there.
+    """Put a job of the queue: for each executor the index of its VM in the view, and in words why there.
 
+    The job may be any of the queue; a policy that only places the first keeps to first come, first served.
     `why` may be empty, or have one sentence per executor; `scores`, if given, is what the policy made of
     each VM (one number per VM of the view, higher is better).
     """
@@ -181,7 +195,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Place nothing now, and say why."""
+    """Place nothing now, and say why the first of the queue has to wait."""
 
     reason: str
 

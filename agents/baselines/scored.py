@@ -32,8 +32,7 @@ class MostAllocated:
 class DominantFit:
     """Dominant fit: the VM whose scarcer resource is allocated most after taking the executor.
 
-    It takes the dominant share of DRF (Ghodsi 2011) to choose VMs. It does not order the queue: first come,
-    first served holds for every policy.
+    It takes the dominant share of DRF (Ghodsi 2011) to choose VMs. It does not order the queue; `drf` does.
     """
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:

@@ -8,6 +8,7 @@ from environment.compiled import njit
 from environment.kernel.durations import duration_of
 from environment.kernel.rewards import episode_reward
 from environment.kernel.state import FINISHED, RUNNING, VIOLATED, Batch, SmallIntArray
+from environment.types import FloatArray, IntArray
 
 
 @njit()
@@ -73,6 +74,33 @@ def start_head(batch: Batch, b: int) -> None:
     _push(batch, b, head)
     state.head[b] = head + 1
     state.left[b] = jobs.executors[b, head + 1] if head + 1 < jobs.jobs[b] else 0
+
+
+@njit()
+def bring_forward(batch: Batch, b: int, job: int) -> None:
+    """Make a job that has arrived the head; those it overtakes keep their order, each one place further back.
+
+    The head must not be half placed. Jobs that were placed, and their numbers, stay as they are.
+    """
+    state, jobs, head = batch.state, batch.jobs, batch.state.head[b]
+    _rotate(jobs.arrival[b], head, job)
+    _rotate(jobs.milli_cpus[b], head, job)
+    _rotate(jobs.memory_mib[b], head, job)
+    _rotate(jobs.executors[b], head, job)
+    _rotate(jobs.prefers[b], head, job)
+    _rotate(jobs.duration[b], head, job)
+    for later in range(head + 1, job + 1):
+        jobs.first[b, later] = jobs.first[b, later - 1] + jobs.executors[b, later - 1]
+    state.left[b] = jobs.executors[b, head]
+
+
+@njit()
+def _rotate(values: FloatArray | IntArray, first: int, last: int) -> None:
+    """Move the value at `last` to `first`, and those before it one further."""
+    moved = values[last]
+    for at in range(last, first, -1):
+        values[at] = values[at - 1]
+    values[first] = moved
 
 
 @njit()

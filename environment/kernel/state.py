@@ -35,7 +35,7 @@ class Machines(NamedTuple):
 
 
 class Jobs(NamedTuple):
-    """The jobs in order of arrival; cpus and memory are those of one executor."""
+    """The jobs in order of arrival, but for those brought forward; cpus and memory are of one executor."""
 
     jobs: IntArray  # [B] how many
     arrival: FloatArray  # [B, M] seconds

@@ -110,6 +110,25 @@ def test_a_long_queue_is_decided_in_batches(deciders: Callable[..., Deciders]) -
     assert event.waiting is None
 
 
+def backwards(view: ClusterView, queue: Requests) -> Decision:
+    """The last of the queue first, on the VM with most room; fails at job-7."""
+    request = queue[-1]
+    if request.job.id == "job-7":
+        raise ValueError("seven")
+    return Place(request.job.id, (int(view.free_cpus.argmax()),) * request.count)
+
+
+def test_any_job_of_a_long_queue_may_be_next(deciders: Callable[..., Deciders]) -> None:
+    """Across batches and faults every job is placed once; the fallback takes the first that is left."""
+    view = make_view(make_vms(50, cpus=8))
+    queue = [PlacementRequest(make_job(f"job-{i}", 1), 1) for i in range(150)]
+    event, explanations = deciders(":backwards").decide(view, queue)
+    expected = [*range(149, 7, -1), *range(8)]
+    assert [placement.job_id for placement in event.placements] == [f"job-{i}" for i in expected]
+    assert [why.policy for why in explanations[-8:]] == ["ff"] * 8
+    assert event.waiting is None
+
+
 @pytest.mark.parametrize(
     ("name", "fault"),
     [

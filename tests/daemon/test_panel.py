@@ -41,6 +41,11 @@ def packs(view: ClusterView, queue: Requests) -> Decision:
     return Place(queue[0].job.id, (1,) * queue[0].count)
 
 
+def backwards(view: ClusterView, queue: Requests) -> Decision:
+    """Puts the last of the queue on the first VM."""
+    return Place(queue[-1].job.id, (0,) * queue[-1].count)
+
+
 def requests(*executors: int) -> list[PlacementRequest]:
     """Jobs job-1, job-2, ... with so many executors of one cpu."""
     jobs = [make_job(f"job-{i}", count) for i, count in enumerate(executors, 1)]
@@ -107,6 +112,17 @@ def test_the_shadow_is_compared_and_never_acts(panel: Callable[[Config], Panel],
         {"vm-2": 1, "vm-3": 1},
     )
     assert (second.acting.price_per_hour, second.shadow.price_per_hour) == (0.0, pytest.approx(0.48))
+
+
+def test_a_shadow_that_would_take_another_job_differs(panel: Callable[[Config], Panel], store: Store) -> None:
+    """The comparison is about the job that was placed, which the shadow would have let wait."""
+    config = Config(policy=Policy(name=f"{__name__}:backwards"), shadow=Policy(name="ff"))
+    panel(config).decide(VIEW, requests(1, 1))
+    until(lambda: len(store.comparisons()) == 2)
+    first, second = sorted((found for found, _ in store.comparisons()), key=lambda found: found.job_id)
+    assert (first.job_id, first.differs) == ("job-1", False)
+    assert (second.job_id, second.acting.vms, second.shadow.vms) == ("job-2", {"vm-1": 1}, None)
+    assert second.shadow.reason == "job-1 comes before it"
 
 
 def test_the_same_wait_is_compared_once(panel: Callable[[Config], Panel], store: Store) -> None:

@@ -103,6 +103,10 @@ class Reference:
             return self.rewards.waited
         return self.put(action - 1)
 
+    def bring_forward(self, number: int) -> None:
+        """A job that is not placed overtakes all others that are not."""
+        self.jobs.insert(self.head, self.jobs.pop(number))
+
     def put(self, vm: int) -> float:
         """Put an executor of the head on the VM."""
         job, machine = self.jobs[self.head], self.machines[vm]

@@ -354,6 +354,40 @@ def test_jobs_placed_before_a_refused_one_are_launched(world: World) -> None:
     assert [request.job.id for request in world.model.requests()] == ["b", "c"]
 
 
+def test_jobs_are_placed_in_the_order_of_the_decision(world: World) -> None:
+    """Later jobs may overtake; the first keeps its place and its reason, also while time goes by."""
+    world.subscribe()
+    world.submit(make_job("a", 13), make_job("b", 1), make_job("c", 2), make_job("d", 1))
+    world.offer()
+    placements = ev.Placement("c", (TWO.id, ONE.id)), ev.Placement("b", (ONE.id,))
+    commands = world.send(ev.Decided(world.now, placements, ev.Waiting("a", "it is large")))
+    assert launched(commands) == {"vm-2": ["c.0"], "vm-1": ["c.1", "b.0"]}
+    assert names(commands) == ["Launch", "Launch", "Decline"]
+    assert [request.job.id for request in world.model.requests()] == ["a", "d"]
+    world.wait(3)
+    assert (world.job("a").state, world.job("a").reason) == ("queued", "it is large")
+    world.now += 10
+    world.offer()
+    placements = ev.Placement("d", (THREE.id,)), ev.Placement("a", (ONE.id,) * 13)
+    assert launched(world.send(ev.Decided(world.now, placements))) == {"vm-3": ["d.0"]}
+    assert world.job("a").reason.startswith("decided again, since the master took back")
+
+
+def test_what_was_placed_behind_a_refused_job_is_decided_again(world: World) -> None:
+    """Even an older job: it was decided on as if the refused one had been placed."""
+    world.subscribe()
+    world.submit(make_job("a", 1), make_job("b", 4), make_job("c", 1))
+    world.offer()
+    world.send(ev.VmLost(world.now, TWO.id))
+    placements = (
+        ev.Placement("c", (ONE.id,)),
+        ev.Placement("b", (TWO.id,) * 4),
+        ev.Placement("a", (THREE.id,)),
+    )
+    assert launched(world.send(ev.Decided(world.now, placements))) == {"vm-1": ["c.0"]}
+    assert [request.job.id for request in world.model.requests()] == ["a", "b"]
+
+
 def test_two_jobs_of_one_round_share_a_vm_only_as_far_as_it_goes(world: World) -> None:
     """What the first takes of an offer the second cannot have."""
     world.subscribe()

@@ -83,7 +83,7 @@ def test_a_bad_decision_makes_the_job_wait(policy: type[FirstFit], fault: str) -
         (Place("job-1", (0,), scores=(1.0,)), "1 scores for 2 VMs"),
         (Place("job-1", (7,)), "VM 7 is not one of the 2 VMs"),
         (Place("job-1", (-1,)), "VM -1 is not one of the 2 VMs"),
-        (Place("job-2", (0,)), "decided about job-2, but job-1 is next"),
+        (Place("job-2", (0,)), "decided about job-2, which does not wait; job-1 is next"),
         (Wait(None), "the reason to wait is no text"),  # type: ignore[arg-type]  # likewise
     ],
 )
@@ -95,8 +95,60 @@ def test_a_misshapen_decision_is_not_taken(decision: Decision, fault: str) -> No
 
 def test_a_round_may_begin_in_the_middle() -> None:
     """The requests before the start are passed over."""
-    verdicts = list(decide_in_turn(first_fit, VIEW, requests(1, 1, 2), start=1))
+    verdicts = list(decide_in_turn(first_fit, VIEW, Queue(requests(1, 1, 2), 1)))
     assert [verdict.request.job.id for verdict in verdicts] == ["b", "c"]
+
+
+def last(view: ClusterView, queue: Requests) -> Decision:
+    """Serves whoever came last, and waits once that has no room."""
+    decision = first_fit(view, queue[-1:])
+    return decision if isinstance(decision, Place) else Wait("the last has no room")
+
+
+def test_any_job_of_the_queue_may_be_placed() -> None:
+    """Each is decided about once, on what the others left; then the first that is left waits."""
+    verdicts = decide_round(last, VIEW, requests(1, 3, 2, 1))
+    assert [(verdict.request.job.id, type(verdict.decision)) for verdict in verdicts] == [
+        ("d", Place),
+        ("c", Place),
+        ("a", Wait),
+    ]
+    assert verdicts[2].view.free_cpus.tolist() == [0, 1]
+    event = decided(verdicts, at=7.0)
+    assert [placement.job_id for placement in event.placements] == ["d", "c"]
+    assert event.waiting == Waiting("a", "the last has no room")
+    assert len(decide_round(last, VIEW, requests(1, 1, 2))) == 3
+
+
+def test_a_later_job_is_checked_as_the_first_is() -> None:
+    """It is the later job's executors that are counted and have to fit."""
+    verdict = decide_once(lambda *_: Place("b", (0, 0, 0)), VIEW, requests(1, 3))
+    assert verdict.faults == ("vm-1 has 2 cpus free, 3 needed",)
+    assert (verdict.request.job.id, type(verdict.decision)) == ("a", Wait)
+    verdict = decide_once(lambda *_: Place("b", (0,)), VIEW, requests(1, 3))
+    assert verdict.faults == ("1 executors placed, 3 needed",)
+
+
+def test_a_later_job_whose_driver_has_no_room_is_named() -> None:
+    """The first of the queue waits then, and is told whose driver it was."""
+    job = make_job("b", 4, driver=DriverSize(1, 1024))
+    verdict = decide_once(last, VIEW, [*requests(1), PlacementRequest(job, 4)])
+    why = "b was to be placed before it, but beside its executors no VM has room for its driver"
+    assert (verdict.request.job.id, verdict.decision) == ("a", Wait(f"{why} (1 cpus and 1024 MiB)"))
+
+
+def test_placed_jobs_run_for_the_next_decision() -> None:
+    """A job of this round is among those that run; lost executors join the others of their job."""
+    job = make_job("b", 3, expected_duration=60.0)
+    again = PlacementRequest(job, 1, ("id-vm-1",), again=True)
+    after = VIEW.with_placement(PlacementRequest(job, 2), (0, 1)).with_placement(make_request(1), (0,))
+    assert [(r.job.id, r.vm_ids, r.started_at, r.expected_end) for r in after.running] == [
+        ("b", ("id-vm-1", "id-vm-2"), 0.0, 60.0),
+        ("job-1", ("id-vm-1",), 0.0, None),
+    ]
+    joined = after.with_placement(again, (1,)).running
+    assert [r.vm_ids for r in joined] == [("id-vm-1", "id-vm-2", "id-vm-2"), ("id-vm-1",)]
+    assert [r.vm_ids for r in VIEW.with_placement(again, (1,)).running] == [("id-vm-2",)]
 
 
 def test_the_fallback_decides_when_the_policy_fails() -> None:
@@ -161,6 +213,15 @@ def test_the_queue_is_a_window_without_copies() -> None:
     assert [request.job.id for request in queue[1:]] == ["c", "d"]
     with pytest.raises(IndexError):
         queue[3]
+
+
+def test_whoever_leaves_the_queue_leaves_the_others_in_order() -> None:
+    """The head leaves by moving the window; the others are copied without a later one."""
+    waiting = requests(1, 2, 3, 4)
+    queue = Queue(waiting, 1)
+    assert [request.job.id for request in queue.without(waiting[1])] == ["c", "d"]
+    assert [request.job.id for request in queue.without(waiting[2])] == ["b", "d"]
+    assert len(queue) == 3
 
 
 def test_unknown_ends_stay_unknown_under_a_placement() -> None:

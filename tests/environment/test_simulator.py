@@ -18,7 +18,7 @@ from environment.kernel.rules import reset, step_episode
 from environment.kernel.state import RUNNING, make_batch
 from environment.limits import least_average_duration
 from environment.options import DurationOptions, RewardOptions, rules
-from environment.results import Replay, Result, trace_from_json, trace_to_json
+from environment.results import JobOutcome, Replay, Result, trace_from_json, trace_to_json
 from environment.simulator import Decider, SimulationOptions, StuckError, simulate
 from environment.types import ClusterView, Decision, Place, PlacementRequest, Vm, Wait
 from profiles.generators import load_workload
@@ -83,6 +83,46 @@ def test_a_wait_lasts_until_something_happens() -> None:
         (110, "c", 1, Place),
     ]
     assert result.waits == 3
+
+
+def shortest(view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+    """The shortest job that waits goes to the first VM, if it fits there."""
+    request = min(queue, key=lambda request: request.job.expected_duration or 0.0)
+    if view.room_for(request)[0] < request.count:
+        return Wait("no room")
+    return Place(request.job.id, (0,) * request.count)
+
+
+def test_a_later_job_may_be_placed_first() -> None:
+    """Whoever is overtaken keeps its place; results are in order of arrival, costs go with their jobs."""
+    jobs = [
+        work("a", 0, 4, 100),
+        work("b", 10, 3, 60),
+        work("c", 20, 4, 50),
+        work("d", 30, 1, 70),
+        work("e", 155, 2, 10),
+    ]
+    result = run(shortest, jobs, make_vms(2))
+    assert [(t.at, t.job) for t in result.decisions if isinstance(t.decision, Place)] == [
+        (0, "a"),
+        (100, "c"),
+        (150, "b"),
+        (150, "d"),
+        (210, "e"),
+    ]
+    assert [t.job for t in result.decisions if isinstance(t.decision, Wait)] == ["b"] * 4 + ["e"]
+    assert [(job.name, job.executors, job.started_at, job.ended_at) for job in result.jobs] == [
+        ("a", 4, 0, 100),
+        ("b", 3, 150, 210),
+        ("c", 4, 100, 150),
+        ("d", 1, 150, 220),
+        ("e", 2, 210, 220),
+    ]
+    assert result.makespan == 220
+    # From 150 to 210 b and d share the VM 3:1, to 220 d and e 1:2.
+    shares = [100, 60 * 0.75, 50, 60 / 4 + 10 / 3, 10 * 2 / 3]
+    assert [job.cost * 3600 / 0.24 for job in result.jobs] == pytest.approx(shares)
+    assert run(Replay(result.decisions).decide, jobs, make_vms(2)) == result
 
 
 def test_bad_placements_take_longer() -> None:
@@ -234,6 +274,13 @@ def never_over_capacity(result: Result) -> None:
         assert used[vm][1] <= result.vms[vm].memory_mib
 
 
+def by_turns(name: str, result: Result) -> list[list[JobOutcome]]:
+    """Jobs that are served in the order of their arrival: of one type under `drf`, else all of them."""
+    if name != "drf":
+        return [list(result.jobs)]
+    return [[job for job in result.jobs if job.type == kind] for kind in {job.type for job in result.jobs}]
+
+
 @pytest.mark.parametrize("name", POLICIES)
 @given(world=worlds())
 @settings(max_examples=25, deadline=None)
@@ -244,10 +291,14 @@ def test_every_policy_keeps_to_the_rules(name: str, world: tuple[Workload, tuple
     assert {job.name for job in result.jobs} | set(result.refused) == {job.name for job in workload.jobs}
     assert result.violations == 0
     never_over_capacity(result)
+    assert [job.name for job in result.jobs] == [
+        j.name for j in workload.jobs if j.name not in result.refused
+    ]
     for earlier, later in pairwise(result.decisions):
         assert earlier.at <= later.at
-    for earlier, later in pairwise(result.jobs):
-        assert earlier.started_at <= later.started_at  # first come, first served
+    for served in by_turns(name, result):
+        starts = [job.started_at for job in served]
+        assert starts == sorted(starts)  # first come, first served
     placed = {t.job: t for t in result.decisions if isinstance(t.decision, Place)}
     for job in result.jobs:
         assert len(job.placement) == job.executors  # every executor on one VM, all at one time
@@ -272,18 +323,21 @@ def test_a_run_is_an_episode(name: str, world: tuple[Workload, tuple[Vm, ...]]) 
     result = simulate(create(name), workload, vms)
     if not result.jobs:
         return
-    there = Workload(tuple(job for job in workload.jobs if job.name not in result.refused))
-    episode = episode_of(jobs_of(there, load_profiles()), vms)
+    jobs = {job.id: job for job in jobs_of(workload, load_profiles())}
+    outcomes = {job.name: job for job in result.jobs}
+    order = [traced.job for traced in result.decisions if isinstance(traced.decision, Place)]
+    placed = [outcomes[name] for name in order]
+    episode = episode_of([jobs[name] for name in order], vms)
     batch = make_batch([episode], rules(RewardOptions(), DurationOptions()))
     reset(batch, 0)
-    for job in result.jobs:
+    for job in placed:
         while batch.state.clock[0] < job.started_at:
             assert step_episode(batch, 0, 0) == -1
         for vm in job.placement:
             assert batch.state.over[0] == RUNNING
             step_episode(batch, 0, vm + 1)
-    assert batch.state.start[0].tolist() == [job.started_at for job in result.jobs]
-    assert batch.state.end[0].tolist() == [job.ended_at for job in result.jobs]
+    assert batch.state.start[0].tolist() == [job.started_at for job in placed]
+    assert batch.state.end[0].tolist() == [job.ended_at for job in placed]
     assert batch.state.used[0].tolist() == list(result.vm_seconds)
 
 

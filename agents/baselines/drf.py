@@ -1,0 +1,95 @@
+"""Ordering by dominant resource fairness (Ghodsi 2011): whose share is smallest is next.
+
+Which VMs a job's executors go to is left to one of the other baselines.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from agents.baselines.first_fit import FirstFit
+from agents.baselines.scored import LeastAllocated
+from agents.policy import Policy
+from environment.check import shortage
+from environment.types import ClusterView, Decision, Place, PlacementRequest, Wait
+
+#: Of more types than this, only the first are named in a reason. Chosen: what fits a line or two.
+_TYPES_NAMED = 5
+
+_PLACEMENTS: Mapping[str, type[FirstFit] | type[LeastAllocated]] = {
+    "first_fit": FirstFit,
+    "least_allocated": LeastAllocated,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DrfOptions:
+    """Options of dominant resource fairness."""
+
+    #: Which VMs the executors of the job that is next go to.
+    placement: Literal["first_fit", "least_allocated"] = "first_fit"
+
+
+class DominantResourceFairness:
+    """Dominant resource fairness: the job type with the smallest dominant share is served first.
+
+    Shares are those of job types, since Stoker knows no users. A type's dominant share is the larger of the
+    shares of the cluster's cpus and memory that its running executors hold. Of every type the oldest job is
+    looked at: first the one whose type has the smallest share, and when there is no room for it, the next
+    (progressive filling). Lost executors come before all new jobs, as their job has had its turn.
+
+    No room is held for a job that does not fit: a large one may wait for as long as others keep the cluster
+    full, and with it all later jobs of its type, although they are asked about first whenever a job ends.
+    """
+
+    def __init__(self, options: DrfOptions) -> None:
+        self._within: Policy = _PLACEMENTS[options.placement]()
+
+    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        """Place the oldest job of the first type, by share, of which that has room, or wait."""
+        oldest: dict[str, PlacementRequest] = {}
+        for request in queue:
+            oldest.setdefault(request.job.type, request)
+        shares = dominant_shares(view)
+        # Sorting keeps the order of the queue among equals.
+        order = sorted(oldest.values(), key=lambda r: (not r.again, shares.get(r.job.type, 0.0)))
+        for rank, request in enumerate(order):
+            decision = self._within.decide(view, [request])
+            if isinstance(decision, Place):
+                return _explained(decision, order, rank, shares)
+        why = shortage(view, queue[0])
+        if len(order) > 1:
+            why += "; nor is there room for the oldest job of any other type"
+        return Wait(why)
+
+
+def dominant_shares(view: ClusterView) -> dict[str, float]:
+    """The dominant share of every job type that runs: from 0 to 1, by type."""
+    cpus: dict[str, float] = {}
+    memory: dict[str, int] = {}
+    for running in view.running:
+        # A driver on the cluster is among the job's VMs, but is not what a type's share is made of.
+        job, count = running.job, min(len(running.vm_ids), running.job.executors)
+        cpus[job.type] = cpus.get(job.type, 0.0) + count * job.cpus
+        memory[job.type] = memory.get(job.type, 0) + count * job.memory_mib
+    all_cpus, all_memory = float(view.cpus.sum()), float(view.memory_mib.sum())
+    if not (all_cpus and all_memory):
+        return {}
+    return {kind: max(cpus[kind] / all_cpus, memory[kind] / all_memory) for kind in cpus}
+
+
+def _explained(
+    place: Place, order: Sequence[PlacementRequest], rank: int, shares: Mapping[str, float]
+) -> Place:
+    """The placement, with the shares that made its job the next before every reason."""
+    types = [request.job.type for request in order]
+    named = [f"{kind} {shares.get(kind, 0.0):.1%}" for kind in types[:_TYPES_NAMED]]
+    if len(types) > _TYPES_NAMED:
+        named.append(f"and {len(types) - _TYPES_NAMED} more types")
+    first = f"{types[rank]} is next by dominant share"
+    if order[rank].again:
+        first = "lost executors come first"
+    elif rank:
+        first += f", as there is no room for {types[0]}" + (f" and {rank - 1} more" if rank > 1 else "")
+    shown = f"{first} ({', '.join(named)}); "
+    return replace(place, why=tuple(shown + why for why in place.why))
