@@ -8,7 +8,7 @@ from agents.experiments.comparison import Contender, Progress, Run, Statistic, c
 #: All baselines at their defaults, and those that weigh cost against time at three weights.
 BASELINES = (
     *(Contender(name) for name in ("rr", "rrc", "ff", "best_fit", "least_allocated", "most_allocated")),
-    *(Contender(name) for name in ("dominant_fit", "random", "aep")),
+    *(Contender(name) for name in ("dominant_fit", "drf", "random", "aep")),
     *(Contender("ilp", {"beta": beta}) for beta in (0.0, 0.5, 1.0)),
     *(Contender("lookahead", {"beta": beta}) for beta in (0.0, 0.5, 1.0)),
 )
@@ -29,7 +29,7 @@ _TITLES = {
 
 
 def report_baselines(folder: Path, count: int, progress: Progress | None = None) -> Path:
-    """Compare all baselines on the paper's cluster at both densities, over `count` seeds; the report's path."""
+    """Compare all baselines on the paper's cluster at both densities over `count` seeds; returns the path."""
     folder.mkdir(parents=True, exist_ok=True)
     seeds = range(FIRST_SEED, FIRST_SEED + count)
     runs = list(compare(BASELINES, WORKLOADS, "paper", seeds, progress=progress))
