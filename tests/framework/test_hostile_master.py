@@ -33,6 +33,7 @@ class Master:
 
     def __init__(self) -> None:
         self.answers: queue.Queue[tuple[bytes, bool]] = queue.Queue()
+        self.requests: list[bytes] = []
         self._silent: list[socket.socket] = []
         self._server = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._server.getsockname()[1]}"
@@ -44,13 +45,19 @@ class Master:
             while True:
                 connection, _ = self._server.accept()
                 with contextlib.suppress(queue.Empty, ConnectionError):
-                    connection.recv(65536)
-                    answer, closes = self.answers.get_nowait()
-                    connection.sendall(answer)
-                    if not closes:
+                    if self._answer(connection):
                         self._silent.append(connection)
                         continue
                 connection.close()
+
+    def _answer(self, connection: socket.socket) -> bool:
+        """Answer the request, if one comes; whether the connection is to stay open."""
+        if not (request := connection.recv(65536)):
+            return False
+        self.requests.append(request)
+        answer, closes = self.answers.get_nowait()
+        connection.sendall(answer)
+        return not closes
 
     def close(self) -> None:
         """End the server and all connections."""
@@ -139,7 +146,10 @@ records = st.one_of(
     st.tuples(st.integers(0, 50), st.binary(max_size=40)).map(lambda pair: b"%d\n%s" % pair),
 )
 quick = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    database=None,
 )
 
 
@@ -192,20 +202,49 @@ def test_garbage_is_told_in_words(master: Master, answer: bytes, complaint: str)
     assert complaint in ends(master, answer, closes=False)
 
 
+def test_a_master_that_does_not_lead_is_left_for_the_one_it_names(master: Master) -> None:
+    """A 307 is followed at once; after the loss of that one, the configured master is asked again."""
+    leader = Master()
+    try:
+        place = leader.address.encode()
+        master.answers.put(
+            (b"HTTP/1.1 307 T\r\nLocation: //%s/master/api/v1/scheduler\r\n\r\n" % place, True)
+        )
+        leader.answers.put((HEAD + chunk(record(GOOD)), True))
+        master.answers.put((HEAD + chunk(record(GOOD)), False))
+        assert follow(master, ["Subscribed", "Disconnected", "Subscribed"]).framework_id == "framework-1"
+    finally:
+        leader.close()
+    assert leader.requests[-1].startswith(b"POST /api/v1/scheduler")
+
+
+def test_the_version_is_not_asked_for(master: Master) -> None:
+    """Its text may be anything, and pymesos would end over one such as 1.12.0-dev."""
+    master.requests.clear()
+    ends(master, HEAD)
+    assert [request.split(b" ")[1] for request in master.requests] == [b"/api/v1/scheduler"]
+
+
 def test_after_garbage_a_good_master_is_found(master: Master) -> None:
     """The link goes on: a bad answer, a bad event after a good subscription, and then all is well."""
-    inbox: queue.Queue[ev.Event] = queue.Queue()
     bad_offers = record({"type": "OFFERS", "offers": {"offers": [{"id": {}}]}})
     master.answers.put((b"\x00\x01\x02", True))
     master.answers.put((HEAD + chunk(record(GOOD)) + chunk(bad_offers), False))
     master.answers.put((HEAD + chunk(record(GOOD)), False))
+    assert follow(master, ["Subscribed", "Disconnected", "Subscribed"]).framework_id == "framework-1"
+
+
+def follow(master: Master, expected: list[str]) -> MesosLink:
+    """Tend a link until it has reported these events, no more and no others, and stop it."""
+    inbox: queue.Queue[ev.Event] = queue.Queue()
     link = MesosLink(SessionOptions(master.address), lambda event, _: inbox.put(event), None, lambda _: None)
     heard: list[str] = []
     deadline = time.monotonic() + PATIENCE
-    while heard != ["Subscribed", "Disconnected", "Subscribed"]:
+    while heard != expected:
+        assert heard == expected[: len(heard)]
         assert time.monotonic() < deadline, heard
         link.tend()
         with contextlib.suppress(queue.Empty):
             heard.append(type(inbox.get(timeout=0.02)).__name__)
-    assert link.framework_id == "framework-1"
     link.stop()
+    return link

@@ -298,6 +298,30 @@ def test_all_that_the_master_knows_is_told_when_asked(tmp_path: Path) -> None:
         assert framework.wait(ev.TaskChanged).task_id == "job-1.0"
 
 
+def test_a_call_that_the_master_refuses_raises_nothing(tmp_path: Path) -> None:
+    """A 400 is logged; the link goes on, and what was launched so is found to be gone."""
+    with mesos_and_framework(tmp_path) as (_, framework):
+        offer = framework.wait(ev.OffersReceived).offers[0]
+        launch = ev.Launch(1, offer.vm, (offer.id,), (task("job-1.0", offer.ports[0][0]),))
+        framework.link.execute(launch, lambda _: (ProcessSpec(("true",), {}, {}), 5))  # type: ignore[arg-type, return-value]  # no name
+        framework.link.execute(ev.Reconcile(1, (("job-1.0", offer.vm.id),)), undescribed)
+        assert framework.wait(ev.TaskChanged).state == "gone"
+        assert framework.link.subscribed
+
+
+def test_a_loss_is_told_once(tmp_path: Path) -> None:
+    """Where pymesos calls back two or three times for one cut, the model hears of it once."""
+    with mesos_and_framework(tmp_path) as (mesos, framework):
+        framework.wait(ev.OffersReceived)
+        for _ in range(3):
+            mesos.fault("drop_stream")
+            framework.wait(ev.Disconnected)
+            framework.wait(ev.Subscribed)
+        framework.wait(ev.OffersReceived)
+        kinds = [type(event) for event, _ in list(framework.inbox.queue)]
+        assert ev.Disconnected not in kinds
+
+
 def test_a_fault_of_ours_ends_no_task(tmp_path: Path) -> None:
     """An exception in a callback ends the thread of pymesos; it neither tears down nor ends the link."""
     with mesos_and_framework(tmp_path) as (mesos, framework):
