@@ -19,6 +19,7 @@ from conf.schema import Config, JobSpec
 from daemon.contract import Health, LogChunk, PolicyStatus, RejectedError, VmStatus
 from daemon.journal import Journal
 from daemon.launcher import Launcher
+from daemon.logs import Logs
 from daemon.panel import Panel
 from daemon.store import DeposedError, IdempotencyConflictError, Store, StoreError
 from environment import events as ev
@@ -29,7 +30,6 @@ from environment.explain import Explanation
 from environment.records import ExecutorRecord, JobRecord
 from environment.types import Job, Vm
 from framework.link import MesosLink
-from framework.sandbox import read_local, read_part, read_remote
 from framework.session import SessionOptions
 from framework.translate import Json
 from profiles.profile import JobProfile
@@ -73,8 +73,6 @@ class Service:
         self._config = config
         self._store = store
         self._launcher = launcher
-        #: Where the embedded Mesos keeps its agents' folders; None for a real cluster.
-        self._sandboxes = sandboxes
         #: What is known of job types.
         self._profiles = profiles or {}
         self._inbox: queue.SimpleQueue[Item] = queue.SimpleQueue()
@@ -87,6 +85,7 @@ class Service:
         )
         self._panel = Panel(config, store)
         self._link = MesosLink(session, self._put, store.get("framework_id"), self._remember_framework)
+        self._logs = Logs(launcher, store, self._link, sandboxes)
         self._journal = Journal(data_dir / "events.jsonl")
         #: Jobs that wait for a placement, as of the last event.
         self._queued = 0
@@ -374,34 +373,7 @@ class Service:
         self, job: JobRecord, executor: ExecutorRecord | None, stream: str, offset: int, limit: int
     ) -> LogChunk:
         """Read a log; see `Scheduler.log`."""
-        try:
-            data = self._read_log(job, executor, stream, offset, limit)
-        except OSError as error:
-            raise RejectedError(502, "The log cannot be read", str(error)) from error
-        over = executor.ended if executor is not None else job.ended
-        text, used = _whole_characters(data)
-        return LogChunk(text, offset + used, over and len(data) < limit)
-
-    def _read_log(
-        self, job: JobRecord, executor: ExecutorRecord | None, stream: str, offset: int, limit: int
-    ) -> bytes:
-        if executor is None and job.job.driver is None:
-            return read_part(self._launcher.folder(job.job.id) / "driver" / stream, offset, limit)
-        if executor is None:
-            drivers = [task for task in self._store.executors(job.job.id) if task.number is None]
-            if not drivers:
-                return b""
-            executor = drivers[-1]
-        framework_id = self._link.framework_id
-        if framework_id is None:
-            return b""
-        if self._sandboxes is not None:
-            folder = self._sandboxes / executor.vm_name
-            return read_local(folder, framework_id, executor.task_id, stream, offset, limit)
-        url = self._link.agent_url(executor.vm_id)
-        if not url:
-            raise OSError(f"the agent on {executor.vm_name} has not been heard of since the daemon started")
-        return read_remote(url, framework_id, executor.task_id, stream, offset, limit)
+        return self._logs.read(job, executor, stream, offset, limit)
 
     def health(self) -> Health:
         """Whether jobs can be scheduled now."""
@@ -445,15 +417,3 @@ class Service:
             )
             for vm in self._known_vms
         )
-
-
-def _whole_characters(data: bytes) -> tuple[str, int]:
-    """Decode, leaving a character that is cut at the end for the next part."""
-    for cut in range(min(4, len(data) + 1)):
-        part = data[: len(data) - cut]
-        try:
-            return part.decode(), len(part)
-        except UnicodeDecodeError as error:
-            if error.end < len(part):
-                break
-    return data.decode(errors="replace"), len(data)

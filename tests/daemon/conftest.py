@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from tests.daemon.fleet import Starter, fleets
 from tests.daemon.ports import free_port
 
 
@@ -121,3 +122,10 @@ def zookeeper(tmp_path: Path) -> Iterator[ZooKeeper]:
         yield server
     finally:
         server.stop()
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Starter]:
+    """Make daemons with a Mesos and a Spark in miniature."""
+    with fleets(tmp_path) as make:
+        yield make

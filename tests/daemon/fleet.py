@@ -1,0 +1,139 @@
+"""Daemons as processes, one or several on a store, with a Mesos and a Spark in miniature."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+
+from daemon.cli.client import Client
+from daemon.cli.orphans import adopt_orphans, descendants, end_all
+from tests.chaos.scene import MESOS_TIMES, REPOSITORY, SPARK, agents
+from tests.daemon.ports import free_port
+from tests.framework.embedded.running import Mesos, running
+
+PATIENCE = 60.0  # seconds after which a test gives up; never waited for when all is well
+
+
+def until(condition: Callable[[], object], otherwise: Callable[[], object] = str) -> None:
+    """Wait for a condition that comes to hold when all is well."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, otherwise()
+        time.sleep(0.05)
+
+
+class Daemon:
+    """One of several daemons; its jobs run a Spark in miniature."""
+
+    def __init__(self, folder: Path, name: str, config: dict[str, Any]) -> None:
+        self.url = f"http://127.0.0.1:{free_port()}"
+        self._file = folder / f"{name}.yaml"
+        self._log = folder / f"{name}.log"
+        self._file.write_text(yaml.safe_dump({**config, "listen": self.url.removeprefix("http://")}))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def up(self) -> None:
+        """Start it, and wait until it answers."""
+        path = f"{SPARK}{os.pathsep}{REPOSITORY}"
+        environment = {**os.environ, "PYTHONPATH": path, "JAVA_HOME": str(SPARK / "java")}
+        command = [sys.executable, "-P", "-m", "daemon.cli", "up", "--config", str(self._file)]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+        until(lambda: self.get("/healthz"), self.log)
+
+    def end(self, number: signal.Signals) -> None:
+        """End it by a signal."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(number)
+            self._process.wait(PATIENCE)
+
+    def get(self, path: str) -> httpx.Response | None:
+        """Ask for something; None when nobody answers."""
+        with contextlib.suppress(httpx.TransportError):
+            return httpx.get(f"{self.url}{path}", timeout=5.0)
+        return None
+
+    def leads(self) -> bool:
+        """Whether it can schedule."""
+        response = self.get("/readyz")
+        return response is not None and response.status_code == 200
+
+    def log(self) -> str:
+        """What it logged."""
+        return self._log.read_text(errors="replace")
+
+
+class Fleet:
+    """Daemons on one store and one Mesos, each with a data folder: the same one is the same host."""
+
+    def __init__(self, folder: Path, mesos: Mesos, config: dict[str, Any]) -> None:
+        self.started = folder / "started"
+        self.started.touch()
+        self._folder = folder
+        self._config = {
+            "policy": {"name": "rr"},
+            "mesos": {"master": mesos.address, "launch_timeout": 2.0},
+            "spark": {"driver_host": "127.0.0.1"},
+            **config,
+        }
+        self.daemons: list[Daemon] = []
+
+    def add(self, host: str = "host") -> Daemon:
+        """Another daemon, running."""
+        config = {**self._config, "data_dir": str(self._folder / host)}
+        self.daemons.append(Daemon(self._folder, f"daemon-{len(self.daemons)}", config))
+        self.daemons[-1].up()
+        return self.daemons[-1]
+
+    def submit(self, daemon: Daemon, seconds: float) -> str:
+        """Submit a job with a driver on the daemon's host; its id."""
+        spec = {
+            "app": str(SPARK / "pyspark/driver.py"), "args": [str(seconds), "0"], "executors": 2, "cpus": 0.5,
+            "env": {"CHAOS_LOG": str(self.started), "CHAOS_KEY": "key"},
+        }  # fmt: skip
+        with Client(daemon.url) as client:
+            return str(client.submit(spec)["id"])
+
+    def wait(self, daemon: Daemon, job_id: str, *states: str) -> Any:
+        """Wait until the job is in one of these states."""
+
+        def there() -> bool:
+            response = daemon.get(f"/v1/jobs/{job_id}")
+            return response is not None and response.json()["state"] in states
+
+        until(there, daemon.log)
+        with Client(daemon.url) as client:
+            return client.job(job_id)
+
+    def drivers(self) -> int:
+        """How many drivers were ever started."""
+        return sum(line.startswith("driver") for line in self.started.read_text().splitlines())
+
+
+Starter = Callable[..., Fleet]
+
+
+@contextlib.contextmanager
+def fleets(folder: Path) -> Iterator[Starter]:
+    """A Mesos, and what makes fleets on it; nothing of them is left afterwards."""
+    adopt_orphans()
+    before = set(descendants())
+    made: list[Fleet] = []
+    with running(folder / "mesos", agents(), **MESOS_TIMES) as mesos:
+
+        def make(**config: Any) -> Fleet:
+            made.append(Fleet(folder, mesos, config))
+            return made[-1]
+
+        yield make
+        for daemon in (daemon for each in made for daemon in each.daemons):
+            daemon.end(signal.SIGKILL)
+    end_all(lambda: [pid for pid in descendants() if pid not in before])

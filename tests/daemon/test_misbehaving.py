@@ -1,0 +1,49 @@
+"""A real daemon whose policies misbehave: the queue goes on, and everybody is told."""
+
+import time
+from collections.abc import Sequence
+
+from daemon.cli.client import Client
+from environment.types import ClusterView, Decision, Place, PlacementRequest
+from tests.daemon.fleet import Starter, until
+
+
+def dawdles(view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+    """Takes longer than the test."""
+    time.sleep(600)
+    raise AssertionError
+
+
+def overcommits(view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+    """Puts everything on the first VM, full or not."""
+    return Place(queue[0].job.id, (0,) * queue[0].count, ("it is the first",) * queue[0].count)
+
+
+def test_jobs_are_placed_whatever_the_policy_does(fleet: Starter) -> None:
+    """One that does not return, then one that overcommits: first fit steps in, live switches lose nothing."""
+    name = f"{__name__}:dawdles"
+    group = fleet(policy={"name": name}, shadow={"name": "rr"}, decision_timeout=0.2)
+    daemon = group.add()
+    until(daemon.leads, daemon.log)
+    jobs = [group.submit(daemon, 0.2) for _ in range(3)]
+    for job_id in jobs:
+        assert group.wait(daemon, job_id, "finished", "failed", "killed")["state"] == "finished"
+    with Client(daemon.url) as client:
+        status = client.policy()
+        assert status["faults"] >= 3
+        assert status["busy"] > 0
+        (why,) = [d for d in client.explain(jobs[0])["explanations"] if d["decision"] == "place"]
+        assert (why["policy"], why["faults"]) == ("ff", ["the policy did not decide within 0.2 s"])
+        until(lambda: client.comparison(10)["totals"], daemon.log)
+        (totals,) = client.comparison(10)["totals"]
+        assert (totals["acting"], totals["shadow"], totals["compared"]) == ("ff", "rr", 3)
+        assert totals["priced"] == 3
+        client.set_policy(f"{__name__}:overcommits", {})
+        client.drop_shadow()
+        jobs = [group.submit(daemon, 0.2) for _ in range(12)]
+        for each in ("rr", "ff", f"{__name__}:overcommits", "rr"):
+            client.set_policy(each, {})
+    for job_id in jobs:
+        assert group.wait(daemon, job_id, "finished", "failed", "killed")["state"] == "finished"
+    assert group.drivers() == 15
+    assert "Traceback" not in daemon.log()
