@@ -19,6 +19,8 @@ from tests.builders import make_job, make_vm, make_vms
 from tests.environment.world import World
 
 JOBS = 10_000
+
+
 def queue_of(count: int) -> list[PlacementRequest]:
     """Jobs as in Islam 2022, 7.1: 1-8 executors of 1-6 cores and 1-10 GB."""
     pick = Random(1)  # noqa: S311  # no secret hangs on it
