@@ -176,5 +176,6 @@ class Candidate:
     def _leader(self) -> Service:
         service = self._service
         if service is None:
-            raise ElsewhereError(self._store.leader())
+            leader = self._store.leader()
+            raise ElsewhereError("" if leader == self._url else leader)  # its own term may just be over
         return service

@@ -15,11 +15,20 @@ import yaml
 
 from daemon.cli.client import Client
 from daemon.cli.orphans import adopt_orphans, descendants, end_all
-from tests.chaos.scene import MESOS_TIMES, REPOSITORY, SPARK, agents
+from framework.embedded import AgentSpec
+from tests.chaos.scene import MESOS_TIMES, REPOSITORY, SPARK
 from tests.daemon.ports import free_port
 from tests.framework.embedded.running import Mesos, running
 
 PATIENCE = 60.0  # seconds after which a test gives up; never waited for when all is well
+
+
+def agents() -> list[AgentSpec]:
+    """Four VMs of four cpus, on addresses that no other tests use."""
+    return [
+        AgentSpec(f"vm-{n}", "m1.large", 4, 16384, 0.24, f"127.0.9.{n}", (20_000 + 200 * n, 20_199 + 200 * n))
+        for n in range(1, 5)
+    ]
 
 
 def until(condition: Callable[[], object], otherwise: Callable[[], object] = str) -> None:
