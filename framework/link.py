@@ -129,7 +129,7 @@ class MesosLink:
             try:
                 process, name = describe(task)
                 resources = purse.pay(task.cpus, task.memory_mib, task.ports)
-            except ValueError as error:
+            except (OSError, ValueError) as error:
                 self._refuse(command, str(error))
                 driver.declineOffer([{"value": i} for i in command.offer_ids])
                 return
