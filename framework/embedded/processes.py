@@ -144,6 +144,8 @@ class Processes:
 
     def _tell_guardian(self, line: str) -> None:
         assert self._guardian.stdin is not None  # noqa: S101 (it was opened with a pipe)
+        if self._guardian.stdin.closed:
+            return  # a reaping that the loop had queued before the end
         try:
             os.write(self._guardian.stdin.fileno(), line.encode())
         except BrokenPipeError:
