@@ -50,19 +50,11 @@ def may_wait(batch: Batch, b: int) -> bool:
 @njit()
 def put_executor(batch: Batch, b: int, vm: int) -> None:
     """The next executor of the head takes its resources from the VM (rule 3)."""
-    jobs, head = batch.jobs, batch.state.head[b]
-    _put(batch, b, vm, jobs.milli_cpus[b, head], jobs.memory_mib[b, head])
-
-
-@njit()
-def _put(batch: Batch, b: int, vm: int, milli_cpus: int, memory_mib: int) -> None:
-    state, jobs, sizes, head = batch.state, batch.jobs, batch.sizes, batch.state.head[b]
+    state, jobs, head = batch.state, batch.jobs, batch.state.head[b]
     at = jobs.first[b, head] + jobs.executors[b, head] - state.left[b]
     state.placement[b, at] = vm
-    if sizes.milli_cpus.shape[1] > 0:
-        sizes.milli_cpus[b, at], sizes.memory_mib[b, at] = milli_cpus, memory_mib
-    state.free_milli_cpus[b, vm] -= milli_cpus
-    state.free_memory_mib[b, vm] -= memory_mib
+    state.free_milli_cpus[b, vm] -= jobs.milli_cpus[b, head]
+    state.free_memory_mib[b, vm] -= jobs.memory_mib[b, head]
     if state.held[b, vm] == 0:
         state.since[b, vm] = state.clock[b]
     state.held[b, vm] += 1
@@ -116,29 +108,6 @@ def place_job(batch: Batch, b: int, placement: SmallIntArray) -> None:
     """Put all executors of the head, one VM index for each, and start it."""
     for i in range(len(placement)):
         put_executor(batch, b, placement[i])
-    start_head(batch, b)
-
-
-@njit()
-def place_sized(
-    batch: Batch,
-    b: int,
-    placement: SmallIntArray,
-    milli_cpus: IntArray,
-    memory_mib: IntArray,
-    duration: float,
-) -> None:
-    """Put executors of these sizes, in a sized batch, and start the head; all arrays are as long.
-
-    They may be fewer than the head asks for. From now on it is a job of so many executors that takes
-    `duration` seconds when placed well.
-    """
-    state, jobs, head = batch.state, batch.jobs, batch.state.head[b]
-    jobs.executors[b, head] = len(placement)
-    jobs.duration[b, head] = duration
-    state.left[b] = len(placement)
-    for i in range(len(placement)):
-        _put(batch, b, placement[i], milli_cpus[i], memory_mib[i])
     start_head(batch, b)
 
 
@@ -202,16 +171,13 @@ def _start_and_show_next(batch: Batch, b: int) -> float:
 @njit()
 def _end(batch: Batch, b: int, job: int) -> None:
     """The job ends, and its executors give back what they took."""
-    state, jobs, sizes = batch.state, batch.jobs, batch.sizes
+    state, jobs = batch.state, batch.jobs
     at_end = state.end[b, job]
     state.clock[b] = max(state.clock[b], at_end)
-    milli_cpus, memory_mib = jobs.milli_cpus[b, job], jobs.memory_mib[b, job]
     for at in range(jobs.first[b, job], jobs.first[b, job] + jobs.executors[b, job]):
         vm = state.placement[b, at]
-        if sizes.milli_cpus.shape[1] > 0:
-            milli_cpus, memory_mib = sizes.milli_cpus[b, at], sizes.memory_mib[b, at]
-        state.free_milli_cpus[b, vm] += milli_cpus
-        state.free_memory_mib[b, vm] += memory_mib
+        state.free_milli_cpus[b, vm] += jobs.milli_cpus[b, job]
+        state.free_memory_mib[b, vm] += jobs.memory_mib[b, job]
         state.held[b, vm] -= 1
         if state.held[b, vm] == 0:
             state.used[b, vm] += at_end - state.since[b, vm]

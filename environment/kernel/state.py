@@ -85,13 +85,6 @@ class Rules(NamedTuple):
     beta: float
 
 
-class Sizes(NamedTuple):
-    """What each executor takes, where that may be less than its job asks for; [B, 0] where it never is."""
-
-    milli_cpus: IntArray  # [B, E], like `State.placement`
-    memory_mib: IntArray  # [B, E]
-
-
 class Batch(NamedTuple):
     """B episodes that know nothing of each other."""
 
@@ -99,7 +92,6 @@ class Batch(NamedTuple):
     jobs: Jobs
     state: State
     rules: Rules
-    sizes: Sizes
 
 
 class Episode(NamedTuple):
@@ -116,22 +108,13 @@ class Episode(NamedTuple):
     duration: FloatArray
 
 
-def make_batch(episodes: Sequence[Episode], rules: Rules, *, sized: bool = False) -> Batch:
-    """Allocate a batch for these episodes, in their state before anything happened (see `rules.reset`).
-
-    In a `sized` one executors may take less than their job asks for (see `rules.place_sized`).
-    """
+def make_batch(episodes: Sequence[Episode], rules: Rules) -> Batch:
+    """Allocate a batch for these episodes, in their state before anything happened (see `rules.reset`)."""
     size = len(episodes)
     vms = max(len(episode.milli_cpus) for episode in episodes)
     jobs = max(len(episode.arrival) for episode in episodes)
     executors = max(int(episode.executors.sum()) for episode in episodes)
-    batch = Batch(
-        _machines(size, vms),
-        _jobs(size, jobs),
-        _state(size, vms, jobs, executors),
-        rules,
-        _sizes(size, executors if sized else 0),
-    )
+    batch = Batch(_machines(size, vms), _jobs(size, jobs), _state(size, vms, jobs, executors), rules)
     for row, episode in enumerate(episodes):
         load_episode(batch, row, episode)
     return batch
@@ -198,11 +181,4 @@ def _state(size: int, vms: int, jobs: int, executors: int) -> State:
         placement=np.zeros((size, executors), np.int32),
         start=np.zeros((size, jobs)),
         end=np.zeros((size, jobs)),
-    )
-
-
-def _sizes(size: int, executors: int) -> Sizes:
-    return Sizes(
-        milli_cpus=np.zeros((size, executors), np.int64),
-        memory_mib=np.zeros((size, executors), np.int64),
     )
