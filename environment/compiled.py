@@ -27,18 +27,21 @@ def _fingerprint() -> str:
 _CACHE = Path(numba.config.CACHE_DIR or _KERNEL / "__pycache__") / f"numba-{_fingerprint()}"
 
 
-def njit(*, allocates: bool = False) -> Callable[[Compiled], Compiled]:
+def njit(*, allocates: bool = False, inline: bool = False) -> Callable[[Compiled], Compiled]:
     """Compile a function at its first call; later processes find it in the cache.
 
     No fast mathematics: the same inputs give the same bits. The GIL is released while it runs. A function
     that makes arrays says so with `allocates`: for the others numba need not count references, which takes
-    twenty times as long as the transitions themselves, and longer with every thread.
+    twenty times as long as the transitions themselves, and longer with every thread. One that takes or gives
+    a tuple of many arrays says `inline`: handing it over can take longer than what is done there.
     """
 
     def compile_it(function: Compiled) -> Compiled:
         before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(_CACHE)
         try:
-            compiled: Compiled = numba.njit(cache=True, nogil=True, _nrt=allocates)(function)
+            compiled: Compiled = numba.njit(cache=True, nogil=True, _nrt=allocates, forceinline=inline)(
+                function
+            )
         finally:
             numba.config.CACHE_DIR = before
         return compiled

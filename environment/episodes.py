@@ -59,11 +59,12 @@ def refusals(jobs: Sequence[Job], vms: Sequence[Vm]) -> dict[str, str]:
     return found
 
 
-def episode_of(jobs: Sequence[Job], vms: Sequence[Vm]) -> Episode:
+def episode_of(jobs: Sequence[Job], vms: Sequence[Vm], types: Sequence[str] = ()) -> Episode:
     """Jobs, in order of arrival and with expected durations, and VMs as arrays.
 
-    RefusedError names a job that could never run.
+    `types` are the job types that observations tell apart. RefusedError names a job that could never run.
     """
+    numbers = {name: number for number, name in enumerate(types, 1)}
     for name, why in refusals(jobs, vms).items():
         raise RefusedError(f"{name}: {why}")
     return Episode(
@@ -76,6 +77,7 @@ def episode_of(jobs: Sequence[Job], vms: Sequence[Vm]) -> Episode:
         executors=np.array([job.executors for job in jobs], np.int64),
         prefers=np.array([_PREFERS[job.prefers] for job in jobs], np.int64),
         duration=np.array([_duration(job) for job in jobs], np.float64),
+        type=np.array([numbers.get(job.type, 0) for job in jobs], np.int64),
     )
 
 

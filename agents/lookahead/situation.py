@@ -151,5 +151,5 @@ def _make(vms: int, jobs: int, executors: int, rules: Rules) -> Batch:
     some = np.zeros(vms, np.int64)
     total = whole.copy()
     total[0] = executors
-    episode = Episode(some, some, np.zeros(vms), real, whole, whole, total, whole, real)
+    episode = Episode(some, some, np.zeros(vms), real, whole, whole, total, whole, real, whole)
     return make_batch([episode, episode], rules)

@@ -1,43 +1,222 @@
-"""What an agent sees of an episode and what it may do, written into given arrays.
+"""What an agent sees of a moment and what it may do, written into given arrays.
 
-`observe` is the observation of Islam 2022, 4. Another one is another function of the same form, and its
-length another function beside `observation_length`.
+A `Scene` is that moment: `scene_of` takes it from an episode of the kernel, `environment.observation` from a
+view of a cluster, simulated or real. What is made of it stands here once, for both. Every observation is a
+table of the VMs, row by row, and the numbers of job and cluster behind it:
+
+    paper: float32 [3 N + 4], the state of Islam 2022, 4, in cpus, GiB, dollars per hour and numbers.
+    rich: float32 [11 N + 8 + T] for T known job types, all within about 0 and 1.
+
+Another one is another number, another function of the form of `write_rich`, and a branch in `write`.
 """
 
+from typing import NamedTuple
+
 from environment.compiled import njit
-from environment.kernel.rules import fits, may_wait
-from environment.kernel.state import RUNNING, Batch, BoolArray, Float32Array
+from environment.kernel.state import RUNNING, Batch, BoolArray, Float32Array, SmallIntArray
+from environment.types import FloatArray, IntArray
+
+#: Which observation.
+PAPER_STATE, RICH_STATE = 0, 1
+
+#: Columns of the VMs, and numbers behind them (of the rich one without types).
+PAPER_VM_FEATURES, PAPER_FEATURES = 3, 4
+RICH_VM_FEATURES, RICH_FEATURES = 11, 8
+
+# By what the rich observation divides: the same for every cluster, so that weights that were learned on one
+# mean the same on another. Chosen: somewhat above the VMs of Islam 2022, Table 4, and its jobs.
+CPUS = 16.0
+MEMORY_GIB = 64.0
+PRICE_PER_HOUR = 1.0
+EXECUTORS = 8.0
+#: Times t have no bound: they are t / (t + SECONDS). Chosen: about what a job of the paper's sizes takes.
+SECONDS = 240.0
+#: Numbers of jobs grow with the cluster: x of them per VM are x / (x + JOBS_PER_VM).
+JOBS_PER_VM = 1.0
 
 _MIB_PER_GIB = 1024.0
 
 
-def observation_length(vms: int) -> int:
-    """Numbers in an observation of `vms` VMs."""
-    return 2 * vms + 4
+class Scene(NamedTuple):
+    """A moment of a cluster and the job that is to be placed, its head; the arrays are [N], but for the last.
 
-
-@njit()
-def observe(batch: Batch, b: int, out: Float32Array) -> None:
-    """Free cpus and memory (GiB) of each VM, then the head's number, cpus, memory and executors to place.
-
-    `out` is float32 [2 N + 4]. Jobs are numbered from 1; the last four are 0 when there is no head.
+    Without a head (`number` is -1) all about the head is 0. Times are seconds on any one clock.
     """
-    state, jobs = batch.state, batch.jobs
-    vms = state.held.shape[1]
+
+    milli_cpus: IntArray  # capacity; a VM without cpus is none
+    memory_mib: IntArray
+    price_per_hour: FloatArray
+    free_milli_cpus: IntArray  # when the executors in `placed` have taken theirs
+    free_memory_mib: IntArray
+    held: IntArray  # executors on the VM, with those in `placed`
+    busy_until: FloatArray  # when the last of the jobs ends that have started there; past when there is none
+    clock: float
+    waiting: int  # jobs that have arrived and not started, the head too
+    running: int  # jobs that have started
+    next_end: float  # when the first of them ends; past when none runs
+    number: int  # of the head, counted from 0 in order of arrival
+    type: int  # of the head: its place in the list of types counted from 1, 0 when it is not there
+    job_milli_cpus: int  # of one executor
+    job_memory_mib: int
+    executors: int  # of the whole job
+    left: int  # of them to be placed yet
+    arrival: float
+    untouched: bool  # none was placed by this decision yet
+    placed: SmallIntArray  # [P] VMs of the head's executors that have theirs
+
+
+def observation_length(vms: int, kind: int = PAPER_STATE, types: int = 0) -> int:
+    """Numbers in an observation of so many VMs; `types` is how many job types the rich one tells apart."""
+    if kind == PAPER_STATE:
+        return PAPER_VM_FEATURES * vms + PAPER_FEATURES
+    return RICH_VM_FEATURES * vms + RICH_FEATURES + types
+
+
+def split(observations: Float32Array, vms: int, kind: int) -> tuple[Float32Array, Float32Array]:
+    """Of observations [..., L] the table of the VMs, [..., N, F], and the numbers behind it, [..., G]."""
+    features = PAPER_VM_FEATURES if kind == PAPER_STATE else RICH_VM_FEATURES
+    table = observations[..., : vms * features].reshape(*observations.shape[:-1], vms, features)
+    return table, observations[..., vms * features :]
+
+
+@njit(inline=True)
+def observe(batch: Batch, b: int, kind: int, out: Float32Array) -> None:
+    """Write the observation of that kind, float32 [`observation_length`]."""
+    write(scene_of(batch, b), kind, out)
+
+
+@njit(inline=True)
+def write(scene: Scene, kind: int, out: Float32Array) -> None:
+    """Write the observation of that kind, float32 [`observation_length`]."""
+    if kind == PAPER_STATE:
+        write_paper(scene, out)
+    else:
+        write_rich(scene, out)
+
+
+@njit(inline=True)
+def scene_of(batch: Batch, b: int) -> Scene:
+    """The moment at which an episode of the batch is."""
+    machines, state, jobs = batch.machines, batch.state, batch.jobs
+    head, left, known = state.head[b], state.left[b], state.head[b] < jobs.jobs[b]
+    first = jobs.first[b, head] if known else 0
+    placed = jobs.executors[b, head] - left if known else 0
+    return Scene(
+        machines.milli_cpus[b],
+        machines.memory_mib[b],
+        machines.price_per_hour[b],
+        state.free_milli_cpus[b],
+        state.free_memory_mib[b],
+        state.held[b],
+        state.busy_until[b],
+        state.clock[b],
+        _arrived(batch, b) - head,
+        state.running[b],
+        state.end[b, state.heap[b, 0]] if state.running[b] > 0 else state.clock[b],
+        head if known else -1,
+        jobs.type[b, head] if known else 0,
+        jobs.milli_cpus[b, head] if known else 0,
+        jobs.memory_mib[b, head] if known else 0,
+        jobs.executors[b, head] if known else 0,
+        left if known else 0,
+        jobs.arrival[b, head] if known else state.clock[b],
+        placed == 0,
+        state.placement[b, first : first + placed],
+    )
+
+
+@njit(inline=True)
+def _arrived(batch: Batch, b: int) -> int:
+    """How many jobs have arrived, by bisection: only those that have are brought forward."""
+    arrival, clock = batch.jobs.arrival, batch.state.clock[b]
+    low, high = batch.state.head[b], batch.jobs.jobs[b]
+    while low < high:
+        middle = (low + high) // 2
+        if arrival[b, middle] <= clock:
+            low = middle + 1
+        else:
+            high = middle
+    return int(low)
+
+
+@njit(inline=True)
+def write_paper(scene: Scene, out: Float32Array) -> None:
+    """Of each VM free cpus, free GiB and price; then the head's number, cpus, GiB and executors to place.
+
+    `out` is float32 [3 N + 4]. Jobs are numbered from 1 here; the last four are 0 when there is no head.
+    """
+    vms = len(scene.held)
     for vm in range(vms):
-        out[2 * vm] = state.free_milli_cpus[b, vm] / 1000.0
-        out[2 * vm + 1] = state.free_memory_mib[b, vm] / _MIB_PER_GIB
-    head = state.head[b]
-    for i in range(4):
-        out[2 * vms + i] = 0.0
-    if head < jobs.jobs[b]:
-        out[2 * vms] = head + 1
-        out[2 * vms + 1] = jobs.milli_cpus[b, head] / 1000.0
-        out[2 * vms + 2] = jobs.memory_mib[b, head] / _MIB_PER_GIB
-        out[2 * vms + 3] = state.left[b]
+        out[3 * vm] = scene.free_milli_cpus[vm] / 1000.0
+        out[3 * vm + 1] = scene.free_memory_mib[vm] / _MIB_PER_GIB
+        out[3 * vm + 2] = scene.price_per_hour[vm]
+    out[3 * vms] = scene.number + 1
+    out[3 * vms + 1] = scene.job_milli_cpus / 1000.0
+    out[3 * vms + 2] = scene.job_memory_mib / _MIB_PER_GIB
+    out[3 * vms + 3] = scene.left
 
 
-@njit()
+@njit(inline=True)
+def write_rich(scene: Scene, out: Float32Array) -> None:
+    """All that is known, on scales that are the same for every cluster; float32 [11 N + 8 + T].
+
+    Of each VM: free cpus, free memory, cpus, memory, price, executors on it, whether there are any, for how
+    long it is held, how many of the head's executors fit, what share of those left that is, and how many of
+    them it has. Then of the head: cpus, memory, executors, those left, how long it waits; of the cluster:
+    jobs waiting and running per VM, and how long until one ends. Last 1 for the head's type, 0 for others.
+    """
+    vms, there = len(scene.held), 0
+    for vm in range(vms):
+        there += scene.milli_cpus[vm] > 0
+        _write_vm(scene, vm, out[RICH_VM_FEATURES * vm :])
+    for i in range(len(scene.placed)):
+        out[RICH_VM_FEATURES * scene.placed[i] + 10] += 1.0 / EXECUTORS
+    at = RICH_VM_FEATURES * vms
+    out[at] = scene.job_milli_cpus / (1000.0 * CPUS)
+    out[at + 1] = scene.job_memory_mib / (_MIB_PER_GIB * MEMORY_GIB)
+    out[at + 2] = scene.executors / EXECUTORS
+    out[at + 3] = scene.left / EXECUTORS
+    out[at + 4] = _share(scene.clock - scene.arrival, SECONDS)
+    out[at + 5] = _share(scene.waiting, JOBS_PER_VM * there)
+    out[at + 6] = _share(scene.running, JOBS_PER_VM * there)
+    out[at + 7] = _share(scene.next_end - scene.clock, SECONDS)
+    for known in range(at + RICH_FEATURES, len(out)):
+        out[known] = 1.0 if scene.type == known - (at + RICH_FEATURES) + 1 else 0.0
+
+
+@njit(inline=True)
+def _write_vm(scene: Scene, vm: int, out: Float32Array) -> None:
+    room = room_on(scene, vm)
+    held = scene.held[vm]
+    out[0] = scene.free_milli_cpus[vm] / (1000.0 * CPUS)
+    out[1] = scene.free_memory_mib[vm] / (_MIB_PER_GIB * MEMORY_GIB)
+    out[2] = scene.milli_cpus[vm] / (1000.0 * CPUS)
+    out[3] = scene.memory_mib[vm] / (_MIB_PER_GIB * MEMORY_GIB)
+    out[4] = scene.price_per_hour[vm] / PRICE_PER_HOUR
+    out[5] = held / EXECUTORS
+    out[6] = 1.0 if held > 0 else 0.0
+    out[7] = _share(scene.busy_until[vm] - scene.clock, SECONDS) if held > 0 else 0.0
+    out[8] = room / EXECUTORS
+    out[9] = min(room, scene.left) / scene.left if scene.left > 0 else 0.0
+    out[10] = 0.0
+
+
+@njit(inline=True)
+def _share(value: float, half: float) -> float:
+    """A number without bound within 0 and 1: one half at `half`, and 0 for what is less than nothing."""
+    return value / (value + half) if value > 0.0 else 0.0
+
+
+@njit(inline=True)
+def room_on(scene: Scene, vm: int) -> int:
+    """How many executors of the head fit on the VM now."""
+    free_cpus, free_memory = scene.free_milli_cpus[vm], scene.free_memory_mib[vm]
+    if scene.left == 0 or free_cpus < scene.job_milli_cpus or free_memory < scene.job_memory_mib:
+        return 0
+    return int(min(free_cpus // scene.job_milli_cpus, free_memory // scene.job_memory_mib))
+
+
+@njit(inline=True)
 def write_mask(batch: Batch, b: int, whole: bool, out: BoolArray) -> None:
     """Which actions are legal: bool [N + 1], true where `step_episode` would not see a violation.
 
@@ -45,24 +224,29 @@ def write_mask(batch: Batch, b: int, whole: bool, out: BoolArray) -> None:
     allowed actions ends in a violation, and one is always allowed (as long as each job fits the empty
     cluster). All are false when the episode is over.
     """
-    state = batch.state
-    running = state.over[b] == RUNNING
-    placing = running and (not whole or _room(batch, b) >= state.left[b])
-    out[0] = running and may_wait(batch, b)
-    for vm in range(state.held.shape[1]):
-        out[vm + 1] = placing and fits(batch, b, vm)
+    if batch.state.over[b] == RUNNING:
+        write_legal(scene_of(batch, b), whole, out)
+    else:
+        for action in range(len(out)):
+            out[action] = False
 
 
-@njit()
-def _room(batch: Batch, b: int) -> int:
-    """How many executors of the head fit now; counted no further than is needed."""
-    state, jobs, head = batch.state, batch.jobs, batch.state.head[b]
-    needed, found = state.left[b], 0
-    for vm in range(state.held.shape[1]):
-        if fits(batch, b, vm):
-            by_cpus = state.free_milli_cpus[b, vm] // jobs.milli_cpus[b, head]
-            by_memory = state.free_memory_mib[b, vm] // jobs.memory_mib[b, head]
-            found += min(by_cpus, by_memory)
-            if found >= needed:
-                break
-    return int(found)
+@njit(inline=True)
+def write_legal(scene: Scene, whole: bool, out: BoolArray) -> None:
+    """The mask of a scene with a head, as above: wait, then each VM."""
+    placing = not whole or _all_fit(scene)
+    out[0] = scene.untouched and scene.running > 0
+    for vm in range(len(scene.held)):
+        enough_cpus = scene.free_milli_cpus[vm] >= scene.job_milli_cpus
+        out[vm + 1] = placing and enough_cpus and scene.free_memory_mib[vm] >= scene.job_memory_mib
+
+
+@njit(inline=True)
+def _all_fit(scene: Scene) -> bool:
+    """Whether there is room for all executors of the head that are left; looks no further than is needed."""
+    found = 0
+    for vm in range(len(scene.held)):
+        found += room_on(scene, vm)
+        if found >= scene.left:
+            return True
+    return False

@@ -12,7 +12,7 @@ from types import TracebackType
 import numpy as np
 
 from environment.compiled import njit
-from environment.kernel.observation import observation_length, observe, write_mask
+from environment.kernel.observation import PAPER_STATE, observation_length, observe, write_mask
 from environment.kernel.rules import reset, step_episode
 from environment.kernel.state import RUNNING, Batch, BoolArray, Float32Array
 from environment.types import FloatArray, IntArray
@@ -22,20 +22,30 @@ class Stepper:
     """Moves a batch, one action per episode at a time. Close it when done, or use it in a `with`.
 
     The arrays are written by `reset` and `step`, and are always the same ones:
-        observations: float32 [B, 2 N + 4], see `observe`.
+        observations: float32 [B, L], of the given kind, see `environment.kernel.observation`.
         masks: bool [B, N + 1], see `write_mask`.
         rewards: float64 [B].
         done: bool [B], whether the episode is over; its state stays until it is reset.
     """
 
-    def __init__(self, batch: Batch, *, threads: int = 1, whole: bool = False) -> None:
+    def __init__(
+        self,
+        batch: Batch,
+        *,
+        threads: int = 1,
+        whole: bool = False,
+        observation: int = PAPER_STATE,
+        types: int = 0,
+    ) -> None:
         size, vms = batch.machines.milli_cpus.shape
         self.batch = batch
-        self.observations: Float32Array = np.zeros((size, observation_length(vms)), np.float32)
+        self.observations: Float32Array = np.zeros(
+            (size, observation_length(vms, observation, types)), np.float32
+        )
         self.masks: BoolArray = np.zeros((size, vms + 1), np.bool_)
         self.rewards: FloatArray = np.zeros(size)
         self.done: BoolArray = np.zeros(size, np.bool_)
-        self._whole = whole
+        self._seen = observation, whole
         edges = np.linspace(0, size, min(threads, size) + 1).astype(int).tolist()
         self._ranges = list(pairwise(edges))
         self._pool = ThreadPoolExecutor(threads - 1, "stepper") if threads > 1 else None
@@ -44,11 +54,11 @@ class Stepper:
     def reset(self, which: BoolArray | None = None) -> None:
         """Begin the episodes anew in which `which`, bool [B], is true; all when it is not given."""
         chosen = np.ones(len(self.done), np.bool_) if which is None else which
-        self._share(lambda low, high: _reset(self.batch, low, high, chosen, self._whole, self._arrays()))
+        self._share(lambda low, high: _reset(self.batch, low, high, chosen, self._seen, self._arrays()))
 
     def step(self, actions: IntArray) -> None:
         """Take one action in every episode, int64 [B]: 0 waits, i puts an executor on the i-th VM."""
-        self._share(lambda low, high: _step(self.batch, low, high, actions, self._whole, self._arrays()))
+        self._share(lambda low, high: _step(self.batch, low, high, actions, self._seen, self._arrays()))
 
     def close(self) -> None:
         """End the threads."""
@@ -80,14 +90,15 @@ def _step(
     low: int,
     high: int,
     actions: IntArray,
-    whole: bool,
+    seen: tuple[int, bool],
     out: tuple[Float32Array, BoolArray, FloatArray, BoolArray],
 ) -> None:
     observations, masks, rewards, done = out
+    observation, whole = seen
     for b in range(low, high):
         rewards[b] = step_episode(batch, b, actions[b])
         done[b] = batch.state.over[b] != RUNNING
-        observe(batch, b, observations[b])
+        observe(batch, b, observation, observations[b])
         write_mask(batch, b, whole, masks[b])
 
 
@@ -97,13 +108,14 @@ def _reset(
     low: int,
     high: int,
     which: BoolArray,
-    whole: bool,
+    seen: tuple[int, bool],
     out: tuple[Float32Array, BoolArray, FloatArray, BoolArray],
 ) -> None:
     observations, masks, rewards, done = out
+    observation, whole = seen
     for b in range(low, high):
         if which[b]:
             reset(batch, b)
             rewards[b], done[b] = 0.0, batch.state.over[b] != RUNNING
-            observe(batch, b, observations[b])
+            observe(batch, b, observation, observations[b])
             write_mask(batch, b, whole, masks[b])

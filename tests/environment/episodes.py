@@ -43,6 +43,7 @@ class Case:
             executors=whole[4],
             prefers=np.array([PREFERS[p] for p in prefers], np.int64),
             duration=np.array(duration, np.float64),
+            type=np.zeros(len(arrival), np.int64),
         )
 
 

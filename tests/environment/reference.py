@@ -83,7 +83,8 @@ class Reference:
         """Islam 2022, 4."""
         seen = []
         for vm in range(len(self.machines)):
-            seen += [self.free_milli_cpus(vm) / 1000, self.free_memory_mib(vm) / 1024]
+            price = self.machines[vm].price_per_hour
+            seen += [self.free_milli_cpus(vm) / 1000, self.free_memory_mib(vm) / 1024, price]
         if self.head == len(self.jobs):
             return [*seen, 0, 0, 0, 0]
         job = self.jobs[self.head]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from environment.kernel.observation import observe, write_mask
+from environment.kernel.observation import PAPER_STATE, observation_length, observe, write_mask
 from environment.kernel.rewards import cost
 from environment.kernel.rules import bring_forward, reset, step_episode
 from environment.kernel.state import Batch
@@ -38,10 +38,10 @@ def run(case: Case, actions: list[int]) -> tuple[Batch, list[float]]:
 
 
 def seen(batch: Batch, row: int = 0) -> list[float]:
-    """The observation."""
-    out = np.zeros(2 * batch.machines.milli_cpus.shape[1] + 4, np.float32)
-    observe(batch, row, out)
-    return out.tolist()
+    """The observation of the paper, in as many digits as float32 holds."""
+    out = np.zeros(observation_length(batch.machines.milli_cpus.shape[1]), np.float32)
+    observe(batch, row, PAPER_STATE, out)
+    return [float(f"{number:.7g}") for number in out]
 
 
 def mask(batch: Batch, *, whole: bool = False) -> list[bool]:
@@ -55,7 +55,7 @@ def test_figure_2a_a_full_vm_ends_the_episode() -> None:
     """The first executor fits VM 1 (+1); the second does not (-200), and nothing more happens."""
     batch, rewards = run(FIGURE_2, [1, 1])
     assert rewards == [1, -200]
-    assert seen(batch) == [0, 0, 8, 16, 1, 4, 8, 1]
+    assert seen(batch) == [0, 0, 0.24, 8, 16, 0.48, 1, 4, 8, 1]
     assert mask(batch) == [False, False, False]
     assert step_episode(batch, 0, 2) == 0
 
@@ -63,20 +63,20 @@ def test_figure_2a_a_full_vm_ends_the_episode() -> None:
 def test_figure_2b_waiting_lets_the_second_job_in() -> None:
     """Both executors are placed (+1 each), job 2 fits nowhere: wait (-1), then place it."""
     batch = begin(FIGURE_2)
-    assert seen(batch) == [4, 8, 8, 16, 1, 4, 8, 2]
+    assert seen(batch) == [4, 8, 0.24, 8, 16, 0.48, 1, 4, 8, 2]
     assert step_episode(batch, 0, 1) == 1
-    assert seen(batch) == [0, 0, 8, 16, 1, 4, 8, 1]
+    assert seen(batch) == [0, 0, 0.24, 8, 16, 0.48, 1, 4, 8, 1]
     assert step_episode(batch, 0, 2) == 1
-    assert seen(batch) == [0, 0, 4, 8, 2, 6, 10, 1]
+    assert seen(batch) == [0, 0, 0.24, 4, 8, 0.48, 2, 6, 10, 1]
     assert mask(batch) == [True, False, False]
     assert step_episode(batch, 0, 0) == -1
-    assert seen(batch) == [4, 8, 8, 16, 2, 6, 10, 1]
+    assert seen(batch) == [4, 8, 0.24, 8, 16, 0.48, 2, 6, 10, 1]
     # Eq. 4: VM 1 for 60 s and VM 2 for 90 s; eq. 7: 90 s of both. Durations have one value: time earns all.
     dollars, most = (60 * 0.24 + 90 * 0.48) / 3600, 90 * 0.72 / 3600
     assert step_episode(batch, 0, 2) == pytest.approx(10_000 * (0.5 * (1 - dollars / most) + 0.5))
     assert cost(batch, 0) == pytest.approx(dollars)
     assert batch.state.clock[0] == 90
-    assert seen(batch) == [4, 8, 8, 16, 0, 0, 0, 0]
+    assert seen(batch) == [4, 8, 0.24, 8, 16, 0.48, 0, 0, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_the_clock_moves_to_the_next_arrival() -> None:
     batch, _ = run(replace(ONE_JOB, jobs=jobs), [1, 2])
     assert batch.state.clock[0] == 50
     assert batch.state.running[0] == 1
-    assert seen(batch)[:4] == [4, 4, 3, 3.5]
+    assert seen(batch)[:6] == [4, 4, 0.24, 3, 3.5, 0.24]
 
 
 def test_jobs_that_end_together_end_at_once() -> None:
