@@ -89,6 +89,7 @@ def bring_forward(batch: Batch, b: int, job: int) -> None:
     _rotate(jobs.executors[b], head, job)
     _rotate(jobs.prefers[b], head, job)
     _rotate(jobs.duration[b], head, job)
+    _rotate(jobs.type[b], head, job)
     for later in range(head + 1, job + 1):
         jobs.first[b, later] = jobs.first[b, later - 1] + jobs.executors[b, later - 1]
     state.left[b] = jobs.executors[b, head]

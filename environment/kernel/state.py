@@ -45,6 +45,7 @@ class Jobs(NamedTuple):
     prefers: IntArray  # [B, M] ANYWHERE, SPREAD or CONSOLIDATE
     duration: FloatArray  # [B, M] seconds, when placed well
     first: IntArray  # [B, M] where the job's executors begin in `State.placement`
+    type: IntArray  # [B, M] place in a list of types, counted from 1; 0 when it is not there
 
 
 class State(NamedTuple):
@@ -106,6 +107,7 @@ class Episode(NamedTuple):
     executors: IntArray
     prefers: IntArray
     duration: FloatArray
+    type: IntArray
 
 
 def make_batch(episodes: Sequence[Episode], rules: Rules) -> Batch:
@@ -134,6 +136,7 @@ def load_episode(batch: Batch, row: int, episode: Episode) -> None:
         (batch.jobs.prefers, episode.prefers, count),
         (batch.jobs.duration, episode.duration, count),
         (batch.jobs.first, np.cumsum(episode.executors) - episode.executors, count),
+        (batch.jobs.type, episode.type, count),
     ]
     for target, source, length in fields:
         target[row, :length] = source
@@ -159,6 +162,7 @@ def _jobs(size: int, jobs: int) -> Jobs:
         prefers=np.zeros((size, jobs), np.int64),
         duration=np.zeros((size, jobs)),
         first=np.zeros((size, jobs), np.int64),
+        type=np.zeros((size, jobs), np.int64),
     )
 
 
