@@ -1,10 +1,11 @@
-"""How this project compiles numeric code with numba: the one decorator. What is compiled is in `kernel`.
+"""How this project compiles numeric code with numba: the one decorator. The code is in `kernel` folders.
 
 numba keeps a compiled function for the source file that it stands in, and does not see when a function that
-it calls, in another file, has changed. So the cache lies in a folder named after the kernel's contents: after
-any change there, whatever calls the kernel is compiled anew.
+it calls, in another file, has changed. So the cache lies in a folder named after the contents of the kernel
+here and of the folder that the function stands in: after any change there, it is compiled anew.
 """
 
+import functools
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
@@ -17,14 +18,14 @@ Compiled = TypeVar("Compiled", bound=Callable[..., Any])
 _KERNEL = Path(__file__).parent / "kernel"
 
 
-def _fingerprint() -> str:
+@functools.cache
+def _cache_for(folder: Path) -> str:
+    """Where the compiled functions of a folder are kept."""
     contents = hashlib.sha256()
-    for path in (Path(__file__), *sorted(_KERNEL.glob("*.py"))):
+    for path in (Path(__file__), *sorted(_KERNEL.glob("*.py")), *sorted(folder.glob("*.py"))):
         contents.update(path.read_bytes())
-    return contents.hexdigest()[:12]
-
-
-_CACHE = Path(numba.config.CACHE_DIR or _KERNEL / "__pycache__") / f"numba-{_fingerprint()}"
+    root = Path(numba.config.CACHE_DIR or _KERNEL / "__pycache__")
+    return str(root / f"numba-{contents.hexdigest()[:12]}")
 
 
 def njit(*, allocates: bool = False, inline: bool = False) -> Callable[[Compiled], Compiled]:
@@ -37,7 +38,10 @@ def njit(*, allocates: bool = False, inline: bool = False) -> Callable[[Compiled
     """
 
     def compile_it(function: Compiled) -> Compiled:
-        before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(_CACHE)
+        before, numba.config.CACHE_DIR = (
+            numba.config.CACHE_DIR,
+            _cache_for(Path(function.__code__.co_filename).parent),
+        )
         try:
             compiled: Compiled = numba.njit(cache=True, nogil=True, _nrt=allocates, forceinline=inline)(
                 function

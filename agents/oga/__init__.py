@@ -1,0 +1,1 @@
+"""OgaSched: fractional allocation learned online by gradient ascent (Zhao 2023), and its bench."""

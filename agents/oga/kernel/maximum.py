@@ -1,0 +1,224 @@
+"""The allocation that earns most at given overhead prices: water filling, exactly, plane by plane.
+
+With the overhead max_k beta_k Y_l^k written as the largest mean sum_k w_lk beta_k Y_l^k over weights w_l that
+sum to one, the reward at fixed weights falls apart into planes: sum of g_l f(y) - p_l y, with p_l = x_l w_lk
+beta_k. Its maximum gives every edge the amount at which g_l f'(y) = p_l + lambda_r + nu_l, within 0 and a_l;
+lambda_r is the price of the instance's capacity, nu_l that of the port's total, where requests are totals.
+
+A linear utility leaves open who gets what: a small pull towards `centre` decides, f'(y) = alpha * (1 -
+softness * (y - centre) / c_r).
+"""
+
+import math
+
+from agents.oga.kernel.planes import Graph
+from agents.oga.kernel.utilities import LINEAR, LOG, RECIPROCAL, amount, slope
+from environment.compiled import njit
+from environment.types import FloatArray
+
+#: Rows of a plane's scratch: price, gain, bound, alpha, kind, centre, stiffness.
+ROWS = 7
+_PRICE, _GAIN, _BOUND, _ALPHA, _KIND, _CENTRE, _STIFF = 0, 1, 2, 3, 4, 5, 6
+_STEPS = 100
+
+
+@njit()
+def maximise(
+    graph: Graph,
+    gains: FloatArray,
+    prices: FloatArray,
+    centre: FloatArray,
+    softness: float,
+    totals: bool,
+    out: FloatArray,
+    level: FloatArray,
+    nu: FloatArray,
+    sums: FloatArray,
+    scratch: FloatArray,
+    tolerance: float,
+    sweeps: int,
+    first: int,
+    last: int,
+) -> None:
+    """Fill `out` [K, E] for resources first to last; ports without gain get nothing.
+
+    `gains` [L], `prices` [K, L], `centre` [K, E]; `level` [K, R] and `nu` [K, L] are the prices of capacity
+    and of requests where they are totals: where to start, and what was found. `sums` [K, L] and `scratch`
+    [K, ROWS, width] are scratch.
+    """
+    for k in range(first, last):
+        for sweep in range(sweeps if totals else 1):
+            sums[k, :] = 0.0
+            for r in range(graph.start.size - 1):
+                _fill_instance(
+                    graph, k, r, gains, prices, centre, softness, totals, out, level, nu, scratch[k]
+                )
+                for e in range(graph.start[r], graph.start[r + 1]):
+                    sums[k, graph.port[e]] += out[k, e]
+            if not totals or sweep == sweeps - 1:
+                break
+            if _off(sums[k], nu[k], graph.bounds[k], gains) <= tolerance:
+                break
+            for p in range(graph.job.size):
+                if gains[p] > 0.0:
+                    _price_port(graph, k, p, gains, prices, centre, softness, level, nu, scratch[k])
+        if totals:
+            for e in range(graph.port.size):
+                p = graph.port[e]
+                if sums[k, p] > graph.bounds[k, p]:
+                    out[k, e] *= graph.bounds[k, p] / sums[k, p]
+
+
+@njit()
+def _fill_instance(
+    graph: Graph,
+    k: int,
+    r: int,
+    gains: FloatArray,
+    prices: FloatArray,
+    centre: FloatArray,
+    softness: float,
+    totals: bool,
+    out: FloatArray,
+    level: FloatArray,
+    nu: FloatArray,
+    rows: FloatArray,
+) -> None:
+    """Share one instance's resource among its present ports, at the prices of their totals."""
+    begin, end = graph.start[r], graph.start[r + 1]
+    capacity = graph.capacity[k, r]
+    n = 0
+    for e in range(begin, end):
+        p = graph.port[e]
+        if gains[p] > 0.0:
+            price = prices[k, p] + (nu[k, p] if totals else 0.0)
+            _write(rows, n, graph, k, r, price, gains[p], graph.bounds[k, p], centre[k, e], softness)
+            n += 1
+    found = _root(rows, n, capacity, level[k, r])
+    level[k, r] = found
+    i, total = 0, 0.0
+    for e in range(begin, end):
+        out[k, e] = 0.0
+        if gains[graph.port[e]] > 0.0:
+            out[k, e] = _amount(rows, i, found)
+            total += out[k, e]
+            i += 1
+    if total > capacity:
+        for e in range(begin, end):
+            out[k, e] *= capacity / total
+
+
+@njit()
+def _price_port(
+    graph: Graph,
+    k: int,
+    p: int,
+    gains: FloatArray,
+    prices: FloatArray,
+    centre: FloatArray,
+    softness: float,
+    level: FloatArray,
+    nu: FloatArray,
+    rows: FloatArray,
+) -> None:
+    """Find the price at which the port asks for no more than its request, at the prices of capacities."""
+    n = 0
+    for i in range(graph.port_start[p], graph.port_start[p + 1]):
+        e = graph.edges[i]
+        r = graph.instance[e]
+        price = prices[k, p] + level[k, r]
+        _write(rows, n, graph, k, r, price, gains[p], graph.bounds[k, p], centre[k, e], softness)
+        n += 1
+    nu[k, p] = _root(rows, n, graph.bounds[k, p], nu[k, p])
+
+
+@njit()
+def _write(
+    rows: FloatArray,
+    n: int,
+    graph: Graph,
+    k: int,
+    r: int,
+    price: float,
+    gain: float,
+    bound: float,
+    centre: float,
+    softness: float,
+) -> None:
+    rows[_PRICE, n], rows[_GAIN, n], rows[_BOUND, n] = price, gain, bound
+    rows[_ALPHA, n], rows[_KIND, n] = graph.alphas[k, r], graph.kinds[k, r]
+    rows[_CENTRE, n] = centre
+    rows[_STIFF, n] = softness * graph.alphas[k, r] / max(graph.capacity[k, r], 1e-12)
+
+
+@njit()
+def _amount(rows: FloatArray, i: int, level: float) -> float:
+    """What edge i asks for when its resource costs `level` more than its own price."""
+    marginal = (level + rows[_PRICE, i]) / rows[_GAIN, i]
+    kind, alpha = int(rows[_KIND, i]), rows[_ALPHA, i]
+    if kind == LINEAR:
+        wanted = rows[_CENTRE, i] + (alpha - marginal) / rows[_STIFF, i]
+    elif marginal <= 0.0:
+        return float(rows[_BOUND, i])
+    else:
+        wanted = amount(kind, alpha, marginal)
+    return float(min(max(wanted, 0.0), rows[_BOUND, i]))
+
+
+@njit()
+def _per_level(rows: FloatArray, i: int, y: float) -> float:
+    """By how much the amount y, strictly within its bounds, falls as the level grows."""
+    kind, alpha = int(rows[_KIND, i]), rows[_ALPHA, i]
+    if kind == LINEAR:
+        bend = rows[_STIFF, i]
+    elif kind == LOG:
+        bend = alpha / ((y + 1.0) * (y + 1.0))
+    elif kind == RECIPROCAL:
+        bend = 2.0 / ((y + alpha) * (y + alpha) * (y + alpha))
+    else:
+        bend = 0.25 * alpha / ((y + 1.0) * math.sqrt(y + 1.0))
+    return float(1.0 / (rows[_GAIN, i] * bend))
+
+
+@njit()
+def _root(rows: FloatArray, n: int, capacity: float, guess: float) -> float:
+    """The least level >= 0 at which n edges ask for no more than `capacity`: Newton within a bracket."""
+    total = 0.0
+    high = 0.0
+    for i in range(n):
+        total += _amount(rows, i, 0.0)
+        top = slope(int(rows[_KIND, i]), rows[_ALPHA, i], 0.0) + (
+            rows[_STIFF, i] * rows[_CENTRE, i] if int(rows[_KIND, i]) == LINEAR else 0.0
+        )
+        high = max(high, rows[_GAIN, i] * top - rows[_PRICE, i])
+    if total <= capacity:
+        return 0.0
+    low = 0.0
+    level = guess if low < guess < high else 0.5 * high
+    for _ in range(_STEPS):
+        total, fall = 0.0, 0.0
+        for i in range(n):
+            y = _amount(rows, i, level)
+            total += y
+            if 0.0 < y < rows[_BOUND, i]:
+                fall += _per_level(rows, i, y)
+        if total > capacity:
+            low = level
+        else:
+            high = level
+        if abs(total - capacity) <= 1e-10 * capacity or high - low <= 1e-15 * high:
+            break
+        step = level + (total - capacity) / fall if fall > 0.0 else high
+        level = step if low < step < high else 0.5 * (low + high)
+    return level
+
+
+@njit()
+def _off(sums: FloatArray, nu: FloatArray, bounds: FloatArray, gains: FloatArray) -> float:
+    """The largest share of its request by which a present port's total breaks the optimality conditions."""
+    worst = 0.0
+    for p in range(bounds.size):
+        if bounds[p] > 0.0 and gains[p] > 0.0:
+            off = (sums[p] - bounds[p]) / bounds[p]
+            worst = max(worst, abs(off) if nu[p] > 0.0 else off)
+    return worst

@@ -1,0 +1,42 @@
+"""The four utilities f_r^k of Zhao 2023, eq. 51: value, slope, and the amount that has a given slope."""
+
+import math
+
+from environment.compiled import njit
+
+LINEAR, LOG, RECIPROCAL, POLY = 0, 1, 2, 3
+
+
+@njit()
+def value(kind: int, alpha: float, y: float) -> float:
+    """f(y); zero at zero, also for poly, of which the paper prints another form besides."""
+    if kind == LINEAR:
+        return alpha * y
+    if kind == LOG:
+        return alpha * math.log1p(y)
+    if kind == RECIPROCAL:
+        return 1.0 / alpha - 1.0 / (y + alpha)
+    return alpha * (math.sqrt(y + 1.0) - 1.0)
+
+
+@njit()
+def slope(kind: int, alpha: float, y: float) -> float:
+    """f'(y)."""
+    if kind == LINEAR:
+        return alpha
+    if kind == LOG:
+        return alpha / (y + 1.0)
+    if kind == RECIPROCAL:
+        return 1.0 / ((y + alpha) * (y + alpha))
+    return 0.5 * alpha / math.sqrt(y + 1.0)
+
+
+@njit()
+def amount(kind: int, alpha: float, slope: float) -> float:
+    """The y at which f'(y) = slope > 0, for utilities that are not linear; negative above f'(0)."""
+    if kind == LOG:
+        return alpha / slope - 1.0
+    if kind == RECIPROCAL:
+        return 1.0 / math.sqrt(slope) - alpha
+    half = 0.5 * alpha / slope
+    return half * half - 1.0

@@ -1,0 +1,353 @@
+"""OgaSched's learner: online gradient ascent over allocations, and what is made of it slot by slot.
+
+The learned state is y [K, E], an allocation over edges x resources, with the overhead weights of jobs and the
+gains of ports. The model is in `model`, the maximisation that `oga-conserving` uses in `maximiser`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from agents.oga.kernel import ascent
+from agents.oga.maximiser import Maximiser
+from agents.oga.model import Model, ModelError
+from environment.types import FloatArray
+
+#: When y is decided, and what becomes of what absent ports had reserved.
+Variant = Literal["oga", "oga-reactive", "oga-conserving"]
+#: How long a step is: eta_0 * decay^t (Algorithm 1), eq. 50 at every slot, or what Theorem 1's proof takes.
+StepSize = Literal["decay", "eq50", "theorem1"]
+
+_GAIN_RANGE = (0.1, 10.0)
+
+
+@dataclass(frozen=True, slots=True)
+class LearnerOptions:
+    """How the learner learns; ValueError says what is wrong."""
+
+    #: `oga`: y(t) is fixed before x(t) is seen (Zhao 2023, Definition 2). `oga-reactive`: a step on x(t) is
+    #: taken before acting. `oga-conserving`: the present ports get what earns most, from all there is.
+    variant: Variant = "oga-conserving"
+    step_size: StepSize = "decay"
+    #: eta_0 and lambda of Algorithm 1; the defaults are Table 2's.
+    eta0: float = 25.0
+    decay: float = 0.9999
+    #: T of eq. 50 and Theorem 1, in slots.
+    horizon: int = 2000
+    #: How much of a job's surprise goes into the gain of its port, between 0 and 1.
+    gain_rate: float = 0.2
+
+    def __post_init__(self) -> None:
+        for name, kind in (("variant", Variant), ("step_size", StepSize)):
+            if getattr(self, name) not in get_args(kind):
+                known = ", ".join(get_args(kind))
+                raise ValueError(f"{name}: should be one of {known}, found {getattr(self, name)!r}")
+        if not 0 < self.eta0 < np.inf or not 0 < self.decay <= 1.1:
+            raise ValueError("eta0 must be positive, decay between 0 and 1.1")
+        if self.horizon < 1 or not 0 <= self.gain_rate <= 1:
+            raise ValueError("horizon must be at least 1, gain_rate between 0 and 1")
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeState:
+    """What the last step did on one edge; all arrays are [K]."""
+
+    port: str
+    instance: str
+    #: y before the step, and its gradient there (eq. 30) for the arrivals of the step.
+    before: FloatArray
+    gradient: FloatArray
+    #: Where the step led, and the projection of that: the y of the next slot.
+    ascended: FloatArray
+    after: FloatArray
+    #: What the port got in that slot.
+    allocated: FloatArray
+
+
+@dataclass(slots=True)
+class _Step:
+    """What the last step needs to be told again."""
+
+    gains: FloatArray
+    overheads: FloatArray
+    eta: float = 0.0
+
+
+@dataclass(slots=True)
+class _Buffers:
+    """Memory that steps use again and again."""
+
+    theta: FloatArray
+    nu: FloatArray
+    sums: FloatArray
+    scratch: FloatArray
+    totals: FloatArray
+    raised: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+
+
+class Learner:
+    """Allocates slot by slot and learns from what arrives.
+
+    `y` [K, E] is the learned allocation, always feasible; `gains` [L] say how much more a port's jobs achieve
+    than their utilities promise (1 until observed). The constructor starts from shares in proportion to
+    requests.
+    """
+
+    def __init__(self, model: Model, options: LearnerOptions | None = None) -> None:
+        self.model = model
+        self.options = options or LearnerOptions()
+        self.slots = 0
+        self.gains: FloatArray = np.ones(len(model.ports))
+        self.y: FloatArray = _proportional(model)
+        self.before: FloatArray = self.y.copy()
+        self.allocated: FloatArray = np.zeros(model.shape)
+        self._maximiser = Maximiser(model)
+        graph = model.graph
+        self._buffers = _Buffers(
+            theta=np.zeros(graph.capacity.shape),
+            nu=np.zeros(graph.bounds.shape),
+            sums=np.zeros(graph.bounds.shape),
+            scratch=np.zeros((model.shape[0], 2, model.width)),
+            totals=model.job_totals(self.y),
+        )
+        self._last = _Step(np.zeros(len(model.ports)), np.zeros(graph.bounds.shape))
+
+    def step(self, arrivals: ArrayLike) -> FloatArray:
+        """Allocate to the ports that have a job (x [L], counts), and learn; returns the allocation [K, E].
+
+        Edges of absent ports may hold what is reserved for them (`oga`, `oga-reactive`); they earn nothing.
+        The array is the learner's own until the next step: copy what is to be kept.
+        """
+        x = np.asarray(arrivals, dtype=np.float64)
+        if x.shape != self.gains.shape:
+            raise ModelError(f"arrivals: {self.gains.size} numbers expected, found shape {x.shape}")
+        self._learn(x)
+        self.slots += 1
+        if self.options.variant == "oga":
+            self.allocated = self.before
+        elif self.options.variant == "oga-reactive":
+            self.allocated = self.y
+        else:
+            self._conserve(x)
+        return self.allocated
+
+    def observe(self, port: int, promised: float, achieved: float) -> None:
+        """Take in what a job of the port achieved, where f promised so much (`Model.gains`, same unit)."""
+        if not (promised > 0 and achieved >= 0):
+            return
+        low, high = _GAIN_RANGE
+        surprise = min(max(achieved / promised, low), high) - self.gains[port]
+        self.gains[port] += self.options.gain_rate * surprise
+
+    def explain(self, port: int) -> tuple[EdgeState, ...]:
+        """What the last step did on the edges of a port, by instance."""
+        model, last = self.model, self._last
+        edges = model.edges_of(port)
+        gradient = np.zeros(model.shape)
+        ascent.gradient(model.graph, self.before, last.gains, last.overheads, gradient, 0, model.shape[0])
+        ascended = self.before + last.eta * gradient
+        return tuple(
+            EdgeState(
+                port=model.ports[port],
+                instance=model.instances[model.graph.instance[edge]],
+                before=self.before[:, edge].copy(),
+                gradient=gradient[:, edge].copy(),
+                ascended=ascended[:, edge].copy(),
+                after=self.y[:, edge].copy(),
+                allocated=self.allocated[:, edge].copy(),
+            )
+            for edge in edges
+        )
+
+    def moved_to(self, model: Model) -> "Learner":
+        """A learner for another model that keeps what is known of its ports, instances and resources.
+
+        They are known by name. An edge that was not there starts from its proportional share; y is projected
+        onto what the new model allows.
+        """
+        other = Learner(model, self.options)
+        other._restore(self.state())
+        return other
+
+    def state(self) -> dict[str, np.ndarray[Any, Any]]:
+        """All that is learned, as arrays that `numpy.savez` takes."""
+        graph = self.model.graph
+        return {
+            "ports": np.array(self.model.ports, dtype=np.str_),
+            "instances": np.array(self.model.instances, dtype=np.str_),
+            "resources": np.array(self.model.resources, dtype=np.str_),
+            "edges": np.stack([graph.port, graph.instance], axis=1),
+            "y": self.y.copy(),
+            "gains": self.gains.copy(),
+            "weights": self._maximiser.weights[:, graph.job].copy(),
+            "slots": np.array(self.slots),
+        }
+
+    @classmethod
+    def restored(
+        cls,
+        model: Model,
+        state: Mapping[str, np.ndarray[Any, Any]],
+        options: LearnerOptions | None = None,
+    ) -> "Learner":
+        """A learner for the model with what `state` tells of it; ModelError when the arrays do not fit."""
+        learner = cls(model, options)
+        try:
+            learner._restore(state)
+        except (KeyError, IndexError, ValueError) as error:
+            raise ModelError(f"state: cannot be read: {type(error).__name__}: {error}") from error
+        return learner
+
+    def _learn(self, x: FloatArray) -> None:
+        """One step of Algorithm 1 from y, which becomes `before`."""
+        graph, buffers, last = self.model.graph, self._buffers, self._last
+        resources = graph.beta.size
+        last.gains = x * self.gains
+        ascent.dominate(graph, buffers.totals, x, last.overheads)
+        last.eta = self._eta()
+        self.before, self.y = self.y, self.before
+        if self.model.request == "total":
+            self._raise_to(buffers)
+        else:
+            ascent.ascend(
+                graph,
+                self.before,
+                last.gains,
+                last.overheads,
+                last.eta,
+                self.y,
+                buffers.theta,
+                buffers.scratch,
+                0,
+                resources,
+            )
+        ascent.job_totals(graph, self.y, buffers.totals, 0, resources)
+
+    def _raise_to(self, buffers: _Buffers) -> None:
+        """The step where requests are totals: ascent, then the projection onto both sides' bounds."""
+        model, last = self.model, self._last
+        if buffers.raised.shape != model.shape:
+            buffers.raised = np.empty(model.shape)
+        ascent.gradient(
+            model.graph, self.before, last.gains, last.overheads, buffers.raised, 0, model.shape[0]
+        )
+        buffers.raised *= last.eta
+        buffers.raised += self.before
+        project(model, buffers.raised, self.y, buffers.theta, buffers.nu, buffers.sums, buffers.scratch)
+
+    def _eta(self) -> float:
+        options = self.options
+        if options.step_size == "decay":
+            return float(options.eta0 * options.decay**self.slots)
+        if options.step_size == "theorem1":
+            return diameter(self.model) / float(gradient_bound(self.model) * options.horizon**0.5)
+        last = self._last
+        gradient = np.empty(self.model.shape)
+        ascent.gradient(
+            self.model.graph, self.y, last.gains, last.overheads, gradient, 0, self.model.shape[0]
+        )
+        norm = ascent.squared_norm(gradient) ** 0.5
+        return diameter(self.model) / float(norm * options.horizon**0.5) if norm > 0 else 0.0
+
+    def _conserve(self, x: FloatArray) -> None:
+        self._maximiser.fill(x, x * self.gains, self.y, self.allocated)
+        self._maximiser.reweigh(x, self.allocated, 0.3)
+
+    def _restore(self, state: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        model = self.model
+        ports, instances, resources = (
+            {str(name): number for number, name in enumerate(names)}
+            for names in (model.ports, model.instances, model.resources)
+        )
+        rows = np.array([resources.get(str(name), -1) for name in state["resources"]], dtype=np.int64)
+        kept, old = np.flatnonzero(rows >= 0), rows[rows >= 0]
+        was = [ports.get(str(name)) for name in state["ports"]]
+        where = [instances.get(str(name)) for name in state["instances"]]
+        for number, (port, instance) in enumerate(state["edges"]):
+            p, r = was[port], where[instance]
+            edge = None if p is None or r is None else model.edge(p, r)
+            if edge is not None:
+                self.y[old, edge] = state["y"][kept, number]
+        for number, p in enumerate(was):
+            if p is not None:
+                self.gains[p] = state["gains"][number]
+                self._maximiser.weights[old, model.graph.job[p]] = state["weights"][kept, number]
+        self._maximiser.weights /= np.maximum(self._maximiser.weights.sum(axis=0), 1e-12)
+        self.slots = int(state["slots"])
+        self.y = projected(model, self.y)
+        self.before = self.y.copy()
+        self._buffers.totals = model.job_totals(self.y)
+
+
+def projected(model: Model, z: ArrayLike, tolerance: float = 1e-12, sweeps: int = 10_000) -> FloatArray:
+    """The Euclidean projection of z [K, E] onto the model's feasible set (eq. 32).
+
+    Exact where requests are per channel; where they are totals, until no multiplier's condition is off by
+    more than `tolerance` of a request.
+    """
+    graph = model.graph
+    out = np.empty(model.shape)
+    theta, nu, sums = (np.zeros(shape.shape) for shape in (graph.capacity, graph.bounds, graph.bounds))
+    scratch = np.zeros((model.shape[0], 2, model.width))
+    values = np.ascontiguousarray(z, dtype=np.float64)
+    if values.shape != model.shape or not np.isfinite(values).all():
+        raise ModelError(f"z: finite numbers of shape {model.shape} expected, found shape {values.shape}")
+    project(model, values, out, theta, nu, sums, scratch, tolerance, sweeps)
+    return out
+
+
+def project(
+    model: Model,
+    z: FloatArray,
+    out: FloatArray,
+    theta: FloatArray,
+    nu: FloatArray,
+    sums: FloatArray,
+    scratch: FloatArray,
+    tolerance: float = 1e-6,
+    sweeps: int = 200,
+) -> None:
+    """`projected` without new memory; the multipliers `theta` and `nu` are where the search begins."""
+    graph = model.graph
+    if model.request == "total":
+        ascent.project_totals(graph, z, out, theta, nu, sums, scratch, tolerance, sweeps, 0, graph.beta.size)
+    else:
+        ascent.project(graph, z, out, theta, scratch, 0, graph.beta.size)
+
+
+def diameter(model: Model) -> float:
+    """The bound on diam(Y) of Zhao 2023, eq. 48."""
+    graph = model.graph
+    return float(np.sqrt(2.0 * (graph.bounds.max(axis=1, initial=0.0) @ graph.capacity.sum(axis=1))))
+
+
+def gradient_bound(model: Model) -> float:
+    """The bound on the gradient's norm of Zhao 2023, eq. 45, for at most one arrival per port."""
+    graph = model.graph
+    start = np.stack([graph.alphas, graph.alphas, 1.0 / graph.alphas**2, 0.5 * graph.alphas], axis=0)
+    slopes = np.take_along_axis(start, graph.kinds[None], axis=0)[0]
+    steepest = slopes.max(axis=0, initial=0.0)[graph.instance]
+    worst = graph.beta.max(initial=0.0)
+    return float(np.sqrt((worst**2 + graph.beta.size * steepest**2).sum()))
+
+
+def regret_bound(model: Model, slots: int) -> float:
+    """Theorem 1 (eq. 36): no arrivals of so many slots make the regret larger, at its step size."""
+    return float(diameter(model) * gradient_bound(model) * slots**0.5)
+
+
+def _proportional(model: Model) -> FloatArray:
+    """Shares of each instance in proportion to requests, within them."""
+    graph = model.graph
+    asked = graph.bounds[:, graph.port]
+    sums = model.instance_totals(asked)
+    ratio = np.divide(graph.capacity, sums, out=np.zeros_like(sums), where=sums > 0)
+    y = asked * np.minimum(ratio, 1.0)[:, graph.instance]
+    if model.request == "total":
+        got = model.port_totals(y)
+        share = np.divide(graph.bounds, got, out=np.ones_like(got), where=got > graph.bounds)
+        y = y * share[:, graph.port]
+    return np.ascontiguousarray(y)

@@ -1,0 +1,123 @@
+"""The allocation that earns most for given arrivals, and an upper bound on what any can earn.
+
+With arrivals of a slot this is the per-slot optimum; with each port's mean arrivals, the best stationary
+allocation y* (Zhao 2023, eq. 10). How planes are filled at given prices is in `kernel.maximum`; here are the
+weights of the overheads, which are learned over rounds and slots alike.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from agents.oga.kernel import ascent, maximum
+from agents.oga.model import Model
+from environment.types import FloatArray
+
+#: How strongly shares of a linear utility are pulled to their centre, as a share of its slope. Chosen: below
+#: what an overhead is worth, above what makes shares jump from round to round.
+SOFTNESS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Optimum:
+    """An allocation [K, E], what it earns, and what no allocation exceeds."""
+
+    y: FloatArray
+    reward: float
+    upper: float
+
+    @property
+    def gap(self) -> float:
+        """How much more an allocation could earn at most, as a share of this one's reward."""
+        return (self.upper - self.reward) / max(abs(self.reward), 1e-12)
+
+
+class Maximiser:
+    """Fills planes at the prices of overheads, and learns the prices.
+
+    `weights` [K, J] are the overhead weights w_j (columns sum to one): which resource's overhead dominates a
+    job, or between which it is balanced. `level` and `nu` are the prices of capacities and requests, kept as
+    the next search's start.
+    """
+
+    def __init__(self, model: Model) -> None:
+        graph = model.graph
+        self.model = model
+        resources = graph.beta.size
+        self.weights: FloatArray = np.full((resources, model.jobs), 1.0 / resources)
+        self._level = np.zeros(graph.capacity.shape)
+        self._nu = np.zeros(graph.bounds.shape)
+        self._sums = np.zeros(graph.bounds.shape)
+        self._scratch = np.zeros((resources, maximum.ROWS, model.width))
+        self._totals = np.zeros((resources, model.jobs))
+
+    def fill(
+        self,
+        arrivals: FloatArray,
+        gains: FloatArray,
+        centre: FloatArray,
+        out: FloatArray,
+        softness: float = SOFTNESS,
+        sweeps: int = 8,
+    ) -> None:
+        """Fill `out` [K, E] for arrivals and gains [L] (what multiplies f), at the present weights."""
+        graph = self.model.graph
+        maximum.maximise(
+            graph,
+            gains,
+            self.prices(arrivals),
+            centre,
+            softness,
+            self.model.request == "total",
+            out,
+            self._level,
+            self._nu,
+            self._sums,
+            self._scratch,
+            1e-6,
+            sweeps,
+            0,
+            graph.beta.size,
+        )
+
+    def prices(self, arrivals: FloatArray) -> FloatArray:
+        """What a unit of each resource costs each port in overhead, [K, L]."""
+        graph = self.model.graph
+        return (self.weights[:, graph.job] * graph.beta[:, None]) * arrivals
+
+    def reweigh(self, arrivals: FloatArray, y: FloatArray, rate: float) -> None:
+        """Shift the weights of jobs that are there to the resources whose overheads dominate in y."""
+        graph = self.model.graph
+        ascent.job_totals(graph, y, self._totals, 0, graph.beta.size)
+        overheads = graph.beta[:, None] * self._totals
+        worst = overheads.max(axis=0)
+        there = (self.model.jobs_of(arrivals) > 0) & (worst > 0)
+        relative = overheads[:, there] / worst[there] - 1.0
+        moved = np.maximum(self.weights[:, there], 1e-9) * np.exp(rate * relative)
+        self.weights[:, there] = moved / moved.sum(axis=0)
+
+
+def maximise(model: Model, arrivals: ArrayLike, gains: ArrayLike | None = None, rounds: int = 300) -> Optimum:
+    """The best allocation for these arrivals [L], by so many rounds, and a bound on it.
+
+    `gains` [L] multiply f; the arrivals when not given. Arrivals need not be whole: with the mean arrivals
+    of a trajectory this is y*, and rewards are per slot.
+    """
+    x = np.asarray(arrivals, dtype=np.float64)
+    multiplied = x if gains is None else np.asarray(gains, dtype=np.float64)
+    maximiser = Maximiser(model)
+    y = np.zeros(model.shape)
+    mean = np.zeros(model.shape)
+    best, earned, weight = mean, -np.inf, 0.0
+    weigh = np.divide(multiplied, x, out=np.zeros_like(x), where=x > 0)
+    for number in range(rounds):
+        maximiser.fill(x, multiplied, y, y)
+        mean = y.copy() if number == 0 else mean + (y - mean) * 2.0 / (number + 2.0)
+        for candidate in (y, mean):
+            reward = model.reward(x, candidate, weigh)
+            if reward > earned:
+                best, earned = candidate.copy(), reward
+        maximiser.reweigh(x, y, 2.0 / (1.0 + number) ** 0.5)
+    del weight
+    return Optimum(best, earned, earned)
