@@ -192,6 +192,10 @@ class Mesos(Strict):
     master: Name = "embedded"
     cluster: Text = "clusters/paper.yaml"
     port: Port = 5050
+    isolation: Literal["none", "vm"] = "none"
+    isolation_scale: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | None = None
+    isolation_bandwidth: Annotated[float, Field(ge=0.1, le=100_000, allow_inf_nan=False)] | None = None
+    isolation_delay: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 0.0
     roles: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)] = ("stoker",)
     principal: Name | None = None
     secret_file: Text | None = None

@@ -4,6 +4,7 @@ What that process does is in `framework.embedded`; its command line, `stoker mes
 """
 
 import contextlib
+import dataclasses
 import json
 import os
 import signal
@@ -18,6 +19,7 @@ from pathlib import Path
 from conf.loader import ConfigError, load
 from conf.schema import Cluster
 from environment.clusters import vms_of
+from framework.embedded.isolation import IsolationOptions
 from framework.embedded.options import AgentSpec
 from framework.spark.supervisor import identity
 
@@ -72,6 +74,10 @@ class Embedded:
     pid: int
     #: Whether it was there already, left by an earlier daemon on the same data folder.
     taken_over: bool
+    #: This machine's address as the tasks see it.
+    host: str
+    #: How the VMs are isolated, or why they are not; empty when that was not asked for.
+    isolation: str
     _folder: Path = field(repr=False)
     _process: "subprocess.Popen[bytes] | None" = field(default=None, repr=False)
 
@@ -93,22 +99,25 @@ class Embedded:
             (self._folder / name).unlink(missing_ok=True)
 
 
-def start_embedded(cluster_path: Path, port: int, data_dir: Path) -> Embedded:
+def start_embedded(
+    cluster_path: Path, port: int, data_dir: Path, isolation: IsolationOptions | None = None
+) -> Embedded:
     """Start an embedded Mesos (`port` 0: a free one), or take over the one that runs on this data folder.
 
     It is a process of its own that outlives the daemon, so that a daemon which starts again finds its tasks.
-    ConfigError for a bad cluster file, EmbeddedError when it does not come up.
+    With `isolation` its VMs are isolated where the machine can. ConfigError for a bad cluster file,
+    EmbeddedError when it does not come up.
     """
     cluster = load(cluster_path, Cluster)
     agent_specs(cluster)
     folder = data_dir / "mesos"
     folder.mkdir(parents=True, exist_ok=True)
     if (pid := _recorded_pid(folder)) is not None:
-        return _take_over(folder, pid, cluster, cluster_path)
+        return _take_over(folder, pid, _description(cluster, isolation), cluster_path)
     _check_free(port)
-    process = _spawn(cluster_path, port, folder)
+    process = _spawn(cluster_path, port, folder, isolation)
     write_whole(folder / "pid", json.dumps(identity(process.pid)))
-    write_whole(folder / "cluster", cluster.model_dump_json())
+    write_whole(folder / "cluster", _description(cluster, isolation))
     return _await_start(process, folder)
 
 
@@ -116,20 +125,41 @@ def find_embedded(data_dir: Path) -> Embedded | None:
     """The embedded Mesos that runs on this data folder and answers, if there is one."""
     folder = data_dir / "mesos"
     pid = _recorded_pid(folder)
-    address = _read(folder / "address")
-    if pid is None or address is None or not _answers(address):
+    if pid is None or not _answers(_ready(folder)[0]):
         return None
-    return Embedded(address, pid, True, folder)
+    return _embedded(folder, pid)
 
 
-def _take_over(folder: Path, pid: int, cluster: Cluster, path: Path) -> Embedded:
+def ready_text(address: str, host: str, isolation: str) -> str:
+    """What the process writes into its ready file: the address; with isolation also host and state."""
+    return "\n".join((address, host, isolation)) if isolation else address
+
+
+def _ready(folder: Path) -> tuple[str, str, str]:
+    """What the ready file says; no address while there is none."""
+    address, host, isolation, *_ = [*(_read(folder / "address") or "").splitlines(), "", "", ""]
+    return address, host or HOST, isolation
+
+
+def _embedded(folder: Path, pid: int, process: "subprocess.Popen[bytes] | None" = None) -> Embedded:
+    address, host, isolation = _ready(folder)
+    return Embedded(address, pid, process is None, host, isolation, folder, process)
+
+
+def _description(cluster: Cluster, isolation: IsolationOptions | None) -> str:
+    """By what a running one is known to be the one that is wanted."""
+    settings = "" if isolation is None else json.dumps(dataclasses.asdict(isolation))
+    return f"{cluster.model_dump_json()}\n{settings}".strip()
+
+
+def _take_over(folder: Path, pid: int, wanted: str, path: Path) -> Embedded:
     left = f"an embedded Mesos left by an earlier daemon on {folder.parent} (pid {pid})"
     cure = f"end it with `kill {pid}`, or choose another data_dir"
-    if not until(lambda: _answers(_read(folder / "address") or ""), _TAKE_OVER_SECONDS):
+    if not until(lambda: _answers(_ready(folder)[0]), _TAKE_OVER_SECONDS):
         raise EmbeddedError(f"{left} does not answer; {cure}")
-    if _read(folder / "cluster") != cluster.model_dump_json():
-        raise EmbeddedError(f"{left} has other VMs than {path} says; {cure}")
-    return Embedded(_read(folder / "address") or "", pid, True, folder)
+    if _read(folder / "cluster") != wanted:
+        raise EmbeddedError(f"{left} has other VMs than {path} says, or another isolation; {cure}")
+    return _embedded(folder, pid)
 
 
 def _check_free(port: int) -> None:
@@ -144,11 +174,17 @@ def _check_free(port: int) -> None:
             ) from error
 
 
-def _spawn(cluster_path: Path, port: int, folder: Path) -> "subprocess.Popen[bytes]":
+def _spawn(
+    cluster_path: Path, port: int, folder: Path, isolation: IsolationOptions | None
+) -> "subprocess.Popen[bytes]":
     (folder / "address").unlink(missing_ok=True)
     command = [sys.executable, "-P", "-m", "daemon.cli", "mesos", "--cluster", str(cluster_path.resolve())]
     command += ["--host", HOST, "--port", str(port), "--work-dir", str((folder / "work").resolve())]
     command += ["--ready-file", str((folder / "address").resolve())]
+    if isolation is not None:
+        command += ["--isolation", "vm", "--isolation-delay", str(isolation.delay_ms)]
+        command += [f"--isolation-scale={isolation.scale}"] if isolation.scale else []
+        command += [f"--isolation-bandwidth={isolation.bandwidth_mbit}"] if isolation.bandwidth_mbit else []
     with (folder / "log").open("ab") as log:
         return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -157,15 +193,14 @@ def _spawn(cluster_path: Path, port: int, folder: Path) -> "subprocess.Popen[byt
 
 def _await_start(process: "subprocess.Popen[bytes]", folder: Path) -> Embedded:
     def settled() -> bool:
-        address = _read(folder / "address")
-        return process.poll() is not None or (address is not None and _answers(address))
+        return process.poll() is not None or _answers(_ready(folder)[0])
 
     in_time = until(settled, _START_SECONDS)
-    address = _read(folder / "address")
-    if in_time and process.poll() is None and address is not None:
-        return Embedded(address, process.pid, False, folder, process)
+    started = _embedded(folder, process.pid, process)
+    if in_time and started.alive():
+        return started
     code = process.poll()
-    Embedded("", process.pid, False, folder, process).stop()
+    started.stop()
     how = "did not answer in time" if code is None else f"ended at its start with exit code {code}"
     raise EmbeddedError(f"the embedded Mesos {how}: {_last_line(folder / 'log')} (log: {folder / 'log'})")
 
@@ -181,6 +216,8 @@ def _recorded_pid(folder: Path) -> int | None:
 
 
 def _answers(address: str) -> bool:
+    if not address:
+        return False
     import httpx  # takes a tenth of a second to import, and only a daemon with an embedded Mesos needs it
 
     try:

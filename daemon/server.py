@@ -26,6 +26,7 @@ from daemon.launcher import Launcher
 from daemon.leadership import Election, StoreElection, ZooKeeperElection
 from daemon.service import Service
 from daemon.store import Store
+from framework.embedded.isolation import IsolationOptions
 from framework.session import SessionOptions
 from profiles.profile import JobProfile, load_profiles
 
@@ -91,9 +92,15 @@ def _mesos(config: Config, config_dir: Path, data_dir: Path, store: Store) -> It
     if config.mesos.master != "embedded":
         yield None
         return
-    embedded = start_embedded(find(config.mesos.cluster, config_dir), config.mesos.port, data_dir)
+    mesos = config.mesos
+    isolation = IsolationOptions(mesos.isolation_scale, mesos.isolation_bandwidth, mesos.isolation_delay)
+    embedded = start_embedded(
+        find(mesos.cluster, config_dir), mesos.port, data_dir, isolation if mesos.isolation == "vm" else None
+    )
     how = "taken over" if embedded.taken_over else "started"
     log.info("embedded mesos, for this machine only", how=how, address=embedded.address, pid=embedded.pid)
+    if embedded.isolation:
+        log.info("isolation of VMs", state=embedded.isolation)
     try:
         yield embedded
     finally:
@@ -133,7 +140,7 @@ def _service(
         task_image=config.spark.image,
         secret_variables=embedded is not None or mesos.secret_variables,
     )
-    launcher = _launcher(config, data_dir, master)
+    launcher = _launcher(config, data_dir, embedded.host if embedded else "")
     sandboxes = data_dir / "mesos" / "work" / "agents" if embedded else None
     try:
         return Service(
@@ -143,9 +150,9 @@ def _service(
         raise ConfigError(f"data_dir: {error}") from error
 
 
-def _launcher(config: Config, data_dir: Path, master: str = "") -> Launcher:
+def _launcher(config: Config, data_dir: Path, host: str = "") -> Launcher:
     try:
-        return Launcher(config, data_dir, _own_address(master or config.mesos.master))
+        return Launcher(config, data_dir, host or _own_address(config.mesos.master))
     except OSError as error:
         raise ConfigError(str(error)) from error
 

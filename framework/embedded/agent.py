@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from framework.embedded.executor_run import CustomExecutor, DefaultExecutor
+from framework.embedded.isolation import Cell
 from framework.embedded.messages import TERMINAL, Json, StatusUpdate, TaskReport
 from framework.embedded.options import AgentSpec, MasterOptions
 from framework.embedded.processes import Processes
@@ -69,11 +70,18 @@ class Agent:
     """
 
     def __init__(
-        self, spec: AgentSpec, folder: Path, processes: Processes, options: MasterOptions, master: MasterLink
+        self,
+        spec: AgentSpec,
+        folder: Path,
+        processes: Processes,
+        cell: Cell,
+        options: MasterOptions,
+        master: MasterLink,
     ) -> None:
         self.spec = spec
         self.folder = folder
         self.processes = processes
+        self.cell = cell
         self.options = options
         self.loop = asyncio.get_running_loop()
         self.id = ""

@@ -1,10 +1,11 @@
 """One master and its agents in one process: what passes between them, how each goes down and comes up."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from framework.embedded.agent import Agent, Key
+from framework.embedded.isolation import Cell, NoIsolation
 from framework.embedded.master import Master
 from framework.embedded.messages import StatusUpdate, TaskReport
 from framework.embedded.options import AgentSpec, MasterOptions
@@ -29,6 +30,7 @@ class Cluster:
         work_dir: Path,
         host: str,
         port: int,
+        cells: Mapping[str, Cell],
     ) -> None:
         self.options = options
         self._loop = asyncio.get_running_loop()
@@ -36,7 +38,14 @@ class Cluster:
         self._processes = Processes(self._loop)
         self.master: Master | None = None
         self.agents = {
-            spec.name: Agent(spec, work_dir / "agents" / spec.name, self._processes, options, self)
+            spec.name: Agent(
+                spec,
+                work_dir / "agents" / spec.name,
+                self._processes,
+                cells.get(spec.name, NoIsolation()),
+                options,
+                self,
+            )
             for spec in specs
         }
 

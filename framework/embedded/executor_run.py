@@ -3,9 +3,10 @@
 import uuid
 from collections.abc import Callable
 
+from framework.embedded.isolation import Entry
 from framework.embedded.messages import Json, new_uuid, status
 from framework.embedded.processes import ProcessGroup, switched_user
-from framework.embedded.resources import Resources, parse
+from framework.embedded.resources import MILLI, Resources, parse
 from framework.embedded.sandbox import Context, SandboxError, environment, run_folder
 from framework.embedded.task_run import Host, Owner, TaskRun, command_line
 
@@ -81,19 +82,20 @@ class CustomExecutor:
         self._report = report
         context = self._context()
         command = self._info["command"]
-        argv, executable = command_line(command)
         try:
             context.folder.mkdir(parents=True)
+            entry = Entry(*command_line(command), switched_user(command.get("user", self.owner.user)))
+            entry = self._host.cell.wrap(entry, context.container_id, self.resources.get("cpus") / MILLI)
             self._group = self._host.processes.spawn(
-                argv,
-                executable=executable,
+                entry.argv,
+                executable=entry.executable,
                 folder=context.folder,
                 environment=environment(command, context, None),
-                user=switched_user(command.get("user", self.owner.user)),
-                on_exit=lambda wait_status: self._host.when_up(lambda: self._exited(wait_status)),
+                user=entry.user,
+                on_exit=lambda status: self._host.when_up(lambda: self._exited(status, context.container_id)),
             )
         except (OSError, ValueError, KeyError, SandboxError):
-            self._exited(1 << 8)
+            self._exited(1 << 8, context.container_id)
             return
         limit = self._host.options.executor_registration_timeout
         self._host.loop.call_later(limit, self._group.signal, _SIGKILL)
@@ -123,7 +125,8 @@ class CustomExecutor:
         if self._group is not None:
             self._group.signal(_SIGKILL)
 
-    def _exited(self, wait_status: int) -> None:
+    def _exited(self, wait_status: int, container: str) -> None:
+        self._host.cell.leave(container)
         self._on_end(wait_status)
         for task_id in list(self._waiting):
             del self._waiting[task_id]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from framework.embedded.cluster import Cluster
 from framework.embedded.faults import Faults
+from framework.embedded.isolation import Cell
 from framework.embedded.options import AgentSpec, MasterOptions, check_agents
 from framework.embedded.routes import Routes
 from framework.embedded.wire import Connection
@@ -26,11 +27,13 @@ def serve(
     credentials: Mapping[str, str] | None = None,
     on_ready: Callable[[str], None] | None = None,
     options: MasterOptions | None = None,
+    cells: Mapping[str, Cell] | None = None,
 ) -> None:
     """Run a master with these agents until SIGTERM or SIGINT; every task is killed at the end.
 
     Must be called in the main thread of a process that has no children of its own to wait for. `on_ready`
-    gets `host:port` once calls are answered; port 0 takes any free one. Raises OSError when the port is
+    gets `host:port` once calls are answered; port 0 takes any free one. Tasks of an agent that `cells` names
+    run in its cell. Raises OSError when the port is
     taken, ValueError when the agents contradict each other.
     """
     check_agents(agents)
@@ -38,7 +41,9 @@ def serve(
     work_dir.mkdir(parents=True, exist_ok=True)
     _allow_many_files()
     listener = _listen(host, port)
-    asyncio.run(_serve(agents, listener, work_dir, credentials, on_ready, options or MasterOptions()))
+    asyncio.run(
+        _serve(agents, listener, work_dir, credentials, on_ready, options or MasterOptions(), cells or {})
+    )
 
 
 async def _serve(
@@ -48,13 +53,14 @@ async def _serve(
     credentials: Mapping[str, str] | None,
     on_ready: Callable[[str], None] | None,
     options: MasterOptions,
+    cells: Mapping[str, Cell],
 ) -> None:
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
     host, port = listener.getsockname()[:2]
-    cluster = Cluster(agents, options=options, work_dir=work_dir, host=host, port=port)
+    cluster = Cluster(agents, options=options, work_dir=work_dir, host=host, port=port, cells=cells)
     front = _Front(cluster, (host, port), credentials)
     try:
         await front.open(listener)

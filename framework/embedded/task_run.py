@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from framework.embedded.checks import Checker, Health, Schedule
+from framework.embedded.isolation import Cell, Entry
 from framework.embedded.messages import Json, new_uuid, status
 from framework.embedded.options import AgentSpec, MasterOptions
 from framework.embedded.processes import Processes, ProcessGroup, describe_exit, switched_user
+from framework.embedded.resources import MILLI, parse
 from framework.embedded.sandbox import Context, SandboxError, environment, fetch, run_folder
 
 _NANO = 1e9
@@ -49,6 +51,7 @@ class Host(Protocol):
     options: MasterOptions
     loop: asyncio.AbstractEventLoop
     processes: Processes
+    cell: Cell
 
     def report(self, run: "TaskRun", task_status: Json) -> None:
         """Take a status of a task."""
@@ -86,6 +89,7 @@ class TaskRun:
         """Fields that checks add to the statuses: `healthy`, `check_status`."""
         self._role = role
         self._container_id = str(uuid.uuid4())
+        self._cpus = parse(info["resources"]).get("cpus") / MILLI
         self._parent_container = parent_container
         self._group: ProcessGroup | None = None
         self._killed = False
@@ -210,15 +214,16 @@ class TaskRun:
     def _execute(self, command: Json, on_exit: Callable[[int], None]) -> ProcessGroup | None:
         """Start a command in the sandbox; what prevents that is told in the task's stderr."""
         assert self._launch is not None  # noqa: S101 (set before the first command)
-        argv, executable = command_line(command)
         folder = self._launch.folder
         try:
+            entry = Entry(*command_line(command), self._launch.user)
+            entry = self.host.cell.wrap(entry, self._container_id, self._cpus)
             return self.host.processes.spawn(
-                argv,
-                executable=executable,
+                entry.argv,
+                executable=entry.executable,
                 folder=folder,
                 environment=self._launch.environment,
-                user=self._launch.user,
+                user=entry.user,
                 on_exit=lambda wait_status: self.host.when_up(lambda: on_exit(wait_status)),
             )
         except (OSError, ValueError) as error:
@@ -232,10 +237,14 @@ class TaskRun:
             self._deadline.cancel()
         for checker in self._checkers:
             checker.stop()
+        memory_story = self.host.cell.leave(self._container_id)
         if self.state == "TASK_KILLED":
             return
         if self._final is not None and self._final[2] == "REASON_EXECUTOR_TERMINATED":
             self._refuse(self._final[0], *self._final[1:])
+            return
+        if memory_story is not None and wait_status != 0 and self._final is None and not self._killed:
+            self._refuse("TASK_FAILED", memory_story, "REASON_CONTAINER_LIMITATION_MEMORY")
             return
         if self._final is not None:
             state, _, reason = self._final

@@ -1,0 +1,25 @@
+"""VMs that are more than processes: each agent's tasks in a cgroup and a network namespace of their own.
+
+A VM gets a cpu quota and a memory limit by its size, and a network card on a bridge with a limited bandwidth.
+So executors of one VM share its cores and reach each other freely, and those of different VMs pay for what
+they send. Linux only, for root only, with iproute2 (`ip` and `tc`); where something is missing,
+`IsolationError` says what. `Isolation` is all that others need; how tasks run is none of its business.
+"""
+
+from framework.embedded.isolation.cell import Cell, Entry, NoIsolation
+from framework.embedded.isolation.isolation import (
+    Isolation,
+    IsolationError,
+    IsolationOptions,
+    remove_leftovers,
+)
+
+__all__ = [
+    "Cell",
+    "Entry",
+    "Isolation",
+    "IsolationError",
+    "IsolationOptions",
+    "NoIsolation",
+    "remove_leftovers",
+]

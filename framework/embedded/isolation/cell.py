@@ -1,0 +1,95 @@
+"""What holds the tasks of one agent: a VM's cgroup and network namespace, or nothing at all."""
+
+import os
+import pwd
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from framework.embedded.isolation import enter
+from framework.embedded.isolation.cgroups import Group
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A command to start: `executable` None where argv names it, `user` None for the present one."""
+
+    argv: Sequence[str]
+    executable: str | None
+    user: str | None
+
+
+class Cell(Protocol):
+    """Where the tasks of one agent run."""
+
+    def wrap(self, entry: Entry, container: str, cpus: float) -> Entry:
+        """Return the command that starts `entry` inside; OSError when that cannot be prepared.
+
+        Commands of one `container` belong together; containers share the VM's cores by their `cpus`.
+        """
+
+    def leave(self, container: str) -> str | None:
+        """Take a container down once its first process has ended; say so when memory was the reason."""
+
+
+class NoIsolation:
+    """Tasks run as what they are: processes of this machine."""
+
+    def wrap(self, entry: Entry, container: str, cpus: float) -> Entry:  # noqa: ARG002 (as in Cell)
+        """Return the command as it is."""
+        return entry
+
+    def leave(self, container: str) -> str | None:  # noqa: ARG002 (as in Cell)
+        """Nothing is there to take down."""
+        return None
+
+
+class VmCell:
+    """One VM's group and network namespace.
+
+    Attributes:
+        address: the VM's address on the bridge.
+        _containers: groups of running containers, by container id.
+        _left: groups whose last processes are about to end.
+    """
+
+    def __init__(self, group: Group, namespace: Path, address: str) -> None:
+        self.address = address
+        self.group = group
+        self._namespace = namespace
+        self._containers: dict[str, Group] = {}
+        self._left: list[Group] = []
+
+    def wrap(self, entry: Entry, container: str, cpus: float) -> Entry:
+        """Return a command that enters the VM and then becomes `entry`."""
+        self._left = [group for group in self._left if not group.remove()]
+        group = self._containers.get(container)
+        if group is None:
+            group = self._containers[container] = self.group.child(container)
+            group.share(cpus)
+        told = (str(self._namespace), _identity(entry.user), entry.executable or entry.argv[0])
+        files = [str(folder / "cgroup.procs") for folder in group.folders]
+        argv = [sys.executable, "-I", "-S", enter.__file__, *told, *files, "--", *entry.argv]
+        return Entry(argv, None, None)
+
+    def leave(self, container: str) -> str | None:
+        """Take a container's group down; what the kernel killed in it for memory is told."""
+        group = self._containers.pop(container, None)
+        if group is None:
+            return None
+        killed = group.killed_for_memory()
+        if not group.remove():
+            self._left.append(group)
+        if not killed:
+            return None
+        limit = self.group.memory_limit_mib
+        return f"Memory limit exceeded: the tasks of this VM needed more than its {limit} MB of memory"
+
+
+def _identity(user: str | None) -> str:
+    if user is None:
+        return f"{os.geteuid()}:{os.getegid()}"
+    entry = pwd.getpwnam(user)
+    return f"{entry.pw_uid}:{entry.pw_gid}"

@@ -1,0 +1,197 @@
+"""Control groups of version 1 or 2: made with limits, asked what the kernel killed in them, removed.
+
+A `Group` is one folder where the kernel has version 2, and one for each controller where it has version 1.
+"""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_PERIOD_US = 100_000  # the kernel's own default
+_SMALLEST_QUOTA_US = 1_000  # the kernel refuses less
+_MIB = 2**20
+_END_SECONDS = 5.0  # chosen: killed processes are gone in a moment, unless the disk hangs
+
+
+class CgroupError(OSError):
+    """No groups can be had; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group for cpu and memory; `cpu` and `memory` are one folder under version 2."""
+
+    cpu: Path
+    memory: Path
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The different folders."""
+        return tuple(dict.fromkeys((self.cpu, self.memory)))
+
+    @property
+    def unified(self) -> bool:
+        """Whether this is version 2."""
+        return self.cpu == self.memory
+
+    @property
+    def memory_limit_mib(self) -> int:
+        """The limit in force, MiB."""
+        name = "memory.max" if self.unified else "memory.limit_in_bytes"
+        return int((self.memory / name).read_text()) // _MIB
+
+    def child(self, name: str) -> "Group":
+        """Make a group below this one."""
+        child = Group(self.cpu / name, self.memory / name)
+        for folder in child.folders:
+            folder.mkdir()
+        return child
+
+    def open_to_children(self) -> None:
+        """Let groups below this one have limits too; version 1 needs no such word."""
+        if self.unified:
+            _write(self.cpu / "cgroup.subtree_control", "+cpu +memory")
+
+    def limit(self, cores: float, memory_mib: int) -> None:
+        """Let it use so many cores of this machine, and so much memory without swap."""
+        quota = max(round(cores * _PERIOD_US), _SMALLEST_QUOTA_US)
+        limit = str(memory_mib * _MIB)
+        if self.unified:
+            _write(self.cpu / "cpu.max", f"{quota} {_PERIOD_US}")
+            _write(self.memory / "memory.max", limit)
+            swap, no_swap = self.memory / "memory.swap.max", "0"
+        else:
+            _write(self.cpu / "cpu.cfs_period_us", str(_PERIOD_US))
+            _write(self.cpu / "cpu.cfs_quota_us", str(quota))
+            _write(self.memory / "memory.limit_in_bytes", limit)
+            swap, no_swap = self.memory / "memory.memsw.limit_in_bytes", limit
+        if swap.exists():  # a kernel without swap has none to forbid
+            _write(swap, no_swap)
+
+    def share(self, cpus: float) -> None:
+        """Let it have its part of the group above by its cpus, when that one's are scarce."""
+        if self.unified:
+            _write(self.cpu / "cpu.weight", str(min(max(round(100 * cpus), 1), 10_000)))
+            _write(self.memory / "memory.oom.group", "1")  # as Mesos: a container ends as a whole
+        else:
+            _write(self.cpu / "cpu.shares", str(min(max(round(1024 * cpus), 2), 262_144)))
+
+    def killed_for_memory(self) -> bool:
+        """Tell whether the kernel killed a process of this group because memory was at its limit."""
+        text = (self.memory / ("memory.events" if self.unified else "memory.oom_control")).read_text()
+        counts = dict(line.split() for line in text.splitlines())
+        return int(counts.get("oom_kill", 0)) > 0
+
+    def remove(self) -> bool:
+        """Kill what is in it and remove it; tell whether it is gone: processes need a moment to end."""
+        for folder in self.folders:
+            for pid in _pids(folder):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        return not any(folder.exists() for folder in self.folders)
+
+    def remove_all(self) -> bool:
+        """Remove it with all groups below it, waiting for their processes; tell whether all are gone."""
+        end = time.monotonic() + _END_SECONDS
+        while not self._remove_once():
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.01)
+        return True
+
+    def _remove_once(self) -> bool:
+        for name in {folder.name for path in self.folders for folder in _below(path)}:
+            Group(self.cpu / name, self.memory / name)._remove_once()
+        return self.remove()
+
+
+def make_group(name: str, mounts: str, own: str) -> Group:
+    """Make a group without limits, as near below this process's own as the kernel allows.
+
+    Args:
+        name: of the folder.
+        mounts: the text of /proc/self/mountinfo.
+        own: the text of /proc/self/cgroup.
+
+    Raises:
+        CgroupError: the controllers cpu and memory are not there, or no group can be made.
+    """
+    found = {controller: _own_folder(controller, mounts, own) for controller in ("cpu", "memory")}
+    try:
+        if all(found.values()):
+            return Group(*(path for path in found.values() if path)).child(name)
+        return _make_unified(name, mounts, own)
+    except CgroupError:
+        raise
+    except OSError as error:
+        raise CgroupError(f"no cgroup can be made: {error.filename}: {error.strerror}") from None
+
+
+def _make_unified(name: str, mounts: str, own: str) -> Group:
+    """A group below the nearest one above this process whose children may have limits."""
+    nearest = _own_folder("", mounts, own)
+    lacking = "the controllers cpu and memory are mounted neither as cgroup v1 nor in cgroup v2"
+    if nearest is None:
+        raise CgroupError(lacking)
+    for folder in (nearest, *nearest.parents):
+        if not (folder / "cgroup.controllers").exists():
+            break
+        if not {"cpu", "memory"} <= set((folder / "cgroup.controllers").read_text().split()):
+            raise CgroupError(f"{lacking} ({folder}/cgroup.controllers)")
+        with contextlib.suppress(OSError):  # a group with processes of its own may have no limited children
+            Group(folder, folder).open_to_children()
+            group = Group(folder, folder).child(name)
+            group.open_to_children()
+            return group
+    raise CgroupError(f"no group above {nearest} lets its children have limits on cpu and memory")
+
+
+def _own_folder(controller: str, mounts: str, own: str) -> Path | None:
+    """Where this process's group of a version 1 controller is seen; of version 2 for an empty name."""
+    path = next((group for names, group in _groups(own) if controller in names.split(",")), None)
+    for root, point, kind, options in _mounts(mounts):
+        if path is not None and kind == ("cgroup" if controller else "cgroup2"):
+            if controller and controller not in options:
+                continue
+            # A mount may show a part of the tree only; what is outside of it is shown as its top.
+            inside = Path(path).relative_to(root) if Path(path).is_relative_to(root) else Path()
+            return Path(point) / inside
+    return None
+
+
+def _groups(own: str) -> Iterator[tuple[str, str]]:
+    for line in own.splitlines():
+        _, names, path = line.split(":", 2)
+        yield names, path
+
+
+def _mounts(text: str) -> Iterator[tuple[str, str, str, list[str]]]:
+    """Yield root, mount point, type and options of what is mounted; see proc(5)."""
+    for line in text.splitlines():
+        before, _, after = line.partition(" - ")
+        fields, (kind, _, options) = before.split(), after.split()[:3]
+        yield fields[3], fields[4], kind, options.split(",")
+
+
+def _below(folder: Path) -> list[Path]:
+    try:
+        return [entry for entry in folder.iterdir() if entry.is_dir()]
+    except FileNotFoundError:
+        return []
+
+
+def _pids(folder: Path) -> list[int]:
+    try:
+        return [int(line) for line in (folder / "cgroup.procs").read_text().split()]
+    except OSError:
+        return []
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text)

@@ -1,0 +1,190 @@
+"""One run's isolation as a whole: everything made, or nothing; removed at the end, or by who comes next.
+
+Each run has an id and a record under /run that names its process. A record whose process is gone is that of a
+run that was killed: whatever carries its id is removed, by the next one that starts.
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from framework.embedded.isolation import network
+from framework.embedded.isolation.cell import VmCell
+from framework.embedded.isolation.cgroups import Group, make_group
+from framework.embedded.isolation.network import Network
+from framework.embedded.options import AgentSpec
+from framework.spark.supervisor import identity
+
+RECORDS = Path("/run/stoker-isolation")  # emptied when the machine starts, as all that the records name
+
+#: Chosen: a common VM's network card; scaled with the cpus, so that computing and sending keep their ratio.
+CARD_MBIT = 1000.0
+
+
+class IsolationError(Exception):
+    """VMs cannot be isolated here; the text says what is missing."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class IsolationOptions:
+    """How big the VMs really are."""
+
+    scale: float | None = None
+    """Cores of this machine for each cpu of a VM; None: all its cores for all cpus, at most one for each."""
+    bandwidth_mbit: float | None = None
+    """Of a VM's network card, each way; None: `CARD_MBIT` times the scale."""
+    delay_ms: float = 0.0
+    """That a packet waits when it leaves a VM, where the kernel has netem."""
+
+
+class Isolation:
+    """The VMs of these agents, from `with` to its end.
+
+    Who opens it again under the same `name` finds the same addresses, as long as nobody else has taken them.
+    Memory is not scaled: the heaps of executors are as big as they are, so a VM's limit is its size.
+
+    Attributes:
+        host: this machine's address as the VMs see it.
+        agents: the agents, with the addresses of their VMs.
+        cells: where their tasks run, by the agent's name.
+        options: with the numbers that were None filled in.
+        notes: what was asked for and is not there.
+    """
+
+    def __init__(self, agents: Sequence[AgentSpec], options: IsolationOptions, name: str) -> None:
+        _check_prerequisites()
+        remove_leftovers()
+        self._name = name
+        self.options = _filled(options, agents)
+        self.notes: tuple[str, ...] = ()
+        try:
+            self._run = _register()
+        except OSError as error:
+            raise IsolationError(str(error)) from error
+        try:
+            self._network = self._make_network(len(agents))
+            self._group = self._make_group()
+            self.cells: Mapping[str, VmCell] = {
+                agent.name: self._make_cell(number, agent) for number, agent in enumerate(agents)
+            }
+        except OSError as error:  # CgroupError and NetworkError among them
+            self.close()
+            raise IsolationError(str(error)) from error
+        self.host = self._network.host
+        self.agents = [dataclasses.replace(agent, address=self.cells[agent.name].address) for agent in agents]
+
+    def __enter__(self) -> "Isolation":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Kill what runs in the VMs, and remove them."""
+        _remove(self._run)
+
+    def summary(self) -> str:
+        """Say what the VMs are."""
+        options = self.options
+        text = f"{options.scale:.3g} cores a cpu, {options.bandwidth_mbit:.3g} Mbit/s between VMs"
+        delay = f", {options.delay_ms:g} ms delay" if options.delay_ms else ""
+        return "; ".join([text + delay, *self.notes])
+
+    def _make_network(self, vms: int) -> Network:
+        if self.options.delay_ms and not network.has_delay():
+            self.options = dataclasses.replace(self.options, delay_ms=0.0)
+            self.notes = ("no delay: the kernel has no netem (CONFIG_NET_SCH_NETEM)",)
+        made = Network(self._run, vms, self._name)
+        made.make(self.options.bandwidth_mbit, self.options.delay_ms)
+        return made
+
+    def _make_group(self) -> Group:
+        group = make_group(_group_name(self._run), *map(_proc, ("mountinfo", "cgroup")))
+        _record(self._run, group)
+        return group
+
+    def _make_cell(self, number: int, agent: AgentSpec) -> VmCell:
+        group = self._group.child(str(number))
+        assert self.options.scale is not None  # noqa: S101 (filled in)
+        group.limit(agent.cpus * self.options.scale, agent.memory_mib)
+        group.open_to_children()
+        return VmCell(group, self._network.namespaces[number], self._network.addresses[number])
+
+
+def remove_leftovers() -> list[str]:
+    """Remove what runs that were killed have left on this machine; their ids."""
+    dead = []
+    for path in RECORDS.glob("*.json") if RECORDS.is_dir() else ():
+        process = _read(path).get("process")
+        if process is not None and identity(process["pid"]) != process:
+            _remove(path.stem)
+            dead.append(path.stem)
+    return dead
+
+
+def _check_prerequisites() -> None:
+    lacks = [] if os.geteuid() == 0 else ["it needs root"]
+    lacks += [f"`{name}` is not installed (package iproute2)" for name in network.missing_tools()]
+    if lacks:
+        raise IsolationError("; ".join(lacks))
+
+
+def _filled(options: IsolationOptions, agents: Sequence[AgentSpec]) -> IsolationOptions:
+    cores = len(os.sched_getaffinity(0))
+    scale = options.scale or min(1.0, cores / sum(agent.cpus for agent in agents))
+    bandwidth = options.bandwidth_mbit or CARD_MBIT * scale
+    return dataclasses.replace(options, scale=scale, bandwidth_mbit=bandwidth)
+
+
+def _register() -> str:
+    """Claim an id by writing its record, before anything carries it."""
+    RECORDS.mkdir(mode=0o700, parents=True, exist_ok=True)
+    while True:
+        run = secrets.token_hex(2)
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(_path(run), os.O_CREAT | os.O_EXCL, 0o600))
+            _record(run, None)
+            return run
+
+
+def _record(run: str, group: Group | None) -> None:
+    folders = [] if group is None else [str(group.cpu), str(group.memory)]
+    draft = _path(run).with_suffix(".draft")
+    draft.write_text(json.dumps({"process": identity(os.getpid()), "group": folders}))
+    draft.replace(_path(run))
+
+
+def _remove(run: str) -> None:
+    """Remove all of a run; its record goes last, and stays while anything else does."""
+    folders = _read(_path(run)).get("group")
+    gone = not folders or Group(*map(Path, folders)).remove_all()
+    network.remove_network(run)
+    if gone:
+        _path(run).unlink(missing_ok=True)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_text() or "{}"))
+    except FileNotFoundError:
+        return {}
+
+
+def _path(run: str) -> Path:
+    return RECORDS / f"{run}.json"
+
+
+def _group_name(run: str) -> str:
+    return f"stoker-{run}"
+
+
+def _proc(name: str) -> str:
+    return Path("/proc/self", name).read_text()
