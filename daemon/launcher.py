@@ -17,7 +17,7 @@ from pathlib import Path
 from conf.schema import Config, Driver, JobSpec
 from environment.events import Task
 from environment.records import ExecutorRecord
-from environment.types import DriverSize, Job
+from environment.types import Job, Size
 from framework.spark import (
     Application,
     DriverEndpoint,
@@ -70,10 +70,10 @@ class Launcher:
         """The job's folder."""
         return self._jobs / job_id
 
-    def driver_size(self, spec: JobSpec) -> DriverSize | None:
+    def driver_size(self, spec: JobSpec) -> Size | None:
         """What the job's driver takes from the cluster; None when it runs on this host."""
         driver = self._driver(spec)
-        return DriverSize(driver.cpus, driver.memory) if driver.on == "cluster" else None
+        return Size(driver.cpus, driver.memory) if driver.on == "cluster" else None
 
     def check(self, spec: JobSpec) -> None:
         """Raise ValueError when the job could not be launched, whatever the cluster."""

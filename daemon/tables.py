@@ -18,7 +18,7 @@ from conf.schema import JobSpec
 from daemon.comparison import Comparison, Outcome
 from environment.explain import Candidate, Choice, Explanation
 from environment.records import ENDED_EXECUTOR, ENDED_JOB, ExecutorRecord, ExecutorState, JobRecord, JobState
-from environment.types import DriverSize, Job
+from environment.types import Job, Size
 
 Row = dict[str, Any]
 Result = TypeVar("Result")
@@ -178,7 +178,7 @@ _FIELDS: Mapping[type, tuple[str, ...]] = {
     for kind in (
         JobRecord,
         Job,
-        DriverSize,
+        Size,
         ExecutorRecord,
         Explanation,
         Choice,
@@ -208,7 +208,7 @@ def _read(build: Callable[[Row], Result], text: str | bytes) -> Result:
 
 def _job(values: Row) -> JobRecord:
     job = values["job"]
-    driver = job["driver"] and DriverSize(**job["driver"])
+    driver = job["driver"] and Size(**job["driver"])
     return JobRecord(**{**values, "job": Job(**{**job, "driver": driver})})
 
 

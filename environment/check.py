@@ -1,35 +1,66 @@
 """The one check between a decision and its execution, whoever decided; and what fits a cluster at all."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from environment.types import CPU_TOLERANCE, ClusterView, Place, PlacementRequest, Shortfall, Vm
+from environment.types import CPU_TOLERANCE, LEAST, ClusterView, Place, PlacementRequest, Shortfall, Vm
+
+#: What arithmetic may leave beyond the thousandths of a cpu.
+_ROUNDING = 1e-9
 
 
 def check(view: ClusterView, request: PlacementRequest, place: Place) -> tuple[str, ...]:
     """Return why the placement cannot be executed on this view; empty when it can.
 
-    Holds that the job is the request's, that every executor has exactly one known VM, and that no VM
-    is asked for more than it has free (Islam 2022, eq. 1-3).
+    Holds that the job is the request's, that there are as many executors as it needs, that every one has
+    exactly one known VM and no more than is asked for it, and that no VM is asked for more than it has free
+    (Islam 2022, eq. 1-3).
     """
     if place.job_id != request.job.id:
         return (f"decided about {place.job_id}, which does not wait; {request.job.id} is next",)
-    if len(place.placement) != request.count:
-        return (f"{len(place.placement)} executors placed, {request.count} needed",)
+    if not request.fewest <= len(place.placement) <= request.count:
+        needed = (
+            f"{request.count}" if request.fewest == request.count else f"{request.fewest} to {request.count}"
+        )
+        return (f"{len(place.placement)} executors placed, {needed} needed",)
+    if len(place.sizes) not in (0, len(place.placement)):
+        return (f"{len(place.sizes)} sizes for {len(place.placement)} executors",)
+    if wrong := tuple(_wrong_sizes(request, place)):
+        return wrong
     unknown = sorted({index for index in place.placement if not 0 <= index < len(view.vms)})
     if unknown:
         return tuple(f"VM {index} is not one of the {len(view.vms)} VMs" for index in unknown)
-    return tuple(str(shortfall) for shortfall in _shortfalls(view, request, place.placement))
+    return tuple(str(shortfall) for shortfall in _shortfalls(view, request, place))
 
 
-def _shortfalls(
-    view: ClusterView, request: PlacementRequest, placement: tuple[int, ...]
-) -> Iterable[Shortfall]:
-    for index, count in sorted(Counter(placement).items()):
+def _wrong_sizes(request: PlacementRequest, place: Place) -> Iterator[str]:
+    """Executors that are given more than is asked for them, too little to run, or what Mesos cannot count."""
+    for number, (size, asked) in enumerate(
+        zip(place.sizes, request.asked, strict=False), request.first_number
+    ):
+        for name, given, most, least in (
+            ("cpus", size.cpus, asked.cpus, LEAST.cpus),
+            ("MiB", size.memory_mib, asked.memory_mib, LEAST.memory_mib),
+        ):
+            if not min(least, most) - CPU_TOLERANCE <= given <= most + CPU_TOLERANCE:
+                yield f"executor {number} is given {given:g} {name}, not {min(least, most):g} to {most:g}"
+        if abs(size.cpus - round(size.cpus, 3)) > _ROUNDING:
+            yield f"executor {number} is given {size.cpus!r} cpus, of which Mesos keeps three decimals"
+
+
+def _shortfalls(view: ClusterView, request: PlacementRequest, place: Place) -> Iterable[Shortfall]:
+    if not (place.sizes or request.sizes):
+        demand = {i: (request.cpus * n, request.memory_mib * n) for i, n in Counter(place.placement).items()}
+    else:
+        demand = {}
+        for index, size in zip(place.placement, request.granted(place), strict=True):
+            cpus, memory_mib = demand.get(index, (0.0, 0))
+            demand[index] = (cpus + size.cpus, memory_mib + size.memory_mib)
+    for index, wanted in sorted(demand.items()):
         free = float(view.free_cpus[index]), float(view.free_memory_mib[index])
-        yield from shortfalls(view.vms[index], *free, request.cpus * count, request.memory_mib * count)
+        yield from shortfalls(view.vms[index], *free, *wanted)
 
 
 def shortfalls(

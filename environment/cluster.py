@@ -216,13 +216,14 @@ class ClusterModel:
             job = self._roster.job(placement.job_id)
             if job is None or job not in self._line:
                 continue  # killed, or placed already
-            if refusal := launches.refusal(job, placement, new=self._line.is_new(job)):
+            new = self._line.is_new(job)
+            if refusal := launches.refusal(job, placement, new=new):
                 # Those behind it were decided on as if it had been placed, and must not overtake it.
                 self._roster.explain(job, f"decided again, since {refusal}")
                 self._supply.reconsider()
                 break
+            launches.add(job, placement, new=new)
             self._leaves_line(job)
-            launches.add(job, placement)
         else:
             self._line.tell(event.waiting)
         launches.command()
@@ -277,7 +278,7 @@ class ClusterModel:
         executors = self._roster.executors(job)
         if job.ended or job.aborting or any(t.state != "running" for t in executors):
             return
-        if job.started_at is None and len(executors) == job.job.executors:
+        if job.started_at is None:
             job.started_at, job.state = self.now, "running"
             self._roster.explain(job, "all its executors run")
             if job.job.driver is None:

@@ -7,7 +7,7 @@ replayed. Every command carries `cause`, the number of the event that led to it.
 from dataclasses import dataclass
 from typing import Literal
 
-from environment.types import Job, Vm
+from environment.types import Job, Size, Vm
 
 #: A Mesos task's state, without the TASK_ prefix, in lower case.
 TaskState = Literal[
@@ -102,11 +102,15 @@ class VmLost(Event):
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """An accepted decision: each executor's VM by id, and the driver's when it runs on the cluster."""
+    """An accepted decision: each executor's VM by id, and the driver's when it runs on the cluster.
+
+    `sizes` is what each executor takes; without it each takes what is asked for it.
+    """
 
     job_id: str
     vm_ids: tuple[str, ...]
     driver_vm_id: str | None = None
+    sizes: tuple[Size, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

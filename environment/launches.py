@@ -3,7 +3,6 @@
 Who decides is in `agents`; the check at the time of the decision is in `check.py`.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
@@ -13,7 +12,7 @@ from environment.offers import OfferBook
 from environment.records import ExecutorRecord, JobRecord
 from environment.roster import Roster
 from environment.turn import Turn
-from environment.types import CPU_TOLERANCE
+from environment.types import CPU_TOLERANCE, Size
 
 #: A driver listens on three ports (its own, its block manager's, its web page's), an executor on one.
 _DRIVER_PORTS = 3
@@ -38,12 +37,16 @@ class Launches:
 
         `new` tells whether the job as a whole is to be placed, and not only lost executors of it.
         """
-        needed = job.job.executors if new else self._roster.missing(job)
-        if len(placement.vm_ids) != needed:
+        most = job.job.executors if new else self._roster.missing(job)
+        least = job.job.fewest if new else most
+        if not least <= len(placement.vm_ids) <= most:
+            needed = f"{most}" if least == most else f"{least} to {most}"
             return f"{needed} of its executors are to be placed and not {len(placement.vm_ids)}"
         if bool(placement.driver_vm_id) != (new and job.job.driver is not None):
             return "its driver was forgotten" if new and job.job.driver else "its driver has a place"
-        for vm_id, (cpus, memory_mib) in _demand(job, placement).items():
+        for vm_id, (cpus, memory_mib) in _demand(
+            job, placement, self._sizes(job, placement, new=new)
+        ).items():
             free_cpus, free_memory_mib = self._book.free(vm_id)
             free_cpus -= sum(task.cpus for task in self._tasks.get(vm_id, ()))
             free_memory_mib -= sum(task.memory_mib for task in self._tasks.get(vm_id, ()))
@@ -51,12 +54,12 @@ class Launches:
                 return "the master took back what was free where it was to run"
         return None
 
-    def add(self, job: JobRecord, placement: Placement) -> None:
+    def add(self, job: JobRecord, placement: Placement, *, new: bool) -> None:
         """Make the tasks of a placement that was not refused; they hold their VMs from now on."""
-        for vm_id in placement.vm_ids:
-            self._add(job, vm_id, driver=False)
-        if placement.driver_vm_id:
-            self._add(job, placement.driver_vm_id, driver=True)
+        for vm_id, size in zip(placement.vm_ids, self._sizes(job, placement, new=new), strict=True):
+            self._add(job, vm_id, size, driver=False)
+        if placement.driver_vm_id and (driver := job.job.driver):
+            self._add(job, placement.driver_vm_id, driver, driver=True)
 
     def command(self) -> None:
         """Command the launches, one for each VM."""
@@ -64,8 +67,13 @@ class Launches:
             vm, held = self._book.use(vm_id)
             self._turn.command(Launch, vm, held, tuple(tasks))
 
-    def _add(self, job: JobRecord, vm_id: str, *, driver: bool) -> None:
-        task = self._record(job, vm_id, driver=driver)
+    def _sizes(self, job: JobRecord, placement: Placement, *, new: bool) -> tuple[Size, ...]:
+        """What each executor of the placement takes."""
+        asked = job.job.asked if new else self._roster.lost_sizes(job)
+        return placement.sizes or asked[: len(placement.vm_ids)]
+
+    def _add(self, job: JobRecord, vm_id: str, size: Size, *, driver: bool) -> None:
+        task = self._record(job, vm_id, size, driver=driver)
         self._roster.add_task(task)
         self._roster.mark_task(task)
         self._roster.charge(self._ledger.open(task))
@@ -74,9 +82,8 @@ class Launches:
             Task(task.task_id, task.job_id, task.number, task.cpus, task.memory_mib, task.ports)
         )
 
-    def _record(self, job: JobRecord, vm_id: str, *, driver: bool) -> ExecutorRecord:
+    def _record(self, job: JobRecord, vm_id: str, size: Size, *, driver: bool) -> ExecutorRecord:
         number, job.next_executor = job.next_executor, job.next_executor + 1
-        size = job.job.driver if driver and job.job.driver else job.job
         ports = self._ports.setdefault(vm_id, self._book.ports(vm_id))
         vm = self._book.vm(vm_id)
         return ExecutorRecord(
@@ -95,14 +102,13 @@ class Launches:
         )
 
 
-def _demand(job: JobRecord, placement: Placement) -> dict[str, tuple[float, int]]:
+def _demand(job: JobRecord, placement: Placement, sizes: tuple[Size, ...]) -> dict[str, tuple[float, int]]:
     """Cpus and MiB that a placement takes, by VM."""
-    demand = {
-        vm_id: (job.job.cpus * count, job.job.memory_mib * count)
-        for vm_id, count in Counter(placement.vm_ids).items()
-    }
+    wanted: list[tuple[str, Size]] = list(zip(placement.vm_ids, sizes, strict=True))
     if job.job.driver and placement.driver_vm_id:
-        cpus, memory_mib = demand.get(placement.driver_vm_id, (0.0, 0))
-        driver = job.job.driver
-        demand[placement.driver_vm_id] = (cpus + driver.cpus, memory_mib + driver.memory_mib)
+        wanted.append((placement.driver_vm_id, job.job.driver))
+    demand: dict[str, tuple[float, int]] = {}
+    for vm_id, size in wanted:
+        cpus, memory_mib = demand.get(vm_id, (0.0, 0))
+        demand[vm_id] = (cpus + size.cpus, memory_mib + size.memory_mib)
     return demand

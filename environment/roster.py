@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass
 
 from environment.records import ExecutorRecord, ExecutorState, JobRecord
-from environment.types import RunningJob
+from environment.types import RunningJob, Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,18 +79,26 @@ class Roster:
 
     def missing(self, job: JobRecord) -> int:
         """How many executors of a started job are gone and not yet placed again."""
+        return len(self.lost_sizes(job))
+
+    def lost_sizes(self, job: JobRecord) -> tuple[Size, ...]:
+        """What the executors had that are missing."""
         if job.ended or job.started_at is None:
-            return 0
-        return sum(t.ended and not t.replaced and t.number is not None for t in self.tasks(job.job.id))
+            return ()
+        tasks = (task for task in self.tasks(job.job.id) if task.number is not None)
+        return tuple(_size(task) for task in tasks if task.ended and not task.replaced)
 
     def running(self) -> Iterator[RunningJob]:
         """The jobs that hold VMs, as a policy sees them."""
         for job in self._jobs.values():
             since = job.started_at or job.placed_at
             if since is not None and (tasks := self.open_tasks(job)):
-                duration = job.job.expected_duration
+                tasks.sort(key=lambda task: task.number is None)  # the driver comes last
+                sizes = tuple(_size(task) for task in tasks if task.number is not None)
+                duration = job.job.duration_on((*sizes, *self.lost_sizes(job)))
                 end = None if duration is None else since + duration
-                yield RunningJob(job.job, tuple(task.vm_id for task in tasks), since, end)
+                sizes = () if sizes == job.job.asked else sizes
+                yield RunningJob(job.job, tuple(task.vm_id for task in tasks), since, end, sizes)
 
     # ---- what changes ------------------------------------------------------------------------------
 
@@ -145,3 +153,7 @@ class Roster:
             del self._jobs[job_id]
             for task_id in self._tasks_of.pop(job_id, {}):
                 del self._tasks[task_id]
+
+
+def _size(task: ExecutorRecord) -> Size:
+    return Size(task.cpus, task.memory_mib)

@@ -4,22 +4,25 @@ This is the loop that the simulator, the daemon and the benchmarks share. Every 
 check, whoever made it; one that does not, or a policy that raises, is replaced by the fallback's decision.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 
 from environment.check import check
 from environment.events import Decided, Placement, Waiting
-from environment.types import CPU_TOLERANCE, ClusterView, Decision, Place, PlacementRequest, Wait
+from environment.types import CPU_TOLERANCE, ClusterView, Decision, Place, PlacementRequest, Size, Wait
 
 #: Of what the parts of a placement are made.
 _PARTS: dict[str, tuple[type, ...]] = {
     "placement": (int, np.integer),
     "why": (str,),
     "scores": (float, int, np.floating),
+    "sizes": (Size,),
 }
+
+_SIZE_PARTS = ((float, int), (int,))
 
 #: What a policy is to this module.
 Decide = Callable[[ClusterView, Sequence[PlacementRequest]], Decision]
@@ -124,7 +127,8 @@ def decided(verdicts: Iterable[Verdict], at: float) -> Decided:
         if isinstance(verdict.decision, Place):
             vms = verdict.view.vms
             driver = None if verdict.driver_vm is None else vms[verdict.driver_vm].id
-            placements.append(Placement(job_id, tuple(vms[i].id for i in verdict.decision.placement), driver))
+            vm_ids = tuple(vms[i].id for i in verdict.decision.placement)
+            placements.append(Placement(job_id, vm_ids, driver, verdict.decision.sizes))
         else:
             waiting = Waiting(job_id, verdict.decision.reason)
     return Decided(at, tuple(placements), waiting, view_at)
@@ -164,8 +168,21 @@ def _misshapen(decision: object, view: ClusterView) -> tuple[str, ...]:
         if not isinstance(part, tuple) or not all(issubclass(kind, kinds) for kind in set(map(type, part))):
             wanted = " or ".join(kind.__name__ for kind in kinds)
             return (f"the {name} of the decision should be a tuple of {wanted}",)
+    for size in decision.sizes:
+        if not all(map(isinstance, (size.cpus, size.memory_mib), _SIZE_PARTS)):
+            return (f"a size should have cpus and whole MiB, found {size}",)
     if len(decision.scores) not in (0, len(view.vms)):
         return (f"{len(decision.scores)} scores for {len(view.vms)} VMs",)
+    return _misshapen_details(decision.details, len(view.vms))
+
+
+def _misshapen_details(details: Any, vms: int) -> tuple[str, ...]:
+    if not isinstance(details, Mapping):
+        return ("the details of the decision should be a mapping",)
+    for name, values in details.items():
+        shaped = isinstance(name, str) and isinstance(values, tuple) and len(values) == vms
+        if not (shaped and all(isinstance(value, _PARTS["scores"]) for value in values)):
+            return (f"the detail {name!r} of the decision should be {vms} numbers, one for each VM",)
     return ()
 
 
@@ -175,7 +192,7 @@ def _with_driver(verdict: Verdict, head: PlacementRequest) -> Verdict:
     driver = request.job.driver
     if driver is None or isinstance(decision, Wait) or request.again:
         return verdict
-    after = verdict.view.with_placement(request, decision.placement)
+    after = verdict.view.with_placement(request, decision.placement, decision.sizes)
     for index in dict.fromkeys((*decision.placement, *range(len(after.vms)))):
         fits = after.free_cpus[index] + CPU_TOLERANCE >= driver.cpus
         if fits and after.free_memory_mib[index] >= driver.memory_mib:
@@ -189,7 +206,7 @@ def _with_driver(verdict: Verdict, head: PlacementRequest) -> Verdict:
 
 def view_after(verdict: Verdict, place: Place) -> ClusterView:
     """The view that a verdict's placement leaves, its driver included."""
-    view = verdict.view.with_placement(verdict.request, place.placement)
+    view = verdict.view.with_placement(verdict.request, place.placement, place.sizes)
     driver = verdict.request.job.driver
     if driver is None or verdict.driver_vm is None:
         return view

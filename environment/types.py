@@ -5,7 +5,7 @@ Units: seconds, cpus (float cores), MiB, dollars per hour.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -37,19 +37,26 @@ class Vm:
 
 
 @dataclass(frozen=True, slots=True)
-class DriverSize:
-    """What a Spark driver takes from a VM when it runs on the cluster and not on the daemon's host."""
+class Size:
+    """What an executor, or a driver on the cluster, takes from its VM; cpus are whole thousandths."""
 
     cpus: float
     memory_mib: int
+
+
+#: No executor is given less, whoever decides, unless its job asks for less. Chosen: what Mesos gives its own
+#: executors at least, and the least memory with which Spark's start (`framework.spark.memory`).
+LEAST = Size(0.1, 896)
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """A Spark application: `executors` equal executors, each taking `cpus` and `memory_mib` from one VM.
 
-    `expected_duration` (seconds) and `prefers` (the placement under which the type runs best) come from the
-    type's profile; None when nothing is known about it.
+    It also runs on fewer of them, but no fewer than `min_executors`; None makes it a gang, which runs on all
+    of them or not at all. `driver` is what its Spark driver takes when it runs on the cluster and not on the
+    daemon's host. `expected_duration` (seconds) and `prefers` (the placement under which the type runs best)
+    come from the type's profile; None when nothing is known about it.
     """
 
     id: str
@@ -61,7 +68,32 @@ class Job:
     name: str = ""
     expected_duration: float | None = None
     prefers: Literal["spread", "consolidate"] | None = None
-    driver: DriverSize | None = None
+    driver: Size | None = None
+    min_executors: int | None = None
+
+    @property
+    def fewest(self) -> int:
+        """The fewest executors on which it runs."""
+        return self.executors if self.min_executors is None else self.min_executors
+
+    @property
+    def size(self) -> Size:
+        """What it asks for one executor."""
+        return Size(self.cpus, self.memory_mib)
+
+    @property
+    def asked(self) -> tuple[Size, ...]:
+        """What it asks for all its executors."""
+        return (self.size,) * self.executors
+
+    def duration_on(self, sizes: tuple[Size, ...]) -> float | None:
+        """Seconds that it is expected to take on executors of these sizes: longer by what cpus they lack.
+
+        Without sizes they are what the job asks for. None when its duration is not known at all.
+        """
+        if self.expected_duration is None or not sizes or sizes == self.asked:
+            return self.expected_duration
+        return self.expected_duration * self.cpus * self.executors / sum(size.cpus for size in sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +102,7 @@ class PlacementRequest:
 
     `present_on` names, by VM id, where the job's other executors are; `again` says that these replace lost
     ones, so that a driver on the cluster is there already; `first_number` is the first new executor's number.
+    `sizes` is what the lost ones had, one for each of `count`; without it all are what the job asks for.
     """
 
     job: Job
@@ -77,26 +110,57 @@ class PlacementRequest:
     present_on: tuple[str, ...] = ()
     again: bool = False
     first_number: int = 0
+    sizes: tuple[Size, ...] = ()
+
+    @property
+    def fewest(self) -> int:
+        """How many executors a placement has at least: a job's `fewest` at first, and all of lost ones."""
+        return self.count if self.again else min(self.job.fewest, self.count)
+
+    @property
+    def asked(self) -> tuple[Size, ...]:
+        """What is asked for each executor: a placement gives it that or less."""
+        return self.sizes or (self.job.size,) * self.count
 
     @property
     def cpus(self) -> float:
-        """Cpus of one executor."""
-        return self.job.cpus
+        """Cpus of one executor, of the largest where they differ."""
+        return max((size.cpus for size in self.sizes), default=self.job.cpus)
 
     @property
     def memory_mib(self) -> int:
-        """Memory of one executor, MiB."""
-        return self.job.memory_mib
+        """Memory of one executor, MiB; of the largest where they differ."""
+        return max((size.memory_mib for size in self.sizes), default=self.job.memory_mib)
+
+    def granted(self, place: "Place") -> tuple[Size, ...]:
+        """What each executor of a placement takes."""
+        return place.sizes or self.asked[: len(place.placement)]
 
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """A placed job as a policy sees it: which VMs hold its executors, and until when (None: not known)."""
+    """A placed job as a policy sees it: which VMs hold its executors, and until when (None: not known).
+
+    A driver on the cluster comes last among `vm_ids`. `sizes` is what each executor takes; empty when there
+    are as many as the job asks for, and each takes what it asks for.
+    """
 
     job: Job
     vm_ids: tuple[str, ...]
     started_at: float
     expected_end: float | None
+    sizes: tuple[Size, ...] = ()
+
+    @property
+    def taken(self) -> tuple[Size, ...]:
+        """What each executor takes, in the order of `vm_ids`."""
+        return self.sizes or (self.job.size,) * min(len(self.vm_ids), self.job.executors)
+
+    def joined(self, vm_ids: tuple[str, ...], sizes: tuple[Size, ...]) -> "RunningJob":
+        """The job with executors more, on these VMs and of these sizes."""
+        taken = self.taken
+        there, driver = self.vm_ids[: len(taken)], self.vm_ids[len(taken) :]
+        return replace(self, vm_ids=(*there, *vm_ids, *driver), sizes=(*taken, *sizes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,32 +206,43 @@ class ClusterView:
         room: IntArray = np.maximum(np.minimum(by_cpus, by_memory).astype(np.int64), 0)
         return room
 
-    def with_placement(self, request: PlacementRequest, placement: Sequence[int]) -> "ClusterView":
+    def with_placement(
+        self, request: PlacementRequest, placement: Sequence[int], sizes: tuple[Size, ...] = ()
+    ) -> "ClusterView":
         """Return the view after the request's executors took their resources (nothing is checked here).
 
-        They belong to what is running then.
+        They belong to what is running then. Without `sizes` each takes what is asked for it.
         """
-        counts = np.bincount(np.asarray(placement, dtype=np.int64), minlength=len(self.vms))
-        end = request.job.expected_duration
+        vms, job = np.asarray(placement, dtype=np.int64), request.job
+        counts = np.bincount(vms, minlength=len(self.vms))
+        cpus, memory_mib = counts * float(request.cpus), counts * float(request.memory_mib)
+        if sizes := sizes or request.sizes:
+            cpus, memory_mib = np.zeros((2, len(self.vms)))
+            np.add.at(cpus, vms, [size.cpus for size in sizes])
+            np.add.at(memory_mib, vms, [size.memory_mib for size in sizes])
+        duration = job.expected_duration if request.again else job.duration_on(sizes)
         until = self.busy_until.copy()
         taken = counts > 0
-        until[taken] = np.nan if end is None else np.maximum(until[taken], self.at + end)
+        until[taken] = np.nan if duration is None else np.maximum(until[taken], self.at + duration)
         return self.changed(
-            free_cpus=self.free_cpus - counts * request.cpus,
-            free_memory_mib=self.free_memory_mib - counts * request.memory_mib,
+            free_cpus=self.free_cpus - cpus,
+            free_memory_mib=self.free_memory_mib - memory_mib,
             executors=self.executors + counts,
             busy_until=until,
-            running=self._running_with(request, placement),
+            running=self._running_with(request, placement, sizes),
         )
 
-    def _running_with(self, request: PlacementRequest, placement: Sequence[int]) -> tuple[RunningJob, ...]:
+    def _running_with(
+        self, request: PlacementRequest, placement: Sequence[int], sizes: tuple[Size, ...]
+    ) -> tuple[RunningJob, ...]:
         job, vm_ids = request.job, tuple(self.vms[index].id for index in placement)
         for at, known in enumerate(self.running if request.again else ()):
             if known.job.id == job.id:
-                joined = replace(known, vm_ids=(*known.vm_ids, *vm_ids))
+                joined = known.joined(vm_ids, sizes or request.asked)
                 return (*self.running[:at], joined, *self.running[at + 1 :])
-        end = None if job.expected_duration is None else self.at + job.expected_duration
-        return (*self.running, RunningJob(job, vm_ids, self.at, end))
+        duration = job.duration_on(sizes)
+        end = None if duration is None else self.at + duration
+        return (*self.running, RunningJob(job, vm_ids, self.at, end, sizes))
 
     def changed(self, **arrays: Any) -> "ClusterView":
         """The same VMs with other arrays; what was computed of the VMs alone is kept."""
@@ -183,14 +258,21 @@ class Place:
     """Put a job of the queue: for each executor the index of its VM in the view, and in words why there.
 
     The job may be any of the queue; a policy that only places the first keeps to first come, first served.
+    There may be fewer executors than are asked for, if no fewer than the request's `fewest`. `sizes`, if
+    given, is what each of them takes: at most what is asked for it, and not less than `LEAST`; without it
+    each takes what is asked.
+
     `why` may be empty, or have one sentence per executor; `scores`, if given, is what the policy made of
-    each VM (one number per VM of the view, higher is better).
+    each VM (one number per VM of the view, higher is better). `details` has more such numbers by name, for
+    explanations only.
     """
 
     job_id: str
     placement: tuple[int, ...]
     why: tuple[str, ...] = ()
     scores: tuple[float, ...] = ()
+    sizes: tuple[Size, ...] = ()
+    details: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,4 +89,6 @@ class WaitingLine:
 
     def _again(self, job: JobRecord) -> PlacementRequest:
         present = tuple(task.vm_id for task in self._roster.executors(job))
-        return PlacementRequest(job.job, self._roster.missing(job), present, True, job.next_executor)
+        sizes = self._roster.lost_sizes(job)
+        alike = set(sizes) == {job.job.size}
+        return PlacementRequest(job.job, len(sizes), present, True, job.next_executor, () if alike else sizes)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from environment.events import Offer
-from environment.types import ClusterView, DriverSize, Job, PlacementRequest, Vm
+from environment.types import ClusterView, Job, PlacementRequest, Size, Vm
 
 
 def make_vm(
@@ -27,7 +27,7 @@ def make_job(
     memory_mib: int = 1024,
     submitted_at: float = 0.0,
     expected_duration: float | None = None,
-    driver: DriverSize | None = None,
+    driver: Size | None = None,
 ) -> Job:
     """A wordcount job."""
     return Job(

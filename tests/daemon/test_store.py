@@ -25,7 +25,7 @@ from daemon.store import IdempotencyConflictError, Store, StoreBusyError, StoreE
 from environment.cluster import Changes
 from environment.explain import Candidate, Choice, Explanation
 from environment.records import ExecutorRecord, JobRecord
-from environment.types import DriverSize, Job
+from environment.types import Job, Size
 
 SPEC = JobSpec(app="count.py", args=("a", "b"), env={"A": "1"}, driver=Driver(on="cluster"))
 
@@ -474,7 +474,7 @@ job_records = st.builds(
     job=st.builds(
         Job, id=st.just("job-1"), type=texts, cpus=numbers, memory_mib=whole, executors=whole, name=texts,
         submitted_at=numbers, expected_duration=maybe, prefers=st.sampled_from(["spread", None]),
-        driver=st.none() | st.builds(DriverSize, cpus=numbers, memory_mib=whole),
+        driver=st.none() | st.builds(Size, cpus=numbers, memory_mib=whole),
     ),
     state=st.sampled_from([*tables.OPEN_JOB, "finished", "failed", "killed"]), reason=texts, placed_at=maybe,
     started_at=maybe, finished_at=maybe, exit_code=st.none() | st.integers(-255, 255), next_executor=whole,

@@ -13,7 +13,7 @@ from environment import events as ev
 from environment.cluster import ClusterModel
 from environment.records import ENDED_JOB
 from environment.rounds import decide_round, decided
-from environment.types import CPU_TOLERANCE, DriverSize, Vm
+from environment.types import CPU_TOLERANCE, Size, Vm
 from tests.builders import make_job, make_offer
 from tests.environment.world import costs
 
@@ -81,7 +81,7 @@ class Chaos:
     def submit(self) -> None:
         """A job that fits the empty cluster."""
         pick = self.random.choice
-        driver = DriverSize(1.0, 1024) if self.random.random() < 0.2 else None
+        driver = Size(1.0, 1024) if self.random.random() < 0.2 else None
         job = make_job(f"job-{self.jobs}", pick((1, 1, 2, 3, 5)), pick((0.1, 0.5, 1.0, 2.0)), 512, self.now)
         self.jobs += 1
         self.send(

@@ -6,7 +6,7 @@ import pytest
 
 from environment import events as ev
 from environment.cluster import ClusterModel, ModelOptions
-from environment.types import DriverSize
+from environment.types import Size
 from tests.builders import make_job, make_offer, make_vm, make_vms
 from tests.environment.world import World, costs, killed, launched, names
 
@@ -709,7 +709,7 @@ def test_the_capacity_of_a_vm_is_learned_and_not_overrated(world: World) -> None
 def test_a_driver_on_the_cluster_is_a_task_with_three_ports(world: World) -> None:
     """It is launched with the executors, takes its own size, and its end is the job's end."""
     world.subscribe()
-    world.submit(make_job(executors=4, driver=DriverSize(1, 2048)))
+    world.submit(make_job(executors=4, driver=Size(1, 2048)))
     world.offer()
     commands = world.decide()
     assert launched(commands) == {
@@ -727,7 +727,7 @@ def test_a_driver_on_the_cluster_is_a_task_with_three_ports(world: World) -> Non
 
 def test_a_driver_on_the_cluster_that_dies_fails_the_job(world: World) -> None:
     """Its executors are killed; nothing is placed again."""
-    world.run(make_job(executors=1, driver=DriverSize(1, 2048)))
+    world.run(make_job(executors=1, driver=Size(1, 2048)))
     commands = world.tell("failed", "job-1.driver-1", message="exit code 1")
     assert names(commands) == ["KillTask", "Suppress"] or killed(commands) == ["job-1.0"]
     assert world.job().reason == "its driver on vm-1 ended: exit code 1"
@@ -736,7 +736,7 @@ def test_a_driver_on_the_cluster_that_dies_fails_the_job(world: World) -> None:
 def test_a_driver_killed_with_an_undone_launch_is_no_failure(world: World) -> None:
     """When an executor was dropped, the driver's kill leads back into the queue."""
     world.subscribe()
-    world.submit(make_job(executors=1, driver=DriverSize(1, 2048)))
+    world.submit(make_job(executors=1, driver=Size(1, 2048)))
     world.offer()
     world.decide()
     assert killed(world.tell("dropped", "job-1.0")) == ["job-1.driver-1"]
@@ -747,7 +747,7 @@ def test_a_driver_killed_with_an_undone_launch_is_no_failure(world: World) -> No
 def test_a_dropped_driver_undoes_the_launch_even_if_all_executors_run(world: World) -> None:
     """Executors that come up while the launch is undone do not start the job."""
     world.subscribe()
-    world.submit(make_job(executors=1, driver=DriverSize(1, 2048)))
+    world.submit(make_job(executors=1, driver=Size(1, 2048)))
     world.offer()
     world.decide()
     assert killed(world.tell("dropped", "job-1.driver-1")) == ["job-1.0"]
@@ -759,7 +759,7 @@ def test_a_dropped_driver_undoes_the_launch_even_if_all_executors_run(world: Wor
 
 def test_only_the_executor_of_a_job_with_its_driver_is_placed_again(world: World) -> None:
     """A lost executor gets a new place, the driver keeps its own."""
-    world.run(make_job(executors=1, driver=DriverSize(1, 2048)))
+    world.run(make_job(executors=1, driver=Size(1, 2048)))
     world.tell("lost", "job-1.0")
     world.wait(3)
     world.offer()
