@@ -245,6 +245,13 @@ class Leader(Strict):
     lost_drivers: Literal["fail", "requeue"] = "fail"
 
 
+class EventLog(Strict):
+    """The log of events and commands: how large (MiB) a file may get, and how many earlier ones are kept."""
+
+    size: Annotated[int, Field(ge=1)] = 64
+    earlier: Annotated[int, Field(ge=0, le=1000)] = 3
+
+
 class Config(Strict):
     """The daemon's config file."""
 
@@ -263,6 +270,7 @@ class Config(Strict):
     spark: Spark = Spark()
     driver: Driver = Driver()
     leader: Leader = Leader()
+    event_log: EventLog = EventLog()
 
     @field_validator("listen")
     @classmethod

@@ -74,7 +74,7 @@ class Candidate:
                 self._serve()
             elif time.monotonic() > swept + _SWEEP:
                 swept = time.monotonic()
-                self._sweep()
+                self._sweep_if_possible()
         self._resign()
 
     def stop(self) -> None:
@@ -82,6 +82,12 @@ class Candidate:
         self._stopping.set()
         if (service := self._service) is not None:
             service.stop()
+
+    def _sweep_if_possible(self) -> None:
+        try:
+            self._sweep()
+        except StoreError as error:
+            log.warning("cannot look for drivers that were given up", error=str(error))
 
     def _stands(self) -> bool:
         try:
@@ -102,6 +108,8 @@ class Candidate:
         try:
             if not self._stopping.is_set():
                 service.run()
+        except StoreError as error:  # perhaps another daemon reaches it
+            log.error("no longer leading", why=str(error))
         finally:
             over.set()
             watcher.join()

@@ -1,4 +1,4 @@
-"""The daemon's event log on disk: one line for each event and command, whole lines only.
+"""The daemon's event log on disk: one line for each event and command, whole lines only, in files that end.
 
 A disk that is full must not stop the queue: what cannot be written now is written later, in order. What the
 lines mean is in `environment.eventlog`.
@@ -13,16 +13,34 @@ _PATIENCE = 16 << 20
 
 
 class Journal:
-    """An event log that is appended to; for one thread, but for `trouble`."""
+    """An event log that is appended to; for one thread, but for `trouble`.
 
-    def __init__(self, path: Path) -> None:
-        """Open the log, or make it; OSError when that cannot be."""
+    The log is at `path`; when `full` it is to be turned, and what was written is kept as `NAME.1` (the
+    latest), `NAME.2`, ... before the path's ending. Each file but the very first begins with a line by which
+    it can be replayed alone.
+    """
+
+    def __init__(self, path: Path, *, size: int, earlier: int) -> None:
+        """Open the log, or make it; OSError when that cannot be.
+
+        It is full beyond `size` bytes, and `earlier` files are kept beside it.
+        """
         self._path = path
-        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._size = size
+        self._earlier = earlier
+        self._file = self._open()
         self._waiting = bytearray()
         self._lost = 0
+        self._turn_at = size
         #: Why lines are missing or wait, in words; empty when all are on disk.
         self.trouble = ""
+
+    @property
+    def full(self) -> bool:
+        """Whether it is time for another file: this one is large, or lacks lines."""
+        if self._waiting:
+            return False
+        return bool(self._lost) or os.fstat(self._file).st_size > self._turn_at
 
     def write(self, lines: Sequence[str]) -> None:
         """Append lines, after those that still wait."""
@@ -43,9 +61,35 @@ class Journal:
         if self._lost:
             self.trouble = f"{self.trouble or self._path}; {self._lost} lines are lost, it does not replay"
 
+    def turn(self, first: str) -> None:
+        """Go on in another file, which begins with this line; when that cannot be, in the same one."""
+        try:
+            for number in range(self._earlier, 0, -1):
+                older = self._numbered(number - 1) if number > 1 else self._path
+                if older.exists():
+                    older.replace(self._numbered(number))
+            if not self._earlier:
+                self._path.unlink()
+            file = self._open()
+        except OSError as error:
+            self._turn_at = os.fstat(self._file).st_size + self._size  # not again at once
+            self.trouble = f"{self._path} cannot be turned: {error.strerror}"
+            return
+        os.close(self._file)
+        self._file, self._lost = file, 0
+        # A first line of almost that size must not make a file of each event.
+        self._turn_at = self._size + len(first)
+        self.write([first])
+
     def close(self) -> None:
         """Close the log."""
         os.close(self._file)
+
+    def _open(self) -> int:
+        return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def _numbered(self, number: int) -> Path:
+        return self._path.with_name(f"{self._path.stem}.{number}{self._path.suffix}")
 
     def _take_back(self, end: int) -> None:
         """Leave no half line: what was written of these lines waits again."""

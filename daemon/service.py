@@ -8,7 +8,7 @@ commands, then the acknowledgements; so what the world is told of is always on d
 import queue
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,18 +17,19 @@ import structlog
 
 from conf.schema import Config, JobSpec
 from daemon.contract import Health, LogChunk, PolicyStatus, RejectedError, VmStatus
+from daemon.drivers import HostDrivers
+from daemon.intake import Intake
 from daemon.journal import Journal
 from daemon.launcher import Launcher
 from daemon.logs import Logs
 from daemon.panel import Panel
-from daemon.store import DeposedError, IdempotencyConflictError, Store, StoreError
+from daemon.store import DeposedError, Store, StoreError
 from environment import events as ev
-from environment.check import whole_cluster_shortfall
 from environment.cluster import ClusterModel, ModelOptions
 from environment.eventlog import encode
 from environment.explain import Explanation
 from environment.records import ExecutorRecord, JobRecord
-from environment.types import Job, Vm
+from environment.types import Job
 from framework.link import MesosLink
 from framework.session import SessionOptions
 from framework.translate import Json
@@ -42,8 +43,6 @@ TICK = 0.2
 KILL_PATIENCE = 10.0
 #: Events that are handled as one batch, with one write to the store.
 BATCH = 1000
-#: After how many seconds a submission to a full queue may be tried again.
-_QUEUE_PAUSE = "30"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +69,8 @@ class Service:
         sandboxes: Path | None = None,
         profiles: Mapping[str, JobProfile] | None = None,
     ) -> None:
-        self._config = config
         self._store = store
         self._launcher = launcher
-        #: What is known of job types.
-        self._profiles = profiles or {}
         self._inbox: queue.SimpleQueue[Item] = queue.SimpleQueue()
         self._model = ClusterModel(
             ModelOptions(
@@ -84,52 +80,59 @@ class Service:
             )
         )
         self._panel = Panel(config, store)
-        self._link = MesosLink(session, self._put, store.get("framework_id"), self._remember_framework)
+        self._link = MesosLink(session, self._put, store.get("framework_id"))
         self._logs = Logs(launcher, store, self._link, sandboxes)
-        self._journal = Journal(data_dir / "events.jsonl")
-        #: Jobs that wait for a placement, as of the last event.
-        self._queued = 0
-        #: Those that were accepted and are not among them yet.
-        self._arriving: set[str] = set()
+        log_files = config.event_log
+        self._journal = Journal(
+            data_dir / "events.jsonl", size=log_files.size << 20, earlier=log_files.earlier
+        )
+        requeue = config.leader.lost_drivers == "requeue"
+        self._drivers = HostDrivers(launcher, store, self._put, requeue=requeue)
+        self._intake = Intake(store, launcher, profiles or {}, self._arrive, config.max_queued_jobs)
         self._stopping = threading.Event()
-        self._specs: dict[str, JobSpec] = {}
-        #: Jobs whose driver runs on this host.
-        self._drivers: set[str] = set()
-        #: Jobs that are over, and whose launch is to be forgotten when their last task has ended.
-        self._over: set[str] = set()
         self._vms: tuple[VmStatus, ...] = ()
-        self._known_vms: tuple[Vm, ...] = ()
         self._due: Mapping[str, Mapping[str, float]] = {}
+        self._next_tick = 0.0
         self._alive_at = time.monotonic()
         self._store_trouble = ""
 
     # ---- the loop --------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Schedule until `stop`; to be called once, in a thread of its own."""
-        self._restore()
-        next_tick = 0.0
-        while not self._stopping.is_set():
-            self._alive_at = time.monotonic()
-            items = self._take(timeout=TICK / 2)
-            if time.monotonic() >= next_tick:
-                next_tick = time.monotonic() + TICK
-                self._link.tend()
-                items += [Item(event) for event in self._look_at_drivers()]
-                items.append(Item(ev.Tick(time.time())))
-            self._handle(items)
-            if self._model.ready_to_decide():
-                self._decide()
-        self._link.stop()
-        self._panel.close()
-        self._journal.close()
+        """Schedule until `stop`; to be called once, in a thread of its own.
+
+        Raises StoreError when what is to be taken up cannot be read.
+        """
+        try:
+            self._restore()
+            while not self._stopping.is_set():
+                self._alive_at = time.monotonic()
+                self._turn()
+        finally:
+            self._link.stop()
+            self._panel.close()
+            self._journal.close()
 
     def stop(self) -> None:
         """End the loop soon. Jobs go on; a daemon started again takes them up."""
         self._stopping.set()
 
+    def _turn(self) -> None:
+        items = self._take(timeout=TICK / 2)
+        if time.monotonic() >= self._next_tick:
+            self._next_tick = time.monotonic() + TICK
+            self._link.tend()
+            items += [Item(event) for event in self._drivers.look()]
+            items.append(Item(ev.Tick(time.time())))
+        self._handle(items)
+        if self._model.ready_to_decide():
+            self._decide()
+
     def _put(self, event: ev.Event, status: Json | None = None) -> None:
         self._inbox.put(Item(event, status))
+
+    def _arrive(self, at: float, job: Job) -> None:
+        self._put(ev.JobSubmitted(at, job))
 
     def _take(self, timeout: float) -> list[Item]:
         items: list[Item] = []
@@ -150,32 +153,35 @@ class Service:
             if caused or not isinstance(item.event, ev.Tick):
                 lines += [encode(item.event), *map(encode, caused)]
             commands += caused
-        if not self._save(explanations):
+        if not self._save(items, explanations):
             return
         if lines:
             self._journal.write(lines)
+        if self._journal.full:
+            self._journal.turn(encode(self._model.snapshot()))
         for command in commands:
             self._execute(command)
-        self._wrap_up()
+        self._forget()
         for item in items:
             if item.status is not None:
                 self._link.acknowledge(item.status)
             if item.kept is not None:
                 item.kept.set()
         if items:
-            self._picture()
-            self._arriving -= {i.event.job.id for i in items if isinstance(i.event, ev.JobSubmitted)}
+            self._picture({i.event.job.id for i in items if isinstance(i.event, ev.JobSubmitted)})
 
-    def _save(self, explanations: tuple[Explanation, ...]) -> bool:
+    def _save(self, items: Sequence[Item], explanations: tuple[Explanation, ...]) -> bool:
         """Store what changed; tell whether nothing of it is lost.
 
         Nothing goes on before: a full disk stops the loop, not the jobs. When the daemon is stopped in
         between, nothing came of the batch, and the next daemon finds out what the master told it.
         """
         changes = self._model.take_changes()
-        while changes.jobs or changes.executors or explanations:
+        subscribed = [item.event.framework_id for item in items if isinstance(item.event, ev.Subscribed)]
+        facts = {"framework_id": subscribed[-1]} if subscribed else {}
+        while changes.jobs or changes.executors or explanations or facts:
             try:
-                self._store.save(changes, explanations)
+                self._store.save(changes, explanations, facts)
             except DeposedError as error:
                 log.error("no longer leading", why=str(error))
                 self._stopping.set()
@@ -189,23 +195,18 @@ class Service:
                 continue
             self._store_trouble = ""
             break
-        self._over.update(job.job.id for job in changes.jobs if job.ended)
+        self._drivers.over(changes.jobs)
         return True
 
-    def _wrap_up(self) -> None:
-        """Forget the secrets of jobs that are over and done, now that their drivers were told to end."""
-        done = [job_id for job_id in self._over if self._model.job(job_id) is None]
-        for job_id in done:
-            self._over.discard(job_id)
-            self._specs.pop(job_id, None)
-            self._launcher.forget(job_id)
+    def _forget(self) -> None:
+        self._drivers.forget(lambda job_id: self._model.job(job_id) is None)
 
     def _execute(self, command: ev.Command) -> None:
         match command:
             case ev.StartDriver(job_id=job_id):
                 self._start_driver(job_id)
             case ev.KillDriver(job_id=job_id):
-                self._launcher.stop_driver(job_id)
+                self._drivers.stop(job_id)
             case _:
                 self._link.execute(command, self._describe)
 
@@ -213,15 +214,11 @@ class Service:
         job = self._model.job(task.job_id)
         if job is None:
             raise ValueError(f"{task.job_id} is not known")
-        return self._launcher.describe(task, job.job, self._spec(task.job_id), self._model.tasks(task.job_id))
-
-    def _spec(self, job_id: str) -> JobSpec:
-        if job_id not in self._specs:
-            spec = self._store.spec(job_id)
-            if spec is None:
-                raise ValueError(f"the store has no specification of {job_id}")
-            self._specs[job_id] = spec
-        return self._specs[job_id]
+        try:
+            spec = self._drivers.spec(task.job_id)
+        except StoreError as error:
+            raise ValueError(str(error)) from error  # the launch is dropped, and decided again
+        return self._launcher.describe(task, job.job, spec, self._model.tasks(task.job_id))
 
     # ---- deciding --------------------------------------------------------------------------------
 
@@ -229,109 +226,25 @@ class Service:
         event, explanations = self._panel.decide(self._model.view(), self._model.requests())
         self._handle([Item(event)], explanations)
 
-    # ---- drivers on this host --------------------------------------------------------------------
-
     def _start_driver(self, job_id: str) -> None:
         job = self._model.job(job_id)
-        if job is None or job.ended:
-            return
-        try:
-            self._launcher.start_driver(job.job, self._spec(job_id))
-        except (OSError, ValueError) as error:
-            self._put(ev.DriverEnded(time.time(), job_id, None, f"its driver could not be started: {error}"))
-            return
-        self._drivers.add(job_id)
-        self._put(ev.DriverStarted(time.time(), job_id))
-
-    def _look_at_drivers(self) -> list[ev.Event]:
-        ended: list[ev.Event] = []
-        for job_id in sorted(self._drivers):
-            status = self._launcher.driver_status(job_id)
-            if status.state == "running":
-                continue
-            self._drivers.discard(job_id)
-            message = ""
-            if status.state == "lost":
-                message = "its driver vanished: nobody saw how it ended"
-                self._launcher.stop_driver(job_id)  # it may have lost its supervisor only
-            ended.append(ev.DriverEnded(time.time(), job_id, status.exit_code, message))
-        return ended
+        if job is not None and not job.ended:
+            self._drivers.start(job.job)
 
     def _restore(self) -> None:
         """Take up what an earlier daemon left: its jobs, its tasks, its drivers."""
-        jobs, executors = self._store.unfinished()
-        self._model.restore(jobs, executors)
-        for job in jobs:
-            if job.job.driver is None and job.started_at is not None and not job.ended:
-                self._resume_driver(job)
-        self._over.update(job.job.id for job in jobs if job.ended)
-        going_on = {job.job.id for job in jobs if not job.ended}
-        for job_id in self._launcher.launched():
-            if job_id not in going_on:
-                # It was over when the earlier daemon died, who may not have come to say so to its driver.
-                self._launcher.stop_driver(job_id)
-                self._over.add(job_id)
-        self._wrap_up()
+        jobs, tasks = self._store.unfinished()
+        self._handle([Item(ev.Restored(time.time(), tuple(jobs), tuple(tasks), self._model.options))])
+        self._drivers.take_up(jobs)
+        self._forget()
         if jobs:
-            log.info("taken up", jobs=len(jobs), tasks=sum(not task.ended for task in executors))
-
-    def _resume_driver(self, job: JobRecord) -> None:
-        if self._launcher.is_here(job.driver_on):
-            # Started now if it never was: the intent is stored before the deed.
-            self._start_driver(job.job.id)
-            return
-        host, again = job.driver_on.partition("@")[2], self._config.leader.lost_drivers == "requeue"
-        message = f"its driver ran on {host}, whose daemon does not lead any more"
-        self._put(ev.DriverEnded(time.time(), job.job.id, None, message, requeue=again))
+            log.info("taken up", jobs=len(jobs), tasks=sum(not task.ended for task in tasks))
 
     # ---- what the API asks -----------------------------------------------------------------------
 
     def submit(self, spec: JobSpec, idempotency_key: str | None = None) -> tuple[JobRecord, bool]:
         """Accept a job; see `Scheduler.submit`."""
-        self._check(spec)
-        if self._queued + len(self._arriving) >= self._config.max_queued_jobs:
-            detail = f"{self._config.max_queued_jobs} jobs are queued already (max_queued_jobs)"
-            raise RejectedError(429, "The queue is full", detail, {"Retry-After": _QUEUE_PAUSE})
-        at, profile = time.time(), self._profiles.get(spec.type)
-
-        def job(job_id: str) -> Job:
-            return Job(
-                id=job_id,
-                type=spec.type,
-                cpus=spec.cpus,
-                memory_mib=spec.memory,
-                executors=spec.executors,
-                submitted_at=at,
-                name=spec.label,
-                driver=self._launcher.driver_size(spec),
-                expected_duration=profile.duration(spec.cpus, spec.memory, spec.executors)
-                if profile
-                else None,
-                prefers=profile.prefers if profile else None,
-            )
-
-        try:
-            record, new = self._store.submit(spec, job, idempotency_key, at)
-        except IdempotencyConflictError as error:
-            raise RejectedError(409, "Idempotency key used before", str(error)) from error
-        except StoreError as error:
-            raise RejectedError(503, "The job store is not available", str(error)) from error
-        if new:
-            self._arriving.add(record.job.id)
-            self._put(ev.JobSubmitted(at, record.job))
-        return record, new
-
-    def _check(self, spec: JobSpec) -> None:
-        try:
-            self._launcher.check(spec)
-        except ValueError as error:
-            raise RejectedError(422, "The job cannot be launched", str(error)) from error
-        shortfall = whole_cluster_shortfall(self._known_vms, spec.cpus, spec.memory, spec.executors)
-        driver = self._launcher.driver_size(spec)
-        if shortfall is None and driver is not None:
-            shortfall = whole_cluster_shortfall(self._known_vms, driver.cpus, driver.memory_mib, 1)
-        if shortfall is not None:
-            raise RejectedError(422, "The job fits no cluster of this size", shortfall)
+        return self._intake.submit(spec, idempotency_key)
 
     def kill(self, job_id: str) -> JobRecord:
         """End a job; see `Scheduler.kill`."""
@@ -394,13 +307,10 @@ class Service:
 
     # ---- small things ----------------------------------------------------------------------------
 
-    def _remember_framework(self, framework_id: str) -> None:
-        self._store.put("framework_id", framework_id)
-
-    def _picture(self) -> None:
+    def _picture(self, arrived: set[str]) -> None:
         """Make the picture of the cluster that other threads are shown."""
-        self._queued = self._model.waiting
-        self._known_vms = self._model.vms()
+        vms = self._model.vms()
+        self._intake.note(self._model.waiting, vms, arrived)
         self._due = self._model.due(time.time())
         self._vms = tuple(
             VmStatus(
@@ -415,5 +325,5 @@ class Service:
                 used_memory_mib=self._model.ledger.memory_mib(vm.id),
                 executors=self._model.ledger.task_ids(vm.id),
             )
-            for vm in self._known_vms
+            for vm in vms
         )

@@ -133,18 +133,28 @@ class Store:
 
         return self._write(work)
 
-    def save(self, changes: Changes, explanations: Sequence[Explanation] = ()) -> None:
-        """Keep records and explanations, all or none; a job's explanation of its waiting is its only one."""
+    def save(
+        self,
+        changes: Changes,
+        explanations: Sequence[Explanation] = (),
+        facts_known: Mapping[str, str] | None = None,
+    ) -> None:
+        """Keep records, explanations and facts, all or none.
+
+        A job's explanation of its waiting is its only one.
+        """
         job_rows = [tables.job_row(record) for record in changes.jobs]
         executor_rows = [tables.executor_row(record) for record in changes.executors]
         explanation_rows = [tables.explanation_row(explanation) for explanation in explanations]
+        fact_rows: list[tables.Row] = [{"key": k, "value": v} for k, v in (facts_known or {}).items()]
 
         def work(connection: Connection) -> None:
             _upsert(connection, jobs, job_rows)
             _upsert(connection, executors, executor_rows)
             _add_explanations(connection, explanation_rows)
+            _upsert(connection, facts, fact_rows)
 
-        if job_rows or executor_rows or explanation_rows:
+        if job_rows or executor_rows or explanation_rows or fact_rows:
             self._write(work)
 
     def put(self, key: str, value: str) -> None:

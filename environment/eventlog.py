@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -18,7 +17,8 @@ _TYPES: dict[str, TypeAdapter[Any]] = {
 
 def encode(entry: events.Event | events.Command) -> str:
     """One line of JSON (without its end) that `decode` turns into an equal value."""
-    return json.dumps({"type": type(entry).__name__, **asdict(entry)}, separators=(",", ":"))
+    kind = type(entry).__name__
+    return json.dumps({"type": kind, **_TYPES[kind].dump_python(entry)}, separators=(",", ":"))
 
 
 def decode(line: str) -> events.Event | events.Command:

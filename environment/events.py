@@ -7,6 +7,8 @@ replayed. Every command carries `cause`, the number of the event that led to it.
 from dataclasses import dataclass
 from typing import Literal
 
+from environment.model_options import ModelOptions
+from environment.records import ExecutorRecord, JobRecord
 from environment.types import Job, Size, Vm
 
 #: A Mesos task's state, without the TASK_ prefix, in lower case.
@@ -56,6 +58,65 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class Supplied:
+    """How the talk with the master about offers stands; what each field means is said in `supply.py`."""
+
+    subscribed: bool
+    suppressed: bool
+    stale: bool
+    asked_at: float
+    revived_at: float
+    changed_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Booked:
+    """What is known of VMs and held of offers; what each field means is said in `offers.py`."""
+
+    since: float
+    offers: tuple[Offer, ...]
+    vms: tuple[Vm, ...]
+    measured: tuple[str, ...]
+    gone: tuple[str, ...]
+    told: tuple[tuple[str, float, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """Which tasks are in doubt; what each field means is said in `watch.py`."""
+
+    questions: tuple[tuple[str, float, float], ...]
+    unreachable_since: tuple[tuple[str, float], ...]
+    swept_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """All that a model knows beyond its records, `number` events after it began."""
+
+    number: int
+    supply: Supplied
+    book: Booked
+    watch: Watched
+    relaunch_at: tuple[tuple[str, float], ...]
+    told: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Restored(Event):
+    """Everything begins here, with what was kept of jobs and their tasks: a log replays from here on.
+
+    Jobs are in order of submission, tasks, ended or not, in order of launch; jobs that are over belong to
+    them as long as they have open tasks. Without a `moment` a daemon has just started; with one, it goes on.
+    """
+
+    jobs: tuple[JobRecord, ...]
+    tasks: tuple[ExecutorRecord, ...]
+    options: ModelOptions
+    moment: Moment | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class JobSubmitted(Event):
     """A user's job was accepted and stored."""
 
@@ -71,7 +132,9 @@ class KillRequested(Event):
 
 @dataclass(frozen=True, slots=True)
 class Subscribed(Event):
-    """The master has (again) accepted the framework; whatever it offered before is void."""
+    """The master has (again) accepted the framework, under this id; whatever it offered before is void."""
+
+    framework_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +161,13 @@ class VmLost(Event):
     """The master says that an agent is gone. No proof that its tasks are."""
 
     vm_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class VmsMeasured(Event):
+    """The master tells how large its agents are: id, cpus and MiB of each, as far as they can be ours."""
+
+    sizes: tuple[tuple[str, float, int], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,8 @@ class ModelOptions:
     unreachable_timeout: float = 60.0
     #: An executor that ends with an error may only be the first sign that its driver is ending.
     relaunch_grace: float = 2.0
+    #: The pause before executors are placed again doubles with each that ended by itself, up to this.
+    relaunch_longest: float = 30.0
     #: First and longest pause between two questions about the same tasks.
     reconcile_first: float = 2.0
     reconcile_longest: float = 60.0

@@ -6,7 +6,7 @@ from math import isnan, nan
 
 import numpy as np
 
-from environment.events import Offer
+from environment.events import Booked, Offer
 from environment.ledger import Ledger
 from environment.types import CPU_TOLERANCE, ClusterView, RunningJob, Vm, natural_key
 
@@ -27,12 +27,45 @@ class OfferBook:
         self._vms: dict[str, Vm] = {}
         #: VMs whose capacity was seen while no task of ours was there.
         self._measured: set[str] = set()
+        #: Cpus and MiB of VMs as the master told them, by VM: better than what can be learned from offers.
+        self._told: dict[str, tuple[float, int]] = {}
         self._gone: set[str] = set()
         self._incomplete: set[str] = set()
         self._order: tuple[Vm, ...] | None = ()
 
     def __len__(self) -> int:
         return len(self._offers)
+
+    def state(self) -> Booked:
+        """All that is known and held."""
+        return Booked(
+            self.since,
+            tuple(self._offers.values()),
+            tuple(self._vms.values()),
+            tuple(sorted(self._measured)),
+            tuple(sorted(self._gone)),
+            tuple((vm_id, *size) for vm_id, size in self._told.items()),
+        )
+
+    def resume(self, state: Booked) -> None:
+        """Go on from there."""
+        self._vms = {vm.id: vm for vm in state.vms}
+        self._measured, self._gone = set(state.measured), set(state.gone)
+        self._told = {vm_id: (cpus, memory_mib) for vm_id, cpus, memory_mib in state.told}
+        self._order = None
+        for offer in state.offers:
+            self._offers[offer.id] = offer
+            self._by_vm.setdefault(offer.vm.id, {})[offer.id] = offer
+        self.since = state.since
+        for vm_id in self._vms:
+            self.changed(vm_id)
+
+    def measure(self, sizes: Iterable[tuple[str, float, int]]) -> None:
+        """Know from the master how large these VMs are: also those that it will offer later only."""
+        for vm_id, cpus, memory_mib in sizes:
+            self._told[vm_id] = (cpus, memory_mib)
+            if vm_id in self._vms:
+                self.learn(self._vms[vm_id])
 
     def take(self, offers: Iterable[Offer], at: float) -> None:
         """Hold these offers; their VMs are there."""
@@ -49,24 +82,29 @@ class OfferBook:
             self.learn(vm)
 
     def learn(self, vm: Vm) -> None:
-        """Know the VM and its capacity: the most that was offered and used at once.
-
-        Once the VM was seen without tasks of ours, what tasks use is no longer added, since resources
-        can be offered again before the end of the task that had them is known here.
-        """
-        (cpus, memory_mib), known = self.free(vm.id), self._vms.get(vm.id)
-        if not self._ledger.count(vm.id):
-            known = known if vm.id in self._measured else None
-            self._measured.add(vm.id)
-        elif vm.id not in self._measured:
-            cpus, memory_mib = cpus + self._ledger.cpus(vm.id), memory_mib + self._ledger.memory_mib(vm.id)
-        if known:
-            cpus, memory_mib = max(cpus, known.cpus), max(memory_mib, known.memory_mib)
+        """Know the VM and its capacity: what the master told, or else what its offers show."""
+        cpus, memory_mib = self._told.get(vm.id) or self._shown(vm.id)
         vm = replace(vm, cpus=round(cpus, 3), memory_mib=memory_mib)
         if vm != self._vms.get(vm.id):
             self._vms[vm.id] = vm
             self._order = None
         self.changed(vm.id)
+
+    def _shown(self, vm_id: str) -> tuple[float, int]:
+        """The most of the VM that was offered and used at once.
+
+        Once the VM was seen without tasks of ours, what tasks use is no longer added, since resources
+        can be offered again before the end of the task that had them is known here.
+        """
+        (cpus, memory_mib), known = self.free(vm_id), self._vms.get(vm_id)
+        if not self._ledger.count(vm_id):
+            known = known if vm_id in self._measured else None
+            self._measured.add(vm_id)
+        elif vm_id not in self._measured:
+            cpus, memory_mib = cpus + self._ledger.cpus(vm_id), memory_mib + self._ledger.memory_mib(vm_id)
+        if known:
+            cpus, memory_mib = max(cpus, known.cpus), max(memory_mib, known.memory_mib)
+        return cpus, memory_mib
 
     def vm(self, vm_id: str) -> Vm:
         """A VM that is known."""

@@ -14,6 +14,14 @@ class Questions:
     def __contains__(self, task_id: str) -> bool:
         return task_id in self._open
 
+    def state(self) -> tuple[tuple[str, float, float], ...]:
+        """All open questions: task id, when the next is due, and the pause after it."""
+        return tuple((task_id, at, pause) for task_id, (at, pause) in self._open.items())
+
+    def resume(self, state: Iterable[tuple[str, float, float]]) -> None:
+        """Go on from there."""
+        self._open = {task_id: (at, pause) for task_id, at, pause in state}
+
     def ask(self, task_ids: Iterable[str], now: float) -> None:
         """These tasks are asked about now, for the first time."""
         for task_id in task_ids:

@@ -77,13 +77,22 @@ class Roster:
         """The job's executors that have not ended: its open tasks but for the driver."""
         return [task for task in self.open_tasks(job) if task.number is not None]
 
+    def stands(self, job: JobRecord) -> bool:
+        """Whether the job's launch is not to be undone: its driver was started, or may have been.
+
+        A driver on the cluster is launched with the executors, and is to run once only.
+        """
+        if job.ended or job.aborting:
+            return False
+        return job.started_at is not None or (job.job.driver is not None and job.placed_at is not None)
+
     def missing(self, job: JobRecord) -> int:
-        """How many executors of a started job are gone and not yet placed again."""
+        """How many executors of a job whose launch stands are gone and not yet placed again."""
         return len(self.lost_sizes(job))
 
     def lost_sizes(self, job: JobRecord) -> tuple[Size, ...]:
         """What the executors had that are missing."""
-        if job.ended or job.started_at is None:
+        if not self.stands(job):
             return ()
         tasks = (task for task in self.tasks(job.job.id) if task.number is not None)
         return tuple(_size(task) for task in tasks if task.ended and not task.replaced)
@@ -134,6 +143,10 @@ class Roster:
             if job := self._jobs.get(task.job_id):
                 job.cost += cost
                 self.mark(job)
+
+    def records(self) -> tuple[tuple[JobRecord, ...], tuple[ExecutorRecord, ...]]:
+        """Copies of all records: jobs in order of submission, tasks in order of launch."""
+        return tuple(map(copy, self._jobs.values())), tuple(map(copy, self._tasks.values()))
 
     def take_changes(self) -> Changes:
         """Hand out copies of what is marked, and forget jobs that are over and done."""

@@ -6,7 +6,7 @@ What is offered is in `offers.py`; who waits for it is in `waiting.py`.
 import math
 from collections.abc import Iterable
 
-from environment.events import Decline, Offer, Revive, Suppress
+from environment.events import Decline, Offer, Revive, Supplied, Suppress
 from environment.model_options import ModelOptions
 from environment.offers import OfferBook
 from environment.turn import Turn
@@ -32,6 +32,23 @@ class Supply:
         self._stale = False
         #: When something last happened that could change a decision.
         self._changed_at = 0.0
+
+    def state(self) -> Supplied:
+        """All of this but the offers."""
+        return Supplied(
+            self.subscribed,
+            self._suppressed,
+            self._stale,
+            self._asked_at,
+            self._revived_at,
+            self._changed_at,
+        )
+
+    def resume(self, state: Supplied) -> None:
+        """Go on from there."""
+        self.subscribed, self._suppressed, self._stale = state.subscribed, state.suppressed, state.stale
+        self._asked_at, self._revived_at = state.asked_at, state.revived_at
+        self._changed_at = state.changed_at
 
     def connect(self) -> None:
         """The master has (again) accepted the framework: what was said before is void."""

@@ -13,12 +13,13 @@ class Turn:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self._number = 0
+        #: How many events were counted so far.
+        self.number = 0
         self._commands: list[Command] = []
 
     def begin(self, at: float) -> None:
         """The next event is handled; one with an older time happens now."""
-        self._number += 1
+        self.number += 1
         self.now = max(self.now, at)
         self._commands = []
 
@@ -26,10 +27,10 @@ class Turn:
         self, kind: Callable[Concatenate[int, Fields], Command], *fields: Fields.args, **named: Fields.kwargs
     ) -> None:
         """The event leads to this command."""
-        self._commands.append(kind(self._number, *fields, **named))
+        self._commands.append(kind(self.number, *fields, **named))
 
     def end(self, *, counted: bool) -> list[Command]:
         """The commands, in order. An event without any gives its number back, unless it is counted anyway."""
         if not (counted or self._commands):
-            self._number -= 1
+            self.number -= 1
         return self._commands

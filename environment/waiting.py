@@ -3,6 +3,8 @@
 Whether offers are asked for on their behalf is in `supply.py`.
 """
 
+from collections.abc import Iterable
+
 from environment.events import Waiting
 from environment.records import JobRecord
 from environment.roster import Roster
@@ -29,6 +31,14 @@ class WaitingLine:
     def __contains__(self, job: JobRecord) -> bool:
         return job.job.id in self._queue or job.job.id in self._relaunch_at
 
+    def state(self) -> tuple[tuple[tuple[str, float], ...], str | None]:
+        """When lost executors of which jobs may be placed again, and which job was told to wait."""
+        return tuple(self._relaunch_at.items()), self._told
+
+    def resume(self, relaunch_at: Iterable[tuple[str, float]], told: str | None) -> None:
+        """Go on from there."""
+        self._relaunch_at, self._told = dict(relaunch_at), told
+
     def join(self, job: JobRecord) -> None:
         """A new job waits behind all others."""
         self._queue[job.job.id] = PlacementRequest(job.job, job.job.executors, first_number=job.next_executor)
@@ -51,10 +61,6 @@ class WaitingLine:
     def is_new(self, job: JobRecord) -> bool:
         """Whether the job as a whole waits, and not only lost executors of it."""
         return job.job.id in self._queue
-
-    def last(self) -> str | None:
-        """The job behind which a new one comes to stand."""
-        return next(reversed(self._queue), None)
 
     def due(self, now: float) -> bool:
         """Whether someone may be placed now."""

@@ -4,7 +4,7 @@ Messages to the master can be lost, so what stays without an answer is asked abo
 answer means for its job is in `cluster.py`.
 """
 
-from environment.events import KillTask, Reconcile
+from environment.events import KillTask, Reconcile, Watched
 from environment.model_options import ModelOptions
 from environment.questions import Questions
 from environment.records import ExecutorRecord
@@ -27,6 +27,16 @@ class Watch:
         self._unreachable_since: dict[str, float] = {}
         #: When the master was last asked about all tasks that it knows.
         self._swept_at = 0.0
+
+    def state(self) -> Watched:
+        """All that is in doubt."""
+        return Watched(self._questions.state(), tuple(self._unreachable_since.items()), self._swept_at)
+
+    def resume(self, state: Watched) -> None:
+        """Go on from there."""
+        self._questions.resume(state.questions)
+        self._unreachable_since = dict(state.unreachable_since)
+        self._swept_at = state.swept_at
 
     def kill(self, task: ExecutorRecord) -> None:
         """End a task; the command is repeated until the task's end is told."""

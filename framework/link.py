@@ -7,6 +7,7 @@ The framework is torn down by nothing that happens here.
 """
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import structlog
 
 from environment import events as ev
+from framework.agents import agent_sizes
 from framework.session import Session, SessionOptions
 from framework.spark import ProcessSpec
 from framework.translate import Json, Purse, agent_url, offer_from_json, role_of, task_to_json
@@ -37,11 +39,10 @@ class MesosLink:
         options: SessionOptions,
         emit: Emit,
         framework_id: str | None,
-        remember_framework_id: Callable[[str], None],
     ) -> None:
+        """Under the id that an earlier subscription gave, if there was one."""
         self._options = options
         self._emit = emit
-        self._remember = remember_framework_id
         self.framework_id = framework_id
         #: In words, for /readyz.
         self.state = f"connecting to {options.master}"
@@ -51,6 +52,8 @@ class MesosLink:
         self._master = options.master
         self._offers: dict[str, Json] = {}
         self._agents: dict[str, str] = {}
+        #: The master is to be asked for the sizes of its agents.
+        self._to_measure = False
 
     @property
     def subscribed(self) -> bool:
@@ -69,6 +72,9 @@ class MesosLink:
             self._put_away(session, why)
         if self._session is None and now >= self._next_try:
             self._session = Session(self, self._options, self._master, self.framework_id)
+        if self._to_measure and self._session is not None and (master := self._session.driver.master):
+            self._to_measure = False
+            threading.Thread(target=self._measure, args=(master,), name="mesos-sizes", daemon=True).start()
 
     def stop(self) -> None:
         """Leave the master; what runs goes on, and the framework may come back."""
@@ -157,14 +163,13 @@ class MesosLink:
     # ---- what the session reports --------------------------------------------------------------------
 
     def on_subscribed(self, framework_id: str, master: str) -> None:
-        """The master has accepted us."""
-        if framework_id != self.framework_id:
-            self._remember(framework_id)
-            self.framework_id = framework_id
+        """The master has accepted us; the id is stored by whoever takes the event, before it acts on it."""
+        self.framework_id = framework_id
         self._offers.clear()
         self.state = f"subscribed to {master}"
+        self._to_measure = True
         log.info("subscribed", master=master, framework=framework_id)
-        self._emit(ev.Subscribed(time.time()), None)
+        self._emit(ev.Subscribed(time.time(), framework_id), None)
 
     def on_offers(self, driver: Any, offers: list[Json]) -> None:
         """Hold the offers; of one agent only those to one role, as no task can use two roles' resources."""
@@ -184,6 +189,16 @@ class MesosLink:
     def on_event(self, event: ev.Event, status: Json | None = None) -> None:
         """Pass on what needs nothing from us."""
         self._emit(event, status)
+
+    def _measure(self, master: str) -> None:
+        options = self._options
+        try:
+            sizes = agent_sizes(master, options.roles, options.principal, options.secret)
+        except (OSError, ValueError) as error:
+            # Then they are learned from offers, and may be overrated until they were empty once.
+            log.warning("the sizes of the agents are not known", master=master, why=str(error))
+            return
+        self._emit(ev.VmsMeasured(time.time(), sizes), None)
 
     def _put_away(self, session: Session, why: str) -> None:
         redirected = session.redirected_to

@@ -25,7 +25,7 @@ def test_lines_are_appended_and_wait_for_a_full_disk(tmp_path: Path) -> None:
     """What does not fit leaves no half line, is told, and is written in order when there is room again."""
     path = tmp_path / "events.jsonl"
     path.write_text("before\n")
-    journal = Journal(path)
+    journal = Journal(path, size=1 << 20, earlier=2)
     journal.write(["one"])
     assert journal.trouble == ""
     with room_for(path.stat().st_size + 6):
@@ -45,11 +45,61 @@ def test_lines_that_find_no_room_for_too_long_are_counted(
     """Memory is bounded; that something is missing is told from then on."""
     monkeypatch.setattr("daemon.journal._PATIENCE", 10)
     path = tmp_path / "events.jsonl"
-    journal = Journal(path)
+    journal = Journal(path, size=1 << 20, earlier=2)
     with room_for(0):
         journal.write(["12345"])
         journal.write(["12345", "6"])
     journal.write(["end"])
     assert path.read_text() == "12345\nend\n"
     assert journal.trouble == f"{path}; 2 lines are lost, it does not replay"
+    journal.close()
+
+
+def test_a_full_log_is_turned_and_a_few_files_are_kept(tmp_path: Path) -> None:
+    """The latest before is number 1; a first line as long as a file does not make it full."""
+    path = tmp_path / "events.jsonl"
+    journal = Journal(path, size=5, earlier=2)
+    for name in "abcd":
+        assert not journal.full
+        journal.write([f"{name}-12345"])
+        assert journal.full
+        journal.turn(f"after {name}, and so on")
+    journal.write(["end"])
+    assert not journal.full
+    journal.close()
+    assert {file.name: file.read_text().splitlines() for file in tmp_path.iterdir()} == {
+        "events.2.jsonl": ["after b, and so on", "c-12345"],
+        "events.1.jsonl": ["after c, and so on", "d-12345"],
+        "events.jsonl": ["after d, and so on", "end"],
+    }
+
+
+def test_a_log_that_cannot_be_turned_goes_on(tmp_path: Path) -> None:
+    """The trouble is told, nothing is lost, and it is not tried again with every line."""
+    path = tmp_path / "events.jsonl"
+    (tmp_path / "events.1.jsonl").mkdir()
+    (tmp_path / "events.1.jsonl" / "something").touch()
+    journal = Journal(path, size=5, earlier=1)
+    journal.write(["123456"])
+    journal.turn("first")
+    assert "cannot be turned: Is a directory" in journal.trouble
+    assert not journal.full
+    journal.write(["more"])
+    assert path.read_text() == "123456\nmore\n"
+    journal.close()
+
+
+def test_a_log_that_lacks_lines_is_turned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next file begins with what it takes to replay it, so nothing is missing there."""
+    monkeypatch.setattr("daemon.journal._PATIENCE", 10)
+    path = tmp_path / "events.jsonl"
+    journal = Journal(path, size=1 << 20, earlier=1)
+    with room_for(0):
+        journal.write(["12345"])
+        journal.write(["12345", "6"])
+        assert not journal.full, "there is no room for another file either"
+    journal.write([])
+    assert journal.full
+    journal.turn("first")
+    assert (path.read_text(), journal.trouble) == ("first\n", "")
     journal.close()

@@ -39,6 +39,8 @@ class Chaos:
         self.tasks: dict[str, tuple[str, ev.Task]] = {}
         self.states: dict[str, ev.TaskState] = {}
         self.drivers: set[str] = set()
+        #: Tasks by job that ran its driver on the cluster.
+        self.drivers_ran: dict[str, set[str]] = {}
         self.suppressed = False
         self.launched: set[str] = set()
         self.ended: dict[str, str] = {}
@@ -238,6 +240,7 @@ class Chaos:
                     known = self.states.get(task_id, "gone")
                     self.send(ev.TaskChanged(self.now, task_id, known))
             case ev.StartDriver(job_id=job_id):
+                assert job_id not in self.drivers
                 self.drivers.add(job_id)
             case ev.KillDriver(job_id=job_id):
                 self.drivers.discard(job_id)
@@ -259,6 +262,8 @@ class Chaos:
     def tell(self, task_id: str, state: ev.TaskState) -> None:
         """A task that was not killed goes into a state."""
         if self.states[task_id] != "killing":
+            if state == "running" and ".driver-" in task_id:
+                self.drivers_ran.setdefault(task_id.partition(".")[0], set()).add(task_id)
             self.states[task_id] = state
             self.send(ev.TaskChanged(self.now, task_id, state))
         else:
@@ -296,6 +301,7 @@ class Chaos:
         for vm in self.model.vms():
             assert self.model.ledger.cpus(vm.id) <= self.vms[vm.id].cpus + CPU_TOLERANCE
             assert vm.cpus <= self.vms[vm.id].cpus
+        assert all(len(tasks) == 1 for tasks in self.drivers_ran.values())
         self.check_view()
         self.check_costs()
 
@@ -311,7 +317,7 @@ class Chaos:
         if job.state == "queued":
             assert job_id in waiting
             assert not present
-        elif not job.aborting and job.started_at is None:
+        elif not job.aborting and job.started_at is None and job.job.driver is None:
             assert len(present) == job.job.executors
         elif not job.aborting:
             lost = [task for task in tasks if task.ended and not task.replaced]

@@ -71,7 +71,7 @@ def test_first_come_first_served(world: World) -> None:
     assert list(launched(world.decide()).values()) == [["a.0"]]
     assert [request.job.id for request in world.model.requests()] == ["b", "c"]
     assert world.job("b").reason.startswith("room for 11 of 13 executors")
-    assert world.job("c").reason == "first come, first served: waits behind b"
+    assert world.job("c").reason == "waits for its turn"
 
 
 def test_a_job_submitted_twice_is_one_job(world: World) -> None:
@@ -117,6 +117,18 @@ def test_a_call_for_offers_that_was_lost_is_repeated(world: World) -> None:
     assert names(world.submit(make_job())) == ["Revive"]
     asked = [count for count in range(1, 100) if "Revive" in names(world.wait(1))]
     assert asked == [31, 62, 93]
+
+
+def test_a_new_job_is_a_reason_to_ask_for_offers(world: World) -> None:
+    """The first one waits and its offers were declined; a policy may still place the new one at once."""
+    world.subscribe()
+    world.submit(make_job("a", 13))
+    world.offer()
+    world.decide()
+    world.now += 1
+    assert names(world.submit(make_job("b", 1))) == ["Revive"]
+    assert names(world.submit(make_job("c", 1))) == []
+    assert names(world.wait(1)) == ["Revive"]
 
 
 def test_silence_has_a_reason(world: World) -> None:
@@ -238,7 +250,7 @@ def test_too_many_losses_fail_the_job(world: World) -> None:
     for number in range(4):
         assert world.job().state != "failed"
         commands = world.tell("failed", f"job-1.{number}", message="no space left")
-        world.wait(3)
+        world.wait(31)
         if number < 3:
             world.offer()
             world.decide()
@@ -336,7 +348,8 @@ def test_rescinded_offers_are_not_used(world: World) -> None:
     world.send(ev.OfferRescinded(world.now, "offer-2"))
     both = (ev.Placement("a", (ONE.id, TWO.id)), ev.Placement("b", (THREE.id,)))
     commands = world.send(ev.Decided(world.now, both))
-    assert names(commands) == ["Revive"]
+    assert names(commands) == []
+    assert names(world.wait(1)) == ["Revive"]
     assert [request.job.id for request in world.model.requests()] == ["a", "b"]
     assert world.job("a").reason.startswith("decided again, since the master took back")
     assert launched(world.place("a", ONE, THREE)) == {"vm-1": ["a.0"], "vm-3": ["a.1"]}
@@ -706,6 +719,24 @@ def test_the_capacity_of_a_vm_is_learned_and_not_overrated(world: World) -> None
     assert [vm.cpus for vm in world.model.vms()] == [4, 4, 4]
 
 
+def test_the_master_knows_better_how_large_vms_are() -> None:
+    """What it tells holds at once, after a restart among tasks too, whatever is offered twice."""
+    world = World(VMS)
+    world.run(make_job(executors=4))
+    other = World(VMS)
+    other.restore(world.model.take_changes())
+    other.subscribe()
+    other.submit(make_job("job-2", 1))
+    other.offer(ONE, cpus=4, memory_mib=16384)
+    other.offer(TWO)
+    assert [vm.cpus for vm in other.model.vms()] == [8, 4], "learned from offers alone, it is overrated"
+    other.send(ev.VmsMeasured(other.now, tuple((vm.id, vm.cpus, vm.memory_mib) for vm in VMS)))
+    assert [vm.cpus for vm in other.model.vms()] == [4, 4]
+    assert [vm.memory_mib for vm in other.model.vms()] == [16384, 16384]
+    other.offer(THREE, cpus=1, memory_mib=1024)
+    assert [vm.cpus for vm in other.model.vms()] == [4, 4, 4], "although not all of it was offered yet"
+
+
 def test_a_driver_on_the_cluster_is_a_task_with_three_ports(world: World) -> None:
     """It is launched with the executors, takes its own size, and its end is the job's end."""
     world.subscribe()
@@ -733,15 +764,58 @@ def test_a_driver_on_the_cluster_that_dies_fails_the_job(world: World) -> None:
     assert world.job().reason == "its driver on vm-1 ended: exit code 1"
 
 
-def test_a_driver_killed_with_an_undone_launch_is_no_failure(world: World) -> None:
-    """When an executor was dropped, the driver's kill leads back into the queue."""
+@pytest.mark.parametrize("state", ["dropped", "failed"])
+def test_a_launch_whose_driver_may_run_is_not_undone(world: World, state: ev.TaskState) -> None:
+    """The driver on the cluster, launched with the executors, runs once: only what is lost is replaced."""
+    world.subscribe()
+    world.submit(make_job(executors=2, driver=Size(1, 2048)))
+    world.offer()
+    world.decide()
+    assert killed(world.tell(state, "job-1.0")) == []
+    world.tell("running", "job-1.driver-2", "job-1.1")
+    assert (world.job().state, world.job().started_at) == ("relaunching", None)
+    world.wait(3)
+    world.offer()
+    assert list(launched(world.decide()).values()) == [["job-1.3"]]
+    world.tell("running", "job-1.3")
+    assert (world.job().state, world.job().reason) == ("running", "all its executors run")
+
+
+def test_a_driver_whose_launch_got_lost_is_launched_again(world: World) -> None:
+    """The master knows its agent and nothing of the driver, so it never ran, and no other one is a second."""
     world.subscribe()
     world.submit(make_job(executors=1, driver=Size(1, 2048)))
     world.offer()
     world.decide()
-    assert killed(world.tell("dropped", "job-1.0")) == ["job-1.driver-1"]
-    world.tell("killed", "job-1.driver-1")
-    assert (world.job().state, len(world.model.requests())) == ("queued", 1)
+    world.tell("running", "job-1.0")
+    assert killed(world.tell("gone", "job-1.driver-1")) == ["job-1.0"]
+    world.tell("killed", "job-1.0")
+    assert (world.job().state, world.job().started_at, world.job().failures) == ("queued", None, 0)
+    world.offer()
+    assert list(launched(world.decide()).values()) == [["job-1.2", "job-1.driver-3"]]
+
+
+def test_a_driver_that_was_seen_and_is_gone_is_not_started_again(world: World) -> None:
+    """It may have done anything: the job has failed."""
+    world.run(make_job(executors=1, driver=Size(1, 2048)))
+    world.tell("gone", "job-1.driver-1")
+    assert world.job().state == "failed"
+
+
+def test_executors_that_fail_are_placed_again_after_pauses_that_grow(world: World) -> None:
+    """What fails by itself may fail again; what went with its VM is placed again soon, however often."""
+    for state, pauses in (("failed", [2, 4, 8, 16, 30, 30]), ("lost", [2] * 6)):
+        own = World(VMS)
+        own.run(make_job(executors=3))
+        for number, pause in enumerate(pauses, 3):
+            own.tell(state, own.open_tasks()[0])  # type: ignore[arg-type]  # a state
+            own.wait(pause - 0.1)
+            assert own.model.requests() == ()
+            own.wait(0.2)
+            own.offer()
+            own.decide()
+            own.tell("running", f"job-1.{number}")
+        assert own.job().state == "running"
 
 
 def test_a_dropped_driver_undoes_the_launch_even_if_all_executors_run(world: World) -> None:
@@ -781,7 +855,7 @@ def test_a_restored_model_goes_on_where_the_last_one_ended(world: World) -> None
     changes = world.model.take_changes()
     other = World(VMS)
     other.now = world.now
-    other.model.restore(changes.jobs, changes.executors)
+    other.restore(changes)
     commands = other.subscribe()
     assert names(commands) == ["Reconcile", "Reconcile", "KillTask"]
     assert killed(commands) == ["ending.0"]
@@ -809,7 +883,7 @@ def test_a_restored_launch_that_was_being_undone_is_queued_again(world: World) -
     changes = world.model.take_changes()
     assert changes.jobs[0].aborting
     other = World(VMS)
-    other.model.restore(changes.jobs, changes.executors)
+    other.restore(changes)
     other.subscribe()
     other.tell("gone", "job-1.1")
     assert [request.count for request in other.model.requests()] == [2]

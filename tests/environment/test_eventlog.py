@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from environment import events as ev
-from environment.cluster import ClusterModel
+from environment.cluster import ClusterModel, ModelOptions
 from environment.eventlog import decode, encode, replay
-from tests.builders import make_vm
+from tests.builders import make_job, make_vm, make_vms
 from tests.environment.chaos import Chaos
+from tests.environment.world import World
 
 KINDS: list[type[ev.Event | ev.Command]] = [
     kind
@@ -67,3 +68,45 @@ def test_ticks_without_commands_need_no_record() -> None:
         else:
             assert model.handle(event) == commands
     assert left_out
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_log_may_begin_anywhere(seed: int) -> None:
+    """From a snapshot on, taken at any moment, an empty model goes on as the first one did."""
+    chaos = Chaos((make_vm("vm-1", 4, 8192), make_vm("vm-2", 8, 4096)), seed, "ff")
+    chaos.reconnect()
+    models: list[ClusterModel] = []
+    seen = 0
+    for step in range(300):
+        chaos.step()
+        for event, commands in chaos.log[seen:]:
+            assert [model.handle(event) for model in models] == [commands] * len(models)
+        seen = len(chaos.log)
+        if step % 20 == 0:
+            models.append(ClusterModel())
+            assert models[-1].handle(decode(encode(chaos.model.snapshot()))) == []  # type: ignore[arg-type]  # an event
+    assert len(models) == 15
+
+
+def test_a_log_that_spans_a_restart_replays() -> None:
+    """What a daemon takes up at its start is in the log: there the model begins anew."""
+    world = World(make_vms(2), ModelOptions(host="here", launch_timeout=7.0))
+    world.run(make_job("a", 2))
+    world.submit(make_job("b", 20))
+    kept = world.model.take_changes()
+    world.model = ClusterModel(world.model.options)
+    world.restore(kept)
+    world.subscribe()
+    world.offer()
+    world.decide()
+    world.tell("running", "a.0", "a.1")
+    world.driver_ends("a")
+    world.wait(8.0)
+    lines = [line for event, commands in world.log for line in map(encode, (event, *commands))]
+    model = ClusterModel(world.model.options)
+    assert [model.handle(event) == commands for event, commands in replay(lines)] == [True] * len(world.log)
+    begin = next(i for i, (event, _) in enumerate(world.log) if isinstance(event, ev.Restored))
+    alone = [line for event, commands in world.log[begin:] for line in map(encode, (event, *commands))]
+    model = ClusterModel()
+    assert all(model.handle(event) == commands for event, commands in replay(alone))
+    assert model.options == world.model.options

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from agents.baselines.first_fit import FirstFit
 from environment import events as ev
-from environment.cluster import ClusterModel, ModelOptions
+from environment.cluster import Changes, ClusterModel, ModelOptions
 from environment.records import JobRecord
 from environment.rounds import decide_round, decided
 from environment.types import Job, Vm
@@ -31,6 +31,10 @@ class World:
         """Time goes by, and a tick says so."""
         self.now += seconds
         return self.send(ev.Tick(self.now))
+
+    def restore(self, kept: Changes) -> list[ev.Command]:
+        """A daemon takes up what another one kept."""
+        return self.send(ev.Restored(self.now, kept.jobs, kept.executors, self.model.options))
 
     def subscribe(self) -> list[ev.Command]:
         """The master takes the framework."""

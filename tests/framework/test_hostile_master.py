@@ -54,6 +54,9 @@ class Master:
         """Answer the request, if one comes; whether the connection is to stay open."""
         if not (request := connection.recv(65536)):
             return False
+        if request.startswith(b"GET /slaves"):
+            connection.sendall(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+            return False
         self.requests.append(request)
         answer, closes = self.answers.get_nowait()
         connection.sendall(answer)
@@ -91,7 +94,7 @@ class Deaf:
     """Hears events as the link does, and keeps their number only."""
 
     def __init__(self) -> None:
-        self.link = MesosLink(SessionOptions("127.0.0.1:1"), self.take, None, lambda _: None)
+        self.link = MesosLink(SessionOptions("127.0.0.1:1"), self.take, None)
         self.heard = 0
 
     def take(self, event: ev.Event, status: Any) -> None:
@@ -237,7 +240,7 @@ def test_after_garbage_a_good_master_is_found(master: Master) -> None:
 def follow(master: Master, expected: list[str]) -> MesosLink:
     """Tend a link until it has reported these events, no more and no others, and stop it."""
     inbox: queue.Queue[ev.Event] = queue.Queue()
-    link = MesosLink(SessionOptions(master.address), lambda event, _: inbox.put(event), None, lambda _: None)
+    link = MesosLink(SessionOptions(master.address), lambda event, _: inbox.put(event), None)
     heard: list[str] = []
     deadline = time.monotonic() + PATIENCE
     while heard != expected:

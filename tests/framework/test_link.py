@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from environment import events as ev
+from framework.agents import _size
 from framework.link import MesosLink
 from framework.session import SessionOptions
 from framework.spark import ProcessSpec
@@ -28,16 +29,18 @@ class Framework:
 
     def __init__(self, master: str, framework_id: str | None = None, **options: Any) -> None:
         self.inbox: queue.Queue[tuple[ev.Event, Any]] = queue.Queue()
-        self.ids: list[str] = []
+        self.ids: list[str] = []  # under which it was subscribed
         self.fails = False
         settings = SessionOptions(master=master, user="root", roles=("role-a",), **options)
-        self.link = MesosLink(settings, self._take, framework_id, self.ids.append)
+        self.link = MesosLink(settings, self._take, framework_id)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._tend)
 
     def _take(self, event: ev.Event, status: Any = None) -> None:
         if self.fails and isinstance(event, ev.TaskChanged):
             raise OSError("no room")
+        if isinstance(event, ev.Subscribed):
+            self.ids.append(event.framework_id)
         self.inbox.put((event, status))
 
     def _tend(self) -> None:
@@ -111,6 +114,29 @@ def test_a_task_is_launched_runs_and_ends(tmp_path: Path) -> None:
         assert framework.link.agent_url(offer.vm.id)
 
 
+def test_the_master_tells_how_large_its_agents_are(tmp_path: Path) -> None:
+    """Whatever is free of them; each time that the framework is accepted."""
+    with mesos_and_framework(tmp_path) as (mesos, framework):
+        offers = {offer.vm.name: offer for offer in framework.wait(ev.OffersReceived).offers}
+        first = offers["host1.example"]
+        framework.launch(first, task("job-1.0", first.ports[0][0]), script="sleep 600")
+        framework.until("job-1.0", "running")
+        mesos.fault("drop_stream")
+        framework.wait(ev.Disconnected)
+        sizes = {vm_id: (cpus, mib) for vm_id, cpus, mib in framework.wait(ev.VmsMeasured).sizes}
+        assert sizes == {offer.vm.id: (offer.cpus, offer.memory_mib) for offer in offers.values()}
+
+
+def test_what_is_reserved_for_others_is_not_ours() -> None:
+    """Of an agent counts what is reserved for nobody and for our roles."""
+    agent = {
+        "id": "S1",
+        "unreserved_resources": {"cpus": 1.5, "mem": 1024.0, "ports": "[1-2]"},
+        "reserved_resources": {"role-a": {"cpus": 2.0}, "role-b": {"cpus": 4.0, "mem": 64.0}},
+    }
+    assert _size(agent, ("role-a", "role-c")) == ("S1", 3.5, 1024)
+
+
 def test_a_task_is_killed(tmp_path: Path) -> None:
     """A KillTask ends a task that would run on."""
     with mesos_and_framework(tmp_path) as (_, framework):
@@ -143,7 +169,7 @@ def test_a_framework_comes_back_under_its_id(tmp_path: Path) -> None:
             framework_id = framework.link.framework_id
         with Framework(mesos.address, framework_id) as again:
             again.wait(ev.Subscribed)
-            assert again.ids == []
+            assert again.ids == [framework_id]
             command = ev.Reconcile(1, (("job-1.0", offer.vm.id), ("job-9.0", offer.vm.id)))
             again.link.execute(command, undescribed)
             states = {e.task_id: e.state for e in (again.wait(ev.TaskChanged) for _ in range(2))}

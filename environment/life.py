@@ -1,0 +1,188 @@
+"""The steps of a job's life: placed, starting, running, losing executors, over; and what each leads to.
+
+Which event means which step is in `cluster.py`; the records themselves are kept in `roster.py`.
+"""
+
+from typing import Literal
+
+from environment import events as ev
+from environment.model_options import ModelOptions
+from environment.records import ExecutorRecord, JobRecord
+from environment.roster import Roster
+from environment.supply import Supply
+from environment.turn import Turn
+from environment.waiting import WaitingLine
+from environment.watch import Watch
+
+
+class JobLives:
+    """Leads jobs through their lives.
+
+    Invariants: a job whose launch does not stand has all its executors open or none (all or nothing); no
+    driver is started twice, whether it runs on the daemon's host or on the cluster.
+    """
+
+    def __init__(
+        self,
+        turn: Turn,
+        roster: Roster,
+        line: WaitingLine,
+        supply: Supply,
+        watch: Watch,
+        options: ModelOptions,
+    ) -> None:
+        self._turn = turn
+        self._roster = roster
+        self._line = line
+        self._supply = supply
+        self._watch = watch
+        self._options = options
+
+    # ---- its start ---------------------------------------------------------------------------------
+
+    def placed(self, job: JobRecord) -> None:
+        """It waits no more: executors of it are about to be launched."""
+        if self._line.is_new(job):
+            job.state, job.placed_at = "placing", self._turn.now
+            self._roster.explain(job, "its executors are being launched")
+        else:
+            self._roster.replace_ended(job)
+            self._roster.explain(job, "lost executors are being launched again")
+        self._line.leave(job)
+
+    def task_is_there(self, task: ExecutorRecord, state: ev.TaskState, message: str) -> None:
+        """One of its tasks starts, runs, or is seen again."""
+        if state == "running" or (task.state == "unreachable" and task.running_at is not None):
+            if task.running_at is None:
+                task.running_at = self._turn.now
+            self._roster.move(task, "running", "")
+        elif task.state in ("launching", "unreachable"):
+            self._roster.move(task, "starting", message)
+        else:
+            return
+        job = self._roster.job_of(task)
+        if job.state == "placing" and not job.aborting:
+            job.state = "starting"
+            self._roster.explain(job, "its executors are starting")
+        self._look_whether_all_run(job)
+
+    def _look_whether_all_run(self, job: JobRecord) -> None:
+        executors = self._roster.executors(job)
+        if job.ended or job.aborting or self._roster.missing(job):
+            return
+        if any(task.state != "running" for task in executors):
+            return
+        if job.started_at is None:
+            job.started_at, job.state = self._turn.now, "running"
+            self._roster.explain(job, "all its executors run")
+            if job.job.driver is None:
+                job.driver_on = self._options.host
+                self._turn.command(ev.StartDriver, job.job.id)
+        elif job.state == "relaunching":
+            job.state = "running"
+            self._roster.explain(job, "all its executors run again")
+
+    # ---- its end -----------------------------------------------------------------------------------
+
+    def end(self, job: JobRecord, state: Literal["finished", "failed", "killed"], reason: str) -> None:
+        """It is over; what runs of it is killed, but for a driver on the host (see `stop_driver`)."""
+        job.state, job.finished_at = state, self._turn.now
+        job.aborting = False
+        if self._line.leave(job):
+            self._supply.reconsider()  # the next one may fit where this one did not
+        self._roster.explain(job, reason)
+        self._kill_tasks(job)
+
+    def stop_driver(self, job: JobRecord) -> None:
+        """End its driver on the host, if there is one."""
+        if job.started_at is not None and job.job.driver is None:
+            self._turn.command(ev.KillDriver, job.job.id)
+
+    # ---- in between --------------------------------------------------------------------------------
+
+    def start_afresh(self, job: JobRecord, reason: str) -> None:
+        """Its driver is out of reach and given up: it waits again, for new executors and a new driver."""
+        job.aborting, job.started_at = True, None
+        self._line.leave(job)
+        self._roster.explain(job, reason)
+        self._kill_tasks(job)
+        self.requeue_when_clear(job)
+
+    def requeue_when_clear(self, job: JobRecord) -> None:
+        """Its launch is being undone: once nothing of it is left, it waits again in its old place."""
+        if self._roster.open_tasks(job):
+            return
+        self._roster.replace_ended(job)
+        job.aborting, job.state, job.placed_at = False, "queued", None
+        self._line.rejoin(job)
+        self._roster.mark(job)
+
+    def task_ended(self, task: ExecutorRecord, state: ev.TaskState, *, never_ran: bool) -> None:
+        """One of its tasks is over, as its record says already; `never_ran` when that is certain."""
+        job = self._roster.job_of(task)
+        if job.ended:
+            return
+        if task.number is None and not never_ran:
+            self._cluster_driver_ended(job, task, state)
+        elif job.aborting:
+            self.requeue_when_clear(job)
+        elif task.number is None or not self._roster.stands(job):
+            self._undo_launch(job, task, state)
+        elif state == "finished":
+            task.replaced = True  # its driver told it to stop
+            self._look_whether_all_run(job)
+        else:
+            self._executor_lost(job, task, state)
+
+    def _cluster_driver_ended(self, job: JobRecord, task: ExecutorRecord, state: ev.TaskState) -> None:
+        if state == "finished":
+            job.exit_code = 0
+            self.end(job, "finished", "its driver exited with code 0")
+        else:
+            self.end(job, "failed", f"its driver on {task.vm_name} ended: {task.message}")
+
+    def _undo_launch(self, job: JobRecord, task: ExecutorRecord, state: ev.TaskState) -> None:
+        """All or none: one task could not be started, so the others go too and the job waits again."""
+        if self._too_many_failures(job, task, state):
+            return
+        job.aborting, job.started_at = True, None
+        self._line.leave(job)
+        self._roster.explain(job, f"{_name(task)} could not be started on {task.vm_name}: {task.message}")
+        self._kill_tasks(job)
+        self.requeue_when_clear(job)
+
+    def _executor_lost(self, job: JobRecord, task: ExecutorRecord, state: ev.TaskState) -> None:
+        if self._too_many_failures(job, task, state):
+            return
+        job.state = "relaunching"
+        self._line.relaunch(job, self._turn.now + self._pause(job, state))
+        why = f"{_name(task)} on {task.vm_name} was lost ({task.message}); it is placed again"
+        self._roster.explain(job, why)
+
+    def _pause(self, job: JobRecord, state: ev.TaskState) -> float:
+        """How long to wait before an executor is placed again: what fails by itself may well fail again."""
+        grace = self._options.relaunch_grace
+        if state in ev.BY_CLUSTER or not job.failures:
+            return grace
+        return min(grace * 2.0 ** min(job.failures - 1, 30), max(grace, self._options.relaunch_longest))
+
+    def _too_many_failures(self, job: JobRecord, task: ExecutorRecord, state: ev.TaskState) -> bool:
+        if state != "dropped":
+            job.losses += 1
+        if state in ev.BY_CLUSTER:
+            return False
+        job.failures += 1
+        # Spark's own rule for spark.executor.maxNumFailures.
+        if job.failures <= max(2 * job.job.executors, 3):
+            return False
+        self.stop_driver(job)
+        self.end(job, "failed", f"lost {job.failures} executors; the last, {_name(task)}: {task.message}")
+        return True
+
+    def _kill_tasks(self, job: JobRecord) -> None:
+        for task in self._roster.open_tasks(job):
+            self._watch.kill(task)
+
+
+def _name(task: ExecutorRecord) -> str:
+    return "the driver" if task.number is None else f"executor {task.number}"
