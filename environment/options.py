@@ -1,4 +1,4 @@
-"""The constants of the simulated world: rewards and durations, with the values of Islam 2022.
+"""The constants of the simulated world: rewards, durations and what is seen of it, with Islam 2022's values.
 
 What they do is in `kernel`; here they are checked and put in the form that it takes.
 """
@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from environment.kernel.state import FIXED, PAPER, Rules
+from environment.kernel.state import FIXED, PAPER, PAPER_STATE, RICH_STATE, Rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,35 @@ class DurationOptions:
 
 
 _MODELS = {"paper": PAPER, "fixed": FIXED}
+
+
+@dataclass(frozen=True, slots=True)
+class ObservationOptions:
+    """What an agent sees: see `environment.kernel.observation`."""
+
+    name: Literal["paper", "rich"] = "paper"
+    #: The job types that the rich observation tells apart; others look all alike.
+    types: tuple[str, ...] = ()
+    #: How long is assumed that jobs still take, or VMs are held, of which that is not known.
+    unknown_seconds: float = 240.0
+
+    def __post_init__(self) -> None:
+        if self.name not in _KINDS:
+            raise ValueError(f"observation: should be {' or '.join(_KINDS)}, found {self.name!r}")
+        if self.types and self.name != "rich":
+            raise ValueError("types: only the rich observation tells job types apart")
+        if len(set(self.types)) < len(self.types):
+            raise ValueError(f"types: should differ, found {', '.join(self.types)}")
+        if not 0 < self.unknown_seconds < math.inf:
+            raise ValueError(f"unknown_seconds: should be more than 0, found {self.unknown_seconds}")
+
+    @property
+    def kind(self) -> int:
+        """The number of the observation in the kernel."""
+        return _KINDS[self.name]
+
+
+_KINDS = {"paper": PAPER_STATE, "rich": RICH_STATE}
 
 
 def rules(rewards: RewardOptions, durations: DurationOptions) -> Rules:

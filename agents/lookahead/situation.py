@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.estimates import duration_of, held_for
-from environment.kernel.state import ANYWHERE, CONSOLIDATE, SPREAD, Batch, Episode, Rules, make_batch
+from environment.kernel.state import ANYWHERE, CONSOLIDATE, SPREAD, Batch, Rules, blank, make_batch
 from environment.types import ClusterView, PlacementRequest, RunningJob, Vm
 
 _PREFERS = {None: ANYWHERE, "spread": SPREAD, "consolidate": CONSOLIDATE}
@@ -147,9 +147,4 @@ def _load_state(
 
 def _make(vms: int, jobs: int, executors: int, rules: Rules) -> Batch:
     """A batch of two episodes of that size, all zeros."""
-    whole, real = np.zeros(jobs, np.int64), np.zeros(jobs)
-    some = np.zeros(vms, np.int64)
-    total = whole.copy()
-    total[0] = executors
-    episode = Episode(some, some, np.zeros(vms), real, whole, whole, total, whole, real, whole)
-    return make_batch([episode, episode], rules)
+    return make_batch([blank(vms, jobs, executors)] * 2, rules)

@@ -13,11 +13,8 @@ Another one is another number, another function of the form of `write_rich`, and
 from typing import NamedTuple
 
 from environment.compiled import njit
-from environment.kernel.state import RUNNING, Batch, BoolArray, Float32Array, SmallIntArray
+from environment.kernel.state import PAPER_STATE, RUNNING, Batch, BoolArray, Float32Array, SmallIntArray
 from environment.types import FloatArray, IntArray
-
-#: Which observation.
-PAPER_STATE, RICH_STATE = 0, 1
 
 #: Columns of the VMs, and numbers behind them (of the rich one without types).
 PAPER_VM_FEATURES, PAPER_FEATURES = 3, 4

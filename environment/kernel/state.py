@@ -24,6 +24,8 @@ ANYWHERE, SPREAD, CONSOLIDATE = 0, 1, 2
 #: Values of `Rules.duration_model`: every placement is as good as any other; or the rule of Islam 2022, 7.1,
 #: by which a job takes `penalty` times as long when its placement is not good.
 FIXED, PAPER = 0, 1
+#: Which observation: the state of Islam 2022, 4, or all that is known (see `observation.py`).
+PAPER_STATE, RICH_STATE = 0, 1
 
 
 class Machines(NamedTuple):
@@ -120,6 +122,25 @@ def make_batch(episodes: Sequence[Episode], rules: Rules) -> Batch:
     for row, episode in enumerate(episodes):
         load_episode(batch, row, episode)
     return batch
+
+
+def blank(vms: int, jobs: int, executors: int) -> Episode:
+    """An episode of nothing: a batch that is made of it has room for others of up to that size."""
+    machine, job = np.zeros(vms, np.int64), np.zeros(jobs, np.int64)
+    total = job.copy()
+    total[:1] = executors
+    real = np.zeros(jobs)
+    return Episode(machine, machine, np.zeros(vms), real, job, job, total, job, real, job)
+
+
+def enlarged(batch: Batch, jobs: int, executors: int) -> Batch:
+    """The same episodes in a batch with room for so many jobs and executors, which are no fewer."""
+    size, vms = batch.machines.milli_cpus.shape
+    larger = make_batch([blank(vms, jobs, executors)] * size, batch.rules)
+    for before, after in zip(batch[:3], larger[:3], strict=True):
+        for source, target in zip(before, after, strict=True):
+            target[tuple(map(slice, source.shape))] = source
+    return larger
 
 
 def load_episode(batch: Batch, row: int, episode: Episode) -> None:

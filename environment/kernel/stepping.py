@@ -12,9 +12,9 @@ from types import TracebackType
 import numpy as np
 
 from environment.compiled import njit
-from environment.kernel.observation import PAPER_STATE, observation_length, observe, write_mask
+from environment.kernel.observation import observation_length, observe, write_mask
 from environment.kernel.rules import reset, step_episode
-from environment.kernel.state import RUNNING, Batch, BoolArray, Float32Array
+from environment.kernel.state import PAPER_STATE, RUNNING, Batch, BoolArray, Float32Array
 from environment.types import FloatArray, IntArray
 
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from environment.kernel.observation import PAPER_STATE, observation_length, observe, write_mask
+from environment.kernel.observation import observation_length, observe, write_mask
 from environment.kernel.rewards import cost
 from environment.kernel.rules import bring_forward, reset, step_episode
-from environment.kernel.state import Batch
+from environment.kernel.state import PAPER_STATE, Batch
 from environment.kernel.stepping import Stepper
 from environment.options import DurationOptions, RewardOptions
 from tests.environment.episodes import Case, batch_of, cases
