@@ -4,7 +4,7 @@ The same description and seed give the same jobs. Arrivals and sizes draw from s
 workloads that differ in their arrivals alone have the same jobs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +37,16 @@ def load_workload(name: str | Path, seed: int | None = None, jobs: int | None = 
     if jobs is not None:
         spec = spec.model_copy(update={"jobs": jobs})
     return generate(spec, seed)
+
+
+def source_of(name: str | Path) -> Callable[[int], Workload]:
+    """A workload for every seed, by name or path; the file is read once. Errors as of `load_workload`."""
+    path = _find(str(name))
+    if path.suffix.lower() in (".csv", ".parquet"):
+        workload = read_workload(path)
+        return lambda seed: workload  # noqa: ARG005  it is what it is
+    spec = load(path, WorkloadSpec)
+    return lambda seed: generate(spec, seed)
 
 
 def generate(spec: WorkloadSpec, seed: int | None = None) -> Workload:

@@ -134,7 +134,7 @@ def blank(vms: int, jobs: int, executors: int) -> Episode:
 
 
 def enlarged(batch: Batch, jobs: int, executors: int) -> Batch:
-    """The same episodes in a batch with room for so many jobs and executors, which are no fewer."""
+    """The same episodes, not sized, with room for so many jobs and executors, which are no fewer."""
     size, vms = batch.machines.milli_cpus.shape
     larger = make_batch([blank(vms, jobs, executors)] * size, batch.rules)
     for before, after in zip(batch[:3], larger[:3], strict=True):
