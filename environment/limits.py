@@ -1,18 +1,26 @@
 """What no schedule of a workload on a cluster can be better than."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from environment.types import Job, Vm
 
 _SECONDS_PER_HOUR = 3600.0
 
 
-def perfect_packing_bound(jobs: Sequence[Job], vms: Sequence[Vm]) -> float:
+def perfect_packing_bound(
+    jobs: Sequence[Job], vms: Sequence[Vm], partial: Mapping[str, float] = MappingProxyType({})
+) -> float:
     """Dollars below which no schedule can stay: every core that is used, at the price of the cheapest.
 
-    Sum over jobs of cpus x executors x shortest duration x the lowest price per core.
+    Sum over jobs of cpus x executors x shortest duration x the lowest price per core. On fewer cores a job
+    wastes less of them while it does what is serial: `partial` has the core-seconds, by id, of jobs that were
+    given less than they ask for, and the lesser of the two counts.
     """
-    core_seconds = sum(job.cpus * job.executors * (job.expected_duration or 0.0) for job in jobs)
+    core_seconds = 0.0
+    for job in jobs:
+        asked = job.cpus * job.executors * (job.expected_duration or 0.0)
+        core_seconds += min(asked, partial.get(job.id, asked))
     return core_seconds * min(vm.price_per_hour / vm.cpus for vm in vms) / _SECONDS_PER_HOUR
 
 

@@ -38,19 +38,27 @@ class DurationOptions:
     """How long a job takes, given its duration when placed well.
 
     `paper`: `penalty` times that when its placement is not good (Islam 2022, 7.1). `fixed`: always that.
+
+    A job that was given less than it asks for takes longer. `profile`: as much longer as its type's profile
+    says of so many cores and so much memory (Amdahl, spilling); of a type without one, `proportional`: as
+    many times longer as it asks for more cpus than it has.
     """
 
     model: Literal["paper", "fixed"] = "paper"
     penalty: float = 1.3
+    partial: Literal["profile", "proportional"] = "profile"
 
     def __post_init__(self) -> None:
         if self.model not in _MODELS:
             raise ValueError(f"model: should be {' or '.join(_MODELS)}, found {self.model!r}")
         if not 1 <= self.penalty < math.inf:
             raise ValueError(f"penalty: should be 1 or more, found {self.penalty}")
+        if self.partial not in _PARTIAL:
+            raise ValueError(f"partial: should be {' or '.join(_PARTIAL)}, found {self.partial!r}")
 
 
 _MODELS = {"paper": PAPER, "fixed": FIXED}
+_PARTIAL = ("profile", "proportional")
 
 
 @dataclass(frozen=True, slots=True)

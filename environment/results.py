@@ -7,7 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from environment.types import ClusterView, Decision, FloatArray, IntArray, Place, PlacementRequest, Vm, Wait
+from environment.types import (
+    ClusterView,
+    Decision,
+    FloatArray,
+    IntArray,
+    Place,
+    PlacementRequest,
+    Size,
+    Vm,
+    Wait,
+)
 
 _SECONDS_PER_HOUR = 3600.0
 
@@ -32,6 +42,8 @@ class JobOutcome:
     #: Whether it is placed as its type prefers; a single executor, or a type without preference, always is.
     good: bool
     cost: float
+    #: What each executor in `placement` took, when that is not what the job asks for all of them.
+    sizes: tuple[Size, ...] = ()
 
     @property
     def duration(self) -> float:
@@ -42,6 +54,11 @@ class JobOutcome:
     def completion(self) -> float:
         """Seconds from submission to end."""
         return self.ended_at - self.submitted_at
+
+    @property
+    def taken(self) -> tuple[Size, ...]:
+        """What each executor in `placement` took."""
+        return self.sizes or (Size(self.cpus, self.memory_mib),) * self.executors
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +145,7 @@ class Result:
     def utilisation(self) -> float:
         """Which share of the cores that were paid for had an executor; 0 when nothing ran."""
         paid = sum(vm.cpus * seconds for vm, seconds in zip(self.vms, self.vm_seconds, strict=True))
-        used = sum(job.cpus * job.executors * job.duration for job in self.jobs)
+        used = sum(sum(size.cpus for size in job.taken) * job.duration for job in self.jobs)
         return used / paid if paid > 0 else 0.0
 
     def summary(self) -> dict[str, float | None]:
@@ -203,6 +220,8 @@ def _decision_to_json(decision: Decision) -> dict[str, Any]:
     if isinstance(decision, Wait):
         return {"wait": decision.reason}
     shown: dict[str, Any] = {"placement": list(decision.placement), "why": list(decision.why)}
+    if decision.sizes:
+        shown["sizes"] = [[size.cpus, size.memory_mib] for size in decision.sizes]
     return {**shown, "scores": list(decision.scores)} if decision.scores else shown
 
 
@@ -210,7 +229,8 @@ def _decision_from_json(value: Mapping[str, Any]) -> Decision:
     if "wait" in value:
         return Wait(value["wait"])
     scores = tuple(value.get("scores", ()))
-    return Place(value["job"], tuple(value["placement"]), tuple(value["why"]), scores)
+    sizes = tuple(Size(cpus, memory_mib) for cpus, memory_mib in value.get("sizes", ()))
+    return Place(value["job"], tuple(value["placement"]), tuple(value["why"]), scores, sizes)
 
 
 def cost_shares(

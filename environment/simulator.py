@@ -15,9 +15,9 @@ from typing import Protocol
 import numpy as np
 
 from environment.episodes import episode_of, jobs_of, refusals, vms_in_thousandths
-from environment.kernel import rewards, rules
+from environment.kernel import rewards, rules, sized
 from environment.kernel.durations import is_good
-from environment.kernel.state import Batch, make_batch
+from environment.kernel.state import Batch, SmallIntArray, make_batch
 from environment.limits import perfect_packing_bound
 from environment.options import DurationOptions, RewardOptions
 from environment.options import rules as numbers_of
@@ -26,11 +26,14 @@ from environment.rounds import Decide, Queue, Verdict, decide_once
 from environment.types import (
     ClusterView,
     Decision,
+    EndedJob,
     FloatArray,
     Job,
+    Observer,
     Place,
     PlacementRequest,
     RunningJob,
+    Size,
     Vm,
     Wait,
 )
@@ -91,7 +94,8 @@ def simulate(
     watch = _Stopwatch(policy)
     world = _World(jobs, vms, options)
     trace = []
-    for traced in _run(world, watch.decide, fallback.decide if fallback else None):
+    observe = policy.observe if isinstance(policy, Observer) else None
+    for traced in _run(world, watch.decide, fallback.decide if fallback else None, observe):
         trace.append(traced if options.scores else _without_scores(traced))
         if progress is not None and isinstance(traced.decision, Place):
             _report(progress, world.head, len(jobs))
@@ -128,6 +132,11 @@ class _World:
         )
         self.requests: list[PlacementRequest] = []
         self._running: dict[int, RunningJob] = {}
+        #: Core-seconds of jobs that were given less than they ask for, by id.
+        self.partial: dict[str, float] = {}
+        self._sizes: dict[int, tuple[Size, ...]] = {}
+        self.spared = sized.nothing_spared(self.batch)
+        self._options = options
         self._ids = [vm.id for vm in vms]
         zeros = np.zeros(len(vms))
         self._empty = ClusterView(0.0, vms, zeros, zeros, np.zeros(len(vms), np.int64), zeros)
@@ -155,15 +164,29 @@ class _World:
             running=tuple(self._running.values()),
         )
 
-    def place(self, request: PlacementRequest, placement: Sequence[int]) -> None:
-        head = self.head
+    def place(self, request: PlacementRequest, place: Place) -> None:
+        head, placement = self.head, np.array(place.placement, np.int32)
         if request is not self.requests[head]:
             number = next(n for n in range(head, len(self.requests)) if self.requests[n] is request)
             rules.bring_forward(self.batch, 0, number)
             self.requests.insert(head, self.requests.pop(number))
-        rules.place_job(self.batch, 0, np.array(placement, np.int32))
-        ids, end = tuple(self._ids[vm] for vm in placement), float(self.batch.state.end[0, head])
-        self._running[head] = RunningJob(request.job, ids, self.now, end)
+        whole = len(placement) == request.count and place.sizes in ((), request.asked)
+        sizes = () if whole else request.granted(place)
+        if whole:
+            rules.place_job(self.batch, 0, placement)
+        else:
+            self._place_part(request.job, head, placement, sizes)
+        ids, end = tuple(self._ids[vm] for vm in place.placement), float(self.batch.state.end[0, head])
+        self._running[head] = RunningJob(request.job, ids, self.now, end, sizes)
+
+    def _place_part(self, job: Job, number: int, placement: SmallIntArray, sizes: tuple[Size, ...]) -> None:
+        """Start a job on less than it asks for."""
+        cpus = np.array([round(size.cpus * 1000) for size in sizes], np.int64)
+        memory = np.array([size.memory_mib for size in sizes], np.int64)
+        seconds = _seconds(job, sizes, self._options)
+        sized.place_sized(self.batch, self.spared, 0, placement, cpus, memory, seconds)
+        self._sizes[number] = sizes
+        self.partial[job.id] = sum(size.cpus for size in sizes) * seconds
 
     def next_event(self) -> float | None:
         """When the next job ends or arrives; None when nothing will happen."""
@@ -171,13 +194,26 @@ class _World:
         arrives = [self.jobs[len(self.requests)].submitted_at] if len(self.requests) < len(self.jobs) else []
         return min((*ends, *arrives), default=None)
 
-    def pass_time(self, until: float) -> None:
+    def pass_time(self, until: float) -> list[EndedJob]:
+        """Let the clock go to `until`; the jobs that ended on the way, in order."""
         state = self.batch.state
         before = state.running[0]
-        rules.advance(self.batch, 0, until)
-        for number in state.heap[0, state.running[0] : before].tolist():
-            del self._running[number]
+        sized.advance_sized(self.batch, self.spared, 0, until)
+        ended = []
+        # The kernel fills the place behind those that run from its end.
+        for number in reversed(state.heap[0, state.running[0] : before].tolist()):
+            was, end = self._running.pop(number), float(state.end[0, number])
+            ended.append(EndedJob(was.job, was.vm_ids, was.taken, was.started_at, end, True))
         self._arrive()
+        return ended
+
+    def finish(self) -> None:
+        """All jobs are placed: let the running ones end."""
+        sized.finish_sized(self.batch, self.spared, 0)
+
+    def sizes(self, number: int) -> tuple[Size, ...]:
+        """What the executors of a job, by its number in the kernel, take; empty when that is what it asks."""
+        return self._sizes.get(number, ())
 
     def _arrive(self) -> None:
         now, jobs = self.now, self.jobs
@@ -186,10 +222,27 @@ class _World:
             self.requests.append(PlacementRequest(job, job.executors))
 
 
-def _run(world: _World, decide: Decide, fallback: Decide | None) -> Iterator[Traced]:
+def _seconds(job: Job, sizes: tuple[Size, ...], options: SimulationOptions) -> float:
+    """Seconds that a job takes on executors of these sizes, which are less than it asks for."""
+    profile = options.profiles.get(job.type)
+    if profile is None or options.durations.partial == "proportional" or job.expected_duration is None:
+        return job.duration_on(sizes) or 0.0
+    cores, memory_mib = sum(size.cpus for size in sizes), sum(size.memory_mib for size in sizes)
+    asked = profile.duration(job.cpus, job.memory_mib, job.executors)
+    return job.expected_duration * profile.duration_on(cores, memory_mib) / asked
+
+
+def _run(
+    world: _World, decide: Decide, fallback: Decide | None, observe: Callable[[EndedJob], None] | None
+) -> Iterator[Traced]:
+    def pass_time(until: float) -> None:
+        for ended in world.pass_time(until):
+            if observe is not None:
+                observe(ended)
+
     while (head := world.head) < len(world.jobs):
         if head == len(world.requests):
-            world.pass_time(world.jobs[head].submitted_at)
+            pass_time(world.jobs[head].submitted_at)
         queue = Queue(world.requests, head)
         waiting = len(queue)
         verdict = decide_once(decide, world.view(), queue, fallback=fallback)
@@ -197,11 +250,11 @@ def _run(world: _World, decide: Decide, fallback: Decide | None) -> Iterator[Tra
         if isinstance(verdict.decision, Wait) and event is None:
             verdict = _unstick(verdict, verdict.decision, queue, fallback)
         if isinstance(verdict.decision, Place):
-            world.place(verdict.request, verdict.decision.placement)
+            world.place(verdict.request, verdict.decision)
         elif event is not None:
-            world.pass_time(event)
+            pass_time(event)
         yield Traced(verdict.view.at, verdict.request.job.id, waiting, verdict.decision, verdict.faults)
-    rules.finish(world.batch, 0)
+    world.finish()
 
 
 def _unstick(
@@ -218,8 +271,8 @@ def _unstick(
 
 def _without_scores(traced: Traced) -> Traced:
     decision = traced.decision
-    if isinstance(decision, Place) and decision.scores:
-        return replace(traced, decision=replace(decision, scores=()))
+    if isinstance(decision, Place) and (decision.scores or decision.details):
+        return replace(traced, decision=replace(decision, scores=(), details={}))
     return traced
 
 
@@ -238,7 +291,7 @@ def _result(
         vms=world.vms,
         vm_seconds=tuple(state.used[0].tolist()),
         cost=rewards.cost(world.batch, 0),
-        bound=perfect_packing_bound(world.jobs, world.vms) if count else 0.0,
+        bound=perfect_packing_bound(world.jobs, world.vms, world.partial) if count else 0.0,
         decisions=tuple(trace),
         refused=refused,
         decision_seconds=np.array(seconds),
@@ -251,30 +304,33 @@ def _outcomes(world: _World) -> Iterator[JobOutcome]:
     rows = zip(
         (request.job for request in world.requests),
         jobs.first[0].tolist(),
+        jobs.executors[0].tolist(),
         jobs.prefers[0].tolist(),
         state.start[0].tolist(),
         state.end[0].tolist(),
-        _shares(world.batch).tolist(),
+        _shares(world).tolist(),
         strict=True,
     )
-    for job, first, prefers, start, end, cost in rows:
-        vms = tuple(placement[first : first + job.executors])
+    for number, (job, first, executors, prefers, start, end, cost) in enumerate(rows):
+        vms = tuple(placement[first : first + executors])
         yield JobOutcome(
             job.id, job.type, job.cpus, job.memory_mib, job.executors, job.submitted_at, start, end, vms,
-            is_good(prefers, job.executors, len(set(vms))), cost,
+            is_good(prefers, executors, len(set(vms))), cost, world.sizes(number),
         )  # fmt: skip
 
 
-def _shares(batch: Batch) -> FloatArray:
+def _shares(world: _World) -> FloatArray:
     """Each job's share in the cost, dollars, [M]."""
-    jobs, state = batch.jobs, batch.state
-    executors = jobs.executors[0]
+    jobs, state, executors = world.batch.jobs, world.batch.state, world.batch.jobs.executors[0]
     job = np.repeat(np.arange(len(executors)), executors)
+    # Jobs with fewer executors than they ask for leave places unused.
+    at = np.arange(len(job)) - np.repeat(np.cumsum(executors) - executors, executors) + jobs.first[0][job]
+    milli_cpus = jobs.milli_cpus[0][job] - world.spared.milli_cpus[at]
     return cost_shares(
         job,
-        state.placement[0].astype(np.int64),
+        state.placement[0][at].astype(np.int64),
         state.start[0][job],
         state.end[0][job],
-        jobs.milli_cpus[0][job] / 1000.0,
-        batch.machines.price_per_hour[0],
+        milli_cpus / 1000.0,
+        world.batch.machines.price_per_hour[0],
     )

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,6 +161,30 @@ class RunningJob:
         taken = self.taken
         there, driver = self.vm_ids[: len(taken)], self.vm_ids[len(taken) :]
         return replace(self, vm_ids=(*there, *vm_ids, *driver), sizes=(*taken, *sizes))
+
+
+@dataclass(frozen=True, slots=True)
+class EndedJob:
+    """A job that is over, as a policy that learns from it sees it: what it took, from when to when.
+
+    `vm_ids` and `sizes` are those of its executors; `finished` tells whether it did what it was to do.
+    """
+
+    job: Job
+    vm_ids: tuple[str, ...]
+    sizes: tuple[Size, ...]
+    started_at: float
+    ended_at: float
+    finished: bool
+
+
+@runtime_checkable
+class Observer(Protocol):
+    """A policy that is told how jobs ended, in both worlds, before it decides anything after that."""
+
+    def observe(self, ended: EndedJob) -> None:
+        """A job is over."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,10 +33,13 @@ class JobProfile(Strict):
 
     def duration(self, cpus: float, memory_mib: int, executors: int) -> float:
         """Seconds that such a job takes when it is placed as it prefers; sizes are those of one executor."""
-        cores = cpus * executors
+        return self.duration_on(cpus * executors, memory_mib * executors)
+
+    def duration_on(self, cores: float, memory_mib: float) -> float:
+        """The same of the cores and the memory of all its executors together."""
         # On less than one core all of the work is serial, on a core's share.
         pace = self.serial + (1 - self.serial) / cores if cores > 1 else 1 / cores
-        missing = max(0.0, 1 - memory_mib * executors / self.working_set)
+        missing = max(0.0, 1 - memory_mib / self.working_set)
         return self.startup + self.work * pace * (1 + (self.spilling - 1) * missing)
 
 

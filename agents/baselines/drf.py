@@ -68,10 +68,9 @@ def dominant_shares(view: ClusterView) -> dict[str, float]:
     cpus: dict[str, float] = {}
     memory: dict[str, int] = {}
     for running in view.running:
-        # A driver on the cluster is among the job's VMs, but is not what a type's share is made of.
-        job, count = running.job, min(len(running.vm_ids), running.job.executors)
-        cpus[job.type] = cpus.get(job.type, 0.0) + count * job.cpus
-        memory[job.type] = memory.get(job.type, 0) + count * job.memory_mib
+        kind, taken = running.job.type, running.taken
+        cpus[kind] = cpus.get(kind, 0.0) + sum(size.cpus for size in taken)
+        memory[kind] = memory.get(kind, 0) + sum(size.memory_mib for size in taken)
     all_cpus, all_memory = float(view.cpus.sum()), float(view.memory_mib.sum())
     if not (all_cpus and all_memory):
         return {}

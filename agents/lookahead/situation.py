@@ -11,7 +11,7 @@ import numpy as np
 
 from agents.estimates import duration_of, held_for
 from environment.kernel.state import ANYWHERE, CONSOLIDATE, SPREAD, Batch, Rules, blank, make_batch
-from environment.types import ClusterView, PlacementRequest, RunningJob, Vm
+from environment.types import ClusterView, PlacementRequest, RunningJob, Size, Vm
 
 _PREFERS = {None: ANYWHERE, "spread": SPREAD, "consolidate": CONSOLIDATE}
 #: Chosen: which share of its time so far an overdue job still lasts, and how many seconds at least.
@@ -59,15 +59,17 @@ class Situations:
         unexplained = view.executors.tolist()
         groups = []
         for job in view.running:
-            milli_cpus, memory_mib, vms = milli(job.job.cpus), job.job.memory_mib, []
-            for vm in map(self._index.get, job.vm_ids):
+            alike: dict[Size, list[int]] = {}
+            for vm, size in zip(map(self._index.get, job.vm_ids), job.taken, strict=False):
+                milli_cpus, memory_mib = milli(size.cpus), size.memory_mib
                 if vm is not None and cpus[vm] >= milli_cpus and memory[vm] >= memory_mib:
                     cpus[vm] -= milli_cpus
                     memory[vm] -= memory_mib
                     unexplained[vm] -= 1
-                    vms.append(vm)
-            if vms:
-                groups.append(Group(milli_cpus, memory_mib, vms, self._seconds_left(view, job)))
+                    alike.setdefault(size, []).append(vm)
+            for size, vms in alike.items():
+                left = self._seconds_left(view, job)
+                groups.append(Group(milli(size.cpus), size.memory_mib, vms, left))
         if any(count > 0 for count in unexplained):
             held = held_for(view, self._unknown).tolist()
             rest = (vm for vm, count in enumerate(unexplained) if count > 0)

@@ -303,7 +303,7 @@ def test_every_policy_keeps_to_the_rules(name: str, world: tuple[Workload, tuple
     for job in result.jobs:
         assert len(job.placement) == job.executors  # every executor on one VM, all at one time
         assert placed[job.name].at == job.started_at >= job.submitted_at
-    assert result.cost >= result.bound * (1 - 1e-9)
+    assert result.cost >= result.bound * (1 - 1e-9) - 1e-15  # the clock knows no less of a second
     assert sum(job.cost for job in result.jobs) == pytest.approx(result.cost)
     least = least_average_duration(
         jobs_of(Workload(tuple(job for job in workload.jobs if job.name not in result.refused)), {})
