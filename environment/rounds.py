@@ -186,21 +186,29 @@ def _misshapen_details(details: Any, vms: int) -> tuple[str, ...]:
     return ()
 
 
-def _with_driver(verdict: Verdict, head: PlacementRequest) -> Verdict:
-    """Find room for the driver of a job whose driver runs on the cluster, first beside its executors."""
-    request, decision = verdict.request, verdict.decision
+def room_for_driver(view: ClusterView, request: PlacementRequest, place: Place) -> int | str | None:
+    """The VM for the job's driver, best beside its executors; why there is none; None without a driver."""
     driver = request.job.driver
-    if driver is None or isinstance(decision, Wait) or request.again:
-        return verdict
-    after = verdict.view.with_placement(request, decision.placement, decision.sizes)
-    for index in dict.fromkeys((*decision.placement, *range(len(after.vms)))):
+    if driver is None or request.again:
+        return None
+    after = view.with_placement(request, place.placement, place.sizes)
+    for index in dict.fromkeys((*place.placement, *range(len(after.vms)))):
         fits = after.free_cpus[index] + CPU_TOLERANCE >= driver.cpus
         if fits and after.free_memory_mib[index] >= driver.memory_mib:
-            return replace(verdict, driver_vm=index)
+            return index
     needed = f"{driver.cpus:g} cpus and {driver.memory_mib} MiB"
-    why = f"beside its executors no VM has room for its driver ({needed})"
-    if request is not head:
-        why = f"{request.job.id} was to be placed before it, but {why}"
+    return f"beside its executors no VM has room for its driver ({needed})"
+
+
+def _with_driver(verdict: Verdict, head: PlacementRequest) -> Verdict:
+    """Find room for the driver of a job whose driver runs on the cluster."""
+    request, decision = verdict.request, verdict.decision
+    if isinstance(decision, Wait):
+        return verdict
+    room = room_for_driver(verdict.view, request, decision)
+    if not isinstance(room, str):
+        return replace(verdict, driver_vm=room)
+    why = room if request is head else f"{request.job.id} was to be placed before it, but {room}"
     return replace(verdict, request=head, decision=Wait(why))
 
 

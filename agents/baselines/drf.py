@@ -11,6 +11,7 @@ from agents.baselines.first_fit import FirstFit
 from agents.baselines.scored import LeastAllocated
 from agents.policy import Policy
 from environment.check import shortage
+from environment.rounds import room_for_driver
 from environment.types import ClusterView, Decision, Place, PlacementRequest, Wait
 
 #: Of more types than this, only the first are named in a reason. Chosen: what fits a line or two.
@@ -35,8 +36,9 @@ class DominantResourceFairness:
 
     Shares are those of job types, since Stoker knows no users. A type's dominant share is the larger of the
     shares of the cluster's cpus and memory that its running executors hold. Of every type the oldest job is
-    looked at: first the one whose type has the smallest share, and when there is no room for it, the next
-    (progressive filling). Lost executors come before all new jobs, as their job has had its turn.
+    looked at: first the one whose type has the smallest share, and when there is no room for it, or for its
+    driver, the next (progressive filling). Lost executors come before all new jobs, as their job has had its
+    turn.
 
     No room is held for a job that does not fit: a large one may wait for as long as others keep the cluster
     full, and with it all later jobs of its type, although they are asked about first whenever a job ends.
@@ -53,11 +55,15 @@ class DominantResourceFairness:
         shares = dominant_shares(view)
         # Sorting keeps the order of the queue among equals.
         order = sorted(oldest.values(), key=lambda r: (not r.again, shares.get(r.job.type, 0.0)))
+        driverless: dict[str, str] = {}
         for rank, request in enumerate(order):
             decision = self._within.decide(view, [request])
             if isinstance(decision, Place):
-                return _explained(decision, order, rank, shares)
-        why = shortage(view, queue[0])
+                room = room_for_driver(view, request, decision)
+                if not isinstance(room, str):
+                    return _explained(decision, order, rank, shares)
+                driverless[request.job.id] = room
+        why = driverless.get(queue[0].job.id) or shortage(view, queue[0])
         if len(order) > 1:
             why += "; nor is there room for the oldest job of any other type"
         return Wait(why)

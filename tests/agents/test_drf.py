@@ -9,7 +9,7 @@ from agents.baselines.drf import DominantResourceFairness, DrfOptions, dominant_
 from agents.registry import create
 from environment.rounds import decide_round
 from environment.simulator import simulate
-from environment.types import ClusterView, Place, PlacementRequest, Wait
+from environment.types import ClusterView, Place, PlacementRequest, Size, Wait
 from profiles.workload import Workload, WorkloadJob
 from tests.builders import make_job, make_view, make_vm, make_vms
 
@@ -125,3 +125,16 @@ def test_a_burst_of_one_type_does_not_hold_up_another() -> None:
         for name in ("ff", "drf")
     }
     assert started == {"ff": [0, 0, 10, 20, 20, 30], "drf": [0, 0, 20, 20, 30, 10]}
+
+
+def test_a_driver_without_room_holds_up_no_other_type() -> None:
+    """The job that is next fits without its driver only: another type's is placed, and the first told."""
+    view = make_view(make_vms(1, cpus=4))
+    large = PlacementRequest(make_job("job-1", 4, driver=Size(1, 1024)), 4)
+    small = request("job-2", "sort", 1, 1.0, 1)
+    drf = DominantResourceFairness(DrfOptions())
+    placed, waits = decide_round(drf.decide, view, [large, small])
+    assert (placed.request.job.id, waits.request.job.id) == ("job-2", "job-1")
+    why = "beside its executors no VM has room for its driver (1 cpus and 1024 MiB)"
+    decision = drf.decide(view, [large])
+    assert decision == Wait(why)

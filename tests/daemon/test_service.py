@@ -12,13 +12,15 @@ from typing import Any
 
 import pytest
 
-from conf.schema import Config, JobSpec
+from conf.schema import Config, EventLog, JobSpec
 from daemon.contract import RejectedError
+from daemon.drivers import HostDrivers
 from daemon.launcher import Launcher
 from daemon.service import Item, Service
-from daemon.store import Store
+from daemon.store import Store, StoreError
 from environment import events as ev
-from environment.cluster import Changes
+from environment.cluster import Changes, ClusterModel
+from environment.eventlog import replay
 from environment.events import Task
 from environment.records import ExecutorRecord, JobRecord
 from environment.types import Job
@@ -165,6 +167,77 @@ def test_a_kill_that_is_not_kept_in_time_is_not_answered_well(
     assert refused.value.status == 503
     service.stop()
     service.run()
+
+
+def test_the_framework_id_is_stored_before_anything_comes_of_it(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the store refuses, nothing goes to the master, and the link lives; then the id is kept."""
+    save, refusals = Store.save, iter([StoreError("no room")] * 2)
+    commands: list[str | None] = []
+
+    def refusing(self: Store, *arguments: Any) -> None:
+        if arguments[-1] and (error := next(refusals, None)):
+            raise error
+        save(self, *arguments)
+
+    monkeypatch.setattr(Store, "save", refusing)
+    monkeypatch.setattr(MesosLink, "execute", lambda *_: commands.append(store.get("framework_id")))
+    with running_mesos(tmp_path / "mesos") as mesos:
+        config = Config(data_dir=str(tmp_path))
+        launcher = Launcher(config, tmp_path, "127.0.0.1")
+        service = Service(
+            config, store, launcher, SessionOptions(mesos.address, user="root"), data_dir=tmp_path
+        )
+        with running(service):
+            deadline = time.monotonic() + PATIENCE
+            while not commands:
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            assert service._link.subscribed
+    assert next(refusals, None) is None
+    assert set(commands) == {store.get("framework_id")}
+
+
+def test_a_driver_is_started_when_the_store_can_be_read_again(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That the store was silent at the moment is no failure of the job."""
+    config, events = Config(data_dir=str(tmp_path)), list[ev.Event]()
+    drivers = HostDrivers(CommandLauncher(config, tmp_path, "127.0.0.1"), store, events.append, requeue=False)
+    job, spec = keep(store, "running").job, Store.spec
+    with monkeypatch.context() as silent:
+        silent.setattr(Store, "spec", lambda *_: (_ for _ in ()).throw(StoreError("gone")))
+        drivers.start(job)
+        drivers.look()
+        assert events == []
+    assert Store.spec is spec
+    drivers.look()
+    assert [type(event) for event in events] == [ev.DriverStarted]
+
+
+def test_the_event_log_ends_and_begins_again(store: Store, tmp_path: Path) -> None:
+    """Over the size a file is put aside; each, through an empty model, gives the recorded commands."""
+    config = Config(data_dir=str(tmp_path), event_log=EventLog(size=1, earlier=9))
+    session = SessionOptions(master=f"127.0.0.1:{free_port()}")
+    service = Service(config, store, Launcher(config, tmp_path, "127.0.0.1"), session, data_dir=tmp_path)
+    service._restore()
+    for number in range(1, 41):
+        job = replace(make_job(f"job-{number}"), name="n" * 40_000)
+        service._handle([Item(ev.JobSubmitted(float(number), job))])
+        service._handle([Item(ev.KillRequested(float(number), job.id))])
+    service._handle([Item(ev.Subscribed(50.0)), Item(ev.JobSubmitted(51.0, make_job("job-99")))])
+    service.stop()
+    service.run()
+    files = sorted(tmp_path.glob("events*.jsonl"))
+    assert [file.name for file in files] == ["events.1.jsonl", "events.jsonl"]
+    for file in files:
+        model, count = ClusterModel(), 0
+        with file.open() as lines:
+            for event, commands in replay(lines):
+                assert model.handle(event) == commands
+                count += 1
+        assert count > 1
 
 
 class Witness(CommandLauncher):
