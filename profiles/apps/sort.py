@@ -1,6 +1,6 @@
 """Sort: makes or reads lines and sorts them all. Bound by memory: both orders are held, all of it is moved.
 
-    spark-submit sort.py --size-mib 256 --partitions 8
+    spark-submit sort.py --size 256 --partitions 8
 
 Checks that the result is in order and holds the very lines that went in, and prints one line of JSON; its
 exit code is 1 when they are not. With `--output` the sorted lines are written there; with `--save-input` the
@@ -24,15 +24,15 @@ KEY_DIGITS = 16
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the command line's values."""
     parser = argparse.ArgumentParser(prog="sort.py", description="Sort lines and check the order.")
-    parser.add_argument("--size-mib", type=float, default=32.0, help="size of the lines that are made")
+    parser.add_argument("--size", type=float, default=32.0, metavar="MIB", help="of the lines that are made")
     parser.add_argument("--partitions", type=int, default=8, help="parts in which they are made and sorted")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other lines")
     parser.add_argument("--input", help="read this text file or folder, make no lines")
     parser.add_argument("--output", help="write the sorted lines into this folder")
     parser.add_argument("--save-input", help="write the lines into this folder and sort nothing")
     values = parser.parse_args(arguments)
-    if values.partitions < 1 or values.size_mib <= 0:
-        parser.error("--partitions and --size-mib must be positive")
+    if values.partitions < 1 or values.size <= 0:
+        parser.error("--partitions and --size must be positive")
     return values
 
 
@@ -40,7 +40,7 @@ def read_lines(spark: SparkSession, values: argparse.Namespace) -> DataFrame:
     """Return the lines, in one column `value`: what `--input` names, or keys and fillings that are made."""
     if values.input:
         return spark.read.text(values.input).repartition(values.partitions)
-    rows = max(1, round(values.size_mib * 2**20 / LINE_BYTES))
+    rows = max(1, round(values.size * 2**20 / LINE_BYTES))
     key = sql.lpad(sql.lower(sql.hex(sql.xxhash64(sql.col("id"), sql.lit(values.seed)))), KEY_DIGITS, "0")
     filling = sql.rpad(sql.sha2(sql.col("id").cast("string"), 256), LINE_BYTES - KEY_DIGITS - 2, "-")
     numbers = spark.range(0, rows, 1, values.partitions)
@@ -82,11 +82,12 @@ def sort_lines(lines: DataFrame, partitions: int, output: str | None) -> bool:
     ordered = lines.repartitionByRange(partitions, "value").sortWithinPartitions("value")
     ordered = ordered.persist(StorageLevel.MEMORY_AND_DISK)
     in_order, same = is_sorted(ordered), fingerprint(ordered) == (count, checksum)
+    right = in_order and same
     result = {"app": "sort", "rows": count, "checksum": checksum, "sorted": in_order, "complete": same}
-    print(json.dumps(result))
+    print(json.dumps(result | {"right": right}))
     if output:
         ordered.write.text(output)
-    return in_order and same
+    return right
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from framework.spark import local_spark_home
+from profiles.apps.pagerank import make_links
 from profiles.apps.wordcount import make_lines
 
 APPS = Path(__file__).parents[2] / "profiles" / "apps"
@@ -33,9 +34,20 @@ Path("codes.json").write_text(json.dumps(codes))
 TEXT = "the cat\nthe  dog and the cat\n\nand a bird\n"
 LINKS = "1 2\n1 3\n2 3\n3 1\n3 1\n4 3\n3 5\n"
 
-WORDS = ("--size-mib", "0.2", "--partitions", "3")
-GRAPH = ("--pages", "200", "--links", "4", "--partitions", "3")
-LINES = ("--size-mib", "0.2", "--partitions", "3")
+WORDS = ("--size", "0.2", "--partitions", "3")
+GRAPH = ("--size", "0.0125", "--links", "4", "--partitions", "3")  # 204 pages
+LINES = ("--size", "0.2", "--partitions", "3")
+SMALL = ("--size", "0.3", "--partitions", "3")
+WRONG_SIZE = ("--size", "0.1", "--partitions", "2")
+
+# Mistakes that an application's own check must find: what stands there, and what would be wrong.
+BROKEN = {
+    "wordcount": ("flatMap(str.split)", "flatMap(lambda line: line.split()[1:])"),
+    "pagerank": ("(part.pages, targets)] += sums", "(part.pages, targets)] = sums"),
+    "sort": ('.sortWithinPartitions("value")', ""),
+    "kmeans": ("distances.argmin(axis=0)", "distances.argmax(axis=0)"),
+    "sql": ("active < 9\n", "active < 8\n"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -65,12 +77,26 @@ def ran(tmp_path_factory):
         "make lines": ("sort", *LINES, "--save-input", "made-lines"),
         "sort made": ("sort", *LINES, "--output", "sorted"),
         "sort nothing": ("sort", "--input", "empty", "--partitions", "2"),
+        "find clouds": ("kmeans", *SMALL, "--clusters", "5", "--iterations", "3"),
+        "join and sum": ("sql", *SMALL),
+        "join others": ("sql", *SMALL, "--seed", "1"),
     }
-    return folder, dict(zip(runs, run_all(folder, list(runs.values())), strict=True))
+    wrong = [(broken(folder, app, *change), *WRONG_SIZE) for app, change in BROKEN.items()]
+    printed, codes = run_all(folder, [*runs.values(), *wrong])
+    assert codes == [0] * len(runs) + [1] * len(wrong), codes
+    return folder, dict(zip([*runs, *BROKEN], printed, strict=True))
+
+
+def broken(folder, app, right, wrong):
+    """Write a copy of an application with a mistake in it and return its name."""
+    source = (APPS / f"{app}.py").read_text()
+    assert right in source
+    (folder / f"{app}.py").write_text(source.replace(right, wrong, 1))
+    return str(folder / app)
 
 
 def run_all(folder, runs):
-    """Run the applications one after the other in this folder and return what each printed."""
+    """Run the applications one after the other; return what each printed, and the exit codes."""
     spark = local_spark_home(os.environ)
     settings = ("spark.ui.enabled=false", "spark.sql.shuffle.partitions=2", "spark.log.level=WARN")
     submit = [text for setting in settings for text in ("--conf", setting)]
@@ -93,9 +119,9 @@ def run_all(folder, runs):
         check=False,
     )
     assert process.returncode == 0, process.stderr
-    assert json.loads((folder / "codes.json").read_text()) == [0] * len(runs), process.stderr
-    printed = iter(process.stdout.splitlines())
-    return [None if "--save-input" in arguments else json.loads(next(printed)) for arguments in runs]
+    lines = iter(process.stdout.splitlines())
+    printed = [None if "--save-input" in arguments else json.loads(next(lines)) for arguments in runs]
+    return printed, json.loads((folder / "codes.json").read_text())
 
 
 def lines_of(folder):
@@ -119,7 +145,8 @@ def test_wordcount_counts_a_given_text(ran):
     """Words of a given text are counted, whatever blanks are between them, and all counts are written."""
     folder, results = ran
     top = [["the", 3], ["and", 2], ["cat", 2], ["a", 1], ["bird", 1]]
-    assert results["count given"] == {"app": "wordcount", "words": 10, "distinct": 6, "top": top}
+    counted = {"app": "wordcount", "words": 10, "distinct": 6, "top": top, "right": None}
+    assert results["count given"] == counted
     counts = dict(line.split("\t") for line in lines_of(folder / "counts"))
     assert counts == {word: str(count) for word, count in Counter(TEXT.split()).items()}
 
@@ -128,7 +155,7 @@ def test_wordcount_counts_the_text_that_it_makes(ran):
     """The text that is made has the size asked for, and its counts are those of a plain count."""
     folder, results = ran
     lines = lines_of(folder / "made-text")
-    assert sum(len(line) + 1 for line in lines) == pytest.approx(0.2 * 2**20, rel=0.01)
+    assert sum(len(line) + 1 for line in lines) == pytest.approx(0.2 * 2**20, rel=0.001)
     counts = Counter(" ".join(lines).split())
     top = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:5]
     assert results["count made"] == {
@@ -136,6 +163,7 @@ def test_wordcount_counts_the_text_that_it_makes(ran):
         "words": counts.total(),
         "distinct": len(counts),
         "top": [list(pair) for pair in top],
+        "right": True,
     }
 
 
@@ -145,6 +173,16 @@ def test_made_text_depends_on_the_seed():
     assert list(make_lines(0, 1000, seed=0)) == text
     assert list(make_lines(0, 1000, seed=1)) != text
     assert list(make_lines(1, 1000, seed=0)) != text
+
+
+def test_made_graphs_depend_on_the_seed():
+    """The same seed gives the same links, which no page has twice; another seed gives others."""
+    sources, targets = make_links(0, 100, 4, seed=0)
+    again, others = make_links(0, 100, 4, seed=0), make_links(0, 100, 4, seed=1)
+    assert (sources.tolist(), targets.tolist()) == (again[0].tolist(), again[1].tolist())
+    assert targets.tolist() != others[1].tolist()
+    assert len(set(zip(sources.tolist(), targets.tolist(), strict=True))) == len(sources)
+    assert set(sources.tolist()) == set(range(100))
 
 
 def test_pagerank_of_a_given_graph(ran):
@@ -164,7 +202,7 @@ def test_pagerank_of_a_given_graph(ran):
 def test_pagerank_of_the_graph_that_it_makes(ran):
     """Ranks of the made graph are those of a plain computation, and their sum is the number of pages."""
     folder, results = ran
-    links = {page: [] for page in range(200)}
+    links = {page: [] for page in range(204)}
     for line in lines_of(folder / "made-links"):
         source, target = map(int, line.split())
         links[source].append(target)
@@ -173,10 +211,11 @@ def test_pagerank_of_the_graph_that_it_makes(ran):
     top = sorted(expected, key=expected.get, reverse=True)[:5]
     assert results["rank made"] == {
         "app": "pagerank",
-        "pages": 200,
+        "pages": 204,
         "links": sum(map(len, links.values())),
-        "rank_sum": 200.0,
+        "rank_sum": 204.0,
         "top": [[page, pytest.approx(expected[page], abs=0.001)] for page in top],
+        "right": True,
     }
 
 
@@ -189,7 +228,7 @@ def test_sort_sorts_all_lines(ran):
     assert made != sorted(made)
     assert lines_of(folder / "sorted") == sorted(made)
     result = results["sort made"]
-    assert result | {"rows": len(made), "sorted": True, "complete": True} == result
+    assert result | {"rows": len(made), "sorted": True, "complete": True, "right": True} == result
 
 
 def test_sort_of_nothing(ran):
@@ -201,16 +240,43 @@ def test_sort_of_nothing(ran):
         "checksum": 0,
         "sorted": True,
         "complete": True,
+        "right": True,
     }
+
+
+def test_kmeans_finds_the_clouds(ran):
+    """The centres are the means of the clouds; the spread is that of the noise of which they are made."""
+    _, results = ran
+    points = int(0.3 * 2**20 / 128)
+    spread = pytest.approx(points * 16 * 4.0**2, rel=0.05)
+    assert results["find clouds"] == {"app": "kmeans", "points": points, "spread": spread, "right": True}
+
+
+def test_sql_joins_and_sums(ran):
+    """Every active customer's orders are summed up, and another seed gives other sums."""
+    _, results = ran
+    result, other = results["join and sum"], results["join others"]
+    assert result | {"app": "sql", "orders": int(0.3 * 2**20 / 24), "regions": 25, "right": True} == result
+    assert other["right"]
+    assert other["cents"] != result["cents"]
+
+
+@pytest.mark.parametrize("app", BROKEN)
+def test_a_wrong_result_is_found(ran, app):
+    """An application with a mistake in it prints that its result is not right; its exit code is 1."""
+    _, results = ran
+    assert results[app]["right"] is False
 
 
 @pytest.mark.parametrize(
     ("app", "arguments", "message"),
     [
-        ("wordcount", ["--size-mib", "0"], "must be positive"),
-        ("pagerank", ["--pages", "-1"], "must be positive"),
+        ("wordcount", ["--size", "0"], "must be positive"),
+        ("pagerank", ["--iterations", "-1"], "must be positive"),
         ("sort", ["--partitions", "0"], "must be positive"),
         ("sort", ["--size"], "expected one argument"),
+        ("kmeans", ["--clusters", "0"], "must be positive"),
+        ("sql", ["--seed", "-1"], "--seed from 0"),
     ],
 )
 def test_bad_arguments_are_refused(app, arguments, message):
