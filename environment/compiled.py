@@ -1,13 +1,14 @@
-"""How this project compiles numeric code with numba: the one decorator. The code is in `kernel` folders.
+"""How this project compiles numeric code with numba: the one decorator. What is compiled is in `kernel`.
 
 numba keeps a compiled function for the source file that it stands in, and does not see when a function that
 it calls, in another file, has changed. So the cache lies in a folder named after the contents of the kernel
-here and of the folder that the function stands in: after any change there, it is compiled anew.
+and of the function's own folder: after any change there, it is compiled anew. Compiled functions call none
+of further folders.
 """
 
-import functools
 import hashlib
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,14 +19,13 @@ Compiled = TypeVar("Compiled", bound=Callable[..., Any])
 _KERNEL = Path(__file__).parent / "kernel"
 
 
-@functools.cache
-def _cache_for(folder: Path) -> str:
-    """Where the compiled functions of a folder are kept."""
+@cache
+def _cache_for(folder: Path) -> Path:
+    """Where what functions of that folder become is kept."""
     contents = hashlib.sha256()
-    for path in (Path(__file__), *sorted(_KERNEL.glob("*.py")), *sorted(folder.glob("*.py"))):
+    for path in (Path(__file__), *sorted({*_KERNEL.glob("*.py"), *folder.glob("*.py")})):
         contents.update(path.read_bytes())
-    root = Path(numba.config.CACHE_DIR or _KERNEL / "__pycache__")
-    return str(root / f"numba-{contents.hexdigest()[:12]}")
+    return Path(numba.config.CACHE_DIR or _KERNEL / "__pycache__") / f"numba-{contents.hexdigest()[:12]}"
 
 
 def njit(*, allocates: bool = False, inline: bool = False) -> Callable[[Compiled], Compiled]:
@@ -38,10 +38,8 @@ def njit(*, allocates: bool = False, inline: bool = False) -> Callable[[Compiled
     """
 
     def compile_it(function: Compiled) -> Compiled:
-        before, numba.config.CACHE_DIR = (
-            numba.config.CACHE_DIR,
-            _cache_for(Path(function.__code__.co_filename).parent),
-        )
+        folder = _cache_for(Path(function.__code__.co_filename).parent)
+        before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
         try:
             compiled: Compiled = numba.njit(cache=True, nogil=True, _nrt=allocates, forceinline=inline)(
                 function

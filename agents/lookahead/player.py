@@ -11,17 +11,21 @@ from zlib import crc32
 import numpy as np
 
 from agents.estimates import dollars_per_cpu_second
-from agents.lookahead.rollout import (
+from agents.lookahead.plans import (
     ADAPTIVE,
     BASE,
     FIRST_FIT,
     FIRST_VARIATION,
+    GENE,
     NEAR_ILP,
+    NOBODY,
     NOTHING,
+    ORDER,
     Aim,
     Search,
-    search,
+    make_arrays,
 )
+from agents.lookahead.rollout import search
 from agents.lookahead.situation import Situations
 from environment.kernel.state import Batch, Rules
 from environment.types import ClusterView, FloatArray, Job, PlacementRequest, Vm
@@ -36,14 +40,15 @@ _AT_ONCE = 16
 
 
 class Found(NamedTuple):
-    """The best candidate: its placement, none for a wait, and how it compares.
+    """The best candidate: which job of the queue it places, none for a wait, where, and how it compares.
 
-    `value` is that of the aim (the less the better), `rival` that of the best placement if this is a wait,
-    and of waiting if this is a placement (infinite if there is none). `base` is what the base policy's own
-    placement reaches, and `played` counts the candidates.
+    `value` is that of the aim (the less the better; infinite if nothing can be done), `rival` that of the
+    best placement if this is a wait, and of waiting if this is a placement (infinite if there is none).
+    `base` is what the base policy reaches, first come first served, and `played` counts the candidates.
     """
 
-    placement: tuple[int, ...] | None
+    job: int | None
+    placement: tuple[int, ...]
     value: float
     rival: float
     base: float
@@ -68,28 +73,45 @@ class Player:
         self._compile()
 
     def play(
-        self, view: ClusterView, queue: Sequence[PlacementRequest], *, seed: int, may_wait: bool
+        self,
+        view: ClusterView,
+        queue: Sequence[PlacementRequest],
+        *,
+        seed: int,
+        may_wait: bool,
+        reach: int = 0,
     ) -> Found:
-        """Play candidates for the head of the queue, whose executors fit, over all of the queue."""
+        """Play candidates over all of the queue; no job of it after number `reach` is placed now."""
         began = perf_counter()
         batch = self._situations.load(view, queue)
         found = self._arrays_for(batch)
-        found.plan[: len(queue)] = [self._plan.get(request.job.id, 0) for request in queue]
-        aim = self._aim(view, queue[0], seed, may_wait)
+        self._take_up(found, queue)
+        aim = self._aim(view, queue[0], seed, may_wait, reach)
         for first in range(0, self._candidates, _AT_ONCE):
             last = min(first + _AT_ONCE, self._candidates)
             search(batch, aim, found, first, last)
             if perf_counter() - began > self._time_budget:
                 break
-        genes = found.best[: len(queue)].tolist()
-        self._plan = {request.job.id: gene for request, gene in zip(queue, genes, strict=True)}
-        return _best_of(found.values[:last], found, queue[0].count)
+        order, genes = found.best[:, : len(queue)].tolist()
+        self._plan = {queue[i].job.id: genes[i] for i in order}
+        return _best_of(found.values[:last], found, queue)
 
-    def _aim(self, view: ClusterView, request: PlacementRequest, seed: int, may_wait: bool) -> Aim:
+    def _take_up(self, found: Search, queue: Sequence[PlacementRequest]) -> None:
+        """Write the plan of the last decision, with new jobs at the end, as one of these jobs."""
+        numbers = {request.job.id: number for number, request in enumerate(queue)}
+        planned = {job_id: gene for job_id, gene in self._plan.items() if job_id in numbers}
+        planned |= {job_id: 0 for job_id in numbers if job_id not in planned}
+        for at, (job_id, gene) in enumerate(planned.items()):
+            found.plan[ORDER, at] = numbers[job_id]
+            found.plan[GENE, numbers[job_id]] = gene
+
+    def _aim(
+        self, view: ClusterView, request: PlacementRequest, seed: int, may_wait: bool, reach: int
+    ) -> Aim:
         drawn = (seed % 2**24) << 32 | crc32(f"{request.job.id} {view.at!r}".encode())
         price = dollars_per_cpu_second(view) * _SECONDS_PER_HOUR
         dearest = float(view.prices_per_hour.max())
-        return Aim(*self._weights, price, dearest, self._base, may_wait, drawn)
+        return Aim(*self._weights, price, dearest, self._base, may_wait, reach, drawn)
 
     def _arrays_for(self, batch: Batch) -> Search:
         found, vms = self._arrays, batch.machines.milli_cpus.shape[1]
@@ -98,7 +120,7 @@ class Player:
             found is None
             or len(found.room) != vms
             or len(found.placement) < executors
-            or len(found.plan) < jobs
+            or found.plan.shape[1] <= jobs
         ):
             found = make_arrays(self._candidates, vms, executors, jobs)
             self._arrays = found
@@ -111,32 +133,16 @@ class Player:
         self.play(view, [PlacementRequest(job, 1)], seed=0, may_wait=True)
 
 
-def _best_of(values: FloatArray, found: Search, count: int) -> Found:
+def _best_of(values: FloatArray, found: Search, queue: Sequence[PlacementRequest]) -> Found:
     best = int(np.argmin(values))
-    waits = found.waits[: len(values)] > 0
+    first = int(found.firsts[best])
+    waits = found.firsts[: len(values)] == NOBODY
     others = values[waits != waits[best]]
     return Found(
-        placement=None if waits[best] else tuple(found.placements[best, :count].tolist()),
+        job=None if first == NOBODY else first,
+        placement=() if first == NOBODY else tuple(found.placements[best, : queue[first].count].tolist()),
         value=float(values[best]),
         rival=float(others.min(initial=NOTHING)),
         base=float(values[BASE]),
         played=int(np.isfinite(values).sum()),
-    )
-
-
-def make_arrays(candidates: int, vms: int, executors: int, jobs: int) -> Search:
-    """Arrays for a search among so many candidates, on batches of so many VMs, executors and jobs."""
-    return Search(
-        values=np.full(candidates, NOTHING),
-        waits=np.zeros(candidates, np.int64),
-        placements=np.zeros((candidates, executors), np.int32),
-        plan=np.zeros(jobs, np.int64),
-        best=np.zeros(jobs + 1, np.int64),
-        trial=np.zeros(jobs + 1, np.int64),
-        room=np.zeros(vms, np.int64),
-        left=np.zeros(vms, np.int64),
-        short=np.zeros(vms),
-        long=np.zeros(vms),
-        placement=np.zeros(executors, np.int32),
-        other=np.zeros(executors, np.int32),
     )

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.estimates import UNKNOWN_DURATION
-from agents.lookahead import rollout
-from agents.lookahead.player import Player, make_arrays
+from agents.lookahead import plans, rollout
+from agents.lookahead.plans import Aim, make_arrays
+from agents.lookahead.player import Player
 from agents.lookahead.policy import Lookahead, LookaheadOptions
-from agents.lookahead.rollout import Aim
 from agents.lookahead.situation import Situations
 from agents.registry import PolicyError, create
 from environment.clusters import load_cluster
@@ -22,7 +22,7 @@ from environment.options import DurationOptions, RewardOptions, rules
 from environment.simulator import simulate
 from environment.types import ClusterView, Decision, Place, PlacementRequest, RunningJob, Vm, Wait
 from profiles.generators import load_workload
-from profiles.workload import Workload
+from profiles.workload import Workload, WorkloadJob
 from tests.builders import make_job, make_request, make_view, make_vm, make_vms
 
 RULES = rules(RewardOptions(), DurationOptions())
@@ -88,7 +88,7 @@ def test_a_queue_is_played_as_the_simulator_runs_it(seed: int) -> None:
     outcome = simulate(Spy(), workload, cluster)
     view, queue = first[0]
     batch = Situations(RULES, UNKNOWN_DURATION).load(view, queue)
-    aim = Aim(1.0, 0.0, 1.0, 1.0, rollout.FIRST_FIT, may_wait=True, seed=0)
+    aim = Aim(1.0, 0.0, 1.0, 1.0, plans.FIRST_FIT, may_wait=True, reach=0, seed=0)
     rollout.search(batch, aim, make_arrays(1, 12, 1000, 100), 0, 1)
     state, at = batch.state, 0
     for number, job in enumerate(outcome.jobs):
@@ -181,6 +181,82 @@ def test_it_does_not_wait_for_long() -> None:
     """In 90 s it is too late: 130 s from now on are better."""
     view = running(make_view(make_vms(2)), (request_of("ends", 1), (0,), 90), (request_of("x", 1), (1,), 900))
     assert placed(view, request_of("a", 4, "consolidate"), beta=0)
+
+
+def short_of_room() -> tuple[ClusterView, PlacementRequest, PlacementRequest]:
+    """vm-1 has 2 cores free, and more only in 100 s; the older job needs all four, the later one two."""
+    vms = (make_vm("vm-1", 4, 16384, 0.24),)
+    view = running(make_view(vms), (request_of("runs", 2, duration=100), (0, 0), 100.0))
+    return view, request_of("large", 4, duration=100), request_of("small", 2, duration=100)
+
+
+def test_a_later_job_goes_first_where_that_is_cheaper() -> None:
+    """What is free beside a running job would be paid for nothing: 200 s of the VM do for what takes 300."""
+    view, large, small = short_of_room()
+    decision = decide(view, large, small, beta=1)
+    assert isinstance(decision, Place)
+    assert (decision.job_id, decision.placement) == ("small", (0, 0))
+    assert "; it overtakes large (none is overtaken more than 32 times)" in decision.why[0]
+    workload = Workload(
+        tuple(
+            WorkloadJob(name, 0.0, "plain", 1.0, 1024, executors, 100.0)
+            for name, executors in (("runs", 2), ("large", 4), ("small", 2))
+        )
+    )
+    costs = {name: simulate(create(name), workload, view.vms).cost for name in ("ff", "lookahead")}
+    assert costs["ff"] == pytest.approx(300 * 0.24 / 3600)
+    assert costs["lookahead"] == pytest.approx(200 * 0.24 / 3600)
+
+
+def test_a_later_job_does_not_go_first_where_that_delays() -> None:
+    """The small job would keep the large one, that has room in 1 s, from starting for 500."""
+    view, large, _ = short_of_room()
+    view = view.changed(running=(replace(view.running[0], expected_end=1.0),), busy_until=np.array([1.0]))
+    decision = decide(view, large, request_of("small", 2, duration=500), beta=0)
+    assert isinstance(decision, Wait)
+    assert decision.reason == (
+        "room for 2 of 4 executors of 1 cpus and 1024 MiB; "
+        "to place a later job first is no better, played over 2 jobs"
+    )
+
+
+def test_no_job_is_overtaken_for_ever() -> None:
+    """Small jobs keep coming, and each fits; after three of them the large one is next."""
+    view, large, _ = short_of_room()
+    policy = create("lookahead", {"overtaken_at_most": 3})
+    for number in range(3):
+        decision = policy.decide(view, [large, request_of(f"small-{number}", 2)])
+        assert isinstance(decision, Place)
+        assert decision.job_id == f"small-{number}"
+    assert policy.decide(view, [large, request_of("small-4", 2)]) == Wait(
+        "room for 2 of 4 executors of 1 cpus and 1024 MiB"
+    )
+
+
+@pytest.mark.parametrize("most", [0, 4])
+def test_overtaking_is_bounded_in_every_run(most: int) -> None:
+    """At most so many that came later start before a job; 0 is first come, first served."""
+    result = simulate(
+        create("lookahead", {"overtaken_at_most": most}), load_workload("burst", 2, 60), load_cluster("paper")
+    )
+    submitted = {job.name: job.submitted_at for job in result.jobs}
+    order = [submitted[step.job] for step in result.decisions if isinstance(step.decision, Place)]
+    overtaken = [sum(later > one for later in order[:at]) for at, one in enumerate(order)]
+    assert max(overtaken) == most
+
+
+def test_lost_executors_are_not_overtaken() -> None:
+    """Their job runs already, and is slow or stands still without them."""
+    view, large, small = short_of_room()
+    assert isinstance(decide(view, replace(large, again=True), small, beta=1), Wait)
+
+
+def test_a_job_that_fits_nowhere_does_not_spoil_the_search() -> None:
+    """The oldest is larger than the cluster, so nothing that ends would help: the next one is placed."""
+    view = make_view(make_vms(1))
+    decision = decide(view, request_of("huge", 5), request_of("small", 2), beta=0.5)
+    assert isinstance(decision, Place)
+    assert decision.job_id == "small"
 
 
 def test_patience_ends() -> None:
@@ -293,6 +369,7 @@ def test_what_does_not_fit_waits() -> None:
     [
         ({"beta": -1}, "policy lookahead: beta: should be between 0 and 1, found -1"),
         ({"candidates": -1}, "candidates: should be 0 or more, found -1"),
+        ({"overtaken_at_most": -1}, "overtaken_at_most: should be 0 or more, found -1"),
         ({"base": "rr"}, "base: should be 'near_ilp', 'ff' or 'aep', found 'rr'"),
         ({"time_budget": 0}, "time_budget: should be more than 0 seconds, found 0"),
         ({"bad_placement_factor": 0}, "bad_placement_factor: should be 1 or more, found 0"),

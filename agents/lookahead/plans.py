@@ -1,0 +1,169 @@
+"""Plans for a queue as arrays, and how one candidate becomes another. How they are played: `rollout.py`.
+
+A plan says in which order the jobs of the queue are placed, and how for each of them what a base policy would
+do is varied.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from environment.compiled import njit
+from environment.kernel.state import SmallIntArray
+from environment.types import FloatArray, IntArray
+
+#: Base policies: near to the integer program of `agents.baselines.ilp`, first fit, adaptive placement.
+NEAR_ILP, FIRST_FIT, ADAPTIVE = 0, 1, 2
+#: Forms of a placement: whichever is best, every executor on another VM, all on one, on few.
+FREE, APART, TOGETHER, PACKED = 0, 1, 2, 3
+#: The first candidates: what the base policy would do, first come first served; the same after a wait; the
+#: plan of an earlier decision; that after a wait. The others are variations of the best so far: GRID of them
+#: of the first job alone, in every form at every level of noise, then of any job and of the order.
+BASE, WAIT, PLAN, PLAN_WAIT = 0, 1, 2, 3
+FIRST_VARIATION, GRID = 4, 24
+#: The two rows of a plan.
+ORDER, GENE = 0, 1
+#: In place of the job that a candidate places first: it waits.
+NOBODY = -1
+#: Value of a candidate that cannot be.
+NOTHING = np.inf
+
+#: How many variations of sixteen move a job, half of them to the front; half of them do nothing else. Chosen.
+_MOVES = 10
+#: Levels of noise: none, then this and its doubles, in prices of the dearest VM. Chosen: from less than what
+#: tells VMs apart to more than any VM costs.
+_LEAST_NOISE, LEVELS = 0.02, 8
+_TWO_TO_53 = 9007199254740992.0
+
+
+class Aim(NamedTuple):
+    """What is sought, and by which base policy the jobs behind the head are placed."""
+
+    #: How much cost and time count, each as a multiple of what is usual for the jobs.
+    cost_weight: float
+    time_weight: float
+    #: Dollars per hour of a core, on average.
+    price_per_core: float
+    #: Dollars per hour of the dearest VM.
+    dearest: float
+    base: int
+    #: Whether the head may be held back.
+    may_wait: bool
+    #: The last job of the queue that may be placed before those that stand before it.
+    reach: int
+    seed: int
+
+
+class Search(NamedTuple):
+    """What is found, by candidate, and arrays to work in, whose contents mean nothing between calls.
+
+    A plan is two rows. ORDER has the jobs of the queue, by number, in the order in which they are placed, and
+    in its last place whether the plan begins with a wait. GENE has a number for each job that tells how the
+    base policy's choice for it is varied: its lowest two bits are the form, the next three the level of
+    noise, all of it seeds the noise; 0 varies nothing.
+    """
+
+    values: FloatArray  # [C] the aim's value, the less the better; NOTHING
+    firsts: IntArray  # [C] which job of the queue it places first; NOBODY if it begins with a wait
+    placements: SmallIntArray  # [C, E] VM of each executor of that job
+    plan: IntArray  # [2, M + 1] the plan of an earlier decision
+    best: IntArray  # [2, M + 1] the best so far
+    trial: IntArray  # [2, M + 1] a candidate
+    room: IntArray  # [N] executors that fit
+    left: IntArray  # [N] the same, beside those placed
+    short: FloatArray  # [N] what each VM costs a job that takes its shortest time
+    long: FloatArray  # [N] the same for one that takes its longest
+    placement: SmallIntArray  # [E]
+    other: SmallIntArray  # [E]
+
+
+def make_arrays(candidates: int, vms: int, executors: int, jobs: int) -> Search:
+    """Arrays for a search among so many candidates, on batches of so many VMs, executors and jobs."""
+    return Search(
+        values=np.full(candidates, NOTHING),
+        firsts=np.zeros(candidates, np.int64),
+        placements=np.zeros((candidates, executors), np.int32),
+        plan=np.zeros((2, jobs + 1), np.int64),
+        best=np.zeros((2, jobs + 1), np.int64),
+        trial=np.zeros((2, jobs + 1), np.int64),
+        room=np.zeros(vms, np.int64),
+        left=np.zeros(vms, np.int64),
+        short=np.zeros(vms),
+        long=np.zeros(vms),
+        placement=np.zeros(executors, np.int32),
+        other=np.zeros(executors, np.int32),
+    )
+
+
+@njit()
+def vary(aim: Aim, found: Search, c: int, jobs: int) -> None:
+    """Write the plan of candidate `c`, for so many jobs, into `found.trial`."""
+    trial, best = found.trial, found.best
+    if c < FIRST_VARIATION:
+        _begin_with(found, c, jobs)
+        return
+    for i in range(jobs):
+        trial[ORDER, i] = best[ORDER, i]
+        trial[GENE, i] = best[GENE, i]
+    drawn, number = mix(aim.seed + c), c - FIRST_VARIATION
+    if number < GRID:
+        trial[GENE, trial[ORDER, 0]] = (drawn >> 8 << 5) + (number // 3 % LEVELS << 2) + APART + number % 3
+        trial[ORDER, -1] = 0
+        return
+    trial[ORDER, -1] = best[ORDER, -1]
+    if jobs > 1 and drawn % 16 < _MOVES:
+        to = 0 if mix(drawn + 4) % 2 else mix(drawn + 3) % jobs
+        _move(trial[ORDER], mix(drawn + 2) % jobs, to)
+        if to == 0:
+            trial[ORDER, -1] = 0
+        if mix(drawn + 5) % 2:
+            return
+    at = 0 if drawn % 3 == 0 else mix(drawn) % jobs
+    trial[GENE, trial[ORDER, at]] = mix(drawn + 1) >> 8
+    if at == 0:
+        trial[ORDER, -1] = drawn >> 4 & 3 == 1
+
+
+@njit()
+def _begin_with(found: Search, c: int, jobs: int) -> None:
+    """One of the first candidates becomes the trial. The base policy's is the best until one is played."""
+    trial, best = found.trial, found.best
+    for i in range(jobs):
+        trial[ORDER, i] = found.plan[ORDER, i] if c >= PLAN else i
+        trial[GENE, i] = found.plan[GENE, i] if c >= PLAN else 0
+        if c == BASE:
+            best[ORDER, i] = i
+            best[GENE, i] = 0
+    trial[ORDER, -1] = c in (WAIT, PLAN_WAIT)
+
+
+@njit()
+def _move(values: IntArray, one: int, other: int) -> None:
+    """Move what stands at `one` to `other`; what is between moves up."""
+    moved, step = values[one], 1 if one < other else -1
+    for at in range(one, other, step):
+        values[at] = values[at + step]
+    values[other] = moved
+
+
+@njit()
+def noise_of(gene: int) -> float:
+    """How much dearer than they are VMs may seem, in prices of the dearest VM."""
+    level = gene >> 2 & LEVELS - 1
+    return _LEAST_NOISE * float(1 << level - 1) if level > 0 else 0.0
+
+
+@njit()
+def mix(number: int) -> int:
+    """Scramble 63 bits (the finaliser of SplitMix64)."""
+    x = np.uint64(number)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    x = x ^ (x >> np.uint64(31))
+    return int(x >> np.uint64(1))
+
+
+@njit()
+def uniform(seed: int, number: int) -> float:
+    """A number within 0 and 1 that depends on nothing but the two."""
+    return float((mix(mix(seed) + number) >> 10) / _TWO_TO_53)
