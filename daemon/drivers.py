@@ -83,7 +83,8 @@ class HostDrivers:
     def take_up(self, jobs: Sequence[JobRecord]) -> None:
         """Find an earlier daemon's drivers again, given the jobs that are not over or have open tasks."""
         for job in jobs:
-            if job.job.driver is None and job.started_at is not None and not job.ended:
+            placed = job.placed_at is not None and not (job.ended or job.aborting)
+            if job.job.driver is None and placed:
                 self._resume(job)
         self.over(jobs)
         going_on = {job.job.id for job in jobs if not job.ended}
@@ -108,10 +109,13 @@ class HostDrivers:
             self._launcher.forget(job_id)
 
     def _resume(self, job: JobRecord) -> None:
+        started = job.started_at is not None
         if self._launcher.is_here(job.driver_on):
-            # Started now if it never was: the intent is stored before the deed.
-            self.start(job.job)
+            if started:  # now, if it never was: the intent is stored before the deed
+                self.start(job.job)
             return
-        host = job.driver_on.partition("@")[2]
-        message = f"its driver ran on {host}, whose daemon does not lead any more"
-        self._put(ev.DriverEnded(time.time(), job.job.id, None, message, requeue=self._requeue))
+        # Executors that were launched for a driver there will not find one here, so they go in any case.
+        where = f"on {job.driver_on.partition('@')[2]}, whose daemon does not lead any more"
+        message = f"its driver ran {where}" if started else f"its driver was to run {where}"
+        again = self._requeue or not started
+        self._put(ev.DriverEnded(time.time(), job.job.id, None, message, requeue=again))

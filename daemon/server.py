@@ -113,7 +113,8 @@ def _sweep(launcher: Launcher, store: Store) -> None:
         job = store.job(job_id)
         if job is None or not job.driver_on:
             continue
-        if job.ended or job.started_at is None or not launcher.is_here(job.driver_on):
+        undone = job.started_at is None and (job.aborting or job.placed_at is None)
+        if job.ended or undone or not launcher.is_here(job.driver_on):
             if launcher.driver_status(job_id).state == "running":
                 log.info("driver given up", job=job_id)
             launcher.abandon(job_id, afresh=not job.ended)

@@ -44,6 +44,8 @@ class JobLives:
         """It waits no more: executors of it are about to be launched."""
         if self._line.is_new(job):
             job.state, job.placed_at = "placing", self._turn.now
+            # Its executors are told now where their driver will be.
+            job.driver_on = self._options.host if job.job.driver is None else ""
             self._roster.explain(job, "its executors are being launched")
         else:
             self._roster.replace_ended(job)
@@ -76,7 +78,6 @@ class JobLives:
             job.started_at, job.state = self._turn.now, "running"
             self._roster.explain(job, "all its executors run")
             if job.job.driver is None:
-                job.driver_on = self._options.host
                 self._turn.command(ev.StartDriver, job.job.id)
         elif job.state == "relaunching":
             job.state = "running"

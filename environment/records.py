@@ -72,7 +72,7 @@ class JobRecord:
     #: Those of them that ended by themselves, and not with their VM; a job with too many fails.
     failures: int = 0
     cost: float = 0.0
-    #: Where its driver was started, when that is not on the cluster: a daemon's own name for its host.
+    #: Where its driver is or will be, when that is not on the cluster: a daemon's own name for its host.
     driver_on: str = ""
     #: The launch is being undone, because one of its executors could not be started.
     aborting: bool = False

@@ -44,6 +44,7 @@ class Daemon:
 
     def __init__(self, folder: Path, name: str, config: dict[str, Any]) -> None:
         self.url = f"http://127.0.0.1:{free_port()}"
+        self.folder = folder
         self._file = folder / f"{name}.yaml"
         self._log = folder / f"{name}.log"
         self._file.write_text(yaml.safe_dump({**config, "listen": self.url.removeprefix("http://")}))
@@ -95,9 +96,9 @@ class Fleet:
         }
         self.daemons: list[Daemon] = []
 
-    def add(self, host: str = "host") -> Daemon:
-        """Another daemon, running."""
-        config = {**self._config, "data_dir": str(self._folder / host)}
+    def add(self, host: str = "host", **config: Any) -> Daemon:
+        """Another daemon, running; its config may differ."""
+        config = {**self._config, "data_dir": str(self._folder / host), **config}
         self.daemons.append(Daemon(self._folder, f"daemon-{len(self.daemons)}", config))
         self.daemons[-1].up()
         return self.daemons[-1]
@@ -118,7 +119,7 @@ class Fleet:
             response = daemon.get(f"/v1/jobs/{job_id}")
             return response is not None and response.json()["state"] in states
 
-        until(there, daemon.log)
+        until(there, lambda: (getattr(daemon.get(f"/v1/jobs/{job_id}"), "text", ""), daemon.log()))
         with Client(daemon.url) as client:
             return client.job(job_id)
 

@@ -2,8 +2,10 @@
 
 import contextlib
 import signal
+import threading
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -16,6 +18,8 @@ from daemon.cli.orphans import descendants
 from daemon.leadership import StoreElection
 from daemon.store import DeposedError, Store
 from environment.types import Job
+from tests.chaos.scene import SPARK
+from tests.daemon.cable import Cable
 from tests.daemon.conftest import ZooKeeper
 from tests.daemon.fleet import Daemon, Starter, until
 
@@ -118,6 +122,84 @@ def test_a_leader_whose_lock_is_lost_steps_down(fleet: Starter, postgresql_url: 
     until(lambda: "no longer leading" in daemon.log(), daemon.log)
     until(lambda: daemon.log().count("subscribed") == 2 and daemon.leads(), daemon.log)
     assert "Traceback" not in daemon.log()
+
+
+@pytest.mark.parametrize("how", ["cut", "frozen"])
+def test_a_leader_that_loses_its_store_is_followed_by_another(
+    fleet: Starter, postgresql_url: str, how: str
+) -> None:
+    """Whatever it answered with 201 is kept, the other goes on with it, and in the end both tell the same.
+
+    Frozen, the leader does not even notice at first, while PostgreSQL gives its lock to the other.
+    """
+    server = urlsplit(postgresql_url)
+    with contextlib.closing(Cable(server.port or 0)) as cable:
+        far = postgresql_url.replace(f":{server.port}", f":{cable.port}")
+        group = fleet(database=postgresql_url, leader={"lost_drivers": "requeue"})
+        first = group.add("one", database=far)
+        until(first.leads, first.log)
+        second = group.add("other")
+        running = group.submit(first, 2.0)
+        group.wait(second, running, "running")
+
+        accepted: list[str] = []
+        users = [threading.Thread(target=insist, args=(first, f"{n}", accepted)) for n in range(3)]
+        for user in users:
+            user.start()
+        until(lambda: len(accepted) > 5, first.log)
+        if how == "cut":
+            cable.cut()
+        else:
+            cable.freeze()
+            cable.end_far()
+        lost = time.monotonic()
+        until(second.leads, second.log)
+        print(f"another daemon leads {time.monotonic() - lost:.1f} s after the store was lost")
+        for user in users:
+            user.join()
+        later = group.submit(second, 0.1)
+        cable.mend()
+        until(lambda: "no longer leading" in first.log(), first.log)
+        for job_id in (running, later, *accepted):
+            job = group.wait(second, job_id, "finished", "failed", "killed")
+            assert job["state"] == "finished", (job, second.log())
+        until(lambda: standby_of(first) == second.url, first.log)
+        told = [daemon.get("/v1/jobs?limit=1000") for daemon in (first, second)]
+        assert told[0] is not None
+        assert told[1] is not None
+        assert told[0].json() == told[1].json()
+        # What was accepted but not answered in time is there under its key, once.
+        assert len(told[0].json()["jobs"]) <= 2 + len(accepted) + len(users)
+        assert not any("Traceback" in daemon.log() for daemon in (first, second)), first.log()
+
+
+def insist(daemon: Daemon, name: str, accepted: list[str]) -> None:
+    """Submit short jobs until one is not answered with 201; the ids of those that were."""
+    for number in range(1000):
+        body = {**brief(daemon), "name": f"{name}-{number}"}
+        try:
+            answer = httpx.post(f"{daemon.url}/v1/jobs", json=body, timeout=3.0, follow_redirects=False)
+        except httpx.TransportError:
+            return
+        if answer.status_code != 201:
+            assert answer.status_code in (307, 429, 503), answer.text
+            return
+        accepted.append(answer.json()["id"])
+        time.sleep(0.1)
+
+
+def brief(daemon: Daemon) -> dict[str, object]:
+    """A job of one executor that is over soon."""
+    environment = {"CHAOS_LOG": str(daemon.folder / "started"), "CHAOS_KEY": "key"}
+    app = str(SPARK / "pyspark/driver.py")
+    return {"app": app, "args": ["0.1", "0"], "executors": 1, "cpus": 0.1, "env": environment}
+
+
+def standby_of(daemon: Daemon) -> str:
+    """Whom a daemon takes for the leader while it waits; empty otherwise."""
+    ready = daemon.get("/readyz")
+    text = "" if ready is None else ready.json()["checks"].get("leader", "")
+    return str(text.removeprefix("standby: ").partition(" leads")[0]) if " leads" in text else ""
 
 
 def test_zookeeper_finds_the_leader(fleet: Starter, zookeeper: ZooKeeper, tmp_path: Path) -> None:
