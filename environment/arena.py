@@ -21,6 +21,7 @@ from environment.kernel.state import (
 from environment.kernel.stepping import Stepper
 from environment.options import DurationOptions, ObservationOptions, RewardOptions, rules
 from environment.types import FloatArray, IntArray
+from environment.workloads import Episodes
 
 
 class Arena:
@@ -46,10 +47,15 @@ class Arena:
         whole: bool = True,
         threads: int = 1,
     ) -> None:
-        """Make room for the episodes; they are there when they `begin`. `whole` is of the masks."""
+        """Make room for the episodes; they are there when they `begin`. `whole` is of the masks.
+
+        ValueError when the observation tells other job types apart than the episodes do.
+        """
         if size < 1:
             raise ValueError(f"size: should be 1 or more episodes, found {size}")
         seen = observation or ObservationOptions()
+        if seen.types and isinstance(episodes, Episodes) and episodes.types != seen.types:
+            raise ValueError(f"types: the observation has {seen.types}, the episodes have {episodes.types}")
         numbers = rewards or RewardOptions(), durations or DurationOptions()
         self.seeds = seeds
         self._episodes = episodes

@@ -64,9 +64,14 @@ def episode_of(jobs: Sequence[Job], vms: Sequence[Vm], types: Sequence[str] = ()
 
     `types` are the job types that observations tell apart. RefusedError names a job that could never run.
     """
-    numbers = {name: number for number, name in enumerate(types, 1)}
     for name, why in refusals(jobs, vms).items():
         raise RefusedError(f"{name}: {why}")
+    return arrays_of(jobs, vms, types)
+
+
+def arrays_of(jobs: Sequence[Job], vms: Sequence[Vm], types: Sequence[str] = ()) -> Episode:
+    """The same of jobs that are known to fit."""
+    numbers = {name: number for number, name in enumerate(types, 1)}
     return Episode(
         milli_cpus=np.array([_milli(vm.cpus) for vm in vms], np.int64),
         memory_mib=np.array([vm.memory_mib for vm in vms], np.int64),

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from environment.clusters import load_cluster
-from environment.episodes import episode_of, jobs_of, refusals, vms_in_thousandths
+from environment.episodes import arrays_of, jobs_of, refusals, vms_in_thousandths
 from environment.kernel.state import Episode
 from environment.types import Vm
 from profiles.generators import source_of
@@ -52,7 +52,7 @@ class Episodes:
         refused = refusals(jobs, self.vms)
         if len(refused) == len(jobs):
             raise ValueError(next(iter(refused.values()), "a workload should have at least one job"))
-        return episode_of([job for job in jobs if job.id not in refused], self.vms, self.types)
+        return arrays_of([job for job in jobs if job.id not in refused], self.vms, self.types)
 
 
 def episodes(

@@ -270,6 +270,15 @@ def test_bad_names_are_told(options: dict[str, str], complaint: str) -> None:
         gymnasium.make(ID, **options)
 
 
+def test_other_types_are_told() -> None:
+    """An observation of types that the episodes do not have would be of no type at all."""
+    seen = ObservationOptions("rich", ("sort",))
+    with pytest.raises(ValueError, match=r"types: the observation has \('sort',\), the episodes have \(\)"):
+        Arena(episodes(*FIGURE_2), training_seeds(0), observation=seen)
+    with pytest.raises(ValueError, match="size: should be 1 or more episodes, found 0"):
+        Arena(episodes(*FIGURE_2), training_seeds(0), 0)
+
+
 def test_bad_resets_are_told() -> None:
     """Which option is not known, and what a seed is."""
     env = gymnasium.make(ID)
