@@ -120,5 +120,5 @@ below it. *Duration* is from start to end (the paper's "job duration"), *complet
 end. A *violation* is a decision that could not be executed. `ilp`, `aep` and `lookahead` know durations
 or preferences from profiles, the others know nothing of jobs but their sizes. beta 1 weighs cost only,
 beta 0 time only (`lookahead` keeps a twentieth of the other in both). Constants of `lookahead` were chosen
-on seeds 0 to 7, which are not among these.
+on seeds 0 to 15, which are not among these.
 """
