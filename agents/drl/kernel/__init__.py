@@ -1,0 +1,1 @@
+"""What learned policies compile: their networks, and episodes played with them."""

@@ -1,0 +1,160 @@
+"""Episodes played by a network, many at once: what training learns from and evaluation counts.
+
+Episodes are played one step after the other by compiled code alone, so no call is lost on single steps.
+Importing this module imports numba, but not TensorFlow. How an episode is played is in `kernel/playing.py`.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from types import TracebackType
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.drl.kernel.forward import make_scratch
+from agents.drl.kernel.playing import Cursor, Play, Record, Workspace, play
+from agents.drl.network import Network
+from environment.kernel.observation import observation_length
+from environment.kernel.rewards import cost
+from environment.kernel.rules import reset
+from environment.kernel.state import (
+    VIOLATED,
+    Batch,
+    BoolArray,
+    Episode,
+    Rules,
+    enlarged,
+    load_episode,
+    make_batch,
+)
+from environment.options import ObservationOptions
+from environment.types import FloatArray, IntArray
+
+
+class Outcome(NamedTuple):
+    """What episodes came to, each [B]; the means are over the jobs that were placed."""
+
+    cost: FloatArray  # dollars
+    duration: FloatArray  # mean seconds from start to end
+    completion: FloatArray  # mean seconds from submission to end
+    waits: IntArray  # how often it was waited
+    placed: IntArray  # jobs
+    violated: BoolArray  # whether it ended by an action against the rules
+
+
+class Rollouts:
+    """Rows of episodes that a network plays. Close it when done, or use it in a `with`.
+
+    Nothing depends on the number of threads: each row has its own random numbers, by its seed.
+    """
+
+    def __init__(
+        self,
+        episodes: Sequence[Episode],
+        seeds: Sequence[int],
+        rules: Rules,
+        observation: ObservationOptions,
+        *,
+        steps: int | None = None,
+        threads: int = 1,
+    ) -> None:
+        """Begin an episode in each row, with the seed of what is chosen by chance there.
+
+        `steps` are written down at each call of `play`, which ends then; 0 for none, but whole episodes;
+        None for as many as an episode can take.
+        """
+        size = len(episodes)
+        self.batch: Batch = make_batch(episodes, rules)
+        self._observation, self._steps = observation, steps
+        self._cursor = Cursor(*(np.zeros(size, np.int64) for _ in Cursor._fields))
+        self._record = self._make_record()
+        edges = np.linspace(0, size, min(threads, size) + 1).astype(int).tolist()
+        self._ranges = list(pairwise(edges))
+        self._pool = ThreadPoolExecutor(threads - 1, "rollouts") if threads > 1 else None
+        self.begin(episodes, seeds)
+
+    @property
+    def over(self) -> BoolArray:
+        """Which episodes are over, bool [B]."""
+        ended: BoolArray = self.batch.state.over != 0
+        return ended
+
+    def begin(
+        self, episodes: Sequence[Episode], seeds: Sequence[int], rows: Sequence[int] | None = None
+    ) -> None:
+        """Begin other episodes in these rows, or in all; arrays grow when one is longer than any before."""
+        most_jobs, most_executors = self.batch.jobs.arrival.shape[1], self.batch.state.placement.shape[1]
+        jobs = max(len(episode.arrival) for episode in episodes)
+        executors = max(int(episode.executors.sum()) for episode in episodes)
+        if jobs > most_jobs or executors > most_executors:
+            self.batch = enlarged(self.batch, max(jobs, most_jobs), max(executors, most_executors))
+            self._record = self._make_record()
+        for row, episode, seed in zip(
+            range(len(episodes)) if rows is None else rows, episodes, seeds, strict=True
+        ):
+            load_episode(self.batch, row, episode)
+            reset(self.batch, row)
+            self._cursor.seed[row], self._cursor.drawn[row], self._cursor.waited[row] = seed, 0, 0
+
+    def play(self, network: Network, how: Play) -> Record:
+        """Play on in all rows, until the episode is over or the record is full.
+
+        The record's arrays are always the same ones (until `begin` has made them longer).
+        """
+        vms = self.batch.machines.milli_cpus.shape[1]
+
+        def work(low: int, high: int) -> None:
+            space = Workspace(make_scratch(network, vms), np.zeros(vms + 1, np.float32), np.zeros(vms))
+            seen = self._observation.kind
+            play(self.batch, (low, high), seen, network, how, self._cursor, self._record, space)
+
+        mine, *others = self._ranges
+        futures = [self._pool.submit(work, *part) for part in others] if self._pool else []
+        work(*mine)
+        for future in futures:
+            future.result()
+        return self._record
+
+    def outcome(self) -> Outcome:
+        """What the episodes have come to so far."""
+        jobs, state = self.batch.jobs, self.batch.state
+        placed = np.arange(jobs.arrival.shape[1]) < state.head[:, None]
+        count = np.maximum(1, state.head)
+        return Outcome(
+            cost=np.array([cost(self.batch, row) for row in range(len(state.over))]),
+            duration=np.where(placed, state.end - state.start, 0.0).sum(axis=1) / count,
+            completion=np.where(placed, state.end - jobs.arrival, 0.0).sum(axis=1) / count,
+            waits=state.waits.copy(),
+            placed=state.head.copy(),
+            violated=state.over == VIOLATED,
+        )
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def __enter__(self) -> "Rollouts":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _make_record(self) -> Record:
+        size, vms = self.batch.machines.milli_cpus.shape
+        length = observation_length(vms, self._observation.kind, len(self._observation.types))
+        # Every step places an executor, or waits until at least one more job has ended.
+        longest = self.batch.state.placement.shape[1] + self.batch.jobs.arrival.shape[1]
+        steps = longest if self._steps is None else self._steps
+        return Record(
+            length=np.zeros(size, np.int64),
+            observations=np.zeros((size, steps + 1, length), np.float32),
+            masks=np.zeros((size, steps + 1, vms + 1), np.bool_),
+            actions=np.zeros((size, steps), np.int32),
+            rewards=np.zeros((size, steps), np.float32),
+            discounts=np.zeros((size, steps), np.float32),
+            heads=np.zeros((size, steps), np.int32),
+        )
