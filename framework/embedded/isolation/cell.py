@@ -69,6 +69,7 @@ class VmCell:
         if group is None:
             group = self._containers[container] = self.group.child(container)
             group.share(cpus)
+            group.end_together()
         told = (str(self._namespace), _identity(entry.user), entry.executable or entry.argv[0])
         files = [str(folder / "cgroup.procs") for folder in group.folders]
         argv = [sys.executable, "-I", "-S", enter.__file__, *told, *files, "--", *entry.argv]

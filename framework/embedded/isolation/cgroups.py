@@ -76,9 +76,13 @@ class Group:
         """Let it have its part of the group above by its cpus, when that one's are scarce."""
         if self.unified:
             _write(self.cpu / "cpu.weight", str(min(max(round(100 * cpus), 1), 10_000)))
-            _write(self.memory / "memory.oom.group", "1")  # as Mesos: a container ends as a whole
         else:
             _write(self.cpu / "cpu.shares", str(min(max(round(1024 * cpus), 2), 262_144)))
+
+    def end_together(self) -> None:
+        """Let the kernel kill all of it or nothing (version 2), as Mesos does with a container."""
+        if self.unified:
+            _write(self.memory / "memory.oom.group", "1")
 
     def killed_for_memory(self) -> bool:
         """Tell whether the kernel killed a process of this group because memory was at its limit."""

@@ -52,6 +52,7 @@ class Isolation:
     Attributes:
         host: this machine's address as the VMs see it.
         agents: the agents, with the addresses of their VMs.
+        id: what the names of all that is made carry.
         cells: where their tasks run, by the agent's name.
         options: with the numbers that were None filled in.
         notes: what was asked for and is not there.
@@ -64,7 +65,7 @@ class Isolation:
         self.options = _filled(options, agents)
         self.notes: tuple[str, ...] = ()
         try:
-            self._run = _register()
+            self.id = _register()
         except OSError as error:
             raise IsolationError(str(error)) from error
         try:
@@ -89,7 +90,7 @@ class Isolation:
 
     def close(self) -> None:
         """Kill what runs in the VMs, and remove them."""
-        _remove(self._run)
+        _remove(self.id)
 
     def summary(self) -> str:
         """Say what the VMs are."""
@@ -102,19 +103,21 @@ class Isolation:
         if self.options.delay_ms and not network.has_delay():
             self.options = dataclasses.replace(self.options, delay_ms=0.0)
             self.notes = ("no delay: the kernel has no netem (CONFIG_NET_SCH_NETEM)",)
-        made = Network(self._run, vms, self._name)
+        made = Network(self.id, vms, self._name)
         made.make(self.options.bandwidth_mbit, self.options.delay_ms)
         return made
 
     def _make_group(self) -> Group:
-        group = make_group(_group_name(self._run), *map(_proc, ("mountinfo", "cgroup")))
-        _record(self._run, group)
+        group = make_group(_group_name(self.id), *map(_proc, ("mountinfo", "cgroup")))
+        _record(self.id, group)
+        group.share(_cores())  # without a group each task would weigh as much as any process of this machine
         return group
 
     def _make_cell(self, number: int, agent: AgentSpec) -> VmCell:
         group = self._group.child(str(number))
         assert self.options.scale is not None  # noqa: S101 (filled in)
         group.limit(agent.cpus * self.options.scale, agent.memory_mib)
+        group.share(agent.cpus)
         group.open_to_children()
         return VmCell(group, self._network.namespaces[number], self._network.addresses[number])
 
@@ -138,10 +141,13 @@ def _check_prerequisites() -> None:
 
 
 def _filled(options: IsolationOptions, agents: Sequence[AgentSpec]) -> IsolationOptions:
-    cores = len(os.sched_getaffinity(0))
-    scale = options.scale or min(1.0, cores / sum(agent.cpus for agent in agents))
+    scale = options.scale or min(1.0, _cores() / sum(agent.cpus for agent in agents))
     bandwidth = options.bandwidth_mbit or CARD_MBIT * scale
     return dataclasses.replace(options, scale=scale, bandwidth_mbit=bandwidth)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))
 
 
 def _register() -> str:

@@ -1,0 +1,304 @@
+"""VMs with limits: real cgroups and network namespaces, or a skip that says why there can be none.
+
+A limit is a bound from below on the time that something takes, which holds on a busy machine too.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framework.embedded import AgentSpec
+from framework.embedded.isolation import Entry, Isolation, IsolationError, IsolationOptions, remove_leftovers
+from framework.embedded.isolation.cell import VmCell
+from framework.embedded.isolation.cgroups import CgroupError, make_group
+from framework.embedded.isolation.isolation import RECORDS
+from framework.translate import task_changed_from_json
+from tests.framework.embedded.running import Mesos, Subscription, eventually, framework_info, task
+
+MBIT = 20.0
+BURN = "import time\nwhile time.process_time() < {seconds}: pass"
+HOG = "import sys; held = bytearray(int(sys.argv[1]) << 20)"
+CLUSTER = "vms: [{type: small, cpus: 2, memory: 256m, price_per_hour: 0.1, count: 2}]"
+SERVE = """
+import socket, sys
+with socket.create_server(("0.0.0.0", 5005)) as server:
+    print("ready", flush=True)
+    for _ in range(int(sys.argv[1])):
+        peer, _ = server.accept()
+        with peer:
+            while peer.recv(1 << 16): pass
+            peer.sendall(b"x")
+"""
+SEND = """
+import socket, sys, time
+began = time.monotonic()
+with socket.create_connection((sys.argv[1], 5005)) as peer:
+    peer.sendall(bytes(int(sys.argv[2])))
+    peer.shutdown(socket.SHUT_WR)
+    peer.recv(1)
+print(time.monotonic() - began)
+"""
+
+
+def agents() -> list[AgentSpec]:
+    """Two VMs with a fifth of a core each, at the scale of the tests, and a third with much more."""
+    return [
+        AgentSpec("vm-0", "small", 2, 256, 0.1, "127.0.8.1", (20_000, 20_099)),
+        AgentSpec("vm-1", "small", 2, 256, 0.1, "127.0.8.2", (20_100, 20_199)),
+        AgentSpec("vm-2", "big", 10, 1024, 0.5, "127.0.8.3", (20_200, 20_299)),
+    ]
+
+
+@pytest.fixture(scope="module")
+def isolation() -> Iterator[Isolation]:
+    """Three VMs at a scale of a tenth."""
+    try:
+        made = Isolation(agents(), IsolationOptions(0.1, MBIT), "tests")
+    except IsolationError as error:
+        pytest.skip(f"VMs cannot be isolated here: {error}")
+    with made:
+        yield made
+
+
+def start(cell: VmCell, container: str, code: str, *arguments: object) -> "subprocess.Popen[str]":
+    """Start a Python program in a VM."""
+    entry = Entry([sys.executable, "-c", code, *map(str, arguments)], None, None)
+    return subprocess.Popen(
+        cell.wrap(entry, container, 1.0).argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def printed(process: "subprocess.Popen[str]") -> str:
+    """What a program printed that ended well."""
+    output, complaints = process.communicate()
+    assert process.returncode == 0, complaints
+    return output.strip()
+
+
+def left_of(run: str) -> list[str]:
+    """Whatever carries this run's id."""
+    links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True).stdout
+    names = [line.split()[1] for line in links.splitlines() if f"stk{run}" in line]
+    names += [path.name for path in Path("/run/netns").glob(f"stoker-{run}-*")]
+    names += [str(path) for path in Path("/sys/fs/cgroup").rglob(f"stoker-{run}")]
+    return names + [path.name for path in RECORDS.glob(f"{run}.json")]
+
+
+def test_a_vm_has_the_cores_of_its_size(isolation: Isolation) -> None:
+    """With a fifth of a core, 0.2 s of computing take about a second; two on one VM wait for each other."""
+    cell = isolation.cells["vm-0"]
+    began = time.monotonic()
+    printed(start(cell, "alone", BURN.format(seconds=0.2)))
+    assert time.monotonic() - began > 0.7
+    cell.leave("alone")
+    began = time.monotonic()
+    both = [start(cell, name, BURN.format(seconds=0.2)) for name in ("one", "two")]
+    for process in both:
+        printed(process)
+    assert time.monotonic() - began > 1.5
+    assert [cell.leave(name) for name in ("one", "two")] == [None, None]
+
+
+def test_only_what_leaves_a_vm_is_limited(isolation: Isolation) -> None:
+    """2 MiB between two VMs take as long as the card's bandwidth says, those within a VM a moment."""
+    here, there = isolation.cells["vm-2"], isolation.cells["vm-1"]
+    size = 2 * 2**20
+    server = start(here, "server", SERVE, 2)
+    assert server.stdout is not None
+    assert server.stdout.readline() == "ready\n"
+    between = float(printed(start(there, "outside", SEND, here.address, size)))
+    within = float(printed(start(here, "inside", SEND, here.address, size)))
+    server.communicate()
+    # The card lets a burst pass at once, and its queue holds back some more.
+    assert between > 0.8 * size * 8 / (MBIT * 1e6)
+    assert within < between / 2
+    for cell, container in ((here, "server"), (there, "outside"), (here, "inside")):
+        cell.leave(container)
+
+
+def test_a_vm_reaches_this_machine_and_not_its_loopback(isolation: Isolation) -> None:
+    """The host is reached at the bridge's address; 127.0.0.1 is the VM's own."""
+    code = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 5).close()"
+    with socket.create_server((isolation.host, 0)) as server:
+        port = server.getsockname()[1]
+        cell = isolation.cells["vm-2"]
+        printed(start(cell, "reaching", code, isolation.host, port))
+        refused = start(cell, "reaching", code, "127.0.0.1", port)
+        assert "ConnectionRefusedError" in refused.communicate()[1]
+        cell.leave("reaching")
+
+
+def test_a_program_that_is_not_there(isolation: Isolation) -> None:
+    """It ends as Mesos reports it: exit code 1, with the reason on standard error."""
+    cell = isolation.cells["vm-2"]
+    entry = cell.wrap(Entry(["nothing"], "/nowhere/nothing", None), "missing", 1.0)
+    done = subprocess.run(entry.argv, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "Failed to execute command: [Errno 2] No such file or directory\n",
+    )
+    assert cell.leave("missing") is None
+
+
+def test_nothing_is_left_after_the_end() -> None:
+    """What was made is removed with what runs in it; another under the same name has the same addresses."""
+    try:
+        made = Isolation(agents(), IsolationOptions(0.1, MBIT), "again")
+    except IsolationError as error:
+        pytest.skip(f"VMs cannot be isolated here: {error}")
+    with made:
+        running = start(made.cells["vm-1"], "forever", "import time; print(1, flush=True); time.sleep(1000)")
+        assert running.stdout is not None
+        assert running.stdout.readline() == "1\n"
+        assert len(left_of(made.id)) >= 1 + 3 + 3 + 1 + 1
+    assert running.wait() == -signal.SIGKILL
+    running.communicate()
+    assert left_of(made.id) == []
+    with Isolation(agents(), IsolationOptions(0.1, MBIT), "again") as second:
+        assert (second.host, second.id != made.id) == (made.host, True)
+
+
+def serve(folder: Path, **environment: str) -> tuple["subprocess.Popen[str]", str, list[str]]:
+    """Run `stoker mesos --isolation vm`; the process, its master's address, and what it said of isolation."""
+    (folder / "cluster.yaml").write_text(CLUSTER)
+    command = [sys.executable, "-m", "daemon.cli", "mesos", "--port", "0", "--isolation", "vm"]
+    command += ["--cluster", str(folder / "cluster.yaml"), "--work-dir", str(folder / "work")]
+    process = subprocess.Popen(
+        [*command, "--ready-file", str(folder / "ready"), "--isolation-scale", "0.5"],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    eventually(lambda: (folder / "ready").exists() or process.poll() is not None, line)
+    address, *rest = (folder / "ready").read_text().splitlines()
+    return process, address, rest
+
+
+def test_it_says_what_is_missing_and_runs_without(tmp_path: Path) -> None:
+    """Without iproute2 the embedded Mesos runs all the same, without isolation, and says so."""
+    process, address, (host, state) = serve(tmp_path, PATH="/nowhere")
+    assert Mesos(address, tmp_path, process).get("/health") == ""
+    process.terminate()
+    _, complaints = process.communicate()
+    assert host == "127.0.0.1"
+    assert state.startswith("off: ")
+    assert "`ip` is not installed (package iproute2)" in state
+    assert complaints == f"isolation of VMs is {state}\n"
+
+
+def test_only_root_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is not root is told."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(IsolationError, match="it needs root"):
+        Isolation(agents(), IsolationOptions(), "tests")
+
+
+def test_tasks_run_in_their_vm_and_end_for_want_of_memory(tmp_path: Path) -> None:
+    """A task sees its VM's address; one that takes more memory than its VM has fails, and for that reason.
+
+    After kill -9 of all that, the next one removes what is left.
+    """
+    process, address, (host, state) = serve(tmp_path)
+    try:
+        if state.startswith("off"):
+            pytest.skip(f"VMs cannot be isolated here: {state}")
+        mesos = Mesos(address, tmp_path / "work", process)
+        with Subscription(mesos, framework_info()) as scheduler:
+            first, second = scheduler.offers()
+            own = first["url"]["address"]["ip"]
+            assert own.rpartition(".")[0] == host.rpartition(".")[0]
+            scheduler.launch(first, task("seen", "ip -4 -br addr show eth0 && test $(id -u) = 0", mem=64))
+            scheduler.update("seen", "TASK_FINISHED")
+            assert own in (mesos.sandbox("seen") / "stdout").read_text()
+            hog = f"exec {sys.executable} -c '{HOG}' 512"
+            scheduler.launch(second, task("hog", hog, mem=64))
+            status = scheduler.update("hog", "TASK_FAILED")
+            assert_out_of_memory(status)
+        (run,) = [path.stem for path in RECORDS.glob("*.json") if pid_of(path) == process.pid]
+    finally:
+        process.kill()
+        process.communicate()
+    assert left_of(run)
+    remove_leftovers()
+    assert left_of(run) == []
+
+
+def assert_out_of_memory(status: dict[str, Any]) -> None:
+    """The status says so, and so does what the daemon makes of it."""
+    assert (status["reason"], status["source"]) == ("REASON_CONTAINER_LIMITATION_MEMORY", "SOURCE_AGENT")
+    change = task_changed_from_json(status, 0.0)
+    assert (change.state, change.reason) == ("failed", "container_limitation_memory")
+    assert change.message.startswith(
+        "Memory limit exceeded: the tasks of this VM needed more than its 256 MB"
+    )
+
+
+def pid_of(record: Path) -> int:
+    """The process that a record names."""
+    return int(json.loads(record.read_text())["process"]["pid"])
+
+
+MOUNTS = """\
+30 20 0:25 / {root}/cpu rw,relatime - cgroup cgroup rw,cpu,cpuacct
+31 20 0:26 /box {root}/memory rw,relatime - cgroup cgroup rw,memory
+32 20 0:27 / {root}/unified rw,relatime - cgroup2 cgroup2 rw
+"""
+
+
+def test_limits_of_version_1(tmp_path: Path) -> None:
+    """Each controller has a folder, below this process's own; a mount may show a part of the tree only."""
+    for folder in ("cpu/own", "memory/own"):
+        (tmp_path / folder).mkdir(parents=True)
+    group = make_group("vm", MOUNTS.format(root=tmp_path), "4:cpu,cpuacct:/own\n3:memory:/box/own\n0::/\n")
+    assert group.folders == (tmp_path / "cpu/own/vm", tmp_path / "memory/own/vm")
+    group.limit(0.25, 64)
+    group.share(1.5)
+    assert (group.cpu / "cpu.cfs_quota_us").read_text() == "25000"
+    assert (group.cpu / "cpu.shares").read_text() == "1536"
+    assert (group.memory / "memory.limit_in_bytes").read_text() == str(64 * 2**20)
+    assert group.memory_limit_mib == 64
+
+
+def test_limits_of_version_2(tmp_path: Path) -> None:
+    """There is one folder, below the nearest group whose children may have limits."""
+    own = tmp_path / "unified" / "session"
+    own.mkdir(parents=True)
+    for folder in (own, own.parent):
+        (folder / "cgroup.controllers").write_text("cpuset cpu io memory pids\n")
+    (own / "cgroup.subtree_control").mkdir()  # cannot be written: as in a group that has processes
+    group = make_group("vm", MOUNTS.format(root=tmp_path), "0::/session\n")
+    assert group.folders == (own.parent / "vm",)
+    assert (own.parent / "cgroup.subtree_control").read_text() == "+cpu +memory"
+    group.limit(0.001, 64)
+    group.share(2.0)
+    assert (group.cpu / "cpu.max").read_text() == "1000 100000"
+    assert (group.cpu / "cpu.weight").read_text() == "200"
+    assert group.memory_limit_mib == 64
+    (group.memory / "memory.events").write_text("oom 1\noom_kill 0\n")
+    assert not group.killed_for_memory()
+    (group.memory / "memory.events").write_text("oom 1\noom_kill 1\n")
+    assert group.killed_for_memory()
+
+
+def test_controllers_that_are_not_there(tmp_path: Path) -> None:
+    """The error names what is lacking, and where it was looked for."""
+    (tmp_path / "unified").mkdir()
+    (tmp_path / "unified" / "cgroup.controllers").write_text("hugetlb\n")
+    with pytest.raises(
+        CgroupError, match=r"controllers cpu and memory are mounted .*unified/cgroup\.controllers"
+    ):
+        make_group("vm", MOUNTS.format(root=tmp_path), "0::/\n")
+    with pytest.raises(CgroupError, match="controllers cpu and memory are mounted neither"):
+        make_group("vm", "", "0::/\n")
