@@ -1,0 +1,118 @@
+"""The networks of `network.py` as TF-Agents trains them, and agents' specs. Deciding does without this module."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_probability as tfp
+from tf_agents.networks import network
+from tf_agents.specs import tensor_spec
+from tf_agents.trajectories import time_step as ts
+
+from agents.drl.network import Flat, Shared
+
+#: What takes the place of the score of an action that is not allowed: its probability is 0 in float32.
+_FORBIDDEN = -1e9
+
+
+class ScoreNetwork(network.Network):  # type: ignore[misc]  # TF-Agents is not typed
+    """Scores of all actions, float32 [B, N + 1], of observations, float32 [B, L]: a Q-network."""
+
+    def __init__(self, input_tensor_spec: Any, weights: Shared | Flat, name: str = "ScoreNetwork") -> None:
+        """Begin with these weights; the variables are in their order."""
+        super().__init__(input_tensor_spec=input_tensor_spec, state_spec=(), name=name)
+        self._kind = type(weights)
+        self._values = [
+            tf.Variable(value, name=field) for field, value in zip(weights._fields, weights, strict=True)
+        ]
+
+    def call(
+        self,
+        observation: tf.Tensor,
+        step_type: tf.Tensor = None,  # noqa: ARG002  it is TF-Agents' signature
+        network_state: Any = (),
+        training: bool = False,  # noqa: ARG002
+    ) -> tuple[tf.Tensor, Any]:
+        """Scores, and the state, which is none; any number of outer dimensions will do."""
+        return self.scores(observation), network_state
+
+    def scores(self, observation: tf.Tensor) -> tf.Tensor:
+        """Of observations [..., L] the scores [..., N + 1]."""
+        outer = tf.shape(observation)[:-1]
+        flat = tf.reshape(observation, (-1, observation.shape[-1]))
+        compute = _shared if self._kind is Shared else _flat
+        scores = compute(self._kind(*self._values), flat)
+        return tf.reshape(scores, tf.concat((outer, scores.shape[-1:]), 0))
+
+    def weights_as_arrays(self) -> Shared | Flat:
+        """A copy of the weights, float32 arrays."""
+        found: Shared | Flat = self._kind(*(variable.numpy() for variable in self._values))
+        return found
+
+
+class Actor(ScoreNetwork):
+    """Probabilities of all actions in proportion to the exponents of their scores, of allowed ones alone.
+
+    Observations are {"observation": [B, L], "mask": bool [B, N + 1]}, or [B, L] when all is allowed.
+    """
+
+    def __init__(self, input_tensor_spec: Any, weights: Shared | Flat, name: str = "Actor") -> None:
+        """Begin with these weights; the variables are in their order."""
+        super().__init__(input_tensor_spec, weights, name=name)
+
+    def call(
+        self,
+        observation: tf.Tensor | Mapping[str, tf.Tensor],
+        step_type: tf.Tensor = None,  # noqa: ARG002  it is TF-Agents' signature
+        network_state: Any = (),
+        training: bool = False,  # noqa: ARG002
+    ) -> tuple[tfp.distributions.Categorical, Any]:
+        """The distribution of actions, and the state, which is none."""
+        return tfp.distributions.Categorical(self.logits(observation), dtype=tf.int32), network_state
+
+    def logits(self, observation: tf.Tensor | Mapping[str, tf.Tensor]) -> tf.Tensor:
+        """Scores of the allowed actions, and a very low one of the others; float32 [..., N + 1]."""
+        if not isinstance(observation, Mapping):
+            return self.scores(observation)
+        return tf.where(observation["mask"], self.scores(observation["observation"]), _FORBIDDEN)
+
+
+def specs(length: int, vms: int, *, mask: bool) -> tuple[ts.TimeStep, tensor_spec.BoundedTensorSpec]:
+    """What an agent is told of the environment's steps and of its actions."""
+    seen = tf.TensorSpec((length,), tf.float32, "observation")
+    masked = {"mask": tf.TensorSpec((vms + 1,), tf.bool, "mask"), "observation": seen}
+    action = tensor_spec.BoundedTensorSpec((), tf.int32, 0, vms, "action")
+    return ts.time_step_spec(masked if mask else seen), action
+
+
+def split_mask(observation: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
+    """What the Q-network sees, and what is allowed: TF-Agents' constraint splitter."""
+    return observation["observation"], observation["mask"]
+
+
+def _shared(weights: Shared, observation: tf.Tensor) -> tf.Tensor:
+    """Of observations [B, L] the scores [B, N + 1]."""
+    features, numbers = weights.vm.shape[0], weights.rest.shape[0]
+    vms = (observation.shape[-1] - numbers) // features
+    hidden_size = weights.hidden_bias.shape[0]
+    table = tf.reshape(observation[:, : vms * features], (-1, features))
+    rest = observation[:, vms * features :]
+    base = tf.matmul(rest, weights.rest) + weights.hidden_bias
+    hidden = tf.reshape(tf.matmul(table, weights.vm), (-1, vms, hidden_size))
+    hidden = tf.nn.relu(hidden + base[:, None, :])
+    pooled = tf.concat((tf.reduce_mean(hidden, 1), tf.reduce_max(hidden, 1)), -1)
+    context = tf.matmul(pooled, weights.pool) + tf.matmul(rest, weights.pool_rest) + weights.pool_bias
+    context = tf.nn.relu(context)
+    base = tf.matmul(context, weights.place_context) + weights.place_bias
+    place = tf.matmul(tf.reshape(hidden, (-1, hidden_size)), weights.place)
+    place = tf.nn.relu(tf.reshape(place, (-1, vms, hidden_size)) + base[:, None, :])
+    of_vms = tf.linalg.matvec(place, weights.place_score) + weights.place_offset
+    wait = tf.nn.relu(tf.matmul(context, weights.wait) + weights.wait_bias)
+    of_waiting = tf.linalg.matvec(wait, weights.wait_score) + weights.wait_offset
+    return tf.concat((of_waiting[:, None], of_vms), 1)
+
+
+def _flat(weights: Flat, observation: tf.Tensor) -> tf.Tensor:
+    """Of observations [B, L] the scores [B, N + 1]."""
+    hidden = tf.nn.relu(tf.matmul(observation, weights.hidden) + weights.hidden_bias)
+    return tf.matmul(hidden, weights.score) + weights.score_bias

@@ -1,0 +1,134 @@
+"""Whole episodes played for learners and for evaluation, and their steps one after the other."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.drl.kernel.objective import Objective
+from agents.drl.kernel.playing import Play, Record
+from agents.drl.network import Flat, Shared, network_of
+from agents.drl.rollouts import Outcome, Rollouts
+from agents.drl.training.worlds import Worlds
+from conf.training import TrainingSpec
+from environment.kernel.state import BoolArray, Episode, Float32Array, Rules, SmallIntArray
+from environment.options import DurationOptions, RewardOptions, rules
+from environment.types import FloatArray, IntArray
+
+_UNBOUNDED = 1 << 30
+
+
+class Steps(NamedTuple):
+    """What was decided in some episodes, episode after episode: S steps of B episodes with up to M jobs."""
+
+    observation: Float32Array  # [S, L]
+    mask: BoolArray  # [S, N + 1]
+    action: SmallIntArray  # [S]
+    reward: Float32Array  # [S]
+    row: IntArray  # [S] whose episode it is
+    head: SmallIntArray  # [S] the job that is decided about
+    length: IntArray  # [B] steps of each episode
+    by_job: FloatArray  # [B, M] rewards of each job, of steps that were left out too
+    played: int  # steps in all, with those that were left out
+
+    @property
+    def returns(self) -> FloatArray:
+        """Sums of all rewards, [B]."""
+        total: FloatArray = self.by_job.sum(1)
+        return total
+
+
+def rules_of(spec: TrainingSpec) -> Rules:
+    """The numbers of the simulated world, with the objective in the paper's rewards."""
+    return rules(RewardOptions(beta=spec.objective.beta), DurationOptions())
+
+
+def objective_of(spec: TrainingSpec) -> Objective:
+    """What a dollar, a second of duration and a second of completion count in the objective."""
+    goal = spec.objective
+    time = (1 - goal.beta) / 2
+    return Objective(goal.beta / goal.dollars, time / goal.seconds, (time + goal.waiting) / goal.seconds)
+
+
+def how_to_play(worlds: Worlds, temperature: float = 0.0, epsilon: float = 0.0) -> Play:
+    """As the training file says; the best actions are taken where nothing is left to chance."""
+    spec = worlds.spec
+    return Play(
+        kind=worlds.observation.kind,
+        masked=spec.mask,
+        temperature=temperature,
+        epsilon=epsilon,
+        wait_limit=_UNBOUNDED if spec.wait_limit is None else spec.wait_limit,
+        paper_rewards=spec.rewards == "paper",
+        objective=objective_of(spec),
+        gamma=spec.discount,
+        per_job=spec.rewards == "dense",
+    )
+
+
+class Player:
+    """Plays as many episodes at once as are given, again and again. Close it when done."""
+
+    def __init__(self, worlds: Worlds) -> None:
+        """Arrays are made at the first call."""
+        self._worlds, self._how = worlds, how_to_play(worlds, temperature=1.0)
+        self._rollouts: Rollouts | None = None
+
+    def play(
+        self,
+        episodes: Sequence[Episode],
+        weights: Shared | Flat,
+        seeds: Sequence[int],
+        *,
+        choices_only: bool,
+    ) -> Steps:
+        """Play these episodes, of which there are as many every time, by the network's probabilities.
+
+        `choices_only` leaves out the steps in which but one action was allowed.
+        """
+        if self._rollouts is None:
+            spec = self._worlds.spec
+            seen, threads = self._worlds.observation, spec.threads
+            self._rollouts = Rollouts(episodes, seeds, rules_of(spec), seen, threads=threads)
+        else:
+            self._rollouts.begin(episodes, seeds)
+        return _flattened(self._rollouts.play(network_of(weights), self._how), choices_only=choices_only)
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._rollouts is not None:
+            self._rollouts.close()
+
+
+def play_greedily(
+    worlds: Worlds, episodes: Sequence[Episode], weights: Shared | Flat
+) -> tuple[Outcome, FloatArray]:
+    """Play the episodes by the network's best actions; what they came to, and the sums of their rewards, [B]."""
+    spec = worlds.spec
+    seeds, seen = [0] * len(episodes), worlds.observation
+    with Rollouts(episodes, seeds, rules_of(spec), seen, threads=spec.threads) as rollouts:
+        steps = _flattened(rollouts.play(network_of(weights), how_to_play(worlds)), choices_only=False)
+        return rollouts.outcome(), steps.returns
+
+
+def _flattened(record: Record, *, choices_only: bool) -> Steps:
+    used = np.arange(record.actions.shape[1]) < record.length[:, None]
+    row, head = np.nonzero(used)[0], record.heads[used]
+    reward = record.rewards[used]
+    by_job = np.zeros((len(record.length), int(head.max(initial=0)) + 1))
+    np.add.at(by_job, (row, head), reward)
+    masks = record.masks[:, :-1]
+    if choices_only:
+        used &= masks.sum(2) > 1
+        row, head = np.nonzero(used)[0], record.heads[used]
+    return Steps(
+        observation=record.observations[:, :-1][used],
+        mask=masks[used],
+        action=record.actions[used],
+        reward=record.rewards[used],
+        row=row,
+        head=head,
+        length=used.sum(1),
+        by_job=by_job,
+        played=int(record.length.sum()),
+    )

@@ -1,0 +1,165 @@
+"""REINFORCE: TF-Agents' agent learns from whole episodes, which compiled code plays with its weights."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tf_agents.agents.reinforce import reinforce_agent
+from tf_agents.trajectories import StepType, Trajectory
+
+from agents.drl.network import Flat, Shared
+from agents.drl.networks_tf import Actor, specs
+from agents.drl.training.playing import Player, Steps
+from agents.drl.training.worlds import ACTIONS, Worlds, random_of, repeated
+from conf.training import ReinforceSpec
+from environment.types import FloatArray
+
+
+class _Agent(reinforce_agent.ReinforceAgent):  # type: ignore[misc]  # TF-Agents is not typed
+    """TF-Agents' REINFORCE with a weight of the entropy that changes while it learns."""
+
+    def __init__(self, *args: Any, entropy: tf.Variable, **kwargs: Any) -> None:
+        self._weight_of_entropy = entropy
+        super().__init__(*args, entropy_regularization=1.0, **kwargs)
+
+    def entropy_regularization_loss(self, actions_distribution: Any, weights: Any = None) -> tf.Tensor:
+        loss = super().entropy_regularization_loss(actions_distribution, weights)
+        return self._weight_of_entropy * loss
+
+
+class Reinforce:
+    """A learner; one call of `learn` is one iteration."""
+
+    def __init__(self, worlds: Worlds, weights: Shared | Flat) -> None:
+        """Begin with these weights."""
+        spec = worlds.spec
+        self._worlds, self._numbers = worlds, spec.reinforce or ReinforceSpec()
+        self._grouped = self._numbers.baseline == "group"
+        time_steps, actions = specs(worlds.length, worlds.vms, mask=spec.mask)
+        self.network = Actor(time_steps.observation, weights)
+        self._rate, self._entropy = tf.Variable(0.0), tf.Variable(0.0)
+        self.agent = _Agent(
+            time_steps,
+            actions,
+            self.network,
+            optimizer=tf.keras.optimizers.legacy.Adam(self._rate),
+            entropy=self._entropy,
+            # What the agent gets of groups are advantages already, and each of them stands alone.
+            gamma=1.0 if self._grouped else spec.discount,
+            normalize_returns=not self._grouped,
+            gradient_clipping=spec.gradient_norm,
+            train_step_counter=tf.Variable(0, dtype=tf.int64),
+        )
+        self.agent.initialize()
+        self._train = tf.function(self.agent.train, reduce_retracing=True)
+        self._player = Player(worlds)
+
+    @property
+    def checkpoint(self) -> tf.train.Checkpoint:
+        """All that TensorFlow keeps of the learner."""
+        return tf.train.Checkpoint(agent=self.agent)
+
+    def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """What there is to keep beside that: nothing, every iteration plays anew."""
+        return {}
+
+    def restore(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        """Take back what `arrays` gave."""
+
+    def close(self) -> None:
+        """End the threads."""
+        self._player.close()
+
+    def learn(self, number: int) -> tuple[int, dict[str, float]]:
+        """Do the iteration of that number; the number of the next one, and what there is to tell."""
+        spec, counts = self._worlds.spec, self._numbers
+        share = number / spec.iterations
+        self._rate.assign(spec.learning_rate.at(share))
+        self._entropy.assign(counts.entropy.at(share))
+        drawn = repeated(self._worlds.draw(number, counts.workloads), counts.rollouts)
+        seeds = random_of(spec, ACTIONS, number).integers(0, 2**62, len(drawn))
+        steps = self._player.play(drawn, self.network.weights_as_arrays(), seeds, choices_only=self._grouped)
+        episode = self._compared(steps) if self._grouped else self._as_played(steps)
+        loss = self._train(episode)
+        told = {
+            "loss": float(loss.loss),
+            "entropy": -float(loss.extra.entropy_regularization_loss) / max(1e-12, float(self._entropy)),
+            "return": float(steps.returns.mean()),
+            "steps": float(steps.played),
+        }
+        return number + 1, told
+
+    def _compared(self, steps: Steps) -> Trajectory:
+        """One long episode in which each step's return is its advantage over the other episodes of its group.
+
+        The advantage is of the discounted rewards from the step's job on: jobs are placed in order of
+        arrival, so the same job's returns in two episodes of a workload can be compared.
+        """
+        advantages = advantages_of(steps.by_job, self._numbers.rollouts, self._worlds.spec.discount)
+        found = advantages[steps.row, steps.head]
+        scaled = found / max(float(found.std()), 1e-8) / max(1, len(found))
+        count = len(found)
+        kinds = np.full(count + 1, StepType.MID, np.int32)
+        kinds[0], kinds[-1] = StepType.FIRST, StepType.LAST
+        return _trajectory(
+            steps, np.arange(count), kinds, scaled, np.zeros(count), mask=self._worlds.spec.mask
+        )
+
+    def _as_played(self, steps: Steps) -> Trajectory:
+        """All episodes one after the other, each followed by a step in which nothing is decided."""
+        lengths = steps.length
+        places = np.arange(len(steps.action)) + steps.row
+        kinds = np.full(len(steps.action) + len(lengths), StepType.MID, np.int32)
+        ends = np.cumsum(lengths) + np.arange(len(lengths))
+        kinds[ends] = StepType.LAST
+        kinds[ends - lengths] = StepType.FIRST
+        ones = np.ones(len(steps.action))
+        return _trajectory(steps, places, kinds, steps.reward, ones, mask=self._worlds.spec.mask)
+
+
+def advantages_of(by_job: FloatArray, rollouts: int, discount: float) -> FloatArray:
+    """Of rewards by job, [B, M], the discounted returns from each job on, less the others' mean in the group.
+
+    Rows are groups of so many episodes of one workload, one after the other.
+    """
+    returns = np.zeros_like(by_job)
+    total = np.zeros(len(by_job))
+    for job in range(by_job.shape[1] - 1, -1, -1):
+        total = by_job[:, job] + discount * total
+        returns[:, job] = total
+    grouped = returns.reshape(-1, rollouts, by_job.shape[1])
+    others = (grouped.sum(1, keepdims=True) - grouped) / (rollouts - 1)
+    compared: FloatArray = (grouped - others).reshape(by_job.shape)
+    return compared
+
+
+def _trajectory(
+    steps: Steps,
+    places: np.ndarray[Any, Any],
+    kinds: np.ndarray[Any, Any],
+    rewards: FloatArray,
+    discounts: FloatArray,
+    *,
+    mask: bool,
+) -> Trajectory:
+    """The steps at their places of one row, [1, T, ...], in which steps of kind LAST decide nothing."""
+    total = len(kinds)
+
+    def spread(values: np.ndarray[Any, Any], kind: Any) -> np.ndarray[Any, Any]:
+        out = np.zeros((1, total, *values.shape[1:]), kind)
+        out[0, places] = values
+        return out
+
+    seen = spread(steps.observation, np.float32)
+    following = np.append(kinds[1:], StepType.FIRST).astype(np.int32)
+    episode = Trajectory(
+        step_type=kinds[None],
+        observation={"mask": spread(steps.mask, np.bool_), "observation": seen} if mask else seen,
+        action=spread(steps.action, np.int32),
+        policy_info=(),
+        next_step_type=following[None],
+        reward=spread(rewards, np.float32),
+        discount=spread(discounts, np.float32),
+    )
+    return tf.nest.map_structure(tf.convert_to_tensor, episode)

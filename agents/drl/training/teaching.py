@@ -1,0 +1,94 @@
+"""What a teacher decides, as examples to learn from: it is watched in the simulator. TensorFlow is not needed."""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.policy import Policy
+from agents.registry import create
+from environment.kernel.state import BoolArray, Float32Array
+from environment.observation import mask, observation, put, scene_of
+from environment.options import ObservationOptions
+from environment.simulator import simulate
+from environment.types import ClusterView, Decision, Place, PlacementRequest, Vm
+from profiles.generators import load_workload
+
+
+class Examples(NamedTuple):
+    """S moments in which there was a choice, and how the teacher chose."""
+
+    observation: Float32Array  # [S, L]
+    mask: BoolArray  # [S, N + 1]
+    target: Float32Array  # [S, N + 1] how likely each action should be
+
+
+class Lesson(NamedTuple):
+    """A teacher, by name and options, on a workload and seed of a cluster."""
+
+    teacher: str
+    options: dict[str, object]
+    workload: str
+    seed: int
+    vms: tuple[Vm, ...]
+    observation: ObservationOptions
+
+
+class _Watched:
+    """A policy that decides as the teacher does, while it is written down what it saw and chose."""
+
+    def __init__(self, teacher: Policy, options: ObservationOptions) -> None:
+        self._teacher, self._options = teacher, options
+        self.seen: list[tuple[Float32Array, BoolArray, Float32Array]] = []
+
+    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        decision = self._teacher.decide(view, queue)
+        placement: Sequence[int] = ()
+        if isinstance(decision, Place):
+            if decision.job_id != queue[0].job.id:  # an agent sees the head alone
+                return decision
+            placement = sorted(decision.placement)
+        self._write_down(view, queue, placement)
+        return decision
+
+    def _write_down(
+        self, view: ClusterView, queue: Sequence[PlacementRequest], placement: Sequence[int]
+    ) -> None:
+        """Executors are alike: any VM that still gets one is a good next choice."""
+        scene = scene_of(view, queue, self._options)
+        for target in _targets(placement, len(view.vms)):
+            allowed = mask(scene)
+            if allowed.sum() > 1 and allowed[target > 0].all():
+                self.seen.append((observation(scene, self._options), allowed, target))
+            if placement:
+                vm, *placement = placement
+                scene = put(scene, vm)
+
+
+def _targets(placement: Sequence[int], vms: int) -> Iterator[Float32Array]:
+    if not placement:
+        waits = np.zeros(vms + 1, np.float32)
+        waits[0] = 1.0
+        yield waits
+    for at in range(len(placement)):
+        left = np.bincount(np.array(placement[at:]) + 1, minlength=vms + 1)
+        yield (left / left.sum()).astype(np.float32)
+
+
+def watch(lesson: Lesson) -> Examples:
+    """The examples of one lesson."""
+    watched = _Watched(create(lesson.teacher, lesson.options), lesson.observation)
+    simulate(watched, load_workload(lesson.workload, lesson.seed), lesson.vms)
+    return Examples(*(np.array(part) for part in zip(*watched.seen, strict=True)))
+
+
+def watch_all(lessons: Sequence[Lesson], processes: int) -> Iterator[Examples]:
+    """The examples of all lessons, in their order, from so many processes."""
+    if processes == 1:
+        yield from map(watch, lessons)
+        return
+    # Processes that are spawned, since a copy of one with TensorFlow's threads would not run.
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        yield from pool.map(watch, lessons, chunksize=4)

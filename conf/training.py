@@ -1,0 +1,167 @@
+"""What may stand in a training file, as frozen types. What is done with it is in `agents.drl.training`."""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from conf.schema import Name, Strict
+
+Count = Annotated[int, Field(ge=1, le=10_000_000)]
+Part = Annotated[float, Field(ge=0, le=1)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+#: Seeds from 2**32 on are for training alone, see `environment.workloads`.
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
+#: The seeds of which figures are reported; nothing may be chosen by them.
+REPORTED = range(100, 120)
+
+
+class Schedule(Strict):
+    """A number that goes in a straight line from `first` to `last` over all iterations."""
+
+    first: NotNegative
+    last: NotNegative
+
+    def at(self, share: float) -> float:
+        """Its value when that share of the iterations is over."""
+        return self.first + (self.last - self.first) * share
+
+
+class NetworkSpec(Strict):
+    """`shared`: one network scores each VM, any number of them. `flat`: the papers', for one number of VMs."""
+
+    kind: Literal["shared", "flat"] = "shared"
+    hidden: Annotated[int, Field(ge=1, le=4096)] = 32
+
+
+class ObservationSpec(Strict):
+    """What the agent sees: see `environment.kernel.observation`."""
+
+    name: Literal["paper", "rich"] = "rich"
+    types: tuple[Name, ...] = Field(("wordcount", "pagerank", "sort"), strict=False)
+    unknown_seconds: Positive = 240.0
+
+
+class ObjectiveSpec(Strict):
+    """What the agent minimises: beta parts cost, the rest time, half of it duration and half completion."""
+
+    beta: Part = 0.5
+    #: A small price on completion beside that, so that waiting without end does not pay.
+    waiting: NotNegative = 0.05
+    #: What a job costs and takes, in dollars and seconds, when it is placed neither well nor badly: these are
+    #: one unit each.
+    dollars: Positive = 0.0615
+    seconds: Positive = 295.0
+
+
+class EvaluationSpec(Strict):
+    """How often, and on which seeds of each workload, the agent shows what it has learned."""
+
+    every: Count = 50
+    first_seed: Seed = 200
+    seeds: Annotated[int, Field(ge=1, le=1000)] = 20
+
+    @model_validator(mode="after")
+    def _apart(self) -> "EvaluationSpec":
+        used = range(self.first_seed, self.first_seed + self.seeds)
+        if used[0] < REPORTED.stop and REPORTED.start <= used[-1]:
+            raise ValueError(
+                f"seeds {used[0]} to {used[-1]} should not overlap with {REPORTED.start} to "
+                f"{REPORTED.stop - 1}, of which results are reported"
+            )
+        return self
+
+
+class ImitationSpec(Strict):
+    """A warm start: the network first learns to decide as a teacher does."""
+
+    #: A policy and its options, `lookahead:beta=1.0`.
+    teacher: str = "lookahead"
+    #: On how many workloads of each kind the teacher is watched.
+    episodes: Count = 64
+    #: Passes over what it did.
+    epochs: Count = 12
+    batch: Count = 512
+    learning_rate: Schedule = Schedule(first=2e-3, last=1e-4)
+
+
+class ReinforceSpec(Strict):
+    """REINFORCE (Williams 1992)."""
+
+    #: How many workloads there are in an iteration, and how many episodes of each.
+    workloads: Count = 6
+    rollouts: Count = 6
+    #: `group`: returns are compared with those of the other episodes of the same workload, from the same job
+    #: on. `none`: they are normalised over all steps, as TF-Agents does on its own.
+    baseline: Literal["group", "none"] = "group"
+    entropy: Schedule = Schedule(first=0.01, last=0.0)
+
+    @model_validator(mode="after")
+    def _others(self) -> "ReinforceSpec":
+        if self.baseline == "group" and self.rollouts < 2:
+            raise ValueError("rollouts: should be 2 or more: each is compared with the others")
+        return self
+
+
+class DqnSpec(Strict):
+    """Deep Q-learning (Mnih 2015); `double` as van Hasselt 2016."""
+
+    double: bool = False
+    batch: Count = 64
+    buffer: Count = 10_000
+    #: Steps that are collected for each training iteration.
+    collected: Count = 10
+    #: Steps that are collected before the first.
+    begin: Count = 1_000
+    epsilon: Schedule = Schedule(first=0.1, last=0.01)
+    #: Rewards of how many steps are summed up before the network's estimate takes over.
+    steps: Annotated[int, Field(ge=1, le=1000)] = 1
+    #: How many iterations pass between copies of the network into the target network.
+    target_every: Count = 200
+
+
+class TrainingSpec(Strict):
+    """A training file."""
+
+    algorithm: Literal["dqn", "reinforce"]
+    seed: Seed = 0
+    cluster: str = "paper"
+    #: Workloads by name or path, and how often each is drawn.
+    workloads: Annotated[Mapping[str, Annotated[float, Field(gt=0)]], Field(min_length=1)] = {"burst": 1.0}
+    network: NetworkSpec = NetworkSpec()
+    observation: ObservationSpec = ObservationSpec()
+    #: Whether the agent is kept from actions against the rules; if not, it learns them from the -200.
+    mask: bool = True
+    #: `dense`: what each job adds to the objective, when it is placed. `paper`: Islam 2022, Table 3.
+    rewards: Literal["dense", "paper"] = "dense"
+    #: Discount; of dense rewards from job to job, of the paper's from step to step.
+    discount: Part = 0.95
+    objective: ObjectiveSpec = ObjectiveSpec()
+    #: How often in a row the agent may wait in training though the job fits; null: without bound.
+    wait_limit: Annotated[int, Field(ge=0)] | None = 20
+    iterations: Count
+    learning_rate: Schedule = Schedule(first=1e-3, last=5e-5)
+    #: Gradients are made no longer than this; null: they are left as they are.
+    gradient_norm: Positive | None = 1.0
+    evaluation: EvaluationSpec = EvaluationSpec()
+    imitation: ImitationSpec | None = None
+    reinforce: ReinforceSpec | None = None
+    dqn: DqnSpec | None = None
+    threads: Annotated[int, Field(ge=1, le=64)] = 2
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "TrainingSpec":
+        other = "reinforce" if self.algorithm == "dqn" else "dqn"
+        if getattr(self, other) is not None:
+            raise ValueError(f"{other}: belongs to the other algorithm; this one is {self.algorithm}")
+        if self.rewards == "dense" and not self.mask:
+            raise ValueError("mask: should be true with dense rewards: they know no violations")
+        if self.rewards == "paper" and self.imitation is not None:
+            raise ValueError("imitation: should be left out with the paper's rewards")
+        if self.rewards == "paper" and (self.reinforce or ReinforceSpec()).baseline == "group":
+            if self.algorithm == "reinforce":
+                raise ValueError("reinforce.baseline: should be none with the paper's rewards")
+        if self.observation.name == "paper" and self.observation.types:
+            raise ValueError("observation.types: should be [] with the paper's observation")
+        return self
