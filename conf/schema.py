@@ -117,6 +117,9 @@ class JobSpec(Strict):
     name: Name | None = None
     type: Name = "unknown"
     executors: Annotated[int, Field(ge=1, le=10_000)] = 1
+    min_executors: Annotated[
+        int | None, Field(ge=1, description="On no fewer executors it runs; null: on all of them only")
+    ] = None
     cpus: Cpus = 1.0
     memory: Memory = 1024
     args: Annotated[tuple[Text, ...], Field(strict=False)] = ()
@@ -142,6 +145,14 @@ class JobSpec(Strict):
             raise ValueError("a jar needs main_class, the class whose main method is the job")
         if not self.app.endswith((".jar", ".py")):
             raise ValueError("app should be a Python file (.py) or a jar (.jar)")
+        return self
+
+    @model_validator(mode="after")
+    def _no_fewer_than_all(self) -> "JobSpec":
+        if self.min_executors is not None and self.min_executors > self.executors:
+            raise ValueError(
+                f"min_executors should be at most executors, {self.executors}, found {self.min_executors}"
+            )
         return self
 
     @property

@@ -12,7 +12,7 @@ from conf.schema import JobSpec
 from daemon.launcher import Launcher
 from daemon.store import Store, StoreError
 from environment import events as ev
-from environment.records import JobRecord
+from environment.records import ExecutorRecord, JobRecord
 from environment.types import Job
 
 log = structlog.get_logger("drivers")
@@ -22,12 +22,22 @@ class HostDrivers:
     """The drivers that run here, and what is remembered for launches of jobs that go on. For one thread."""
 
     def __init__(
-        self, launcher: Launcher, store: Store, put: Callable[[ev.Event], None], *, requeue: bool
+        self,
+        launcher: Launcher,
+        store: Store,
+        put: Callable[[ev.Event], None],
+        tasks: Callable[[str], Sequence[ExecutorRecord]],
+        *,
+        requeue: bool,
     ) -> None:
-        """`put` takes events; with `requeue`, jobs whose driver is on a host that is gone start afresh."""
+        """`put` takes events, `tasks` knows those of a job by its id.
+
+        With `requeue`, jobs whose driver is on a host that is gone start afresh.
+        """
         self._launcher = launcher
         self._store = store
         self._put = put
+        self._tasks = tasks
         self._requeue = requeue
         self._running: set[str] = set()
         #: Jobs whose driver is to be started when the store can be read again.
@@ -48,7 +58,7 @@ class HostDrivers:
     def start(self, job: Job) -> None:
         """Start the job's driver, if it never was; when the store cannot be read now, as soon as it can."""
         try:
-            self._launcher.start_driver(job, self.spec(job.id))
+            self._launcher.start_driver(job, self.spec(job.id), self._tasks(job.id))
         except StoreError:
             self._late[job.id] = job
             return

@@ -73,6 +73,7 @@ class Intake:
             cpus=spec.cpus,
             memory_mib=spec.memory,
             executors=spec.executors,
+            min_executors=spec.min_executors,
             submitted_at=at,
             name=spec.label,
             driver=self._launcher.driver_size(spec),

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from conf.schema import Config, Driver, JobSpec
 from environment.events import Task
-from environment.records import ExecutorRecord
+from environment.records import ExecutorRecord, sizes_of
 from environment.types import Job, Size
 from framework.spark import (
     Application,
@@ -90,29 +90,39 @@ class Launcher:
         """The process of one Mesos task and the name it is shown under; ValueError when it cannot be made."""
         launch, application = self._launch(job.id), _application(spec)
         endpoint = self._endpoint(spec, launch, tasks)
-        shape = ExecutorShape(job.executors, job.cpus, job.memory_mib)
         if task.executor is None:
             python = self._there.python
             process = driver_process(
-                job.name, application, endpoint, shape, launch.secret, self._there, python, fetch=True
+                job.name,
+                application,
+                endpoint,
+                _shapes(job, tasks),
+                launch.secret,
+                self._there,
+                python,
+                fetch=True,
             )
             return process, f"{job.name}: driver"
         address = next(t.address for t in tasks if t.task_id == task.task_id)
         if not task.ports:
             raise ValueError("no port is offered")
         place = ExecutorPlace(task.executor, address, task.ports[0])
+        shape = ExecutorShape(task.cpus, task.memory_mib)
         patience = self._config.spark.connect_timeout
         process = executor_process(application, endpoint, place, shape, launch.secret, self._there, patience)
         return process, f"{job.name}: executor {task.executor}"
 
-    def start_driver(self, job: Job, spec: JobSpec) -> None:
-        """Start the driver on this host, once; OSError or ValueError when it cannot be."""
+    def start_driver(self, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]) -> None:
+        """Start the driver on this host, once, for the executors among these tasks.
+
+        OSError or ValueError when it cannot be.
+        """
         launch = self._launch(job.id)
         process = driver_process(
             job.name,
             _application(spec),
             self._endpoint(spec, launch, ()),
-            ExecutorShape(job.executors, job.cpus, job.memory_mib),
+            _shapes(job, tasks),
             launch.secret,
             self._here,
             self._there.python,
@@ -194,6 +204,11 @@ class Launcher:
         for first, second, third in zip(free, free, free, strict=False):
             return first, second, third
         raise ValueError(f"no free ports for a driver on {self._driver_host} in {DRIVER_PORTS}")
+
+
+def _shapes(job: Job, tasks: Sequence[ExecutorRecord]) -> list[ExecutorShape]:
+    """What the job's executors take; of one whose executors have all come to their end, what it asked for."""
+    return [ExecutorShape(size.cpus, size.memory_mib) for size in sizes_of(tasks) or job.asked]
 
 
 def _host_id(data_dir: Path) -> str:

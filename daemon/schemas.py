@@ -62,7 +62,11 @@ class Body(BaseModel):
 
 
 class JobBody(Body):
-    """A job. Duration is from start to finish, completion from submission to finish."""
+    """A job: what it asks for, and what became of it.
+
+    `min_executors` equals `executors` where it runs on all of them only. Duration is from start to finish,
+    completion from submission to finish.
+    """
 
     id: str
     name: Said
@@ -70,6 +74,7 @@ class JobBody(Body):
     state: JobState
     reason: Said
     executors: int
+    min_executors: int
     cpus: float
     memory_mib: int
     submitted_at: float
@@ -116,7 +121,7 @@ class JobList(Body):
 
 
 class CandidateBody(Body):
-    """A VM that was looked at; `score` is the policy's own, higher is better."""
+    """A VM that was looked at; `score` is the policy's own, higher is better, `details` more by name."""
 
     vm: Said
     type: Said
@@ -125,13 +130,16 @@ class CandidateBody(Body):
     lacks: list[Said]
     score: Score
     chosen: bool
+    details: dict[str, Score]
 
 
 class ChoiceBody(Body):
-    """The choice for one executor, or for the whole job (`executor` is null)."""
+    """The choice for one executor, and what it takes; or for the whole job (`executor` is null)."""
 
     executor: int | None
     vm: Said | None
+    cpus: float | None
+    memory_mib: int | None
     why: Said
     candidates: list[CandidateBody]
     candidates_left_out: int
@@ -259,6 +267,7 @@ def _job_fields(record: JobRecord, reason: str | None) -> dict[str, Any]:
         "state": record.state,
         "reason": record.reason if reason is None else reason,
         "executors": job.executors,
+        "min_executors": job.fewest,
         "cpus": job.cpus,
         "memory_mib": job.memory_mib,
         "submitted_at": job.submitted_at,
@@ -290,7 +299,9 @@ def _choice_body(choice: Choice) -> ChoiceBody:
 
 
 def _candidate_body(candidate: Candidate) -> CandidateBody:
-    return CandidateBody(**fields_of(candidate, CandidateBody, lacks=list(candidate.lacks)))
+    return CandidateBody(
+        **fields_of(candidate, CandidateBody, lacks=list(candidate.lacks), details=dict(candidate.details))
+    )
 
 
 def fields_of(record: object, body: type[BaseModel], **instead: Any) -> dict[str, Any]:

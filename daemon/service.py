@@ -87,7 +87,7 @@ class Service:
             data_dir / "events.jsonl", size=log_files.size << 20, earlier=log_files.earlier
         )
         requeue = config.leader.lost_drivers == "requeue"
-        self._drivers = HostDrivers(launcher, store, self._put, requeue=requeue)
+        self._drivers = HostDrivers(launcher, store, self._put, self._model.tasks, requeue=requeue)
         self._intake = Intake(store, launcher, profiles or {}, self._arrive, config.max_queued_jobs)
         self._stopping = threading.Event()
         self._vms: tuple[VmStatus, ...] = ()

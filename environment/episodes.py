@@ -28,6 +28,7 @@ def jobs_of(workload: Workload, profiles: Mapping[str, JobProfile]) -> tuple[Job
             cpus=_milli(job.cpus) / 1000,
             memory_mib=job.memory_mib,
             executors=job.executors,
+            min_executors=job.min_executors,
             submitted_at=job.submitted_at,
             expected_duration=job.duration,
             prefers=profiles[job.type].prefers if job.type in profiles else None,

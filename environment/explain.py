@@ -3,11 +3,12 @@
 An explanation is made from the decision and the view it was made on, so it holds for every policy.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from environment.check import shortfalls
 from environment.rounds import Verdict
-from environment.types import ClusterView, Place, PlacementRequest
+from environment.types import ClusterView, Place, PlacementRequest, Size
 
 #: On clusters with more VMs than this, only so many of those not chosen are listed; the rest is counted.
 CANDIDATES_LISTED = 50
@@ -18,7 +19,10 @@ EXECUTORS_IN_FULL = 50
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A VM that was looked at: what it had free, what it lacked, how it scored."""
+    """A VM that was looked at: what it had free, what it lacked for this executor, how it scored.
+
+    `details` are further numbers that the policy has made of it, by name.
+    """
 
     vm: str
     type: str
@@ -27,13 +31,15 @@ class Candidate:
     lacks: tuple[str, ...]
     score: float | None
     chosen: bool
+    details: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """The choice made for one executor of a job, by its number, or for the job as a whole (None).
 
-    `candidates` are the VMs that are listed, `candidates_left_out` counts the others.
+    `candidates` are the VMs that are listed, `candidates_left_out` counts the others. `cpus` and `memory_mib`
+    are what the executor takes.
     """
 
     executor: int | None
@@ -41,6 +47,8 @@ class Choice:
     why: str
     candidates: tuple[Candidate, ...]
     candidates_left_out: int
+    cpus: float | None = None
+    memory_mib: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +69,26 @@ def explain(verdict: Verdict, policy: str) -> Explanation:
     decision, request, view = verdict.decision, verdict.request, verdict.view
     if isinstance(decision, Place):
         placed = ", ".join(view.vms[i].name for i in decision.placement)
-        kind, reason = "place", f"{request.count} of {request.job.executors} executors placed: {placed}"
+        count = f"{len(decision.placement)} of {request.job.executors}"
+        kind, reason = "place", f"{count} executors placed: {placed}"
         choices = _choices(view, request, decision)
     else:
         kind, reason = "wait", decision.reason
-        candidates = _Sight(view, request, ()).candidates()
+        candidates = _Sight(view, Place("", ()), Size(request.cpus, request.memory_mib)).candidates()
         choices = (Choice(None, None, reason, candidates, len(view.vms) - len(candidates)),)
     return Explanation(view.at, request.job.id, policy, kind, reason, verdict.faults, choices)
 
 
 def _choices(view: ClusterView, request: PlacementRequest, decision: Place) -> tuple[Choice, ...]:
-    sight, choices = _Sight(view, request, decision.scores), []
-    for executor, index in enumerate(decision.placement):
+    sizes = request.granted(decision)
+    sight, choices = _Sight(view, decision, sizes[0]), []
+    for executor, (index, size) in enumerate(zip(decision.placement, sizes, strict=True)):
         why = decision.why[executor] if executor < len(decision.why) else "the policy gave no reason"
+        sight.look_for(size)
         candidates = sight.candidates(index, alone=executor >= EXECUTORS_IN_FULL)
         left_out = len(view.vms) - len(candidates)
-        choices.append(
-            Choice(request.first_number + executor, view.vms[index].name, why, candidates, left_out)
-        )
+        number, vm = request.first_number + executor, view.vms[index].name
+        choices.append(Choice(number, vm, why, candidates, left_out, size.cpus, size.memory_mib))
         sight.take(index)
     return tuple(choices)
 
@@ -86,17 +96,27 @@ def _choices(view: ClusterView, request: PlacementRequest, decision: Place) -> t
 class _Sight:
     """The VMs as seen while a job's executors are placed one by one.
 
-    Between two executors one VM changes, so what was made of the others is used again. Invariant: `_listed`
-    holds the first VMs of the view, none of them chosen, with what the executors before left of them.
+    Between two executors of one size one VM changes, so what was made of the others is used again.
+    Invariant: `_listed` holds the first VMs of the view, none of them chosen, with what the executors before
+    left of them.
     """
 
-    def __init__(self, view: ClusterView, request: PlacementRequest, scores: tuple[float, ...]) -> None:
+    def __init__(self, view: ClusterView, place: Place, size: Size) -> None:
         self._view = view
-        self._request = request
-        self._scores = scores
+        self._place = place
+        self._size = size
         #: Cpus and MiB that are free on the VMs that executors of this job were placed on.
         self._left: dict[int, tuple[float, float]] = {}
-        self._listed = [self._candidate(i) for i in range(min(len(view.vms), CANDIDATES_LISTED))]
+        self._listed = self._list()
+
+    def look_for(self, size: Size) -> None:
+        """The next executor is of this size."""
+        if size != self._size:
+            self._size = size
+            self._listed = self._list()
+
+    def _list(self) -> list[Candidate]:
+        return [self._candidate(i) for i in range(min(len(self._view.vms), CANDIDATES_LISTED))]
 
     def candidates(self, chosen: int | None = None, *, alone: bool = False) -> tuple[Candidate, ...]:
         """The first VMs and the chosen one; or the chosen one `alone`."""
@@ -112,7 +132,7 @@ class _Sight:
     def take(self, index: int) -> None:
         """An executor takes its part of the VM."""
         cpus, memory_mib = self._free(index)
-        self._left[index] = (cpus - self._request.cpus, memory_mib - self._request.memory_mib)
+        self._left[index] = (cpus - self._size.cpus, memory_mib - self._size.memory_mib)
         if index < len(self._listed):
             self._listed[index] = self._candidate(index)
 
@@ -123,13 +143,14 @@ class _Sight:
 
     def _candidate(self, index: int, *, chosen: bool = False) -> Candidate:
         vm, (cpus, memory_mib) = self._view.vms[index], self._free(index)
-        lacks = shortfalls(vm, cpus, memory_mib, self._request.cpus, self._request.memory_mib)
+        lacks = shortfalls(vm, cpus, memory_mib, self._size.cpus, self._size.memory_mib)
         return Candidate(
             vm=vm.name,
             type=vm.type,
             free_cpus=round(cpus, 3),
             free_memory_mib=int(memory_mib),
             lacks=tuple(str(shortfall) for shortfall in lacks),
-            score=self._scores[index] if self._scores else None,
+            score=self._place.scores[index] if self._place.scores else None,
             chosen=chosen,
+            details={name: values[index] for name, values in self._place.details.items()},
         )

@@ -3,10 +3,11 @@
 The model owns and changes them; everyone else reads copies.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from environment.types import Job
+from environment.types import Job, Size
 
 JobState = Literal["queued", "placing", "starting", "running", "relaunching", "finished", "failed", "killed"]
 ExecutorState = Literal[
@@ -51,6 +52,13 @@ class ExecutorRecord:
     def ended(self) -> bool:
         """Whether the task holds nothing any more."""
         return self.state in ENDED_EXECUTOR
+
+
+def sizes_of(tasks: Iterable[ExecutorRecord]) -> tuple[Size, ...]:
+    """What each executor of a job takes, given its tasks; lost ones that are to be placed again count too."""
+    return tuple(
+        Size(task.cpus, task.memory_mib) for task in tasks if task.number is not None and not task.replaced
+    )
 
 
 @dataclass(slots=True)

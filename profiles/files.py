@@ -1,7 +1,7 @@
 """Workloads as files, CSV or Parquet: written and read back the same.
 
-The columns are submitted_at, type, cpus, memory_mib, executors, duration and, if it is there, name. Units are
-seconds, cores and MiB; the sizes are those of one executor.
+The columns are submitted_at, type, cpus, memory_mib, executors, duration and, if they are there, name and
+min_executors, which may be empty. Units are seconds, cores and MiB; the sizes are those of one executor.
 """
 
 import csv
@@ -12,8 +12,8 @@ from typing import Any
 from profiles.workload import Workload, WorkloadJob, workload_of
 
 COLUMNS = ("submitted_at", "type", "cpus", "memory_mib", "executors", "duration")
-OPTIONAL = ("name",)
-_WHOLE = ("memory_mib", "executors")
+OPTIONAL = ("name", "min_executors")
+_WHOLE = ("memory_mib", "executors", "min_executors")
 _TEXTS = ("type", "name")
 
 
@@ -77,6 +77,8 @@ def _chosen(path: Path, by_suffix: Mapping[str, Callable[..., Any]]) -> Callable
 def _job(where: str, row: Mapping[str, object], number_of_job: int) -> WorkloadJob:
     values: dict[str, Any] = {"name": f"job-{number_of_job}"}
     for column, value in row.items():
+        if column == "min_executors" and value in ("", None):
+            continue
         if column not in _TEXTS:
             values[column] = number(where, column, value, int if column in _WHOLE else float)
         elif isinstance(value, str) and value:
@@ -132,11 +134,18 @@ def _read_parquet(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
         yield f"{path}: row {i + 1}", row
 
 
+def _columns(workload: Workload) -> tuple[str, ...]:
+    """What is written: `min_executors` only where a job has it."""
+    elastic = any(job.min_executors is not None for job in workload.jobs)
+    return (*COLUMNS, *OPTIONAL) if elastic else (*COLUMNS, "name")
+
+
 def _write_csv(workload: Workload, path: Path) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow((*COLUMNS, *OPTIONAL))
-        writer.writerows([getattr(job, column) for column in (*COLUMNS, *OPTIONAL)] for job in workload.jobs)
+        columns = _columns(workload)
+        writer.writerow(columns)
+        writer.writerows([getattr(job, column) for column in columns] for job in workload.jobs)
 
 
 def _write_parquet(workload: Workload, path: Path) -> None:
@@ -149,7 +158,7 @@ def _write_parquet(workload: Workload, path: Path) -> None:
             column: pyarrow.array(
                 [getattr(job, column) for job in workload.jobs], kinds.get(column, pyarrow.float64())
             )
-            for column in (*COLUMNS, *OPTIONAL)
+            for column in _columns(workload)
         }
     )
     pyarrow.parquet.write_table(table, path)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 class WorkloadJob:
     """A job that will be submitted: `executors` equal executors, each taking `cpus` and `memory_mib`.
 
-    `duration` is how many seconds it takes when it is placed well. ValueError names what is not possible.
+    `duration` is how many seconds it takes when it is placed well. It also runs on fewer executors, but not
+    on fewer than `min_executors`; None: on all of them only. ValueError names what is not possible.
     """
 
     name: str
@@ -20,6 +21,7 @@ class WorkloadJob:
     memory_mib: int
     executors: int
     duration: float
+    min_executors: int | None = None
 
     def __post_init__(self) -> None:
         if not (self.name and self.type):
@@ -32,6 +34,8 @@ class WorkloadJob:
             raise ValueError(f"memory_mib: should be 1 or more, found {self.memory_mib}")
         if self.executors < 1:
             raise ValueError(f"executors: should be 1 or more, found {self.executors}")
+        if self.min_executors is not None and not 1 <= self.min_executors <= self.executors:
+            raise ValueError(f"min_executors: should be 1 to {self.executors}, found {self.min_executors}")
         if not 0 < self.duration < math.inf:
             raise ValueError(f"duration: should be more than 0 seconds, found {self.duration}")
 

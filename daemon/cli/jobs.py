@@ -26,6 +26,9 @@ def submit(
     ],
     arguments: Annotated[_Many, typer.Argument(metavar="-- ARGS", help="The app's own arguments.")] = None,
     executors: Annotated[int | None, _option("--executors", "How many executors.", "N")] = None,
+    min_executors: Annotated[
+        int | None, _option("--min-executors", "It also runs on so few of them.", "N")
+    ] = None,
     cpus: Annotated[float | None, _option("--cpus", "Cpus of one executor.", "CPUS")] = None,
     memory: Annotated[str | None, _option("--memory", "Memory of one executor: 512m, 2g.", "SIZE")] = None,
     type: Annotated[str | None, _option("--type", "Job type, such as wordcount.", "TYPE")] = None,  # noqa: A002 - the flag
@@ -52,6 +55,7 @@ def submit(
     """Submit a Spark job: a job file, an app with flags, or both (flags take precedence)."""
     flags: dict[str, Any] = {
         "executors": executors,
+        "min_executors": min_executors,
         "cpus": cpus,
         "memory": memory,
         "type": type,

@@ -21,7 +21,8 @@ ROWS_SHOWN = 12
 def job_line(job: Json) -> str:
     """A job's shape in words: 3 executors of 1 cpu, 1 GiB."""
     each = f"{render.cpus(job['cpus'])}, {render.memory(job['memory_mib'])}"
-    return f"{render.count(job['executors'], 'executor')} of {each}"
+    fewest = "" if job["min_executors"] == job["executors"] else f"{job['min_executors']} to "
+    return f"{fewest}{render.count(job['executors'], 'executor')} of {each}"
 
 
 def change_line(job: Json) -> str:
@@ -97,13 +98,16 @@ def executor_table(executors: Iterable[Json]) -> RenderableType:
             executor_name(executor),
             executor["vm"],
             executor["vm_type"],
+            f"{executor['cpus']:g}",
+            render.memory(executor["memory_mib"]),
             render.state(executor["state"]),
             render.money(executor["cost"]),
             executor["message"],
         )
         for executor in executors
     ]
-    return render.table(("executor", "VM", "type", "state", "cost", "message"), rows, right=("cost",))
+    columns = ("executor", "VM", "type", "cpus", "memory", "state", "cost", "message")
+    return render.table(columns, rows, right=("cpus", "memory", "cost"))
 
 
 def executor_name(executor: Json) -> str:
@@ -263,30 +267,38 @@ def explanation(found: Json) -> Iterator[RenderableType]:
 def _choice(choice: Json) -> Iterator[RenderableType]:
     yield ""
     if choice["executor"] is not None:
-        yield f"Executor {choice['executor']} on {choice['vm']}: {choice['why']}"
-    rows, left_out = _candidate_rows(choice["candidates"])
-    scored = any(candidate["score"] is not None for candidate in choice["candidates"])
-    columns = ["", "VM", "type", "free cpus", "free memory", *(["score"] if scored else []), "lacks"]
-    shown = [row if scored else (*row[:5], row[6]) for row in rows]
-    yield render.table(columns, shown, right=("free cpus", "free memory", "score"))
+        size = ""
+        if choice["cpus"] is not None:
+            size = f" ({render.cpus(choice['cpus'])}, {render.memory(choice['memory_mib'])})"
+        yield f"Executor {choice['executor']} on {choice['vm']}{size}: {choice['why']}"
+    candidates = choice["candidates"]
+    scored = any(candidate["score"] is not None for candidate in candidates)
+    details = list(dict.fromkeys(name for candidate in candidates for name in candidate["details"]))
+    rows, left_out = _candidate_rows(candidates, scored, details)
+    numbers = ["free cpus", "free memory", *(["score"] if scored else []), *details]
+    yield render.table(["", "VM", "type", *numbers, "lacks"], rows, right=numbers)
     left_out += choice["candidates_left_out"]
     if left_out:
         yield f"... and {left_out} more VMs"
 
 
-def _candidate_rows(candidates: Sequence[Json]) -> tuple[list[tuple[str | Text, ...]], int]:
+def _candidate_rows(
+    candidates: Sequence[Json], scored: bool, details: Sequence[str]
+) -> tuple[list[tuple[str | Text, ...]], int]:
     """One row for VMs that are alike, the chosen one first; and how many VMs did not get a row."""
     groups: dict[tuple[Any, ...], list[str]] = {}
     for found in sorted(candidates, key=_worth):
-        score = render.NONE if found["score"] is None else f"{found['score']:.4g}"
+        numbers = [found["score"]] if scored else []
+        numbers += [found["details"].get(name) for name in details]
+        shown = tuple(render.NONE if number is None else f"{number:.4g}" for number in numbers)
         lacks = "; ".join(text.removeprefix(f"{found['vm']} has ") for text in found["lacks"])
-        alike = (found["chosen"], found["type"], found["free_cpus"], found["free_memory_mib"], score, lacks)
-        groups.setdefault(alike, []).append(found["vm"])
+        free = found["free_cpus"], found["free_memory_mib"]
+        groups.setdefault((found["chosen"], found["type"], *free, shown, lacks), []).append(found["vm"])
     rows: list[tuple[str | Text, ...]] = []
-    for (chosen, kind, free_cpus, free_memory, score, lacks), names in list(groups.items())[:ROWS_SHOWN]:
+    for (chosen, kind, free_cpus, free_memory, shown, lacks), names in list(groups.items())[:ROWS_SHOWN]:
         mark = Text("chosen" if chosen else "", style="bold green")
-        free = render.memory(free_memory)
-        rows.append((mark, _range(names), kind, f"{free_cpus:g}", free, score, lacks or "nothing"))
+        free = f"{free_cpus:g}", render.memory(free_memory)
+        rows.append((mark, _range(names), kind, *free, *shown, lacks or "nothing"))
     return rows, sum(len(names) for names in list(groups.values())[ROWS_SHOWN:])
 
 

@@ -7,7 +7,7 @@ single worker, so that only the executors that we launch can join. Each of those
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
@@ -73,9 +73,8 @@ class DriverEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class ExecutorShape:
-    """How many executors a job has, and what each takes from its VM."""
+    """What an executor takes from its VM."""
 
-    instances: int
     cpus: float
     memory_mib: int
 
@@ -124,7 +123,7 @@ def driver_process(
     name: str,
     application: Application,
     endpoint: DriverEndpoint,
-    executors: ExecutorShape,
+    executors: Sequence[ExecutorShape],
     secret: str,
     spark: SparkHome,
     executor_python: str | None = None,
@@ -136,7 +135,8 @@ def driver_process(
         name: the application's name in Spark's UI.
         application: what it runs.
         endpoint: its address, ports and memory.
-        executors: those that it waits for before its first task.
+        executors: those that it waits for before its first task, one at least. They need not be alike: each
+            tells the driver itself how many tasks it runs at once.
         secret: authenticates driver and executors to each other; made anew for every job.
         spark: as seen by the machine on which the driver runs.
         executor_python: interpreter of the executors' machines, when it is not `spark.python`.
@@ -239,7 +239,11 @@ def _submit_arguments(application: Application, files: _Files) -> list[str]:
 
 
 def _driver_properties(
-    name: str, application: Application, endpoint: DriverEndpoint, executors: ExecutorShape, secret: str
+    name: str,
+    application: Application,
+    endpoint: DriverEndpoint,
+    executors: Sequence[ExecutorShape],
+    secret: str,
 ) -> dict[str, str]:
     """Return all settings: defaults, over them the application's, over those what the launch depends on."""
     defaults = {
@@ -251,16 +255,17 @@ def _driver_properties(
     }
     conf = {**defaults, **application.conf}
     redacted = conf.get("spark.redaction.regex")
-    heap = heap_mib(executors.memory_mib)
-    cores = executor_cores(executors.cpus)
+    # Spark's settings know but one size: where executors differ, that of the smallest, as all have that.
+    heap = min(heap_mib(executor.memory_mib) for executor in executors)
+    cores = [executor_cores(executor.cpus) for executor in executors]
     return {
         **conf,
         "spark.redaction.regex": f"{_REDACTED}|(?:{redacted})" if redacted else _REDACTED,
         "spark.master": f"local-cluster[0,1,{heap}]",
-        "spark.executor.instances": str(executors.instances),
-        "spark.executor.cores": str(cores),
+        "spark.executor.instances": str(len(executors)),
+        "spark.executor.cores": str(min(cores)),
         "spark.executor.memory": f"{heap}m",
-        "spark.cores.max": str(executors.instances * cores),
+        "spark.cores.max": str(sum(cores)),
         "spark.driver.memory": f"{heap_mib(endpoint.memory_mib, 'driver')}m",
         "spark.dynamicAllocation.enabled": "false",
         "spark.shuffle.service.enabled": "false",

@@ -34,7 +34,7 @@ class CommandLauncher(Launcher):
         """The command."""
         return ProcessSpec(self.command, {}, {}), task.task_id
 
-    def start_driver(self, job: Job, spec: JobSpec) -> None:
+    def start_driver(self, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]) -> None:
         """Nothing."""
 
     def driver_status(self, job_id: str) -> DriverStatus:

@@ -204,7 +204,8 @@ def test_a_driver_is_started_when_the_store_can_be_read_again(
 ) -> None:
     """That the store was silent at the moment is no failure of the job."""
     config, events = Config(data_dir=str(tmp_path)), list[ev.Event]()
-    drivers = HostDrivers(CommandLauncher(config, tmp_path, "127.0.0.1"), store, events.append, requeue=False)
+    launcher = CommandLauncher(config, tmp_path, "127.0.0.1")
+    drivers = HostDrivers(launcher, store, events.append, lambda _: (), requeue=False)
     job, spec = keep(store, "running").job, Store.spec
     with monkeypatch.context() as silent:
         silent.setattr(Store, "spec", lambda *_: (_ for _ in ()).throw(StoreError("gone")))

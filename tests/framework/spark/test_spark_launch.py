@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from environment.types import LEAST
 from framework.spark import (
     Application,
     DriverEndpoint,
@@ -14,11 +15,12 @@ from framework.spark import (
     driver_process,
     executor_process,
 )
+from framework.spark.memory import SMALLEST_MEMORY_MIB
 
 SECRET = "2f1d0c9e8b7a6f5e"
 SPARK = SparkHome("/opt/spark", "/opt/java", "/opt/python/bin/python3")
 ENDPOINT = DriverEndpoint("10.0.0.1", 7001, 7002, 7003, 1024)
-SHAPE = ExecutorShape(instances=3, cpus=2.5, memory_mib=2048)
+SHAPE = ExecutorShape(cpus=2.5, memory_mib=2048)
 APPLICATION = Application(
     "/apps/app.py",
     arguments=("--name", "two words", "--conf"),
@@ -31,7 +33,7 @@ APPLICATION = Application(
 
 def make_driver(application=APPLICATION, **changes):
     """Return the driver's process for valid defaults."""
-    given = {"endpoint": ENDPOINT, "executors": SHAPE, "secret": SECRET, "spark": SPARK, **changes}
+    given = {"endpoint": ENDPOINT, "executors": [SHAPE] * 3, "secret": SECRET, "spark": SPARK, **changes}
     return driver_process("words", application, **given)
 
 
@@ -85,6 +87,27 @@ def test_driver_settings_fix_what_the_launch_depends_on():
         "spark.sql.shuffle.partitions": "4",
     }
     assert settings | expected == settings
+
+
+def test_executors_may_differ():
+    """The driver waits for the task slots of all, and else knows the smallest; 0.3 cpus run a task."""
+    shapes = [ExecutorShape(0.3, 1024), ExecutorShape(3.999, 4096), ExecutorShape(2.0, 2048)]
+    settings = properties_of(make_driver(executors=shapes))
+    assert {
+        key: settings[f"spark.{key}"] for key in ("executor.cores", "executor.instances", "cores.max")
+    } == {
+        "executor.cores": "1",
+        "executor.instances": "3",
+        "cores.max": "6",
+    }
+    assert settings["spark.executor.memory"] == "640m"
+    executor = make_executor(shape=shapes[1])
+    assert (executor.argv[9], executor.environment["SPARK_EXECUTOR_MEMORY"]) == ("3", "3686m")
+
+
+def test_no_executor_is_given_less_than_spark_starts_with():
+    """What the check of placements allows at least is what an executor's heap needs."""
+    assert LEAST.memory_mib == SMALLEST_MEMORY_MIB
 
 
 def test_driver_may_listen_elsewhere():
@@ -192,6 +215,6 @@ def test_too_little_memory_is_told_apart():
     with pytest.raises(ValueError, match="driver memory of 500 MiB"):
         make_driver(endpoint=replace(ENDPOINT, memory_mib=500))
     with pytest.raises(ValueError, match="executor memory of 500 MiB"):
-        make_driver(executors=replace(SHAPE, memory_mib=500))
+        make_driver(executors=[SHAPE, replace(SHAPE, memory_mib=500)])
     with pytest.raises(ValueError, match="executor memory of 500 MiB"):
         make_executor(shape=replace(SHAPE, memory_mib=500))

@@ -74,7 +74,7 @@ class Cluster:
         self.folder = folder
         self.secret = secrets.token_hex(16)
         self.spark = local_spark_home(os.environ)
-        self.shape = ExecutorShape(instances=2, cpus=1.0, memory_mib=1024)
+        self.shape = ExecutorShape(cpus=1.0, memory_mib=1024)
         ports = free_ports(3)
         self.endpoint = DriverEndpoint("127.0.0.1", ports[0], ports[1], ports[2], memory_mib=1024)
         self.processes: list[subprocess.Popen] = []
@@ -82,7 +82,7 @@ class Cluster:
     def driver_spec(self, application, fetch=False):
         """Return the driver's process."""
         return driver_process(
-            "sum", application, self.endpoint, self.shape, self.secret, self.spark, fetch=fetch
+            "sum", application, self.endpoint, [self.shape] * 2, self.secret, self.spark, fetch=fetch
         )
 
     def start_executor(self, application, number, address):
