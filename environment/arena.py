@@ -63,8 +63,7 @@ class Arena:
             make_batch([episodes(next(seeds))] * size, rules(*numbers)),
             threads=threads,
             whole=whole,
-            observation=seen.kind,
-            types=len(seen.types),
+            observation=seen.layout,
         )
         self.observations: Float32Array = self._stepper.observations
         self.masks: BoolArray = self._stepper.masks

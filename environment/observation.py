@@ -5,6 +5,7 @@ What an agent sees of a scene is the kernel's alone. Importing this module impor
 """
 
 from collections.abc import Sequence
+from itertools import islice
 
 import numpy as np
 
@@ -23,7 +24,7 @@ def scene_of(
     """
     request, vms = queue[0], {vm.id: index for index, vm in enumerate(view.vms)}
     present = [vms[vm_id] for vm_id in request.present_on if vm_id in vms]
-    job = request.job
+    job, upcoming = request.job, tuple(islice(queue, 1, 1 + options.upcoming))
     return Scene(
         milli_cpus=np.rint(view.cpus * 1000).astype(np.int64),
         memory_mib=view.memory_mib.astype(np.int64),
@@ -37,14 +38,18 @@ def scene_of(
         running=len(view.running),
         next_end=_next_end(view, options.unknown_seconds),
         number=number,
-        type=options.types.index(job.type) + 1 if job.type in options.types else 0,
-        job_milli_cpus=max(1, round(request.cpus * 1000)),
+        type=_type(request, options),
+        job_milli_cpus=_milli(request.cpus),
         job_memory_mib=request.memory_mib,
         executors=job.executors,
         left=request.count,
         arrival=float(job.submitted_at),
         untouched=True,
         placed=np.array(present, np.int32),
+        next_type=np.array([_type(later, options) for later in upcoming], np.int64),
+        next_milli_cpus=np.array([_milli(later.cpus) for later in upcoming], np.int64),
+        next_memory_mib=np.array([later.memory_mib for later in upcoming], np.int64),
+        next_executors=np.array([later.count for later in upcoming], np.int64),
     )
 
 
@@ -59,8 +64,8 @@ def put(scene: Scene, vm: int) -> Scene:
 
 def observation(scene: Scene, options: ObservationOptions) -> Float32Array:
     """What an agent sees; float32 [L], see `environment.kernel.observation`."""
-    out = np.zeros(observation_length(len(scene.held), options.kind, len(options.types)), np.float32)
-    write(scene, options.kind, out)
+    out = np.zeros(observation_length(len(scene.held), options.layout), np.float32)
+    write(scene, options.layout, out)
     return out
 
 
@@ -69,6 +74,15 @@ def mask(scene: Scene, *, whole: bool = True) -> BoolArray:
     out = np.zeros(len(scene.held) + 1, np.bool_)
     write_legal(scene, whole, out)
     return out
+
+
+def _type(request: PlacementRequest, options: ObservationOptions) -> int:
+    types = options.types
+    return types.index(request.job.type) + 1 if request.job.type in types else 0
+
+
+def _milli(cpus: float) -> int:
+    return max(1, round(cpus * 1000))
 
 
 def _next_end(view: ClusterView, unknown: float) -> float:

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from environment.kernel.state import FIXED, PAPER, PAPER_STATE, RICH_STATE, Rules
+from environment.kernel.state import FIXED, PAPER, PAPER_STATE, RICH_STATE, Layout, Rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,9 @@ _MODELS = {"paper": PAPER, "fixed": FIXED}
 _PARTIAL = ("profile", "proportional")
 
 
+_OBSERVATIONS = ("paper", "rich")
+
+
 @dataclass(frozen=True, slots=True)
 class ObservationOptions:
     """What an agent sees: see `environment.kernel.observation`."""
@@ -68,26 +71,29 @@ class ObservationOptions:
     name: Literal["paper", "rich"] = "paper"
     #: The job types that the rich observation tells apart; others look all alike.
     types: tuple[str, ...] = ()
+    #: How many of the jobs behind the first of the queue it shows.
+    upcoming: int = 3
     #: How long is assumed that jobs still take, or VMs are held, of which that is not known.
     unknown_seconds: float = 240.0
 
     def __post_init__(self) -> None:
-        if self.name not in _KINDS:
-            raise ValueError(f"observation: should be {' or '.join(_KINDS)}, found {self.name!r}")
+        if self.name not in _OBSERVATIONS:
+            raise ValueError(f"observation: should be {' or '.join(_OBSERVATIONS)}, found {self.name!r}")
         if self.types and self.name != "rich":
             raise ValueError("types: only the rich observation tells job types apart")
         if len(set(self.types)) < len(self.types):
             raise ValueError(f"types: should differ, found {', '.join(self.types)}")
+        if self.upcoming < 0:
+            raise ValueError(f"upcoming: should be 0 or more jobs, found {self.upcoming}")
         if not 0 < self.unknown_seconds < math.inf:
             raise ValueError(f"unknown_seconds: should be more than 0, found {self.unknown_seconds}")
 
     @property
-    def kind(self) -> int:
-        """The number of the observation in the kernel."""
-        return _KINDS[self.name]
-
-
-_KINDS = {"paper": PAPER_STATE, "rich": RICH_STATE}
+    def layout(self) -> Layout:
+        """The numbers of the observation in the kernel."""
+        if self.name == "paper":
+            return Layout(PAPER_STATE)
+        return Layout(RICH_STATE, len(self.types), self.upcoming)
 
 
 def rules(rewards: RewardOptions, durations: DurationOptions) -> Rules:

@@ -106,7 +106,7 @@ class Rollouts:
 
         def work(low: int, high: int) -> None:
             space = Workspace(make_scratch(network, vms), np.zeros(vms + 1, np.float32), np.zeros(vms))
-            seen = self._observation.kind
+            seen = self._observation.layout
             play(self.batch, (low, high), seen, network, how, self._cursor, self._record, space)
 
         mine, *others = self._ranges
@@ -145,7 +145,7 @@ class Rollouts:
 
     def _make_record(self) -> Record:
         size, vms = self.batch.machines.milli_cpus.shape
-        length = observation_length(vms, self._observation.kind, len(self._observation.types))
+        length = observation_length(vms, self._observation.layout)
         # Every step places an executor, or waits until at least one more job has ended.
         longest = self.batch.state.placement.shape[1] + self.batch.jobs.arrival.shape[1]
         steps = longest if self._steps is None else self._steps

@@ -5,7 +5,8 @@ view of a cluster, simulated or real. What is made of it stands here once, for b
 table of the VMs, row by row, and the numbers of job and cluster behind it:
 
     paper: float32 [3 N + 4], the state of Islam 2022, 4, in cpus, GiB, dollars per hour and numbers.
-    rich: float32 [11 N + 8 + T] for T known job types, all within about 0 and 1.
+    rich: float32 [11 N + 8 + T + U (4 + T)], all within about 0 and 1, for T known job types and U jobs that
+        are shown of those behind the head.
 
 Another one is another number, another function of the form of `write_rich`, and a branch in `write`.
 """
@@ -13,12 +14,22 @@ Another one is another number, another function of the form of `write_rich`, and
 from typing import NamedTuple
 
 from environment.compiled import njit
-from environment.kernel.state import PAPER_STATE, RUNNING, Batch, BoolArray, Float32Array, SmallIntArray
+from environment.kernel.state import (
+    PAPER_STATE,
+    RUNNING,
+    Batch,
+    BoolArray,
+    Float32Array,
+    Layout,
+    SmallIntArray,
+)
 from environment.types import FloatArray, IntArray
 
-#: Columns of the VMs, and numbers behind them (of the rich one without types).
+#: Columns of the VMs, and numbers behind them (of the rich one without types and further jobs).
 PAPER_VM_FEATURES, PAPER_FEATURES = 3, 4
 RICH_VM_FEATURES, RICH_FEATURES = 11, 8
+#: Numbers of each further job, without types.
+UPCOMING_FEATURES = 4
 
 # By what the rich observation divides: the same for every cluster, so that weights that were learned on one
 # mean the same on another. Chosen: somewhat above the VMs of Islam 2022, Table 4, and its jobs.
@@ -60,35 +71,47 @@ class Scene(NamedTuple):
     arrival: float
     untouched: bool  # none was placed by this decision yet
     placed: SmallIntArray  # [P] VMs of the head's executors that have theirs
+    # Of the jobs that wait behind the head, in their order, at least those that are shown; [Q].
+    next_type: IntArray
+    next_milli_cpus: IntArray
+    next_memory_mib: IntArray
+    next_executors: IntArray
 
 
-def observation_length(vms: int, kind: int = PAPER_STATE, types: int = 0) -> int:
-    """Numbers in an observation of so many VMs; `types` is how many job types the rich one tells apart."""
-    if kind == PAPER_STATE:
-        return PAPER_VM_FEATURES * vms + PAPER_FEATURES
-    return RICH_VM_FEATURES * vms + RICH_FEATURES + types
+def features_of(layout: Layout) -> tuple[int, int]:
+    """Numbers of each VM, F, and behind the table of the VMs, G."""
+    if layout.kind == PAPER_STATE:
+        return PAPER_VM_FEATURES, PAPER_FEATURES
+    upcoming = layout.upcoming * (UPCOMING_FEATURES + layout.types)
+    return RICH_VM_FEATURES, RICH_FEATURES + layout.types + upcoming
 
 
-def split(observations: Float32Array, vms: int, kind: int) -> tuple[Float32Array, Float32Array]:
+def observation_length(vms: int, layout: Layout) -> int:
+    """Numbers in an observation of so many VMs."""
+    of_vm, rest = features_of(layout)
+    return of_vm * vms + rest
+
+
+def split(observations: Float32Array, vms: int, layout: Layout) -> tuple[Float32Array, Float32Array]:
     """Of observations [..., L] the table of the VMs, [..., N, F], and the numbers behind it, [..., G]."""
-    features = PAPER_VM_FEATURES if kind == PAPER_STATE else RICH_VM_FEATURES
+    features, _ = features_of(layout)
     table = observations[..., : vms * features].reshape(*observations.shape[:-1], vms, features)
     return table, observations[..., vms * features :]
 
 
 @njit(inline=True)
-def observe(batch: Batch, b: int, kind: int, out: Float32Array) -> None:
-    """Write the observation of that kind, float32 [`observation_length`]."""
-    write(scene_of(batch, b), kind, out)
+def observe(batch: Batch, b: int, layout: Layout, out: Float32Array) -> None:
+    """Write the observation of that layout, float32 [`observation_length`]."""
+    write(scene_of(batch, b), layout, out)
 
 
 @njit(inline=True)
-def write(scene: Scene, kind: int, out: Float32Array) -> None:
-    """Write the observation of that kind, float32 [`observation_length`]."""
-    if kind == PAPER_STATE:
+def write(scene: Scene, layout: Layout, out: Float32Array) -> None:
+    """Write the observation of that layout, float32 [`observation_length`]."""
+    if layout.kind == PAPER_STATE:
         write_paper(scene, out)
     else:
-        write_rich(scene, out)
+        write_rich(scene, layout, out)
 
 
 @njit(inline=True)
@@ -98,6 +121,7 @@ def scene_of(batch: Batch, b: int) -> Scene:
     head, left, known = state.head[b], state.left[b], state.head[b] < jobs.jobs[b]
     first = jobs.first[b, head] if known else 0
     placed = jobs.executors[b, head] - left if known else 0
+    arrived = _arrived(batch, b)
     return Scene(
         machines.milli_cpus[b],
         machines.memory_mib[b],
@@ -107,7 +131,7 @@ def scene_of(batch: Batch, b: int) -> Scene:
         state.held[b],
         state.busy_until[b],
         state.clock[b],
-        _arrived(batch, b) - head,
+        arrived - head,
         state.running[b],
         state.end[b, state.heap[b, 0]] if state.running[b] > 0 else state.clock[b],
         head if known else -1,
@@ -119,6 +143,10 @@ def scene_of(batch: Batch, b: int) -> Scene:
         jobs.arrival[b, head] if known else state.clock[b],
         placed == 0,
         state.placement[b, first : first + placed],
+        jobs.type[b, head + 1 : arrived],
+        jobs.milli_cpus[b, head + 1 : arrived],
+        jobs.memory_mib[b, head + 1 : arrived],
+        jobs.executors[b, head + 1 : arrived],
     )
 
 
@@ -154,13 +182,14 @@ def write_paper(scene: Scene, out: Float32Array) -> None:
 
 
 @njit(inline=True)
-def write_rich(scene: Scene, out: Float32Array) -> None:
-    """All that is known, on scales that are the same for every cluster; float32 [11 N + 8 + T].
+def write_rich(scene: Scene, layout: Layout, out: Float32Array) -> None:
+    """All that is known, on scales that are the same for every cluster; float32 [`observation_length`].
 
     Of each VM: free cpus, free memory, cpus, memory, price, executors on it, whether there are any, for how
     long it is held, how many of the head's executors fit, what share of those left that is, and how many of
     them it has. Then of the head: cpus, memory, executors, those left, how long it waits; of the cluster:
-    jobs waiting and running per VM, and how long until one ends. Last 1 for the head's type, 0 for others.
+    jobs waiting and running per VM, and how long until one ends. Then 1 for the head's type, 0 for others.
+    Last of each of the next jobs: 1, its type likewise, cpus, memory, executors; 0 where there is none.
     """
     vms, there = len(scene.held), 0
     for vm in range(vms):
@@ -177,8 +206,28 @@ def write_rich(scene: Scene, out: Float32Array) -> None:
     out[at + 5] = _share(scene.waiting, JOBS_PER_VM * there)
     out[at + 6] = _share(scene.running, JOBS_PER_VM * there)
     out[at + 7] = _share(scene.next_end - scene.clock, SECONDS)
-    for known in range(at + RICH_FEATURES, len(out)):
-        out[known] = 1.0 if scene.type == known - (at + RICH_FEATURES) + 1 else 0.0
+    at += RICH_FEATURES
+    _write_type(scene.type, layout.types, out[at:])
+    at += layout.types
+    for number in range(layout.upcoming):
+        _write_upcoming(scene, number, layout.types, out[at:])
+        at += UPCOMING_FEATURES + layout.types
+
+
+@njit(inline=True)
+def _write_type(job_type: int, types: int, out: Float32Array) -> None:
+    for known in range(types):
+        out[known] = 1.0 if job_type == known + 1 else 0.0
+
+
+@njit(inline=True)
+def _write_upcoming(scene: Scene, number: int, types: int, out: Float32Array) -> None:
+    there = number < len(scene.next_type)
+    out[0] = 1.0 if there else 0.0
+    _write_type(scene.next_type[number] if there else 0, types, out[1:])
+    out[types + 1] = scene.next_milli_cpus[number] / (1000.0 * CPUS) if there else 0.0
+    out[types + 2] = scene.next_memory_mib[number] / (_MIB_PER_GIB * MEMORY_GIB) if there else 0.0
+    out[types + 3] = scene.next_executors[number] / EXECUTORS if there else 0.0
 
 
 @njit(inline=True)

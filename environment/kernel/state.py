@@ -28,6 +28,16 @@ FIXED, PAPER = 0, 1
 PAPER_STATE, RICH_STATE = 0, 1
 
 
+class Layout(NamedTuple):
+    """What an observation has in it: its kind, and of the rich one how much."""
+
+    kind: int = PAPER_STATE
+    #: How many job types are told apart.
+    types: int = 0
+    #: How many jobs behind the head are shown.
+    upcoming: int = 0
+
+
 class Machines(NamedTuple):
     """The VMs. Cpus are whole thousandths, so that sums are exact."""
 

@@ -14,15 +14,17 @@ import numpy as np
 from environment.compiled import njit
 from environment.kernel.observation import observation_length, observe, write_mask
 from environment.kernel.rules import reset, step_episode
-from environment.kernel.state import PAPER_STATE, RUNNING, Batch, BoolArray, Float32Array
+from environment.kernel.state import RUNNING, Batch, BoolArray, Float32Array, Layout
 from environment.types import FloatArray, IntArray
+
+_PAPER = Layout()
 
 
 class Stepper:
     """Moves a batch, one action per episode at a time. Close it when done, or use it in a `with`.
 
     The arrays are written by `reset` and `step`, and are always the same ones:
-        observations: float32 [B, L], of the given kind, see `environment.kernel.observation`.
+        observations: float32 [B, L], of the given layout, see `environment.kernel.observation`.
         masks: bool [B, N + 1], see `write_mask`.
         rewards: float64 [B].
         done: bool [B], whether the episode is over; its state stays until it is reset.
@@ -34,14 +36,11 @@ class Stepper:
         *,
         threads: int = 1,
         whole: bool = False,
-        observation: int = PAPER_STATE,
-        types: int = 0,
+        observation: Layout = _PAPER,
     ) -> None:
         size, vms = batch.machines.milli_cpus.shape
         self.batch = batch
-        self.observations: Float32Array = np.zeros(
-            (size, observation_length(vms, observation, types)), np.float32
-        )
+        self.observations: Float32Array = np.zeros((size, observation_length(vms, observation)), np.float32)
         self.masks: BoolArray = np.zeros((size, vms + 1), np.bool_)
         self.rewards: FloatArray = np.zeros(size)
         self.done: BoolArray = np.zeros(size, np.bool_)
@@ -90,7 +89,7 @@ def _step(
     low: int,
     high: int,
     actions: IntArray,
-    seen: tuple[int, bool],
+    seen: tuple[Layout, bool],
     out: tuple[Float32Array, BoolArray, FloatArray, BoolArray],
 ) -> None:
     observations, masks, rewards, done = out
@@ -108,7 +107,7 @@ def _reset(
     low: int,
     high: int,
     which: BoolArray,
-    seen: tuple[int, bool],
+    seen: tuple[Layout, bool],
     out: tuple[Float32Array, BoolArray, FloatArray, BoolArray],
 ) -> None:
     observations, masks, rewards, done = out

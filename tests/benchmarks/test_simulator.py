@@ -13,7 +13,7 @@ from conf.workload import WorkloadSpec
 from environment.clusters import load_cluster
 from environment.compiled import njit
 from environment.episodes import episode_of, jobs_of
-from environment.kernel.state import PAPER_STATE, RICH_STATE, Batch, BoolArray, make_batch
+from environment.kernel.state import RICH_STATE, Batch, BoolArray, Layout, make_batch
 from environment.kernel.stepping import Stepper
 from environment.options import DurationOptions, RewardOptions, rules
 from environment.simulator import simulate
@@ -108,13 +108,13 @@ def plain_python(steps: int) -> float:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize(("observation", "types"), [(PAPER_STATE, 0), (RICH_STATE, 3)])
-def test_transitions_per_second(
-    benchmark: BenchmarkFixture, threads: int, observation: int, types: int
-) -> None:
+@pytest.mark.parametrize(
+    "observation", [Layout(), Layout(RICH_STATE, types=3, upcoming=3)], ids=["paper", "rich"]
+)
+def test_transitions_per_second(benchmark: BenchmarkFixture, threads: int, observation: Layout) -> None:
     """Batches of paper-size episodes make at least two million transitions a second on two idle cores."""
     batch = paper_batch(EPISODES, load_cluster("paper"))
-    with Stepper(batch, threads=threads, whole=True, observation=observation, types=types) as stepper:
+    with Stepper(batch, threads=threads, whole=True, observation=observation) as stepper:
         walk = Walk(stepper)
         walk.go(STEPS)
         seconds: list[float] = []

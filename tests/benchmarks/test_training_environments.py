@@ -10,7 +10,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 import environment.gym  # noqa: F401  registers it
 from environment.clusters import load_cluster
-from environment.kernel.state import RICH_STATE, BoolArray
+from environment.kernel.state import BoolArray
 from environment.kernel.stepping import Stepper
 from environment.options import ObservationOptions
 from environment.types import IntArray
@@ -44,7 +44,7 @@ class Steps:
 def kernel_alone() -> float:
     """Steps per second of the same without fresh workloads and copies."""
     with Stepper(
-        paper_batch(EPISODES, load_cluster("paper")), whole=True, observation=RICH_STATE, types=3
+        paper_batch(EPISODES, load_cluster("paper")), whole=True, observation=RICH.layout
     ) as stepper:
         walk = Walk(stepper)
         walk.go(10)

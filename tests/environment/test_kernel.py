@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from environment.kernel.observation import observation_length, observe, write_mask
 from environment.kernel.rewards import cost
 from environment.kernel.rules import bring_forward, reset, step_episode
-from environment.kernel.state import PAPER_STATE, Batch
+from environment.kernel.state import Batch, Layout
 from environment.kernel.stepping import Stepper
 from environment.options import DurationOptions, RewardOptions
 from tests.environment.episodes import Case, batch_of, cases
@@ -39,8 +39,8 @@ def run(case: Case, actions: list[int]) -> tuple[Batch, list[float]]:
 
 def seen(batch: Batch, row: int = 0) -> list[float]:
     """The observation of the paper, in as many digits as float32 holds."""
-    out = np.zeros(observation_length(batch.machines.milli_cpus.shape[1]), np.float32)
-    observe(batch, row, PAPER_STATE, out)
+    out = np.zeros(observation_length(batch.machines.milli_cpus.shape[1], Layout()), np.float32)
+    observe(batch, row, Layout(), out)
     return [float(f"{number:.7g}") for number in out]
 
 

@@ -11,7 +11,7 @@ from environment.clusters import load_cluster
 from environment.episodes import episode_of, jobs_of, vms_in_thousandths
 from environment.kernel.observation import observation_length, observe, split, write_mask
 from environment.kernel.rules import reset, step_episode
-from environment.kernel.state import RICH_STATE, Batch, make_batch
+from environment.kernel.state import Batch, make_batch
 from environment.observation import mask, observation, put, scene_of
 from environment.options import DurationOptions, ObservationOptions, RewardOptions, rules
 from environment.simulator import simulate
@@ -20,7 +20,7 @@ from profiles.generators import load_workload
 from profiles.profile import load_profiles
 from tests.builders import make_job, make_view, make_vms
 
-RICH = ObservationOptions("rich", ("sort", "wordcount"))
+RICH = ObservationOptions("rich", ("sort", "wordcount"), upcoming=2)
 PAPER = ObservationOptions()
 
 
@@ -31,12 +31,12 @@ def episode(jobs: Sequence[Job], types: tuple[str, ...] = RICH.types) -> Batch:
     return batch
 
 
-def rich(batch: Batch, vms: int = 2, types: int = 2) -> tuple[list[list[float]], list[float]]:
-    """The table of the VMs and the numbers behind it."""
-    out = np.full(observation_length(vms, RICH_STATE, types), np.nan, np.float32)
-    observe(batch, 0, RICH_STATE, out)
-    table, rest = split(out, vms, RICH_STATE)
-    return table.tolist(), rest.tolist()
+def rich(batch: Batch) -> tuple[list[list[float]], list[float], list[list[float]]]:
+    """The table of the VMs, the numbers behind it, and those of each of the two next jobs."""
+    out = np.full(observation_length(2, RICH.layout), np.nan, np.float32)
+    observe(batch, 0, RICH.layout, out)
+    table, rest = split(out, 2, RICH.layout)
+    return table.tolist(), rest[:10].tolist(), rest[10:].reshape(2, 6).tolist()
 
 
 def test_the_rich_observation_by_hand() -> None:
@@ -47,13 +47,14 @@ def test_the_rich_observation_by_hand() -> None:
     batch = episode([first, second, later])
     step_episode(batch, 0, 1)
     step_episode(batch, 0, 2)
-    table, rest = rich(batch)
+    table, rest, upcoming = rich(batch)
     size = [4 / 16, 16 / 64, 0.24]
     held = [2 / 16, 12 / 64, *size, 1 / 8, 1]
     assert table[0] == pytest.approx([*held, 240 / (240 + 240), 1 / 8, 1, 0])
     assert table[1] == pytest.approx([*held, 0, 1 / 8, 1, 1 / 8])
     # 1 of 2 VMs' worth of jobs waits, and as much runs: 0.5 / (0.5 + 1).
     assert rest == pytest.approx([2 / 16, 4 / 64, 2 / 8, 1 / 8, 0, 1 / 3, 1 / 3, 0.5, 0, 1])
+    assert upcoming == [[0] * 6] * 2  # job 3 has not arrived
 
 
 def test_waiting_shows() -> None:
@@ -63,18 +64,20 @@ def test_waiting_shows() -> None:
     batch = episode([*jobs, jobs[0]])
     for action in (1, 2, 0):
         step_episode(batch, 0, action)
-    table, rest = rich(batch)
+    table, rest, upcoming = rich(batch)
     assert [row[5:9] for row in table] == [[0, 0, 0, 1 / 8]] * 2
     assert [row[9] for row in table] == [0.5, 0.5]
     assert rest == pytest.approx([4 / 16, 16 / 64, 2 / 8, 2 / 8, 60 / 300, 0.5, 0, 0, 0, 0])
+    assert upcoming == [pytest.approx([1, 0, 1, 4 / 16, 16 / 64, 2 / 8]), [0] * 6]
 
 
 def test_nothing_is_seen_of_a_head_that_is_not_there() -> None:
     """When the episode is over, all about job and queue is 0, and the VMs are free."""
     batch = episode([make_job("a", 1, expected_duration=60.0)])
     step_episode(batch, 0, 1)
-    table, rest = rich(batch)
+    table, rest, upcoming = rich(batch)
     assert rest == [0] * 10
+    assert upcoming == [[0] * 6] * 2
     assert table == [pytest.approx([4 / 16, 16 / 64, 4 / 16, 16 / 64, 0.24, 0, 0, 0, 0, 0, 0])] * 2
 
 
@@ -103,14 +106,14 @@ def test_a_view_looks_like_the_episode(name: str, seed: int, options: Observatio
     jobs, vms = jobs_of(workload, load_profiles()), vms_in_thousandths(vms)
     batch = make_batch([episode_of(jobs, vms, options.types)], rules(RewardOptions(), DurationOptions()))
     reset(batch, 0)
-    seen = np.zeros(observation_length(len(vms), options.kind, len(options.types)), np.float32)
+    seen = np.zeros(observation_length(len(vms), options.layout), np.float32)
     legal = np.zeros(len(vms) + 1, np.bool_)
     for number, (view, queue, place) in enumerate(recorder.asked):
         while batch.state.clock[0] < view.at:
             step_episode(batch, 0, 0)
         scene = scene_of(view, queue, options, number)
         for vm in place.placement:
-            observe(batch, 0, options.kind, seen)
+            observe(batch, 0, options.layout, seen)
             assert observation(scene, options).tolist() == seen.tolist()
             for whole in (False, True):
                 write_mask(batch, 0, whole, legal)
@@ -129,13 +132,13 @@ def test_a_real_cluster_is_seen_with_what_is_not_known() -> None:
     running = RunningJob(make_job("old"), (vms[0].id,), 90.0, None)
     view = view.changed(busy_until=np.array([np.nan, 100.0]), running=(running,))
     lost = PlacementRequest(make_job("new", 4, submitted_at=40.0), 2, (vms[0].id, vms[0].id), again=True)
-    scene = scene_of(view, [lost], replace(RICH, unknown_seconds=60.0))
-    table, rest = split(observation(scene, RICH), 2, RICH_STATE)
+    behind = PlacementRequest(replace(lost.job, id="next", type="unheard-of", executors=1), 1)
+    scene = scene_of(view, [lost, behind], replace(RICH, unknown_seconds=60.0))
+    table, rest = split(observation(scene, RICH), 2, RICH.layout)
     assert table[:, 7].tolist() == pytest.approx([60 / 300, 0])
     assert table[:, 10].tolist() == [2 / 8, 0]
-    assert rest.tolist() == pytest.approx(
-        [1 / 16, 1 / 64, 4 / 8, 2 / 8, 60 / 300, 1 / 3, 1 / 3, 50 / 290, 0, 1]
-    )
+    head = [1 / 16, 1 / 64, 4 / 8, 2 / 8, 60 / 300, 0.5, 1 / 3, 50 / 290, 0, 1]
+    assert rest.tolist() == pytest.approx([*head, 1, 0, 0, 1 / 16, 1 / 64, 1 / 8, *[0] * 6])
     assert mask(scene).tolist() == [True, True, True]
 
 
@@ -145,6 +148,7 @@ def test_a_real_cluster_is_seen_with_what_is_not_known() -> None:
         ({"name": "all"}, "observation: should be paper or rich, found 'all'"),
         ({"types": ("sort",)}, "types: only the rich observation tells job types apart"),
         ({"name": "rich", "types": ("sort", "sort")}, "types: should differ, found sort, sort"),
+        ({"upcoming": -1}, "upcoming: should be 0 or more jobs, found -1"),
         ({"unknown_seconds": 0.0}, "unknown_seconds: should be more than 0, found 0.0"),
     ],
 )

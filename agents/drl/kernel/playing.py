@@ -11,7 +11,7 @@ from environment.compiled import njit
 from environment.kernel.chance import uniform
 from environment.kernel.observation import observe, write_mask
 from environment.kernel.rules import step_episode
-from environment.kernel.state import RUNNING, Batch, BoolArray, Float32Array, SmallIntArray
+from environment.kernel.state import RUNNING, Batch, BoolArray, Float32Array, Layout, SmallIntArray
 from environment.types import FloatArray, IntArray
 
 
@@ -70,7 +70,7 @@ class Workspace(NamedTuple):
 def play(
     batch: Batch,
     rows: tuple[int, int],
-    observation: int,
+    layout: Layout,
     network: Network,
     how: Play,
     cursor: Cursor,
@@ -79,14 +79,14 @@ def play(
 ) -> None:
     """Play each episode from the first row to before the second, until it is over or the record is full.
 
-    `observation` is its kind. A record of no steps is never full: the steps are counted there, and no more.
+    `layout` is of what is seen. A record of no steps is never full: the steps are counted there, and no more.
     """
     most = record.actions.shape[1]
     for b in range(rows[0], rows[1]):
         record.length[b] = 0
         while True:
             at = record.length[b] if most > 0 else 0
-            observe(batch, b, observation, record.observations[b, at])
+            observe(batch, b, layout, record.observations[b, at])
             fits = _write_mask(batch, b, how, cursor, record.masks[b, at])
             if batch.state.over[b] != RUNNING or (most > 0 and at == most):
                 break

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from conf.training import TrainingSpec
-from environment.kernel.observation import RICH_FEATURES, RICH_VM_FEATURES, observation_length
+from environment.kernel.observation import features_of, observation_length
 from environment.kernel.state import Episode
 from environment.options import ObservationOptions
 from environment.workloads import FIRST_TRAINING_SEED, Episodes, episodes
@@ -40,12 +40,12 @@ class Worlds:
     @property
     def length(self) -> int:
         """Numbers in an observation."""
-        return observation_length(self.vms, self.observation.kind, len(self.observation.types))
+        return observation_length(self.vms, self.observation.layout)
 
     @property
     def features(self) -> tuple[int, int]:
-        """Numbers of each VM in a rich observation, and behind them."""
-        return RICH_VM_FEATURES, RICH_FEATURES + len(self.observation.types)
+        """Numbers of each VM in an observation, and behind them."""
+        return features_of(self.observation.layout)
 
     def draw(self, number: int, count: int) -> list[Episode]:
         """Fresh episodes for the iteration of that number."""
@@ -64,7 +64,7 @@ class Worlds:
 def worlds_of(spec: TrainingSpec) -> Worlds:
     """Read the workloads and the cluster; ConfigError or WorkloadError say what is wrong with them."""
     seen = spec.observation
-    options = ObservationOptions(seen.name, seen.types, seen.unknown_seconds)
+    options = ObservationOptions(seen.name, seen.types, seen.upcoming, seen.unknown_seconds)
     found = {name: episodes(name, spec.cluster, seen.types) for name in spec.workloads}
     return Worlds(spec, found, options)
 
