@@ -130,6 +130,7 @@ class JobSpec(Strict):
     conf: Mapping[Name, Text] = {}
     env: Mapping[Variable, Text] = {}
     driver: Driver | None = None
+    max_runtime: Annotated[Seconds | None, Field(description="Seconds after which the job fails")] = None
 
     @field_validator("args", mode="before")
     @classmethod

@@ -77,6 +77,7 @@ class Intake:
             submitted_at=at,
             name=spec.label,
             driver=self._launcher.driver_size(spec),
+            max_runtime=spec.max_runtime,
             expected_duration=profile.duration(spec.cpus, spec.memory, spec.executors) if profile else None,
             prefers=profile.prefers if profile else None,
         )

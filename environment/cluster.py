@@ -281,6 +281,7 @@ class ClusterModel:
         self._watch.reconnected()
 
     def _on_tick(self, _: ev.Tick) -> None:
+        self._lives.end_overdue()
         if not self.subscribed:
             self._line.tell(None)
             self._line.explain_silence("the Mesos master is not connected", self.now)

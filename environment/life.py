@@ -99,6 +99,16 @@ class JobLives:
         if job.started_at is not None and job.job.driver is None:
             self._turn.command(ev.KillDriver, job.job.id)
 
+    def end_overdue(self) -> None:
+        """End the jobs that have run for longer than their users allow."""
+        for job in list(self._roster.jobs()):
+            limit = job.job.max_runtime
+            if limit is None or job.ended or job.started_at is None:
+                continue
+            if self._turn.now - job.started_at > limit:
+                self.stop_driver(job)
+                self.end(job, "failed", f"it ran for longer than its max_runtime, {limit:g} s")
+
     # ---- in between --------------------------------------------------------------------------------
 
     def start_afresh(self, job: JobRecord, reason: str) -> None:

@@ -56,7 +56,8 @@ class Job:
     It also runs on fewer of them, but no fewer than `min_executors`; None makes it a gang, which runs on all
     of them or not at all. `driver` is what its Spark driver takes when it runs on the cluster and not on the
     daemon's host. `expected_duration` (seconds) and `prefers` (the placement under which the type runs best)
-    come from the type's profile; None when nothing is known about it.
+    come from the type's profile; None when nothing is known about it. A job that runs for more than
+    `max_runtime` seconds, if given, is ended and has failed.
     """
 
     id: str
@@ -70,6 +71,7 @@ class Job:
     prefers: Literal["spread", "consolidate"] | None = None
     driver: Size | None = None
     min_executors: int | None = None
+    max_runtime: float | None = None
 
     @property
     def fewest(self) -> int:

@@ -42,6 +42,9 @@ def submit(
     driver: Annotated[
         Literal["host", "cluster"] | None, _option("--driver", "Where the driver runs: host or cluster.")
     ] = None,
+    max_runtime: Annotated[
+        float | None, _option("--max-runtime", "Seconds after which the job fails.", "SECONDS")
+    ] = None,
     idempotency_key: Annotated[
         str | None, _option("--idempotency-key", "Submissions with one key are one job.", "KEY")
     ] = None,
@@ -65,6 +68,7 @@ def submit(
         "files": _listed(files),
         "jars": _listed(jars),
         "driver": None if driver is None else {"on": driver},
+        "max_runtime": max_runtime,
     }
     given = {key: value for key, value in flags.items() if value is not None}
     spec = _spec(target, arguments or [], given, conf or [], env or [])

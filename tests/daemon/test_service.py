@@ -130,6 +130,17 @@ def test_a_driver_that_lost_its_supervisor_is_ended_with_its_job(store: Store, t
     assert "vanished" in job.reason
 
 
+def test_a_job_launched_for_a_driver_elsewhere_starts_afresh(store: Store, tmp_path: Path) -> None:
+    """Its executors were told of a driver on the host of an earlier leader, and would not find ours."""
+    record = replace(keep(store, "placing"), started_at=None, placed_at=105.0, driver_on="abc@elsewhere")
+    store.save(Changes((record,), ()))
+    with running(make_service(store, tmp_path)):
+        deadline = time.monotonic() + PATIENCE
+        while (job := store.job(record.job.id)) and job.state != "queued":
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+
 def test_what_is_handled_while_the_daemon_stops_is_kept(store: Store, tmp_path: Path) -> None:
     """A batch that was taken before the word to stop is stored before anything comes of it."""
     record = keep(store, "queued")
@@ -197,6 +208,7 @@ def test_the_framework_id_is_stored_before_anything_comes_of_it(
             assert service._link.subscribed
     assert next(refusals, None) is None
     assert set(commands) == {store.get("framework_id")}
+    assert make_service(store, tmp_path)._link.framework_id == store.get("framework_id") is not None
 
 
 def test_a_driver_is_started_when_the_store_can_be_read_again(

@@ -1,6 +1,7 @@
 """The cluster model, told as short timelines: what happens, and what is to be done about it."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -129,6 +130,31 @@ def test_a_new_job_is_a_reason_to_ask_for_offers(world: World) -> None:
     assert names(world.submit(make_job("b", 1))) == ["Revive"]
     assert names(world.submit(make_job("c", 1))) == []
     assert names(world.wait(1)) == ["Revive"]
+
+
+def test_a_job_that_runs_for_too_long_fails(world: World) -> None:
+    """Its time counts from when all its executors ran; it ends with driver and executors, master or not."""
+    world.run(replace(make_job(), max_runtime=60.0), make_job("job-2"))
+    world.send(ev.Disconnected(world.now))
+    world.wait(60.0)
+    assert world.job().state == "running"
+    commands = world.wait(1.0)
+    assert names(commands) == ["KillDriver", "KillTask"]
+    assert (world.job().state, world.job().exit_code) == ("failed", None)
+    assert world.job().reason == "it ran for longer than its max_runtime, 60 s"
+    assert world.job("job-2").state == "running"
+
+
+def test_silence_of_the_master_is_no_loss(world: World) -> None:
+    """What could not be reached when it went away is waited for anew when it is back."""
+    world.run(make_job(executors=2))
+    world.tell("unreachable", "job-1.0")
+    world.send(ev.Disconnected(world.now))
+    assert world.wait(300) == []
+    world.subscribe()
+    world.wait(30)
+    assert len(world.open_tasks()) == 2
+    assert killed(world.wait(31)) == ["job-1.0"]
 
 
 def test_silence_has_a_reason(world: World) -> None:

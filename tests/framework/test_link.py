@@ -137,6 +137,21 @@ def test_what_is_reserved_for_others_is_not_ours() -> None:
     assert _size(agent, ("role-a", "role-c")) == ("S1", 3.5, 1024)
 
 
+def test_an_update_that_is_not_acknowledged_is_told_again(tmp_path: Path) -> None:
+    """Until it is stored here and said so, nothing later of the task is told."""
+    with mesos_and_framework(tmp_path) as (mesos, framework):
+        offer = framework.wait(ev.OffersReceived).offers[0]
+        framework.launch(offer, task("job-1.0", offer.ports[0][0]), script="sleep 600")
+        told = []
+        for _ in range(2):
+            while (status := framework.inbox.get(timeout=PATIENCE)[1]) is None:
+                pass
+            told.append((status["state"], status["uuid"]))
+            mesos.fault("drop_stream")
+            framework.wait(ev.Subscribed)
+        assert told[0] == told[1]
+
+
 def test_a_task_is_killed(tmp_path: Path) -> None:
     """A KillTask ends a task that would run on."""
     with mesos_and_framework(tmp_path) as (_, framework):
