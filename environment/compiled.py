@@ -28,22 +28,25 @@ def _cache_for(folder: Path) -> Path:
     return Path(numba.config.CACHE_DIR or _KERNEL / "__pycache__") / f"numba-{contents.hexdigest()[:12]}"
 
 
-def njit(*, allocates: bool = False, inline: bool = False) -> Callable[[Compiled], Compiled]:
+def njit(
+    *, allocates: bool = False, inline: bool = False, ieee: bool = False
+) -> Callable[[Compiled], Compiled]:
     """Compile a function at its first call; later processes find it in the cache.
 
     No fast mathematics: the same inputs give the same bits. The GIL is released while it runs. A function
     that makes arrays says so with `allocates`: for the others numba need not count references, which takes
     twenty times as long as the transitions themselves, and longer with every thread. One that takes or gives
-    a tuple of many arrays says `inline`: handing it over can take longer than what is done there.
+    a tuple of many arrays says `inline`: handing it over can take longer than what is done there. With `ieee`
+    a division by zero gives infinity rather than an exception; loops that divide then need no test for it,
+    and compute several of their turns at a time.
     """
+    options = {"_nrt": allocates, "forceinline": inline, "error_model": "numpy" if ieee else "python"}
 
     def compile_it(function: Compiled) -> Compiled:
         folder = _cache_for(Path(function.__code__.co_filename).parent)
         before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
         try:
-            compiled: Compiled = numba.njit(cache=True, nogil=True, _nrt=allocates, forceinline=inline)(
-                function
-            )
+            compiled: Compiled = numba.njit(cache=True, nogil=True, **options)(function)
         finally:
             numba.config.CACHE_DIR = before
         return compiled

@@ -5,7 +5,7 @@ gains of ports. The model is in `model`, the maximisation that `oga-conserving` 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -22,6 +22,9 @@ Variant = Literal["oga", "oga-reactive", "oga-conserving"]
 StepSize = Literal["decay", "eq50", "theorem1"]
 
 _GAIN_RANGE = (0.1, 10.0)
+#: `oga-conserving` fills at least and at most so often a slot, ends when a round adds less than this share to
+#: the reward, and shifts its weights at this rate. Chosen: within 1 % of the optimum at three rounds or four.
+_ROUNDS, _GROWTH, _RATE = (2, 12), 2e-3, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,8 @@ class _Buffers:
     sums: FloatArray
     scratch: FloatArray
     totals: FloatArray
-    raised: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    raised: FloatArray
+    filled: FloatArray
 
 
 class Learner:
@@ -112,6 +116,8 @@ class Learner:
             sums=np.zeros(graph.bounds.shape),
             scratch=np.zeros((model.shape[0], 2, model.width)),
             totals=model.job_totals(self.y),
+            raised=np.zeros(model.shape if model.request == "total" else (0, 0)),
+            filled=np.zeros(model.shape if self.options.variant == "oga-conserving" else (0, 0)),
         )
         self._last = _Step(np.zeros(len(model.ports)), np.zeros(graph.bounds.shape))
 
@@ -229,8 +235,6 @@ class Learner:
     def _raise_to(self, buffers: _Buffers) -> None:
         """The step where requests are totals: ascent, then the projection onto both sides' bounds."""
         model, last = self.model, self._last
-        if buffers.raised.shape != model.shape:
-            buffers.raised = np.empty(model.shape)
         ascent.gradient(
             model.graph, self.before, last.gains, last.overheads, buffers.raised, 0, model.shape[0]
         )
@@ -253,8 +257,19 @@ class Learner:
         return diameter(self.model) / float(norm * options.horizon**0.5) if norm > 0 else 0.0
 
     def _conserve(self, x: FloatArray) -> None:
-        self._maximiser.fill(x, x * self.gains, self.y, self.allocated)
-        self._maximiser.reweigh(x, self.allocated, 0.3)
+        """Fill at the learned prices of overheads, and learn them, until the reward hardly grows."""
+        gains, best = x * self.gains, -np.inf
+        for number in range(_ROUNDS[1]):
+            filled = self._buffers.filled
+            self._maximiser.fill(x, gains, self.y, filled)
+            self._maximiser.reweigh(x, filled, _RATE / (1.0 + number) ** 0.5)
+            reward = self.model.reward(x, filled, self.gains)
+            stays = reward <= best + _GROWTH * abs(best)
+            if reward > best:
+                best = reward
+                self.allocated, self._buffers.filled = filled, self.allocated
+            if stays and number + 1 >= _ROUNDS[0]:
+                break
 
     def _restore(self, state: Mapping[str, np.ndarray[Any, Any]]) -> None:
         model = self.model
@@ -307,10 +322,14 @@ def project(
     nu: FloatArray,
     sums: FloatArray,
     scratch: FloatArray,
-    tolerance: float = 1e-6,
-    sweeps: int = 200,
+    tolerance: float = 1e-3,
+    sweeps: int = 30,
 ) -> None:
-    """`projected` without new memory; the multipliers `theta` and `nu` are where the search begins."""
+    """`projected` without new memory; the multipliers `theta` and `nu` are where the search begins.
+
+    The default tolerance is a step's: what is left of the error is smaller than the step's own, and the
+    result is feasible all the same. It matters only where requests are totals.
+    """
     graph = model.graph
     if model.request == "total":
         ascent.project_totals(graph, z, out, theta, nu, sums, scratch, tolerance, sweeps, 0, graph.beta.size)

@@ -81,6 +81,20 @@ class Maximiser:
             graph.beta.size,
         )
 
+    def upper_bound(self, arrivals: FloatArray, gains: FloatArray) -> float:
+        """What no allocation earns more than, told from the prices of the last fill."""
+        return float(
+            maximum.upper_bound(
+                self.model.graph,
+                gains,
+                self.prices(arrivals),
+                self._level,
+                self._nu,
+                self.model.request == "total",
+                self._scratch,
+            )
+        )
+
     def prices(self, arrivals: FloatArray) -> FloatArray:
         """What a unit of each resource costs each port in overhead, [K, L]."""
         graph = self.model.graph
@@ -98,26 +112,34 @@ class Maximiser:
         self.weights[:, there] = moved / moved.sum(axis=0)
 
 
-def maximise(model: Model, arrivals: ArrayLike, gains: ArrayLike | None = None, rounds: int = 300) -> Optimum:
-    """The best allocation for these arrivals [L], by so many rounds, and a bound on it.
+def maximise(
+    model: Model,
+    arrivals: ArrayLike,
+    gains: ArrayLike | None = None,
+    rounds: int = 400,
+    enough: float = 1e-4,
+) -> Optimum:
+    """The best allocation for these arrivals [L], until its gap is `enough` or the rounds are over.
 
     `gains` [L] multiply f; the arrivals when not given. Arrivals need not be whole: with the mean arrivals
     of a trajectory this is y*, and rewards are per slot.
     """
     x = np.asarray(arrivals, dtype=np.float64)
     multiplied = x if gains is None else np.asarray(gains, dtype=np.float64)
+    extra = np.divide(multiplied, x, out=np.zeros_like(x), where=x > 0)
     maximiser = Maximiser(model)
-    y = np.zeros(model.shape)
-    mean = np.zeros(model.shape)
-    best, earned, weight = mean, -np.inf, 0.0
-    weigh = np.divide(multiplied, x, out=np.zeros_like(x), where=x > 0)
+    y, mean = np.zeros(model.shape), np.zeros(model.shape)
+    best, earned, upper = y, -np.inf, np.inf
     for number in range(rounds):
-        maximiser.fill(x, multiplied, y, y)
-        mean = y.copy() if number == 0 else mean + (y - mean) * 2.0 / (number + 2.0)
+        maximiser.fill(x, multiplied, mean, y, sweeps=30)
+        # Later rounds count more, since their prices are better.
+        mean += (y - mean) * (2.0 / (number + 2.0))
         for candidate in (y, mean):
-            reward = model.reward(x, candidate, weigh)
+            reward = model.reward(x, candidate, extra)
             if reward > earned:
                 best, earned = candidate.copy(), reward
-        maximiser.reweigh(x, y, 2.0 / (1.0 + number) ** 0.5)
-    del weight
-    return Optimum(best, earned, earned)
+        upper = min(upper, maximiser.upper_bound(x, multiplied))
+        if upper - earned <= enough * abs(earned):
+            break
+        maximiser.reweigh(x, mean if number % 2 else y, 2.0 / (1.0 + number) ** 0.5)
+    return Optimum(best, earned, upper)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agents.oga.kernel import ascent
-from agents.oga.kernel.planes import Graph
+from agents.oga.kernel.planes import Graph, IndexArray
 from environment.types import FloatArray, IntArray
 
 #: How a port's request a_l^k is read: as a bound of each channel (Zhao 2023, eq. 5), or of the job in all, as
@@ -44,7 +44,7 @@ class Model:
     @property
     def jobs(self) -> int:
         """J: how many jobs the ports belong to; L, but for gangs."""
-        return int(self.graph.job.max(initial=-1)) + 1
+        return int(self.graph.job.max()) + 1 if self.graph.job.size else 0
 
     @property
     def density(self) -> float:
@@ -57,7 +57,7 @@ class Model:
         graph = self.graph
         return int(max(1, np.diff(graph.start).max(initial=0), np.diff(graph.port_start).max(initial=0)))
 
-    def edges_of(self, port: int) -> IntArray:
+    def edges_of(self, port: int) -> IndexArray:
         """Which edges are the port's, by instance."""
         return self.graph.edges[self.graph.port_start[port] : self.graph.port_start[port + 1]]
 
@@ -164,11 +164,11 @@ def build_model(
         raise ModelError("beta: must be between 0 and 1")
     graph = Graph(
         start=np.searchsorted(pairs[:, 1], np.arange(len(had) + 1)),
-        port=np.ascontiguousarray(pairs[:, 0]),
-        instance=np.ascontiguousarray(pairs[:, 1]),
+        port=pairs[:, 0].astype(np.uint32),
+        instance=pairs[:, 1].astype(np.uint32),
         port_start=np.searchsorted(pairs[by_port, 0], np.arange(len(asked) + 1)),
-        edges=by_port,
-        job=owners,
+        edges=by_port.astype(np.uint32),
+        job=owners.astype(np.uint32),
         bounds=np.ascontiguousarray(asked.T),
         capacity=np.ascontiguousarray(had.T),
         kinds=kinds,
@@ -184,7 +184,7 @@ def build_model(
     )
 
 
-def _sums(y: FloatArray, owner: IntArray, count: int) -> FloatArray:
+def _sums(y: FloatArray, owner: IndexArray, count: int) -> FloatArray:
     return np.array([np.bincount(owner, plane, count) for plane in y]).reshape(len(y), count)
 
 

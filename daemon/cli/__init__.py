@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from daemon.cli import cluster, demo, jobs, mesos, simulate, up
+from daemon.cli import cluster, demo, jobs, mesos, oga, simulate, train, up
 from daemon.cli.errors import CommandError
 
 _INTERRUPTED = 130
@@ -88,5 +88,7 @@ app.command()(demo.demo)
 app.command()(simulate.simulate)
 app.command()(simulate.workload)
 app.add_typer(simulate.reproduce, name="reproduce")
+app.command()(train.train)
+app.add_typer(oga.oga, name="oga")
 app.command()(mesos.mesos)
 app.command()(version)

@@ -45,7 +45,7 @@ def simulate(
 
         names = ",".join(policy) if policy else COMPARED
         contenders = [contender(name) for name in names.split(",") if name]
-        with _progress() as progress:
+        with progress_bar() as progress:
             numbers = range(seed, seed + seeds)
             runs = list(compare(contenders, [workload], cluster, numbers, jobs=jobs, progress=progress))
     if plot is not None:
@@ -107,7 +107,7 @@ def baselines(
     seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many seeds.")] = 20,
 ) -> None:
     """Compare all baselines at the paper's two densities; write tables, plots and what stands out."""
-    with _errors(), _progress() as progress:
+    with _errors(), progress_bar() as progress:
         from agents.experiments.reports import report_baselines
 
         report = report_baselines(out, seeds, progress)
@@ -183,7 +183,7 @@ def _errors() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _progress() -> Iterator[Callable[[int, int, str], None]]:
+def progress_bar() -> Iterator[Callable[[int, int, str], None]]:
     """A bar on stderr, on a terminal."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

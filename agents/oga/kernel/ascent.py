@@ -4,13 +4,13 @@ Every function computes resources `first` to `last`, so that threads can share t
 """
 
 from agents.oga.kernel.planes import Graph
-from agents.oga.kernel.projection import threshold
-from agents.oga.kernel.utilities import slope, value
+from agents.oga.kernel.projection import clip, threshold
+from agents.oga.kernel.utilities import slopes, value
 from environment.compiled import njit
 from environment.types import FloatArray
 
 
-@njit()
+@njit(ieee=True)
 def ascend(
     graph: Graph,
     y: FloatArray,
@@ -30,26 +30,27 @@ def ascend(
     """
     for k in range(first, last):
         z, a = scratch[k, 0], scratch[k, 1]
+        overhead, bounds = overheads[k], graph.bounds[k]
         for r in range(graph.start.size - 1):
             begin, end = graph.start[r], graph.start[r + 1]
-            kind, alpha = graph.kinds[k, r], graph.alphas[k, r]
-            present = False
-            for e in range(begin, end):
-                p = graph.port[e]
-                present |= gains[p] > 0.0
-                z[e - begin] = y[k, e] + eta * (gains[p] * slope(kind, alpha, y[k, e]) - overheads[k, p])
-                a[e - begin] = graph.bounds[k, p]
-            if not present:
-                for e in range(begin, end):
-                    after[k, e] = y[k, e]
-                continue
-            found = threshold(z, a, end - begin, graph.capacity[k, r], theta[k, r])
-            theta[k, r] = found
-            for i in range(end - begin):
-                after[k, begin + i] = min(max(z[i] - found, 0.0), a[i])
+            n = end - begin
+            ports, old, new = graph.port[begin:end], y[k, begin:end], after[k, begin:end]
+            slopes(graph.kinds[k, r], graph.alphas[k, r], old, z)
+            present = 0.0
+            for i in range(n):
+                p = ports[i]
+                present += gains[p]
+                z[i] = old[i] + eta * (gains[p] * z[i] - overhead[p])
+                a[i] = bounds[p]
+            if present > 0.0:
+                theta[k, r] = threshold(z, a, n, graph.capacity[k, r], theta[k, r])
+                clip(z, a, n, theta[k, r], new)
+            else:
+                for i in range(n):
+                    new[i] = old[i]
 
 
-@njit()
+@njit(ieee=True)
 def gradient(
     graph: Graph,
     y: FloatArray,
@@ -62,13 +63,14 @@ def gradient(
     """The gradient (eq. 30) into `out` [K, E]; arguments as for `ascend`."""
     for k in range(first, last):
         for r in range(graph.start.size - 1):
-            kind, alpha = graph.kinds[k, r], graph.alphas[k, r]
-            for e in range(graph.start[r], graph.start[r + 1]):
-                p = graph.port[e]
-                out[k, e] = gains[p] * slope(kind, alpha, y[k, e]) - overheads[k, p]
+            begin, end = graph.start[r], graph.start[r + 1]
+            ports, row = graph.port[begin:end], out[k, begin:end]
+            slopes(graph.kinds[k, r], graph.alphas[k, r], y[k, begin:end], row)
+            for i in range(end - begin):
+                row[i] = gains[ports[i]] * row[i] - overheads[k, ports[i]]
 
 
-@njit()
+@njit(ieee=True)
 def project(
     graph: Graph,
     z: FloatArray,
@@ -86,13 +88,11 @@ def project(
             for e in range(begin, end):
                 kept[e - begin] = z[k, e]
                 a[e - begin] = graph.bounds[k, graph.port[e]]
-            found = threshold(kept, a, end - begin, graph.capacity[k, r], theta[k, r])
-            theta[k, r] = found
-            for i in range(end - begin):
-                out[k, begin + i] = min(max(kept[i] - found, 0.0), a[i])
+            theta[k, r] = threshold(kept, a, end - begin, graph.capacity[k, r], theta[k, r])
+            clip(kept, a, end - begin, theta[k, r], out[k, begin:end])
 
 
-@njit()
+@njit(ieee=True)
 def project_totals(
     graph: Graph,
     z: FloatArray,
@@ -122,11 +122,10 @@ def project_totals(
                 for e in range(begin, end):
                     kept[e - begin] = z[k, e] - nu[k, graph.port[e]]
                     a[e - begin] = graph.bounds[k, graph.port[e]]
-                found = threshold(kept, a, end - begin, graph.capacity[k, r], theta[k, r])
-                theta[k, r] = found
-                for i in range(end - begin):
-                    out[k, begin + i] = min(max(kept[i] - found, 0.0), a[i])
-                    sums[k, graph.port[begin + i]] += out[k, begin + i]
+                theta[k, r] = threshold(kept, a, end - begin, graph.capacity[k, r], theta[k, r])
+                clip(kept, a, end - begin, theta[k, r], out[k, begin:end])
+                for e in range(begin, end):
+                    sums[k, graph.port[e]] += out[k, e]
             if sweep == sweeps - 1 or _off(sums[k], nu[k], graph.bounds[k]) <= tolerance:
                 break
             for p in range(graph.job.size):
@@ -142,7 +141,7 @@ def project_totals(
                 out[k, e] *= graph.bounds[k, p] / sums[k, p]
 
 
-@njit()
+@njit(ieee=True)
 def _off(sums: FloatArray, nu: FloatArray, bounds: FloatArray) -> float:
     """The largest share of its request by which a port's total breaks the optimality conditions."""
     worst = 0.0
@@ -153,16 +152,17 @@ def _off(sums: FloatArray, nu: FloatArray, bounds: FloatArray) -> float:
     return worst
 
 
-@njit()
+@njit(ieee=True)
 def job_totals(graph: Graph, y: FloatArray, out: FloatArray, first: int, last: int) -> None:
     """Sum y [K, E] over the instances and tasks of each job, into `out` [K, J]."""
     for k in range(first, last):
-        out[k, :] = 0.0
+        row, mine = y[k], out[k]
+        mine[:] = 0.0
         for e in range(graph.port.size):
-            out[k, graph.job[graph.port[e]]] += y[k, e]
+            mine[graph.job[graph.port[e]]] += row[e]
 
 
-@njit()
+@njit(ieee=True)
 def dominate(graph: Graph, totals: FloatArray, arrivals: FloatArray, overheads: FloatArray) -> None:
     """Fill `overheads` [K, L]: x_l * beta_k where k dominates the overhead of the port's job (eq. 27)."""
     for p in range(graph.job.size):
@@ -174,7 +174,7 @@ def dominate(graph: Graph, totals: FloatArray, arrivals: FloatArray, overheads: 
         overheads[best, p] = arrivals[p] * graph.beta[best]
 
 
-@njit()
+@njit(ieee=True)
 def port_gains(graph: Graph, y: FloatArray, arrivals: FloatArray, out: FloatArray) -> None:
     """The computation gain of each port that has a job, the first part of eq. 7, into `out` [L]."""
     out[:] = 0.0
@@ -187,7 +187,7 @@ def port_gains(graph: Graph, y: FloatArray, arrivals: FloatArray, out: FloatArra
                     out[p] += value(kind, alpha, y[k, e])
 
 
-@njit()
+@njit(ieee=True)
 def job_overheads(graph: Graph, totals: FloatArray, out: FloatArray) -> None:
     """The dominant overhead of each job, the second part of eq. 7, into `out` [J]."""
     for j in range(out.size):
@@ -196,7 +196,7 @@ def job_overheads(graph: Graph, totals: FloatArray, out: FloatArray) -> None:
             out[j] = max(out[j], graph.beta[k] * totals[k, j])
 
 
-@njit()
+@njit(ieee=True)
 def squared_norm(gradient: FloatArray) -> float:
     """The squared Euclidean norm of a gradient [K, E]."""
     total = 0.0

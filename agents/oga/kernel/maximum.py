@@ -12,7 +12,7 @@ softness * (y - centre) / c_r).
 import math
 
 from agents.oga.kernel.planes import Graph
-from agents.oga.kernel.utilities import LINEAR, LOG, RECIPROCAL, amount, slope
+from agents.oga.kernel.utilities import LINEAR, LOG, RECIPROCAL, amount, slope, value
 from environment.compiled import njit
 from environment.types import FloatArray
 
@@ -20,9 +20,11 @@ from environment.types import FloatArray
 ROWS = 7
 _PRICE, _GAIN, _BOUND, _ALPHA, _KIND, _CENTRE, _STIFF = 0, 1, 2, 3, 4, 5, 6
 _STEPS = 100
+#: How near to a capacity is near enough; what is above it is scaled down.
+_CLOSE = 1e-9
 
 
-@njit()
+@njit(ieee=True)
 def maximise(
     graph: Graph,
     gains: FloatArray,
@@ -69,7 +71,7 @@ def maximise(
                     out[k, e] *= graph.bounds[k, p] / sums[k, p]
 
 
-@njit()
+@njit(ieee=True)
 def _fill_instance(
     graph: Graph,
     k: int,
@@ -108,7 +110,7 @@ def _fill_instance(
             out[k, e] *= capacity / total
 
 
-@njit()
+@njit(ieee=True)
 def _price_port(
     graph: Graph,
     k: int,
@@ -132,7 +134,7 @@ def _price_port(
     nu[k, p] = _root(rows, n, graph.bounds[k, p], nu[k, p])
 
 
-@njit()
+@njit(ieee=True)
 def _write(
     rows: FloatArray,
     n: int,
@@ -151,7 +153,7 @@ def _write(
     rows[_STIFF, n] = softness * graph.alphas[k, r] / max(graph.capacity[k, r], 1e-12)
 
 
-@njit()
+@njit(ieee=True)
 def _amount(rows: FloatArray, i: int, level: float) -> float:
     """What edge i asks for when its resource costs `level` more than its own price."""
     marginal = (level + rows[_PRICE, i]) / rows[_GAIN, i]
@@ -165,7 +167,7 @@ def _amount(rows: FloatArray, i: int, level: float) -> float:
     return float(min(max(wanted, 0.0), rows[_BOUND, i]))
 
 
-@njit()
+@njit(ieee=True)
 def _per_level(rows: FloatArray, i: int, y: float) -> float:
     """By how much the amount y, strictly within its bounds, falls as the level grows."""
     kind, alpha = int(rows[_KIND, i]), rows[_ALPHA, i]
@@ -180,19 +182,17 @@ def _per_level(rows: FloatArray, i: int, y: float) -> float:
     return float(1.0 / (rows[_GAIN, i] * bend))
 
 
-@njit()
+@njit(ieee=True)
 def _root(rows: FloatArray, n: int, capacity: float, guess: float) -> float:
     """The least level >= 0 at which n edges ask for no more than `capacity`: Newton within a bracket."""
-    total = 0.0
-    high = 0.0
+    total, high = 0.0, 0.0
     for i in range(n):
         total += _amount(rows, i, 0.0)
-        top = slope(int(rows[_KIND, i]), rows[_ALPHA, i], 0.0) + (
-            rows[_STIFF, i] * rows[_CENTRE, i] if int(rows[_KIND, i]) == LINEAR else 0.0
-        )
-        high = max(high, rows[_GAIN, i] * top - rows[_PRICE, i])
+        high = max(high, _level_of(rows, i, 0.0))
     if total <= capacity:
         return 0.0
+    if capacity <= 0.0:
+        return high
     low = 0.0
     level = guess if low < guess < high else 0.5 * high
     for _ in range(_STEPS):
@@ -206,14 +206,38 @@ def _root(rows: FloatArray, n: int, capacity: float, guess: float) -> float:
             low = level
         else:
             high = level
-        if abs(total - capacity) <= 1e-10 * capacity or high - low <= 1e-15 * high:
+        if abs(total - capacity) <= _CLOSE * capacity or high - low <= 1e-15 * high:
             break
         step = level + (total - capacity) / fall if fall > 0.0 else high
-        level = step if low < step < high else 0.5 * (low + high)
+        if total > capacity and int(rows[_KIND, 0]) != LINEAR:
+            # Amounts fall like a power of the level: from above, Newton on 1 / total gets there sooner.
+            step = level + (step - level) * total / capacity
+        level = step if low < step < high else _between(rows, n, low, high)
     return level
 
 
-@njit()
+@njit(ieee=True)
+def _level_of(rows: FloatArray, i: int, y: float) -> float:
+    """The level at which edge i asks for y."""
+    bend = rows[_STIFF, i] * (rows[_CENTRE, i] - y) if int(rows[_KIND, i]) == LINEAR else 0.0
+    marginal = slope(int(rows[_KIND, i]), rows[_ALPHA, i], y) + bend
+    return float(rows[_GAIN, i] * marginal - rows[_PRICE, i])
+
+
+@njit(ieee=True)
+def _between(rows: FloatArray, n: int, low: float, high: float) -> float:
+    """A level inside the bracket: where an edge meets a bound, nearest to the middle, or else the middle."""
+    middle = 0.5 * (low + high)
+    best, distance = middle, 0.5 * (high - low)
+    for i in range(n):
+        for y in (0.0, rows[_BOUND, i]):
+            level = _level_of(rows, i, y)
+            if low < level < high and abs(level - middle) < distance:
+                best, distance = level, abs(level - middle)
+    return best
+
+
+@njit(ieee=True)
 def _off(sums: FloatArray, nu: FloatArray, bounds: FloatArray, gains: FloatArray) -> float:
     """The largest share of its request by which a present port's total breaks the optimality conditions."""
     worst = 0.0
@@ -222,3 +246,58 @@ def _off(sums: FloatArray, nu: FloatArray, bounds: FloatArray, gains: FloatArray
             off = (sums[p] - bounds[p]) / bounds[p]
             worst = max(worst, abs(off) if nu[p] > 0.0 else off)
     return worst
+
+
+@njit(ieee=True)
+def upper_bound(
+    graph: Graph,
+    gains: FloatArray,
+    prices: FloatArray,
+    level: FloatArray,
+    nu: FloatArray,
+    totals: bool,
+    scratch: FloatArray,
+) -> float:
+    """What no allocation's reward exceeds (weak duality), at any prices of overheads, capacity and requests.
+
+    The better the prices, the tighter; those of capacity are improved where the utility is linear. Arguments
+    as for `maximise`.
+    """
+    bound = 0.0
+    for k in range(graph.beta.size):
+        rows = scratch[k]
+        for r in range(graph.start.size - 1):
+            n = 0
+            for e in range(graph.start[r], graph.start[r + 1]):
+                p = graph.port[e]
+                if gains[p] > 0.0:
+                    price = prices[k, p] + (nu[k, p] if totals else 0.0)
+                    _write(rows, n, graph, k, r, price, gains[p], graph.bounds[k, p], 0.0, 0.0)
+                    n += 1
+            worth = _dual(rows, n, graph.capacity[k, r], level[k, r])
+            if graph.kinds[k, r] == LINEAR:
+                worth = min(worth, _dual(rows, n, graph.capacity[k, r], 0.0))
+                for i in range(n):
+                    margin = rows[_GAIN, i] * rows[_ALPHA, i] - rows[_PRICE, i]
+                    worth = min(worth, _dual(rows, n, graph.capacity[k, r], max(margin, 0.0)))
+            bound += worth
+        if totals:
+            for p in range(graph.job.size):
+                if gains[p] > 0.0:
+                    bound += nu[k, p] * graph.bounds[k, p]
+    return bound
+
+
+@njit(ieee=True)
+def _dual(rows: FloatArray, n: int, capacity: float, level: float) -> float:
+    """The most that n edges of an instance earn when they pay `level` for the capacity, and its price."""
+    worth = level * capacity
+    for i in range(n):
+        kind, alpha = int(rows[_KIND, i]), rows[_ALPHA, i]
+        price = level + rows[_PRICE, i]
+        if kind == LINEAR:
+            worth += max(rows[_GAIN, i] * alpha - price, 0.0) * rows[_BOUND, i]
+        else:
+            y = _amount(rows, i, level)
+            worth += rows[_GAIN, i] * value(kind, alpha, y) - price * y
+    return worth

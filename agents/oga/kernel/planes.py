@@ -2,7 +2,13 @@
 
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from environment.types import FloatArray, IntArray
+
+#: Without sign, as compiled code need not ask then whether an index counts from the end.
+IndexArray = NDArray[np.uint32]
 
 
 class Graph(NamedTuple):
@@ -11,15 +17,15 @@ class Graph(NamedTuple):
     #: [R + 1] where an instance's edges begin.
     start: IntArray
     #: [E] whose edge it is.
-    port: IntArray
+    port: IndexArray
     #: [E] where it leads.
-    instance: IntArray
+    instance: IndexArray
     #: [L + 1] where a port's edges begin in `edges`.
     port_start: IntArray
     #: [E] edges, sorted by port.
-    edges: IntArray
+    edges: IndexArray
     #: [L] the job that a port belongs to; tasks of a gang share one (Zhao 2023, 3.5).
-    job: IntArray
+    job: IndexArray
     #: [K, L] requests a_l^k.
     bounds: FloatArray
     #: [K, R] capacities c_r^k.

@@ -18,43 +18,55 @@ from environment.types import FloatArray
 _NEWTON = 12
 
 
-@njit()
+@njit(ieee=True)
 def threshold(z: FloatArray, a: FloatArray, n: int, c: float, guess: float) -> float:
     """The theta of z[:n] with bounds a[:n]; `guess` is where to start, such as the last slot's theta."""
-    total, _ = _sum_at(z, a, n, 0.0)
-    if total <= c:
-        return 0.0
-    low, high = 0.0, 0.0
-    for i in range(n):
-        high = max(high, z[i])
     if c <= 0.0:
-        return high
-    theta = guess if low < guess < high else 0.0
+        return _largest(z, n)
+    low, high, theta = 0.0, math.inf, max(guess, 0.0)
     tries = 0
     while True:
         total, free = _sum_at(z, a, n, theta)
         if total > c:
             low = theta
-        elif total < c:
-            high = theta
-        else:
+        elif theta == 0.0 or total == c:
             return theta
+        else:
+            high = theta
         tries += 1
         step = theta + (total - c) / free if free > 0 else math.inf
-        if abs(step - theta) <= 4e-16 * max(abs(step), abs(theta)):
-            return step
-        if tries <= _NEWTON and low < step < high:
-            theta = step
-            continue
-        if tries <= _NEWTON:
-            theta = 0.5 * (low + high)
-            continue
-        theta = _breakpoint(z, a, n, low, high)
-        if not low < theta < high:
-            return _on_piece(z, a, n, c, low, high)
+        if abs(step - theta) <= 1e-14 * (theta + c):
+            return max(step, 0.0)
+        if step <= low:
+            # At zero all is said; above it, the last try found too much there.
+            step = 0.5 * (low + high) if low > 0.0 else 0.0
+        elif step >= high:
+            step = 0.5 * (low + min(high, _largest(z, n)))
+        if tries > _NEWTON:
+            step = _breakpoint(z, a, n, low, min(high, _largest(z, n)))
+            if not low < step < high:
+                return _on_piece(z, a, n, c, low, high)
+        theta = step
 
 
-@njit()
+@njit(ieee=True)
+def clip(z: FloatArray, a: FloatArray, n: int, theta: float, out: FloatArray) -> None:
+    """What the projection is for a theta, into out[:n]."""
+    for i in range(n):
+        above = max(z[i] - theta, 0.0)
+        out[i] = above if above < a[i] else a[i]
+
+
+@njit(ieee=True)
+def _largest(z: FloatArray, n: int) -> float:
+    """The largest of z[:n], at least zero: a theta that leaves nothing."""
+    largest = 0.0
+    for i in range(n):
+        largest = max(largest, z[i])
+    return largest
+
+
+@njit(ieee=True)
 def _sum_at(z: FloatArray, a: FloatArray, n: int, theta: float) -> tuple[float, int]:
     """The sum of clip(z - theta, 0, a), and how many are strictly between."""
     # Four sums side by side, so that the processor need not wait for one addition to begin the next.
@@ -78,7 +90,7 @@ def _sum_at(z: FloatArray, a: FloatArray, n: int, theta: float) -> tuple[float, 
     return (s0 + s1) + (s2 + s3), (f0 + f1) + (f2 + f3)
 
 
-@njit()
+@njit(ieee=True)
 def _breakpoint(z: FloatArray, a: FloatArray, n: int, low: float, high: float) -> float:
     """The breakpoint inside (low, high) that is nearest to its middle; `high` when there is none."""
     middle, best = 0.5 * (low + high), high
@@ -89,11 +101,11 @@ def _breakpoint(z: FloatArray, a: FloatArray, n: int, low: float, high: float) -
     return best
 
 
-@njit()
+@njit(ieee=True)
 def _on_piece(z: FloatArray, a: FloatArray, n: int, c: float, low: float, high: float) -> float:
     """The root on a piece without breakpoints inside: the sum is linear between low and high."""
-    middle = 0.5 * (low + high)
+    middle = 0.5 * (low + min(high, _largest(z, n)))
     total, free = _sum_at(z, a, n, middle)
     if free == 0:
-        return high
+        return high if total > c else low
     return min(max(middle + (total - c) / free, low), high)

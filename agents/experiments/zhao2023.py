@@ -1,0 +1,181 @@
+"""The experiments of Zhao 2023 as data, and running them: what is in which figure or table, cell by cell.
+
+What is written about them is in `zhao2023_report`. Cells run in processes of their own, each with its seed;
+what comes back of one is small.
+"""
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from agents.oga.bench import ceiling, run
+from agents.oga.environments import EnvironmentOptions, from_alibaba, generate
+from agents.oga.learner import LearnerOptions, StepSize, regret_bound
+from agents.oga.maximiser import maximise
+from agents.oga.model import Request
+from agents.oga.partners import LEARNERS, PARTNERS
+
+Progress = Callable[[int, int, str], None]
+POLICIES = (*LEARNERS, *PARTNERS)
+#: Points of a curve that are kept, evenly spread over its slots.
+_POINTS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One setting of one experiment."""
+
+    experiment: str
+    value: str
+    environment: EnvironmentOptions
+    learner: LearnerOptions = field(default_factory=LearnerOptions)
+    policies: tuple[str, ...] = POLICIES
+    #: Slots whose optimum is computed, evenly spread.
+    sample: int = 20
+    alibaba: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one policy earned in one cell with one seed."""
+
+    average: float
+    overhead: float
+    seconds_per_slot: float
+    #: Slots, and the average reward up to them.
+    slots: tuple[int, ...]
+    curve: tuple[float, ...]
+    #: Average reward in the slots of the sample, over the average optimum there.
+    of_ceiling: float
+
+
+@dataclass(frozen=True, slots=True)
+class Regret:
+    """Regret against y* at several T, for one seed: Q(y*) - Q(oga), the bound, and how sure y* is."""
+
+    slots: tuple[int, ...]
+    regret: tuple[float, ...]
+    bound: tuple[float, ...]
+    #: The most by which Q(y*) may exceed what was found, summed over slots.
+    unsure: tuple[float, ...]
+
+    @property
+    def exponent(self) -> float:
+        """The slope of log regret over log T."""
+        regret = np.maximum(self.regret, 1e-9)
+        return float(np.polyfit(np.log(self.slots), np.log(regret), 1)[0])
+
+
+Results = dict[Cell, dict[str, list[Outcome]]]
+
+
+def cells(alibaba: Path | None = None) -> tuple[Cell, ...]:
+    """All experiments, cell by cell."""
+    return tuple(_cells(alibaba))
+
+
+def _cells(alibaba: Path | None) -> Iterator[Cell]:
+    paper = EnvironmentOptions(slots=2000)
+    short = replace(paper, slots=1000)
+    requests: tuple[Request, ...] = ("per_channel", "total")
+    for request in requests:
+        per_channel = request == "per_channel"
+        fig2 = replace(
+            paper, slots=8000 if per_channel else 2000, beta=(0.4, 0.6), contention=11.0, request=request
+        )
+        yield Cell("fig2", request, fig2)
+        table3 = replace(paper if per_channel else short, request=request)
+        yield Cell("table3-T", request, replace(table3, slots=10_000 if per_channel else 2000))
+        for arrival in (0.3, 0.5, 0.7, 0.9):
+            yield Cell(f"table3-rho-{request}", f"{arrival:g}", replace(table3, arrival=arrival))
+        for density in (2.0, 2.5, 3.0):
+            yield Cell(f"table3-density-{request}", f"{density:g}", replace(table3, density=density))
+        for utility in ("linear", "log", "reciprocal", "poly", "mixed"):
+            yield Cell(f"fig7-{request}", utility, replace(short, utility=utility, request=request))
+    for instances in (32, 64, 128, 256, 512):
+        yield Cell("fig3-instances", str(instances), replace(short, instances=instances))
+    for types in (5, 10, 20, 40):
+        yield Cell("fig3-types", str(types), replace(short, types=types))
+    for contention in (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0):
+        yield Cell("fig3-contention", f"{contention:g}", replace(short, contention=contention))
+    plain = ("oga", "oga-reactive")
+    for eta0 in (0.1, 0.5, 1.0, 5.0, 25.0, 100.0):
+        yield Cell("fig4-eta0", f"{eta0:g}", paper, LearnerOptions(eta0=eta0), plain, 0)
+    for decay in (0.99, 0.995, 0.999, 0.9999, 1.0, 1.0001):
+        yield Cell("fig4-decay", f"{decay:g}", paper, LearnerOptions(decay=decay), plain, 0)
+    sizes: tuple[StepSize, ...] = ("eq50", "theorem1")
+    for size in sizes:
+        yield Cell("fig4-size", size, paper, LearnerOptions(step_size=size), plain, 0)
+    large = EnvironmentOptions(types=100, instances=1024, slots=10_000, beta=(0.01, 0.015), contention=5.0)
+    yield Cell("fig5", "100 x 1024 x 6", large, sample=5)
+    if alibaba is not None:
+        for request in requests:
+            yield Cell("alibaba", request, replace(paper, resources=3, request=request), alibaba=alibaba)
+
+
+def run_cells(
+    chosen: Sequence[Cell], seeds: Sequence[int], workers: int | None = None, progress: Progress | None = None
+) -> Results:
+    """Every cell with every seed, in so many processes (as many as there are cores); the largest first."""
+    found: Results = {cell: {name: [] for name in cell.policies} for cell in chosen}
+    tasks = sorted(((cell, seed) for cell in chosen for seed in seeds), key=lambda task: -_work(task[0]))
+    total, done = sum(_work(cell) for cell, _ in tasks), 0
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers or os.cpu_count() or 1, mp_context=context) as pool:
+        futures = {pool.submit(run_cell, cell, seed): (cell, seed) for cell, seed in tasks}
+        for future in as_completed(futures):
+            cell, _ = futures[future]
+            for name, outcome in future.result().items():
+                found[cell][name].append(outcome)
+            done += _work(cell)
+            if progress is not None:
+                progress(done, total, f"{cell.experiment} {cell.value}")
+    return found
+
+
+def run_cell(cell: Cell, seed: int) -> dict[str, Outcome]:
+    """One cell with one seed."""
+    options = replace(cell.environment, seed=seed)
+    environment = generate(options) if cell.alibaba is None else from_alibaba(cell.alibaba, options)
+    sampled = ceiling(environment, cell.sample) if cell.sample else None
+    outcomes = {}
+    for name in cell.policies:
+        ran = run(name, environment, cell.learner, seed)
+        points = np.unique(np.linspace(1, ran.rewards.size, _POINTS).astype(np.int64))
+        outcomes[name] = Outcome(
+            ran.average,
+            float(ran.overheads.mean()),
+            ran.seconds_per_slot,
+            tuple(points.tolist()),
+            tuple(ran.running_average[points - 1].tolist()),
+            float(ran.rewards[sampled[0]].sum() / sampled[1].sum()) if sampled else float("nan"),
+        )
+    return outcomes
+
+
+def regret(seed: int, horizons: Sequence[int] = (500, 1000, 2000, 4000, 8000, 16_000)) -> Regret:
+    """Measure plain OGA's regret at Theorem 1's step size, at several T, in a small environment."""
+    told: list[tuple[float, float, float]] = []
+    for slots in horizons:
+        options = EnvironmentOptions(types=6, instances=16, resources=3, slots=slots, seed=seed)
+        environment = generate(options)
+        ran = run("oga", environment, LearnerOptions(step_size="theorem1"), seed)
+        best = maximise(environment.model, environment.arrivals.mean(axis=0), rounds=3000, enough=1e-5)
+        lost = best.reward * slots - float(ran.rewards.sum())
+        bound = regret_bound(environment.model, slots)
+        told.append((lost, bound, (best.upper - best.reward) * slots))
+    lost_all, bounds, unsure = zip(*told, strict=True)
+    return Regret(tuple(horizons), lost_all, bounds, unsure)
+
+
+def _work(cell: Cell) -> int:
+    """A measure of how long a cell takes."""
+    options = cell.environment
+    edges = options.instances * (options.density or options.types) * options.resources
+    slow = 3 if options.request == "total" else 1
+    return int(options.slots * edges * len(cell.policies) * slow)

@@ -1,0 +1,162 @@
+"""Runs of policies on environments: rewards slot by slot, how long a decision takes, statistics over seeds.
+
+Reports and pictures are made elsewhere. No allocation is kept longer than its slot.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from agents.oga.environments import Environment, EnvironmentOptions, generate
+from agents.oga.learner import LearnerOptions
+from agents.oga.maximiser import maximise
+from agents.oga.partners import allocator
+from environment.types import FloatArray, IntArray
+
+#: Number of what is done, of how many, and what it is.
+Progress = Callable[[int, int, str], None]
+#: Slots between two reports of progress.
+_TOLD = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a policy earned in an environment."""
+
+    policy: str
+    environment: str
+    request: str
+    seed: int
+    #: q of every slot, and of it the overhead, [T].
+    rewards: FloatArray
+    overheads: FloatArray
+    #: What deciding took, on average; rewards are computed outside of it.
+    seconds_per_slot: float
+
+    @property
+    def average(self) -> float:
+        """The mean reward of a slot."""
+        return float(self.rewards.mean())
+
+    @property
+    def running_average(self) -> FloatArray:
+        """The mean reward up to each slot, [T]."""
+        mean: FloatArray = self.rewards.cumsum() / np.arange(1, self.rewards.size + 1)
+        return mean
+
+    def to_json(self) -> dict[str, Any]:
+        """What `stoker oga run -o json` tells."""
+        return {
+            "policy": self.policy,
+            "environment": self.environment,
+            "request": self.request,
+            "seed": self.seed,
+            "slots": self.rewards.size,
+            "average_reward": self.average,
+            "cumulative_reward": float(self.rewards.sum()),
+            "average_overhead": float(self.overheads.mean()),
+            "seconds_per_slot": self.seconds_per_slot,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Runs of one policy over seeds."""
+
+    policy: str
+    runs: tuple[Run, ...]
+
+    @property
+    def mean(self) -> float:
+        """The mean over seeds of the average reward."""
+        return float(np.mean([run.average for run in self.runs]))
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation over seeds of the average reward; 0 for one seed."""
+        return float(np.std([run.average for run in self.runs], ddof=1)) if len(self.runs) > 1 else 0.0
+
+    @property
+    def seconds_per_slot(self) -> float:
+        """What a decision took, on average."""
+        return float(np.mean([run.seconds_per_slot for run in self.runs]))
+
+    def to_json(self) -> dict[str, Any]:
+        """As a run's, with the mean over seeds, and the spread of the average reward."""
+        told = self.runs[0].to_json() | {"seconds_per_slot": self.seconds_per_slot}
+        told["average_reward"] = self.mean
+        for name in ("cumulative_reward", "average_overhead"):
+            told[name] = float(np.mean([run.to_json()[name] for run in self.runs]))
+        if len(self.runs) > 1:
+            del told["seed"]
+            told |= {"seeds": [run.seed for run in self.runs], "spread": self.spread}
+        return told
+
+
+def run(
+    policy: str,
+    environment: Environment,
+    options: LearnerOptions,
+    seed: int = 0,
+    told: Callable[[int], None] | None = None,
+) -> Run:
+    """One policy through all slots, of which there is one at least; `told` hears of the slots done."""
+    model = environment.model
+    arrivals = environment.arrivals.astype(np.float64)
+    slots = len(arrivals)
+    learning = replace(options, horizon=slots)
+    # What is compiled is compiled, or read from its cache, before it is timed.
+    allocator(policy, model, arrivals, learning)(arrivals[0])
+    allocate = allocator(policy, model, arrivals, learning)
+    rewards, overheads = np.empty(slots), np.empty(slots)
+    seconds = 0.0
+    for t, x in enumerate(arrivals):
+        begun = time.perf_counter()
+        y = allocate(x)
+        seconds += time.perf_counter() - begun
+        gain, overheads[t] = model.gain_and_overhead(x, y)
+        rewards[t] = gain - overheads[t]
+        if told is not None and t % _TOLD == 0:
+            told(t)
+    return Run(policy, environment.name, model.request, seed, rewards, overheads, seconds / slots)
+
+
+def compare(
+    policies: Sequence[str],
+    environments: Iterable[tuple[int, Environment]],
+    options: LearnerOptions,
+    count: int = 1,
+    progress: Progress | None = None,
+) -> list[Summary]:
+    """Every policy on the same (seed, environment) pairs, of which there are `count`."""
+    runs: dict[str, list[Run]] = {name: [] for name in policies}
+    for number, (seed, environment) in enumerate(environments):
+        slots = len(environment.arrivals)
+        for place, name in enumerate(policies):
+            before = (number * len(policies) + place) * slots
+            told = _teller(progress, before, count * len(policies) * slots, f"{name}, {environment.name}")
+            runs[name].append(run(name, environment, options, seed, told))
+    return [Summary(name, tuple(found)) for name, found in runs.items()]
+
+
+def generated(options: EnvironmentOptions, seeds: Iterable[int]) -> Iterator[tuple[int, Environment]]:
+    """Environments of these seeds, one at a time."""
+    for seed in seeds:
+        yield seed, generate(replace(options, seed=seed))
+
+
+def ceiling(environment: Environment, sample: int = 50) -> tuple[IntArray, FloatArray, float]:
+    """The per-slot optimum of so many slots, evenly spread: their numbers, optima, and the largest gap."""
+    slots = np.unique(np.linspace(0, len(environment.arrivals) - 1, sample).astype(np.int64))
+    found = [maximise(environment.model, environment.arrivals[t]) for t in slots]
+    rewards = np.array([optimum.reward for optimum in found])
+    return slots, rewards, max(optimum.gap for optimum in found)
+
+
+def _teller(progress: Progress | None, before: int, total: int, what: str) -> Callable[[int], None] | None:
+    if progress is None:
+        return None
+    return lambda done: progress(before + done, total, what)

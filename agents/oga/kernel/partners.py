@@ -1,0 +1,88 @@
+"""The comparison partners of Zhao 2023, 4: DRF, FAIRNESS, BINPACKING and SPREADING, compiled.
+
+They allocate anew in every slot and learn nothing. Where requests are per channel, a port asks every instance
+it is joined with for a_l; where they are totals, it asks them one after the other until it has a_l in all.
+"""
+
+import numpy as np
+
+from agents.oga.kernel.planes import Graph
+from environment.compiled import njit
+from environment.types import FloatArray, IntArray
+
+#: In which order a port asks its instances: as they are numbered, the most used first, the least used first.
+AS_NUMBERED, MOST_USED, LEAST_USED = 0, 1, 2
+
+
+@njit(ieee=True)
+def share_out(graph: Graph, arrivals: FloatArray, totals: bool, sums: FloatArray, out: FloatArray) -> None:
+    """FAIRNESS: each instance's resource is shared among present ports in proportion to a_l, up to a_l.
+
+    The paper's formula has the requests of all joined ports below the line; with those of ports that have a
+    job, as here, nothing is left unused, which makes a stronger partner. `sums` [K, L] is scratch.
+    """
+    sums[:] = 0.0
+    for k in range(graph.beta.size):
+        for r in range(graph.start.size - 1):
+            asked = 0.0
+            for e in range(graph.start[r], graph.start[r + 1]):
+                p = graph.port[e]
+                asked += graph.bounds[k, p] if arrivals[p] > 0.0 else 0.0
+            for e in range(graph.start[r], graph.start[r + 1]):
+                p = graph.port[e]
+                out[k, e] = 0.0
+                if arrivals[p] > 0.0 and asked > 0.0:
+                    share = graph.bounds[k, p] / asked * graph.capacity[k, r]
+                    out[k, e] = min(share, graph.bounds[k, p])
+                    sums[k, p] += out[k, e]
+        for e in range(graph.port.size):
+            p = graph.port[e]
+            if totals and sums[k, p] > graph.bounds[k, p]:
+                out[k, e] *= graph.bounds[k, p] / sums[k, p]
+
+
+@njit(allocates=True, ieee=True)
+def serve_in_turn(
+    graph: Graph,
+    arrivals: FloatArray,
+    turns: IntArray,
+    order: int,
+    totals: bool,
+    free: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Ports that have a job take what they ask for, in the order of `turns` [L], while there is some.
+
+    DRF's turns are by dominant share, those of BINPACKING and SPREADING by number; these two differ in which
+    instance a port asks first, and so only where requests are totals. `free` [K, R] is scratch.
+    """
+    resources = graph.beta.size
+    out[:] = 0.0
+    free[:] = graph.capacity
+    for p in turns:
+        if arrivals[p] <= 0.0:
+            continue
+        edges = graph.edges[graph.port_start[p] : graph.port_start[p + 1]]
+        if totals and order != AS_NUMBERED:
+            used = np.array([_used(graph, free, graph.instance[e]) for e in edges])
+            edges = edges[np.argsort(-used if order == MOST_USED else used, kind="mergesort")]
+        for k in range(resources):
+            wanted = graph.bounds[k, p]
+            for e in edges:
+                r = graph.instance[e]
+                taken = min(wanted, free[k, r])
+                out[k, e] = taken
+                free[k, r] -= taken
+                if totals:
+                    wanted -= taken
+
+
+@njit(ieee=True)
+def _used(graph: Graph, free: FloatArray, r: int) -> float:
+    """The share of an instance that is taken, on average over the resources it has."""
+    used, count = 0.0, 0
+    for k in range(graph.beta.size):
+        if graph.capacity[k, r] > 0.0:
+            used += 1.0 - free[k, r] / graph.capacity[k, r]
+            count += 1
+    return used / max(count, 1)

@@ -1,0 +1,77 @@
+"""Policies of the bench: the learner's variants, the comparison partners, the optima; one call makes any.
+
+What they share is `Allocator`: arrivals of a slot in, allocation [K, E] out.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from agents.oga.kernel import partners
+from agents.oga.learner import Learner, LearnerOptions
+from agents.oga.maximiser import maximise
+from agents.oga.model import Model
+from environment.types import FloatArray
+
+Allocator = Callable[[FloatArray], FloatArray]
+
+LEARNERS = ("oga", "oga-reactive", "oga-conserving")
+PARTNERS = ("drf", "fairness", "binpacking", "spreading")
+#: What is best in hindsight: one allocation for all slots, y*, and another for every slot, the ceiling.
+OPTIMA = ("stationary", "optimum")
+NAMES = (*LEARNERS, *PARTNERS, *OPTIMA)
+
+
+def allocator(name: str, model: Model, arrivals: FloatArray, options: LearnerOptions) -> Allocator:
+    """The policy of that name; ValueError for an unknown one. `arrivals` [T, L] are for `stationary` only.
+
+    The array that an allocator answers with may be overwritten by its next call.
+    """
+    if name in LEARNERS:
+        return Learner(model, replace(options, variant=name)).step  # type: ignore[arg-type]
+    if name == "fairness":
+        return _fairness(model)
+    if name in PARTNERS:
+        return _in_turn(name, model)
+    if name == "stationary":
+        best = maximise(model, arrivals.mean(axis=0)).y
+        return lambda _: best
+    if name == "optimum":
+        return lambda x: maximise(model, x).y
+    raise ValueError(f"policy {name}: unknown; known are {', '.join(NAMES)}")
+
+
+def dominant_shares(model: Model) -> FloatArray:
+    """s_l of each port, [L]: the largest a_l^k over what its instances have of k (Zhao 2023, 4)."""
+    graph = model.graph
+    reach = model.port_totals(graph.capacity[:, graph.instance])
+    shares = np.divide(graph.bounds, reach, out=np.full_like(reach, np.inf), where=reach > 0)
+    largest: FloatArray = np.max(np.where(graph.bounds > 0, shares, 0.0), axis=0, initial=0.0)
+    return largest
+
+
+def _fairness(model: Model) -> Allocator:
+    out, sums = np.zeros(model.shape), np.zeros(model.graph.bounds.shape)
+
+    def allocate(x: FloatArray) -> FloatArray:
+        partners.share_out(model.graph, x, model.request == "total", sums, out)
+        return out
+
+    return allocate
+
+
+def _in_turn(name: str, model: Model) -> Allocator:
+    out, free = np.zeros(model.shape), np.zeros(model.graph.capacity.shape)
+    turns = np.arange(len(model.ports))
+    if name == "drf":
+        turns = np.argsort(dominant_shares(model), kind="stable")
+    order = {"binpacking": partners.MOST_USED, "spreading": partners.LEAST_USED}.get(
+        name, partners.AS_NUMBERED
+    )
+
+    def allocate(x: FloatArray) -> FloatArray:
+        partners.serve_in_turn(model.graph, x, turns, order, model.request == "total", free, out)
+        return out
+
+    return allocate
