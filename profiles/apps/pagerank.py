@@ -2,9 +2,9 @@
 
     spark-submit pagerank.py --size 64 --iterations 10
 
-The pages are dealt out to the parts. In every round each part sums up what its pages give to others, one
-number for each page that is linked to, and sends these sums, nearly all of them to other parts: the
-arithmetic is numpy's and takes a moment, so that the time is that of moving them.
+The pages are dealt out to the parts. In every round a page gives a share of its rank along each of its links,
+nearly all of which lead to other parts: the arithmetic is numpy's and takes a moment, so that the time is
+that of moving the shares. Every round moves about as many bytes as all the links have.
 
 Prints one line of JSON: pages, links, the sum of all ranks (as much as there are pages), the highest, and
 whether they are those of the graph that was made (null for a graph that was read). The exit code is 1 when
@@ -28,31 +28,30 @@ LINK_BYTES = 16  # two numbers
 BLOCK = 4096  # pages that are made at once; chosen
 
 Numbers = npt.NDArray[np.int64]
+Places = npt.NDArray[np.int32]
 Reals = npt.NDArray[np.float64]
 Links = tuple[Numbers, Numbers]  # sources and targets
-Sums = tuple[Numbers, Reals]  # pages, each once, and what they are given
+Shares = tuple[Numbers, Reals]  # the page at the end of each link, and what it is given
 
 
 @dataclass
 class Part:
     """The pages of one part and their links.
 
-    `targets[i]` are the pages of part i that they link to, each once and in order; link n to part i goes from
-    `pages[sources[i][n]]` to `targets[i][places[i][n]]`.
+    Link n to part i goes from `pages[sources[i][n]]` to `targets[i][n]`.
     """
 
     pages: Numbers
     degrees: Numbers
     targets: list[Numbers]
-    sources: list[Numbers]
-    places: list[Numbers]
+    sources: list[Places]
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the command line's values."""
     parser = argparse.ArgumentParser(prog="pagerank.py", description="Rank the pages of a graph.")
     parser.add_argument("--size", type=float, default=16.0, metavar="MIB", help="of the links that are made")
-    parser.add_argument("--links", type=int, default=8, help="links of a page on average")
+    parser.add_argument("--links", type=int, default=3, help="links of a page on average")
     parser.add_argument("--iterations", type=int, default=8, help="rounds")
     parser.add_argument("--partitions", type=int, default=8, help="parts in which it is made and ranked")
     parser.add_argument("--seed", type=int, default=0, help="another seed, another graph")
@@ -113,50 +112,48 @@ def make_part(dealt: Iterable[tuple[Numbers, Numbers, Numbers]], parts: int) -> 
     pairs = np.stack([np.append(sources, ends), np.append(targets, ends)], axis=1)
     pairs = np.unique(pairs, axis=0)
     pages, degrees = np.unique(pairs[:, 0], return_counts=True)
-    part = Part(pages, degrees, [], [], [])
+    part = Part(pages, degrees, [], [])
     for other in range(parts):
         links = pairs[pairs[:, 1] % parts == other]
-        found, places = np.unique(links[:, 1], return_inverse=True)
-        part.targets.append(found)
-        part.sources.append(np.searchsorted(pages, links[:, 0]))
-        part.places.append(places)
+        links = links[np.argsort(links[:, 1], kind="stable")]  # found again faster when they are in order
+        part.targets.append(links[:, 1].copy())
+        part.sources.append(np.searchsorted(pages, links[:, 0]).astype(np.int32))
     return part
 
 
-def first_ranks(part: Part) -> Reals:
-    """Return the ranks with which a part begins: 1 for every page."""
-    return np.ones(len(part.pages))
-
-
-def new_ranks(part: Part, given: Iterable[Sums]) -> Reals:
-    """Return the ranks of a part's pages from what they were given."""
-    received = np.zeros(len(part.pages))
-    for targets, sums in given:
-        received[np.searchsorted(part.pages, targets)] += sums
-    return 1 - DAMPING + DAMPING * received
-
-
-def giving(part: Part, ranks: Reals) -> Iterator[tuple[int, Sums]]:
+def giving(part: Part, ranks: Reals) -> Iterator[tuple[int, Shares]]:
     """Yield what a part's pages give to the pages of each part."""
     shares = ranks / part.degrees
     for other, targets in enumerate(part.targets):
-        given = np.bincount(part.places[other], shares[part.sources[other]], len(targets))
-        yield other, (targets, given.astype(np.float64, copy=False))
+        yield other, (targets, shares[part.sources[other]])
 
 
 def rank_pages(parts: RDD[tuple[int, Part]], iterations: int, count: int) -> RDD[tuple[Numbers, Reals]]:
     """Return every part's pages with their ranks; they are 1 on average."""
-    given = parts.flatMap(lambda pair: giving(pair[1], first_ranks(pair[1]))).partitionBy(count)
+    given = parts.flatMap(lambda pair: giving(pair[1], np.ones(len(pair[1].pages))))
     for _ in range(iterations - 1):
-        given = parts.cogroup(given, count).flatMap(next_round).partitionBy(count)
-    met = parts.cogroup(given, count).values()
-    return met.flatMap(lambda pair: [(part.pages, new_ranks(part, pair[1])) for part in pair[0]])
+        given = meet(parts, given, count).flatMap(lambda met: giving(*met))
+    return meet(parts, given, count).map(lambda met: (met[0].pages, met[1]))
 
 
-def next_round(met: tuple[int, tuple[Iterable[Part], Iterable[Sums]]]) -> Iterator[tuple[int, Sums]]:
-    """Yield what a part gives in the next round, from what it was given in this one."""
-    for part in met[1][0]:
-        yield from giving(part, new_ranks(part, met[1][1]))
+def meet(parts: RDD[tuple[int, Part]], given: RDD[tuple[int, Shares]], count: int) -> RDD[tuple[Part, Reals]]:
+    """Return the parts with the ranks that what was given makes."""
+    # Both lie in the same partitions already, so they are laid together without a join, which would pass
+    # everything through Python once more.
+    return parts.union(given.partitionBy(count)).mapPartitions(receive)
+
+
+def receive(pairs: Iterable[tuple[int, Part | Shares]]) -> Iterator[tuple[Part, Reals]]:
+    """Yield the parts among these with their new ranks; each comes before what it is given."""
+    parts: dict[int, tuple[Part, Reals]] = {}
+    for number, value in pairs:
+        if isinstance(value, Part):
+            parts[number] = value, np.zeros(len(value.pages))
+        else:
+            part, received = parts[number]
+            received += np.bincount(np.searchsorted(part.pages, value[0]), value[1], len(received))
+    for part, received in parts.values():
+        yield part, 1 - DAMPING + DAMPING * received
 
 
 def expected_ranks(values: argparse.Namespace) -> Reals:

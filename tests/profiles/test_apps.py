@@ -43,7 +43,7 @@ WRONG_SIZE = ("--size", "0.1", "--partitions", "2")
 # Mistakes that an application's own check must find: what stands there, and what would be wrong.
 BROKEN = {
     "wordcount": ("flatMap(str.split)", "flatMap(lambda line: line.split()[1:])"),
-    "pagerank": ("(part.pages, targets)] += sums", "(part.pages, targets)] = sums"),
+    "pagerank": ("received += np.bincount", "received = np.bincount"),
     "sort": ('.sortWithinPartitions("value")', ""),
     "kmeans": ("distances.argmin(axis=0)", "distances.argmax(axis=0)"),
     "sql": ("active < 9\n", "active < 8\n"),

@@ -11,6 +11,11 @@ from typing import Protocol
 from framework.embedded.isolation import enter
 from framework.embedded.isolation.cgroups import Group
 
+#: How much of idle cores a container may use for each of its cpus. Chosen: an executor runs one task there,
+#: that is a thread of the JVM and a worker of Python, which wait for each other now and then. Cores cannot be
+#: made slow: without this bound a single task on a big VM would have all that the VM has.
+BURST = 1.5
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -27,7 +32,8 @@ class Cell(Protocol):
     def wrap(self, entry: Entry, container: str, cpus: float) -> Entry:
         """Return the command that starts `entry` inside; OSError when that cannot be prepared.
 
-        Commands of one `container` belong together; containers share the VM's cores by their `cpus`.
+        Commands of one `container` belong together; containers share the VM's cores by their `cpus`, and have
+        up to `BURST` times these where nobody else wants them.
         """
 
     def leave(self, container: str) -> str | None:
@@ -51,13 +57,18 @@ class VmCell:
 
     Attributes:
         address: the VM's address on the bridge.
+        group: the VM's own, with its limits.
+        _cpus: the VM's.
+        _scale: cores of this machine for each of them.
         _containers: groups of running containers, by container id.
         _left: groups whose last processes are about to end.
     """
 
-    def __init__(self, group: Group, namespace: Path, address: str) -> None:
+    def __init__(self, group: Group, namespace: Path, address: str, cpus: float, scale: float) -> None:
         self.address = address
         self.group = group
+        self._cpus = cpus
+        self._scale = scale
         self._namespace = namespace
         self._containers: dict[str, Group] = {}
         self._left: list[Group] = []
@@ -69,6 +80,7 @@ class VmCell:
         if group is None:
             group = self._containers[container] = self.group.child(container)
             group.share(cpus)
+            group.limit_cores(min(cpus * BURST, self._cpus) * self._scale)
             group.end_together()
         told = (str(self._namespace), _identity(entry.user), entry.executable or entry.argv[0])
         files = [str(folder / "cgroup.procs") for folder in group.folders]

@@ -54,35 +54,40 @@ class Group:
     def open_to_children(self) -> None:
         """Let groups below this one have limits too; version 1 needs no such word."""
         if self.unified:
-            _write(self.cpu / "cgroup.subtree_control", "+cpu +memory")
+            (self.cpu / "cgroup.subtree_control").write_text("+cpu +memory")
 
-    def limit(self, cores: float, memory_mib: int) -> None:
-        """Let it use so many cores of this machine, and so much memory without swap."""
+    def limit_cores(self, cores: float) -> None:
+        """Let it use so many cores of this machine; no less than a hundredth, as the kernel will have it."""
         quota = max(round(cores * _PERIOD_US), _SMALLEST_QUOTA_US)
+        if self.unified:
+            (self.cpu / "cpu.max").write_text(f"{quota} {_PERIOD_US}")
+        else:
+            (self.cpu / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
+            (self.cpu / "cpu.cfs_quota_us").write_text(str(quota))
+
+    def limit_memory(self, memory_mib: int) -> None:
+        """Let it use so much memory, and no swap."""
         limit = str(memory_mib * _MIB)
         if self.unified:
-            _write(self.cpu / "cpu.max", f"{quota} {_PERIOD_US}")
-            _write(self.memory / "memory.max", limit)
+            (self.memory / "memory.max").write_text(limit)
             swap, no_swap = self.memory / "memory.swap.max", "0"
         else:
-            _write(self.cpu / "cpu.cfs_period_us", str(_PERIOD_US))
-            _write(self.cpu / "cpu.cfs_quota_us", str(quota))
-            _write(self.memory / "memory.limit_in_bytes", limit)
+            (self.memory / "memory.limit_in_bytes").write_text(limit)
             swap, no_swap = self.memory / "memory.memsw.limit_in_bytes", limit
         if swap.exists():  # a kernel without swap has none to forbid
-            _write(swap, no_swap)
+            swap.write_text(no_swap)
 
     def share(self, cpus: float) -> None:
         """Let it have its part of the group above by its cpus, when that one's are scarce."""
         if self.unified:
-            _write(self.cpu / "cpu.weight", str(min(max(round(100 * cpus), 1), 10_000)))
+            (self.cpu / "cpu.weight").write_text(str(min(max(round(100 * cpus), 1), 10_000)))
         else:
-            _write(self.cpu / "cpu.shares", str(min(max(round(1024 * cpus), 2), 262_144)))
+            (self.cpu / "cpu.shares").write_text(str(min(max(round(1024 * cpus), 2), 262_144)))
 
     def end_together(self) -> None:
         """Let the kernel kill all of it or nothing (version 2), as Mesos does with a container."""
         if self.unified:
-            _write(self.memory / "memory.oom.group", "1")
+            (self.memory / "memory.oom.group").write_text("1")
 
     def killed_for_memory(self) -> bool:
         """Tell whether the kernel killed a process of this group because memory was at its limit."""
@@ -195,7 +200,3 @@ def _pids(folder: Path) -> list[int]:
         return [int(line) for line in (folder / "cgroup.procs").read_text().split()]
     except OSError:
         return []
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text)

@@ -263,7 +263,8 @@ def test_limits_of_version_1(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir(parents=True)
     group = make_group("vm", MOUNTS.format(root=tmp_path), "4:cpu,cpuacct:/own\n3:memory:/box/own\n0::/\n")
     assert group.folders == (tmp_path / "cpu/own/vm", tmp_path / "memory/own/vm")
-    group.limit(0.25, 64)
+    group.limit_cores(0.25)
+    group.limit_memory(64)
     group.share(1.5)
     assert (group.cpu / "cpu.cfs_quota_us").read_text() == "25000"
     assert (group.cpu / "cpu.shares").read_text() == "1536"
@@ -281,7 +282,8 @@ def test_limits_of_version_2(tmp_path: Path) -> None:
     group = make_group("vm", MOUNTS.format(root=tmp_path), "0::/session\n")
     assert group.folders == (own.parent / "vm",)
     assert (own.parent / "cgroup.subtree_control").read_text() == "+cpu +memory"
-    group.limit(0.001, 64)
+    group.limit_cores(0.001)
+    group.limit_memory(64)
     group.share(2.0)
     assert (group.cpu / "cpu.max").read_text() == "1000 100000"
     assert (group.cpu / "cpu.weight").read_text() == "200"
