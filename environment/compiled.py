@@ -1,30 +1,47 @@
 """How this project compiles numeric code with numba: the one decorator. What is compiled is in `kernel`.
 
 numba keeps a compiled function for the source file that it stands in, and does not see when a function that
-it calls, in another file, has changed. So the cache lies in a folder named after the contents of the kernel
-and of the function's own folder: after any change there, it is compiled anew. Compiled functions call none
-of further folders.
+it calls, in another file, has changed. So the cache lies in a folder named after the contents of the kernel,
+of the function's own folder, and of those folders whose compiled functions its module knows, or they in
+turn: after any change there, it is compiled anew.
 """
 
 import hashlib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar
 
 import numba
+from numba.core.dispatcher import Dispatcher
 
 Compiled = TypeVar("Compiled", bound=Callable[..., Any])
 
 _KERNEL = Path(__file__).parent / "kernel"
+#: By compiled function: the folders that it is made of.
+_FOLDERS: dict[object, frozenset[Path]] = {}
+
+
+def _folders_of(function: Callable[..., Any]) -> frozenset[Path]:
+    """The folder of the function, and of those that it may call, by their names or those of their modules."""
+    known: list[object] = []
+    for value in function.__globals__.values():
+        known += vars(value).values() if isinstance(value, ModuleType) else (value,)
+    own = Path(function.__code__.co_filename).parent
+    return frozenset(
+        {own}.union(*(_FOLDERS.get(value, ()) for value in known if isinstance(value, Dispatcher)))
+    )
 
 
 @cache
-def _cache_for(folder: Path) -> Path:
-    """Where what functions of that folder become is kept."""
+def _cache_for(folders: frozenset[Path]) -> Path:
+    """Where what functions of these folders become is kept."""
     contents = hashlib.sha256()
-    for path in (Path(__file__), *sorted({*_KERNEL.glob("*.py"), *folder.glob("*.py")})):
-        contents.update(path.read_bytes())
+    for folder in sorted({_KERNEL, *folders}):
+        for path in sorted(folder.glob("*.py")):
+            contents.update(path.read_bytes())
+    contents.update(Path(__file__).read_bytes())
     return Path(numba.config.CACHE_DIR or _KERNEL / "__pycache__") / f"numba-{contents.hexdigest()[:12]}"
 
 
@@ -43,12 +60,14 @@ def njit(
     options = {"_nrt": allocates, "forceinline": inline, "error_model": "numpy" if ieee else "python"}
 
     def compile_it(function: Compiled) -> Compiled:
-        folder = _cache_for(Path(function.__code__.co_filename).parent)
+        folders = _folders_of(function)
+        folder = _cache_for(folders)
         before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
         try:
             compiled: Compiled = numba.njit(cache=True, nogil=True, **options)(function)
         finally:
             numba.config.CACHE_DIR = before
+        _FOLDERS[compiled] = folders
         return compiled
 
     return compile_it

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 TRY = """
@@ -15,6 +17,23 @@ from environment.kernel.durations import is_good
 def good() -> bool:
     return is_good(1, 2, 1)
 print(good(), sum(good.stats.cache_hits.values()))
+"""
+
+TWENTY = """
+{imported}
+from environment.compiled import njit
+@njit()
+def twenty() -> int:
+    return {ten}() + 10
+"""
+
+THIRTY = """
+from environment.compiled import njit
+from third.twenties import twenty
+@njit()
+def thirty() -> int:
+    return twenty() + 10
+print(thirty(), sum(thirty.stats.cache_hits.values()))
 """
 
 
@@ -30,8 +49,9 @@ def test_the_daemon_does_without_numba() -> None:
     assert done.stdout.strip() == "False"
 
 
-def test_a_change_in_the_kernel_reaches_those_who_call_it(tmp_path: Path) -> None:
-    """A function of another file is found in the cache, until something that it calls has changed."""
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A copy of what compiles, and of the kernel."""
     for part in ("environment/__init__.py", "environment/types.py", "environment/compiled.py"):
         (tmp_path / part).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / part, tmp_path / part)
@@ -40,15 +60,35 @@ def test_a_change_in_the_kernel_reaches_those_who_call_it(tmp_path: Path) -> Non
         tmp_path / "environment/kernel",
         ignore=shutil.ignore_patterns("__pycache__"),
     )
-    caller, durations = tmp_path / "caller.py", tmp_path / "environment/kernel/durations.py"
+    return tmp_path
+
+
+def call(caller: Path, project: Path) -> str:
+    """What the script says."""
+    command = [sys.executable, str(caller)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=project, check=True).stdout.strip()
+
+
+def test_a_change_in_the_kernel_reaches_those_who_call_it(project: Path) -> None:
+    """A function of another file is found in the cache, until something that it calls has changed."""
+    caller, durations = project / "caller.py", project / "environment/kernel/durations.py"
     caller.write_text(TRY)
-
-    def call() -> str:
-        command = [sys.executable, str(caller)]
-        return subprocess.run(
-            command, capture_output=True, text=True, cwd=tmp_path, check=True
-        ).stdout.strip()
-
-    assert (call(), call()) == ("False 0", "False 1")
+    assert (call(caller, project), call(caller, project)) == ("False 0", "False 1")
     durations.write_text(durations.read_text().replace("vms == executors", "vms != executors"))
-    assert call() == "True 0"
+    assert call(caller, project) == "True 0"
+
+
+@pytest.mark.parametrize("imported", ["from other.tens import ten", "from other import tens"])
+def test_a_change_in_another_folder_reaches_those_who_call_it(project: Path, imported: str) -> None:
+    """Also by way of a third folder, and however the function is imported."""
+    tens, twenties, caller = (project / name for name in ("other/tens.py", "third/twenties.py", "caller.py"))
+    for path, text in (
+        (tens, "from environment.compiled import njit\n@njit()\ndef ten() -> int:\n    return 10\n"),
+        (twenties, TWENTY.format(imported=imported, ten="ten" if imported.endswith("ten") else "tens.ten")),
+        (caller, THIRTY),
+    ):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert (call(caller, project), call(caller, project)) == ("30 0", "30 1")
+    tens.write_text(tens.read_text().replace("10", "11"))
+    assert call(caller, project) == "31 0"
