@@ -29,7 +29,7 @@ class Schedule(Strict):
 
 
 class NetworkSpec(Strict):
-    """`shared`: one network scores each VM, any number of them. `flat`: the papers', for one number of VMs."""
+    """`shared`: one network scores each VM, of any number. `flat`: Islam 2022's, for one number of VMs."""
 
     kind: Literal["shared", "flat"] = "shared"
     hidden: Annotated[int, Field(ge=1, le=4096)] = 32
@@ -40,6 +40,8 @@ class ObservationSpec(Strict):
 
     name: Literal["paper", "rich"] = "rich"
     types: tuple[Name, ...] = Field(("wordcount", "pagerank", "sort"), strict=False)
+    #: How many of the jobs behind the first of the queue are seen.
+    upcoming: Annotated[int, Field(ge=0, le=100)] = 3
     unknown_seconds: Positive = 240.0
 
 
@@ -159,9 +161,9 @@ class TrainingSpec(Strict):
             raise ValueError("mask: should be true with dense rewards: they know no violations")
         if self.rewards == "paper" and self.imitation is not None:
             raise ValueError("imitation: should be left out with the paper's rewards")
-        if self.rewards == "paper" and (self.reinforce or ReinforceSpec()).baseline == "group":
-            if self.algorithm == "reinforce":
-                raise ValueError("reinforce.baseline: should be none with the paper's rewards")
+        grouped = self.algorithm == "reinforce" and (self.reinforce or ReinforceSpec()).baseline == "group"
+        if self.rewards == "paper" and grouped:
+            raise ValueError("reinforce.baseline: should be none with the paper's rewards")
         if self.observation.name == "paper" and self.observation.types:
             raise ValueError("observation.types: should be [] with the paper's observation")
         return self

@@ -1,4 +1,4 @@
-"""The networks of `network.py` as TF-Agents trains them, and agents' specs. Deciding does without this module."""
+"""The networks of `network.py` as TF-Agents trains them, and agents' specs. Deciding does without them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -49,6 +49,11 @@ class ScoreNetwork(network.Network):  # type: ignore[misc]  # TF-Agents is not t
         found: Shared | Flat = self._kind(*(variable.numpy() for variable in self._values))
         return found
 
+    def take(self, weights: Shared | Flat) -> None:
+        """Go on with these weights."""
+        for variable, value in zip(self._values, weights, strict=True):
+            variable.assign(value)
+
 
 class Actor(ScoreNetwork):
     """Probabilities of all actions in proportion to the exponents of their scores, of allowed ones alone.
@@ -77,10 +82,18 @@ class Actor(ScoreNetwork):
         return tf.where(observation["mask"], self.scores(observation["observation"]), _FORBIDDEN)
 
 
+class Masked(dict[str, Any]):
+    """Observations with their masks, or specs of both.
+
+    No plain dictionary: TensorFlow puts those in wrappers when it saves them, and Python's protocols, by
+    which it looks at what it saves, cannot look into these.
+    """
+
+
 def specs(length: int, vms: int, *, mask: bool) -> tuple[ts.TimeStep, tensor_spec.BoundedTensorSpec]:
     """What an agent is told of the environment's steps and of its actions."""
     seen = tf.TensorSpec((length,), tf.float32, "observation")
-    masked = {"mask": tf.TensorSpec((vms + 1,), tf.bool, "mask"), "observation": seen}
+    masked = Masked(mask=tf.TensorSpec((vms + 1,), tf.bool, "mask"), observation=seen)
     action = tensor_spec.BoundedTensorSpec((), tf.int32, 0, vms, "action")
     return ts.time_step_spec(masked if mask else seen), action
 

@@ -54,7 +54,6 @@ def how_to_play(worlds: Worlds, temperature: float = 0.0, epsilon: float = 0.0) 
     """As the training file says; the best actions are taken where nothing is left to chance."""
     spec = worlds.spec
     return Play(
-        kind=worlds.observation.kind,
         masked=spec.mask,
         temperature=temperature,
         epsilon=epsilon,
@@ -103,7 +102,7 @@ class Player:
 def play_greedily(
     worlds: Worlds, episodes: Sequence[Episode], weights: Shared | Flat
 ) -> tuple[Outcome, FloatArray]:
-    """Play the episodes by the network's best actions; what they came to, and the sums of their rewards, [B]."""
+    """Play the episodes by the network's best actions: what they came to, and sums of rewards, [B]."""
     spec = worlds.spec
     seeds, seen = [0] * len(episodes), worlds.observation
     with Rollouts(episodes, seeds, rules_of(spec), seen, threads=spec.threads) as rollouts:

@@ -102,9 +102,7 @@ class Reinforce:
         count = len(found)
         kinds = np.full(count + 1, StepType.MID, np.int32)
         kinds[0], kinds[-1] = StepType.FIRST, StepType.LAST
-        return _trajectory(
-            steps, np.arange(count), kinds, scaled, np.zeros(count), mask=self._worlds.spec.mask
-        )
+        return self._trajectory(steps, np.arange(count), kinds, scaled, np.zeros(count))
 
     def _as_played(self, steps: Steps) -> Trajectory:
         """All episodes one after the other, each followed by a step in which nothing is decided."""
@@ -115,7 +113,38 @@ class Reinforce:
         kinds[ends] = StepType.LAST
         kinds[ends - lengths] = StepType.FIRST
         ones = np.ones(len(steps.action))
-        return _trajectory(steps, places, kinds, steps.reward, ones, mask=self._worlds.spec.mask)
+        return self._trajectory(steps, places, kinds, steps.reward, ones)
+
+    def _trajectory(
+        self,
+        steps: Steps,
+        places: np.ndarray[Any, Any],
+        kinds: np.ndarray[Any, Any],
+        rewards: FloatArray,
+        discounts: FloatArray,
+    ) -> Trajectory:
+        """The steps at their places of one row, [1, T, ...], in which steps of kind LAST decide nothing."""
+        total = len(kinds)
+
+        def spread(values: np.ndarray[Any, Any], kind: Any) -> np.ndarray[Any, Any]:
+            out = np.zeros((1, total, *values.shape[1:]), kind)
+            out[0, places] = values
+            return out
+
+        seen = spread(steps.observation, np.float32)
+        following = np.append(kinds[1:], StepType.FIRST).astype(np.int32)
+        episode = Trajectory(
+            step_type=kinds[None],
+            observation={"mask": spread(steps.mask, np.bool_), "observation": seen}
+            if self._worlds.spec.mask
+            else seen,
+            action=spread(steps.action, np.int32),
+            policy_info=(),
+            next_step_type=following[None],
+            reward=spread(rewards, np.float32),
+            discount=spread(discounts, np.float32),
+        )
+        return tf.nest.map_structure(tf.convert_to_tensor, episode)
 
 
 def advantages_of(by_job: FloatArray, rollouts: int, discount: float) -> FloatArray:
@@ -132,34 +161,3 @@ def advantages_of(by_job: FloatArray, rollouts: int, discount: float) -> FloatAr
     others = (grouped.sum(1, keepdims=True) - grouped) / (rollouts - 1)
     compared: FloatArray = (grouped - others).reshape(by_job.shape)
     return compared
-
-
-def _trajectory(
-    steps: Steps,
-    places: np.ndarray[Any, Any],
-    kinds: np.ndarray[Any, Any],
-    rewards: FloatArray,
-    discounts: FloatArray,
-    *,
-    mask: bool,
-) -> Trajectory:
-    """The steps at their places of one row, [1, T, ...], in which steps of kind LAST decide nothing."""
-    total = len(kinds)
-
-    def spread(values: np.ndarray[Any, Any], kind: Any) -> np.ndarray[Any, Any]:
-        out = np.zeros((1, total, *values.shape[1:]), kind)
-        out[0, places] = values
-        return out
-
-    seen = spread(steps.observation, np.float32)
-    following = np.append(kinds[1:], StepType.FIRST).astype(np.int32)
-    episode = Trajectory(
-        step_type=kinds[None],
-        observation={"mask": spread(steps.mask, np.bool_), "observation": seen} if mask else seen,
-        action=spread(steps.action, np.int32),
-        policy_info=(),
-        next_step_type=following[None],
-        reward=spread(rewards, np.float32),
-        discount=spread(discounts, np.float32),
-    )
-    return tf.nest.map_structure(tf.convert_to_tensor, episode)

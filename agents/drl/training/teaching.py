@@ -1,4 +1,4 @@
-"""What a teacher decides, as examples to learn from: it is watched in the simulator. TensorFlow is not needed."""
+"""What a teacher decides, as examples to learn from: it is watched in the simulator, without TensorFlow."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor

@@ -1,0 +1,56 @@
+"""Where a training run stands, on disk, so that it goes on after it was killed at any moment.
+
+A checkpoint is a folder that gets its name when it is complete; the one before is deleted after that.
+"""
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+Arrays = Mapping[str, np.ndarray[Any, Any]]
+
+
+class Checkpoint(NamedTuple):
+    """What was kept beside TensorFlow's variables."""
+
+    state: dict[str, Any]
+    arrays: Arrays
+
+
+def save(folder: Path, number: int, variables: tf.train.Checkpoint, kept: Checkpoint) -> None:
+    """Keep this state as the newest; `number` grows from one to the next."""
+    partial, complete = folder / "partial", folder / f"{number:09}"
+    for left_over in (partial, complete):
+        shutil.rmtree(left_over, ignore_errors=True)
+    partial.mkdir(parents=True)
+    variables.write(str(partial / "variables"))
+    np.savez(partial / "arrays.npz", **kept.arrays)
+    (partial / "state.json").write_text(json.dumps(kept.state), encoding="utf-8")
+    partial.rename(complete)
+    for older in _complete(folder)[:-1]:
+        shutil.rmtree(older)
+
+
+def restore(folder: Path, variables: tf.train.Checkpoint) -> Checkpoint | None:
+    """Take TensorFlow's variables from the newest checkpoint; the rest of it, or None when there is none."""
+    found = _complete(folder)
+    if not found:
+        return None
+    variables.read(str(found[-1] / "variables")).assert_existing_objects_matched()
+    with np.load(found[-1] / "arrays.npz") as arrays:
+        kept = dict(arrays)
+    return Checkpoint(json.loads((found[-1] / "state.json").read_text(encoding="utf-8")), kept)
+
+
+def exists(folder: Path) -> bool:
+    """Whether there is one."""
+    return bool(_complete(folder))
+
+
+def _complete(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("[0-9]*") if path.is_dir())

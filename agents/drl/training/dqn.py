@@ -1,0 +1,5 @@
+"""Deep Q-learning."""
+
+
+class Dqn:
+    """To come."""

@@ -1,0 +1,195 @@
+"""A training run: learn, evaluate, keep the best, write it all down. How is learned is in the learners."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Protocol
+
+import numpy as np
+import tensorflow as tf
+
+from agents.drl.network import Flat, Shared, first_flat, first_shared
+from agents.drl.networks_tf import ScoreNetwork
+from agents.drl.training import checkpoints
+from agents.drl.training.checkpoints import Checkpoint
+from agents.drl.training.dqn import Dqn
+from agents.drl.training.evaluation import Evaluation, in_short
+from agents.drl.training.imitation import examples_of, imitate
+from agents.drl.training.output import write_policy
+from agents.drl.training.reinforce import Reinforce
+from agents.drl.training.worlds import Worlds, worlds_of
+from conf.loader import ConfigError
+from conf.training import TrainingSpec
+
+#: Called with how much of how much is done, and what there is to tell.
+Progress = Callable[[int, int, str], None]
+
+
+class Learner(Protocol):
+    """What learns: `Reinforce` or `Dqn`."""
+
+    agent: Any
+    network: ScoreNetwork
+
+    @property
+    def checkpoint(self) -> tf.train.Checkpoint:
+        """All that TensorFlow keeps of it."""
+        ...
+
+    def arrays(self) -> Mapping[str, np.ndarray[Any, Any]]:
+        """What else there is to keep."""
+        ...
+
+    def restore(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        """Take back what `arrays` gave."""
+        ...
+
+    def learn(self, number: int) -> tuple[int, dict[str, float]]:
+        """Learn from the iteration of that number on; the number of the next, and what there is to tell."""
+        ...
+
+    def close(self) -> None:
+        """End the threads."""
+        ...
+
+
+@dataclass
+class _Run:
+    """Where a run stands."""
+
+    iteration: int = 0
+    seconds: float = 0.0
+    steps: float = 0.0
+    best_loss: float = float("inf")
+    best_iteration: int = 0
+    #: An entry for each evaluation.
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+
+def train(spec: TrainingSpec, out: Path, *, resume: bool = False, progress: Progress | None = None) -> Path:
+    """Train as the file says, and write the policy of the best evaluation to the folder; returns its path.
+
+    Where the run stands is kept in `out/run`; with `resume` it goes on from there. ConfigError, WorkloadError
+    and PolicyError say what is wrong with the input, or the folder.
+    """
+    report = progress or _say_nothing
+    kept = out / "run" / "checkpoints"
+    if checkpoints.exists(kept) != resume:
+        text = "there is no run to resume" if resume else "there is a run already; resume it, or take another"
+        raise ConfigError(f"{out}: {text}")
+    _write(out / "config.yaml", spec.model_dump_json(indent=2))
+    worlds = worlds_of(spec)
+    learner = _learner(worlds)
+    try:
+        best = _learn(worlds, learner, out, report)
+    finally:
+        learner.close()
+    run, weights = best
+    write_policy(out, worlds, learner, weights, run.history, run.best_iteration, run.seconds)
+    return out
+
+
+def _say_nothing(done: int, total: int, what: str) -> None:
+    """Nobody asked for progress."""
+
+
+def _learner(worlds: Worlds) -> Learner:
+    spec = worlds.spec
+    hidden, seed = spec.network.hidden, spec.seed
+    weights: Shared | Flat
+    if spec.network.kind == "shared":
+        weights = first_shared(*worlds.features, hidden, seed)
+    else:
+        weights = first_flat(worlds.length, worlds.vms, hidden, seed)
+    return Reinforce(worlds, weights) if spec.algorithm == "reinforce" else Dqn(worlds, weights)
+
+
+def _learn(worlds: Worlds, learner: Learner, out: Path, report: Progress) -> tuple[_Run, Shared | Flat]:
+    """Iterate until all is done; where the run stands at its end, and the best weights."""
+    spec, folder, run = worlds.spec, out / "run", _Run()
+    evaluation = Evaluation(worlds)
+    best = learner.network.weights_as_arrays()
+    before = checkpoints.restore(folder / "checkpoints", learner.checkpoint)
+    if before is not None:
+        run = _Run(**before.state)
+        learner.restore(before.arrays)
+        best = type(best)(**{name: before.arrays[f"best.{name}"] for name in best._fields})
+    elif spec.imitation is not None:
+        imitation = spec.imitation
+        examples = examples_of(worlds, imitation, folder / "teacher.npz", report)
+        imitate(worlds, learner.network, examples, imitation, report)
+    writer = tf.summary.create_file_writer(str(folder / "tensorboard"))
+    told: dict[str, float] = {}
+    began = perf_counter() - run.seconds
+    while True:
+        if _is_due(run, spec):
+            best = _evaluate(run, learner, evaluation, best, told, perf_counter() - began)
+            _log(writer, run.history[-1])
+            _keep(run, learner, best, out)
+        if run.iteration >= spec.iterations:
+            return run, best
+        run.iteration, told = learner.learn(run.iteration)
+        run.iteration = min(run.iteration, spec.iterations)
+        run.steps += told["steps"]
+        report(run.iteration, spec.iterations, _in_a_line(run, told))
+
+
+def _is_due(run: _Run, spec: TrainingSpec) -> bool:
+    """Whether an evaluation is: at the beginning, at the end, and whenever so many iterations have passed."""
+    if not run.history:
+        return True
+    last, every = run.history[-1]["iteration"], spec.evaluation.every
+    return run.iteration // every > last // every or run.iteration >= spec.iterations > last
+
+
+def _evaluate(
+    run: _Run,
+    learner: Learner,
+    evaluation: Evaluation,
+    best: Shared | Flat,
+    told: Mapping[str, float],
+    seconds: float,
+) -> Shared | Flat:
+    """Add an entry to the history; the best weights so far."""
+    weights = learner.network.weights_as_arrays()
+    loss, found = evaluation.of(weights)
+    run.seconds = seconds
+    entry = {"iteration": run.iteration, "seconds": round(seconds, 1), "steps": int(run.steps), "loss": loss}
+    run.history.append({**entry, "training": dict(told), "evaluation": found})
+    if loss < run.best_loss:
+        run.best_loss, run.best_iteration = loss, run.iteration
+        return weights
+    return best
+
+
+def _keep(run: _Run, learner: Learner, best: Shared | Flat, out: Path) -> None:
+    arrays = {**learner.arrays(), **{f"best.{name}": array for name, array in best._asdict().items()}}
+    state = Checkpoint(dict(vars(run)), arrays)
+    checkpoints.save(out / "run" / "checkpoints", run.iteration, learner.checkpoint, state)
+    _write(out / "metrics.jsonl", "".join(f"{json.dumps(entry)}\n" for entry in run.history))
+
+
+def _log(writer: Any, entry: Mapping[str, Any]) -> None:
+    with writer.as_default(step=entry["iteration"]):
+        tf.summary.scalar("evaluation/loss", entry["loss"])
+        for workload, of in entry["evaluation"].items():
+            for name, value in of.items():
+                tf.summary.scalar(f"evaluation/{workload}/{name}", value)
+        for name, value in entry["training"].items():
+            tf.summary.scalar(f"training/{name}", value)
+    writer.flush()
+
+
+def _in_a_line(run: _Run, told: Mapping[str, float]) -> str:
+    last = run.history[-1]
+    return f"return {told['return']:.1f} | {in_short(last['evaluation'])} | best {run.best_iteration}"
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a text file so that it is there wholly or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.partial")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)
