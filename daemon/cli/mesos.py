@@ -49,7 +49,7 @@ def mesos(
             "--isolation-bandwidth",
             metavar="MBIT",
             min=0.1,
-            help="Of a VM's network card, Mbit/s each way; else: 100 times the scale.",
+            help="Of a VM's network card, Mbit/s each way; else: 40 times the scale.",
         ),
     ] = None,
     delay: Annotated[
