@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test chaos lint bench lock clean
+.PHONY: help install demo test chaos mutants lint bench lock clean
 
 help:  ## Say what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -29,6 +29,9 @@ test: $(READY)  ## Pass the tests
 
 chaos: $(READY)  ## Break everything some hundreds of times, then count what was lost
 	$(BIN)/python -m tests.chaos --faults $(or $(FAULTS),300) --seed $(or $(SEED),1)
+
+mutants: $(READY)  ## Take every safeguard away, one at a time, and see that a test notices
+	$(BIN)/python -m tests.mutation
 
 lint: $(READY)  ## Check style, types and import direction
 	$(BIN)/ruff check .

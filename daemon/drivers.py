@@ -93,8 +93,8 @@ class HostDrivers:
     def take_up(self, jobs: Sequence[JobRecord]) -> None:
         """Find an earlier daemon's drivers again, given the jobs that are not over or have open tasks."""
         for job in jobs:
-            placed = job.placed_at is not None and not (job.ended or job.aborting)
-            if job.job.driver is None and placed:
+            launched = job.started_at is not None or job.placed_at is not None
+            if job.job.driver is None and launched and not (job.ended or job.aborting):
                 self._resume(job)
         self.over(jobs)
         going_on = {job.job.id for job in jobs if not job.ended}

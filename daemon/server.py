@@ -1,6 +1,7 @@
 """`stoker up`: puts the parts together, serves until it is told to stop, and takes them apart again."""
 
 import contextlib
+import gc
 import getpass
 import logging
 import os
@@ -58,6 +59,9 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
         app = create_app(
             candidate, store, token=token, version=version("stoker"), max_requests=config.max_requests
         )
+        # What is there by now stays: looking through all of it for garbage takes 60 ms, each time.
+        gc.collect()
+        gc.freeze()
         _serve(app, listener, log_level)
     return 0
 

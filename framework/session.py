@@ -78,11 +78,6 @@ class Listener(Protocol):
 class Driver(pymesos.MesosSchedulerDriver):  # type: ignore[misc]  # pymesos has no types
     """pymesos' driver, with what it lacks."""
 
-    @property
-    def framework(self) -> Json:
-        """The FrameworkInfo as we gave it: pymesos would add a capability for GPUs, which we do not use."""
-        return dict(self._framework)
-
     @override
     def change_master(self, new_master: str | None) -> None:
         """Note where a master that does not lead sends us."""
@@ -92,7 +87,8 @@ class Driver(pymesos.MesosSchedulerDriver):  # type: ignore[misc]  # pymesos has
 
     @override
     def _get_version(self, master: str | None) -> None:
-        # pymesos asks for the version only to tell inverse offers and GPUs of old masters apart.
+        # pymesos asks for it to tell inverse offers and GPUs of old masters apart, fails on 1.12.0-dev, and
+        # tells masters that it knows of GPUs, which we do not use.
         return None
 
     @override
