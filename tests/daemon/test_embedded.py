@@ -10,6 +10,7 @@ import pytest
 from conf.loader import SHIPPED, ConfigError, parse
 from conf.schema import Cluster
 from daemon.embedded import EmbeddedError, agent_specs, find_embedded, start_embedded
+from framework.embedded.isolation import IsolationOptions
 from framework.embedded.options import check_agents
 
 PAPER = SHIPPED / "clusters" / "paper.yaml"
@@ -67,6 +68,26 @@ def test_one_process_is_started_found_again_and_ended(tmp_path: Path) -> None:
         first.stop()
     assert not second.alive()
     assert find_embedded(tmp_path) is None
+
+
+def test_isolated_vms_are_told_from_others(tmp_path: Path) -> None:
+    """With isolation tasks see this machine at another address, which outlives the daemon as the VMs do."""
+    cluster = tmp_path / "small.yaml"
+    cluster.write_text(SMALL)
+    first = start_embedded(cluster, 0, tmp_path, IsolationOptions(0.1))
+    try:
+        if first.isolation.startswith("off"):
+            pytest.skip(f"VMs cannot be isolated here: {first.isolation}")
+        assert first.isolation == "on: 0.1 cores a cpu, 4 Mbit/s between VMs"
+        assert first.host.startswith("10.")
+        second = start_embedded(cluster, 0, tmp_path, IsolationOptions(0.1))
+        assert (second.host, second.isolation, second.taken_over) == (first.host, first.isolation, True)
+        with pytest.raises(EmbeddedError, match="or another isolation; end it with"):
+            start_embedded(cluster, 0, tmp_path)
+        (agent,) = httpx.get(f"http://{first.address}/slaves").json()["slaves"]
+        assert agent["pid"].startswith(f"slave(1)@{first.host.rpartition('.')[0]}.")
+    finally:
+        first.stop()
 
 
 def test_a_pid_that_was_given_out_again_is_no_mesos(tmp_path: Path) -> None:
