@@ -1,0 +1,150 @@
+"""A whole job placed by a network: what the deployed policy and lookahead's base policy compute.
+
+The best action is taken for one executor after the other, as a greedy episode of `playing.py` takes them.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.drl.kernel.forward import Scratch, make_scratch, score
+from agents.drl.kernel.playing import best_of
+from agents.drl.network import Network
+from environment.compiled import njit
+from environment.kernel.observation import Scene, observation_length, write, write_legal
+from environment.kernel.state import BoolArray, Float32Array, Layout, SmallIntArray
+
+#: What `decide` returns in place of a number of executors.
+WAITS, NO_ROOM = 0, -1
+#: In place of an action where there is no other.
+NONE = -1
+
+
+class Desk(NamedTuple):
+    """Arrays to work in, whose contents mean nothing between calls."""
+
+    scratch: Scratch
+    observation: Float32Array  # [L]
+    mask: BoolArray  # [N + 1]
+    scores: Float32Array  # [N + 1]
+
+
+class Choices(NamedTuple):
+    """What was chosen for each executor, and what would have been next; [E]. Actions are 0 or 1 + VM."""
+
+    action: SmallIntArray
+    score: Float32Array
+    #: The probability of the action, of exp(score) of all that are legal.
+    share: Float32Array
+    other: SmallIntArray  # the second best, or NONE
+    other_score: Float32Array
+    other_share: Float32Array
+
+
+class Draft(NamedTuple):
+    """A job while it is placed: what `decide` writes."""
+
+    choices: Choices
+    first: Float32Array  # [N + 1] scores of all actions for the first executor
+    placed: SmallIntArray  # [P + E] VMs of executors there before, then of those placed now
+
+
+def make_desk(network: Network, layout: Layout, vms: int) -> Desk:
+    """Arrays for decisions on so many VMs."""
+    return Desk(
+        scratch=make_scratch(network, vms),
+        observation=np.zeros(observation_length(vms, layout), np.float32),
+        mask=np.zeros(vms + 1, np.bool_),
+        scores=np.zeros(vms + 1, np.float32),
+    )
+
+
+def make_draft(vms: int, present: SmallIntArray, executors: int) -> Draft:
+    """Arrays for a job with so many executors to place, beside those that are present on VMs."""
+    choices = Choices(
+        action=np.zeros(executors, np.int32),
+        score=np.zeros(executors, np.float32),
+        share=np.zeros(executors, np.float32),
+        other=np.zeros(executors, np.int32),
+        other_score=np.zeros(executors, np.float32),
+        other_share=np.zeros(executors, np.float32),
+    )
+    placed = np.concatenate([present, np.zeros(executors, np.int32)]).astype(np.int32)
+    return Draft(choices, np.zeros(vms + 1, np.float32), placed)
+
+
+@njit()
+def decide(scene: Scene, layout: Layout, network: Network, desk: Desk, draft: Draft) -> int:
+    """Place what is left of the head; return how many executors that are, WAITS, or NO_ROOM for all of them.
+
+    The scene's free resources and executors change as they are taken.
+    """
+    present, mask = len(scene.placed), desk.mask
+    for i in range(scene.left):
+        now = _with_placed(scene, scene.left - i, draft.placed[: present + i])
+        write_legal(now, True, mask)
+        mask[0], may_wait = False, mask[0]
+        if not mask.any():
+            return NO_ROOM
+        mask[0] = may_wait
+        write(now, layout, desk.observation)
+        score(network, desk.observation, desk.scratch, desk.scores)
+        action = best_of(desk.scores, mask)
+        _note(draft.choices, i, desk.scores, mask, action)
+        if i == 0:
+            for other in range(len(mask)):
+                draft.first[other] = desk.scores[other]
+        if action == 0:
+            return WAITS
+        scene.free_milli_cpus[action - 1] -= scene.job_milli_cpus
+        scene.free_memory_mib[action - 1] -= scene.job_memory_mib
+        scene.held[action - 1] += 1
+        draft.placed[present + i] = action - 1
+    return int(scene.left)
+
+
+@njit(inline=True)
+def _with_placed(scene: Scene, left: int, placed: SmallIntArray) -> Scene:
+    """The moment when fewer executors are left."""
+    return Scene(
+        scene.milli_cpus,
+        scene.memory_mib,
+        scene.price_per_hour,
+        scene.free_milli_cpus,
+        scene.free_memory_mib,
+        scene.held,
+        scene.busy_until,
+        scene.clock,
+        scene.waiting,
+        scene.running,
+        scene.next_end,
+        scene.number,
+        scene.type,
+        scene.job_milli_cpus,
+        scene.job_memory_mib,
+        scene.executors,
+        left,
+        scene.arrival,
+        scene.untouched and left == scene.left,
+        placed,
+        scene.next_type,
+        scene.next_milli_cpus,
+        scene.next_memory_mib,
+        scene.next_executors,
+    )
+
+
+@njit()
+def _note(choices: Choices, i: int, scores: Float32Array, mask: BoolArray, action: int) -> None:
+    total, other = 0.0, NONE
+    for at in range(len(mask)):
+        if mask[at]:
+            total += np.exp(scores[at] - scores[action])
+            if at != action and (other == NONE or scores[at] > scores[other]):
+                other = at
+    choices.action[i], choices.other[i] = action, other
+    choices.score[i], choices.share[i] = scores[action], 1.0 / total
+    choices.other_score[i] = choices.other_share[i] = 0.0
+    if other != NONE:
+        choices.other_score[i] = scores[other]
+        choices.other_share[i] = np.exp(scores[other] - scores[action]) / total

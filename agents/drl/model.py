@@ -1,0 +1,154 @@
+"""The folder of a trained policy: what is in it, read and written. Who decides by it is in `policy.py`.
+
+    model.json     what the policy is and what it was trained for; see `ModelSpec`
+    weights.npz    its network's weights, by the names in `network.py`
+
+Beside them training leaves a card to read, its config, its metrics and a TF-Agents SavedModel, which deciding
+does without.
+"""
+
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field, ValidationError, model_validator
+
+from agents.drl.network import KINDS, Flat, Shared, flat_shapes, shared_shapes, weights_from
+from conf.schema import Strict
+from conf.training import NetworkSpec, ObjectiveSpec, ObservationSpec
+from environment.kernel.state import Float32Array
+from environment.options import ObservationOptions
+
+MODEL_FILE, WEIGHTS_FILE = "model.json", "weights.npz"
+#: The folder with the models that ship with Stoker.
+SHIPPED = Path(__file__).parent / "models"
+
+Algorithm = Literal["dqn", "reinforce"]
+
+
+class ModelError(ValueError):
+    """A policy folder that cannot be used; the text is fit for a user."""
+
+
+class ModelSpec(Strict):
+    """What stands in `model.json`."""
+
+    format: Literal[1] = 1
+    algorithm: Algorithm
+    network: NetworkSpec
+    #: For how many VMs a flat network is; null for a shared one, which is for any number.
+    vms: Annotated[int, Field(ge=1)] | None = None
+    observation: ObservationSpec
+    objective: ObjectiveSpec
+    #: How often in a row it could wait in training although the job fitted; null: without bound.
+    wait_limit: Annotated[int, Field(ge=0)] | None = None
+    #: On what and for how long it was trained, for people.
+    training: Mapping[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "ModelSpec":
+        if (self.network.kind == "flat") != (self.vms is not None):
+            raise ValueError("vms: should be given for a flat network, and null for a shared one")
+        return self
+
+    @property
+    def options(self) -> ObservationOptions:
+        """What the policy sees."""
+        seen = self.observation
+        return ObservationOptions(seen.name, seen.types, seen.upcoming, seen.unknown_seconds)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of its network's weights, by name."""
+        from environment.kernel.observation import features_of  # here, since it brings numba
+
+        features, rest = features_of(self.options.layout)
+        if self.vms is None:
+            return shared_shapes(features, rest, self.network.hidden)
+        return flat_shapes(features * self.vms + rest, self.vms, self.network.hidden)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """A trained policy."""
+
+    spec: ModelSpec
+    weights: Shared | Flat
+
+
+def find_model(name: str) -> Path:
+    """The folder of a shipped model, by name, or of any other, by path; ModelError when there is none."""
+    for folder in (SHIPPED / name, Path(name).expanduser()):
+        if (folder / MODEL_FILE).is_file():
+            return folder
+    known = ", ".join(shipped()) or "none"
+    raise ModelError(f"{name}: no shipped model and no folder with a {MODEL_FILE}; shipped are {known}")
+
+
+def shipped() -> dict[str, ModelSpec]:
+    """What the models are that ship with Stoker, by name."""
+    folders = sorted(path.parent for path in SHIPPED.glob(f"*/{MODEL_FILE}"))
+    return {folder.name: read_spec(folder) for folder in folders}
+
+
+def shipped_for(algorithm: Algorithm, beta: float | None) -> Path:
+    """The shipped model of the algorithm for that beta; without one, for the beta nearest to one half."""
+    known = {name: spec for name, spec in shipped().items() if spec.algorithm == algorithm}
+    if not known:
+        raise ModelError(f"no {algorithm} model ships with Stoker; give the folder of one that was trained")
+    wanted = 0.5 if beta is None else beta
+    name = min(known, key=lambda name: (abs(known[name].objective.beta - wanted), name))
+    if beta is not None and known[name].objective.beta != beta:
+        betas = ", ".join(f"{value:g}" for value in sorted({spec.objective.beta for spec in known.values()}))
+        raise ModelError(f"no {algorithm} model for beta {beta:g} ships with Stoker; there are {betas}")
+    return SHIPPED / name
+
+
+def read_model(folder: Path) -> Model:
+    """Read a policy folder; ModelError names the file and what is wrong with it."""
+    spec = read_spec(folder)
+    path = folder / WEIGHTS_FILE
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays: dict[str, Float32Array] = {name: file[name] for name in file.files}
+    except (OSError, ValueError, zipfile.BadZipFile, AttributeError, EOFError) as error:
+        raise ModelError(f"{path}: cannot be read as arrays: {_why(error)}") from error
+    try:
+        return Model(spec, weights_from(spec.network.kind, arrays, spec.shapes))
+    except ValueError as error:
+        raise ModelError(f"{path}: {error}") from error
+
+
+def read_spec(folder: Path) -> ModelSpec:
+    """Read what the policy in a folder is; ModelError names the field that is wrong."""
+    path = folder / MODEL_FILE
+    try:
+        return ModelSpec.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read: {_why(error)}") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(map(str, first["loc"]))
+        message = first["msg"].removeprefix("Value error, ")
+        raise ModelError(f"{path}: {field + ': ' if field else ''}{message}") from error
+
+
+def write_model(folder: Path, model: Model) -> None:
+    """Write both files into a folder, which is made when it is not there.
+
+    The description comes last: a folder that has one is whole.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    weights_from(KINDS[isinstance(model.weights, Flat)], model.weights._asdict(), model.spec.shapes)
+    with (folder / WEIGHTS_FILE).open("wb") as file:
+        np.savez(file, **model.weights._asdict())
+    text = json.dumps(model.spec.model_dump(mode="json"), indent=2)
+    (folder / MODEL_FILE).write_text(text + "\n", encoding="utf-8")
+
+
+def _why(error: Exception) -> str:
+    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)

@@ -1,0 +1,63 @@
+"""Policy folders with weights from a seed, and networks in plain numpy, for the tests of learned policies."""
+
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from agents.drl.model import Model, ModelSpec, write_model
+from agents.drl.network import Flat, Shared, first_flat, first_shared
+from conf.training import NetworkSpec, ObjectiveSpec, ObservationSpec
+from environment.kernel.state import Float32Array
+
+#: What the networks of these tests see.
+SEEN = ObservationSpec(types=("wordcount", "sort"), upcoming=2)
+
+
+def make_model(
+    kind: Literal["shared", "flat"] = "shared",
+    algorithm: Literal["dqn", "reinforce"] = "reinforce",
+    vms: int = 12,
+    seed: int = 1,
+    hidden: int = 8,
+) -> Model:
+    """A model with weights of that seed, whose last layers tell actions apart; it likes to wait a little."""
+    spec = ModelSpec(
+        algorithm=algorithm,
+        network=NetworkSpec(kind=kind, hidden=hidden),
+        vms=vms if kind == "flat" else None,
+        observation=SEEN,
+        objective=ObjectiveSpec(),
+        wait_limit=3,
+    )
+    if kind == "shared":
+        shared = first_shared(*spec.shapes["vm"][:1], *spec.shapes["rest"][:1], hidden, seed)
+        return Model(spec, shared._replace(place_score=30 * shared.place_score))
+    flat = first_flat(*spec.shapes["hidden"][:1], vms, hidden, seed)
+    return Model(spec, flat._replace(score=30 * flat.score))
+
+
+def make_folder(folder: Path, model: Model) -> str:
+    """The path of the folder, with the model in it."""
+    write_model(folder, model)
+    return str(folder)
+
+
+def scores(weights: Shared | Flat, observation: Float32Array, vms: int) -> Float32Array:
+    """The scores of all actions as `agents.drl.network` says them, in float64."""
+    if isinstance(weights, Flat):
+        return relu(observation @ weights.hidden + weights.hidden_bias) @ weights.score + weights.score_bias
+    features = weights.vm.shape[0]
+    table, rest = observation[: vms * features].reshape(vms, features), observation[vms * features :]
+    hidden = relu(table @ weights.vm + rest @ weights.rest + weights.hidden_bias)
+    pool = np.concatenate([hidden.mean(axis=0), hidden.max(axis=0)])
+    context = relu(pool @ weights.pool + rest @ weights.pool_rest + weights.pool_bias)
+    placed = relu(hidden @ weights.place + context @ weights.place_context + weights.place_bias)
+    waited = relu(context @ weights.wait + weights.wait_bias)
+    wait = waited @ weights.wait_score + weights.wait_offset
+    return np.concatenate([wait, placed @ weights.place_score + weights.place_offset])
+
+
+def relu(x: Float32Array) -> Float32Array:
+    """What is above 0."""
+    return np.maximum(x, 0.0)

@@ -1,0 +1,119 @@
+"""Policy folders: what is written is read, and what is wrong with one is told."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agents.drl.model import SHIPPED, ModelError, find_model, read_model, shipped, shipped_for, write_model
+from tests.agents.drl.models import make_model
+
+
+@pytest.mark.parametrize("kind", ["shared", "flat"])
+def test_a_model_is_read_as_it_was_written(kind: str, tmp_path: Path) -> None:
+    """Description and weights, bit by bit."""
+    model = make_model(kind)  # type: ignore[arg-type]
+    write_model(tmp_path / "deep" / "folder", model)
+    found = read_model(find_model(str(tmp_path / "deep" / "folder")))
+    assert found.spec == model.spec
+    assert type(found.weights) is type(model.weights)
+    assert all((a == b).all() for a, b in zip(found.weights, model.weights, strict=True))
+
+
+def described(change: Callable[[dict[str, object]], object]) -> Callable[[Path], object]:
+    """Change what stands in the folder's model.json."""
+
+    def spoil(folder: Path) -> None:
+        path = folder / "model.json"
+        values = json.loads(path.read_text())
+        change(values)
+        path.write_text(json.dumps(values))
+
+    return spoil
+
+
+def weighed(**arrays: object) -> Callable[[Path], object]:
+    """Change arrays of the folder's weights.npz; None leaves one out."""
+
+    def spoil(folder: Path) -> None:
+        found = {**make_model().weights._asdict(), **arrays}
+        np.savez(folder / "weights.npz", **{name: a for name, a in found.items() if a is not None})
+
+    return spoil
+
+
+@pytest.mark.parametrize(
+    ("spoil", "complaint"),
+    [
+        (lambda folder: (folder / "weights.npz").unlink(), "weights.npz: cannot be read as arrays: No such"),
+        (lambda folder: (folder / "weights.npz").write_bytes(b"no"), "weights.npz: cannot be read as arrays"),
+        (lambda folder: (folder / "model.json").write_text("{"), "model.json: Invalid JSON"),
+        (described(lambda values: values.update(format=2)), "model.json: format: Input should be 1"),
+        (described(lambda values: values.update(algorithm="ppo")), "model.json: algorithm: .*'dqn' or 'rei"),
+        (described(lambda values: values.update(colour=1)), "model.json: colour: Extra inputs"),
+        (described(lambda values: values.pop("observation")), "model.json: observation: Field required"),
+        (described(lambda values: values.update(vms=12)), "model.json: vms: should be given for a flat"),
+        (
+            described(lambda values: values.update(network={"hidden": 9})),
+            r"weights.npz: hidden_bias: .*\(9,\)",
+        ),
+        (weighed(place=None), "weights.npz: place: missing"),
+        (weighed(place=np.zeros(3, np.float32)), r"weights.npz: place: should be of shape \(8, 8\), found"),
+        (weighed(pool=np.array([None])), "weights.npz: cannot be read as arrays: Object arrays"),
+    ],
+)
+def test_what_is_wrong_with_a_folder_is_told(
+    spoil: Callable[[Path], object], complaint: str, tmp_path: Path
+) -> None:
+    """The file, the field or array, and what would be right."""
+    write_model(tmp_path, make_model())
+    spoil(tmp_path)
+    with pytest.raises(ModelError, match=complaint):
+        read_model(tmp_path)
+
+
+def test_weights_that_do_not_fit_the_description_are_not_written(tmp_path: Path) -> None:
+    """Nor is anything else."""
+    model = make_model()
+    with pytest.raises(ValueError, match=r"place: should be of shape \(8, 8\)"):
+        write_model(tmp_path / "new", type(model)(model.spec, make_model(hidden=9).weights))
+    assert not (tmp_path / "new" / "model.json").exists()
+
+
+def test_a_model_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """With the names of those that ship."""
+    with pytest.raises(
+        ModelError, match=r"nowhere: no shipped model and no folder with a model.json; shipped"
+    ):
+        find_model("nowhere")
+
+
+def test_shipped_models_are_found_by_name_and_beta(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every folder beneath `models` is one; without a beta the one nearest to one half is taken."""
+    monkeypatch.setattr("agents.drl.model.SHIPPED", tmp_path)
+    with pytest.raises(ModelError, match="no reinforce model ships with Stoker"):
+        shipped_for("reinforce", None)
+    model = make_model()
+    for name, beta in (("reinforce-cost", 1.0), ("reinforce-balanced", 0.5)):
+        objective = model.spec.objective.model_copy(update={"beta": beta})
+        write_model(
+            tmp_path / name,
+            type(model)(model.spec.model_copy(update={"objective": objective}), model.weights),
+        )
+    assert list(shipped()) == ["reinforce-balanced", "reinforce-cost"]
+    assert find_model("reinforce-cost") == shipped_for("reinforce", 1.0) == tmp_path / "reinforce-cost"
+    assert shipped_for("reinforce", None).name == "reinforce-balanced"
+    with pytest.raises(
+        ModelError, match=r"no reinforce model for beta 0.25 ships with Stoker; there are 0.5, 1"
+    ):
+        shipped_for("reinforce", 0.25)
+    with pytest.raises(ModelError, match="no dqn model ships"):
+        shipped_for("dqn", 1.0)
+
+
+def test_all_shipped_models_can_be_read() -> None:
+    """With their weights."""
+    for name in shipped():
+        assert read_model(SHIPPED / name)

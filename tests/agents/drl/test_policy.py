@@ -1,0 +1,222 @@
+"""Learned policies decide as trained, name no VM without room, and wait no longer than they may."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.drl.kernel.playing import Play
+from agents.drl.network import network_of
+from agents.drl.policy import LearnedOptions, LearnedPolicy
+from agents.drl.rollouts import Rollouts
+from agents.registry import PolicyError, create
+from environment.check import check
+from environment.clusters import load_cluster
+from environment.explain import explain
+from environment.options import DurationOptions, RewardOptions, rules
+from environment.rounds import decide_once
+from environment.simulator import simulate
+from environment.types import ClusterView, Decision, Place, PlacementRequest, RunningJob, Wait
+from environment.workloads import episodes
+from profiles.generators import load_workload
+from tests.agents.drl.models import SEEN, make_folder, make_model
+from tests.agents.test_contract import queues, views
+from tests.builders import make_job, make_request, make_view, make_vms
+
+WAITS = np.full(1, 1e6, np.float32)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Folders of models: of each kind, and of one that would always rather wait."""
+    root, model = tmp_path_factory.mktemp("models"), make_model()
+    waiting = type(model)(model.spec, model.weights._replace(wait_offset=WAITS))  # type: ignore[union-attr]
+    models = {
+        "shared": model,
+        "flat": make_model("flat"),
+        "dqn": make_model(algorithm="dqn", seed=2),
+        "waits": waiting,
+    }
+    return {name: make_folder(root / name, found) for name, found in models.items()}
+
+
+def starting(view: ClusterView, ids: Sequence[str] = ("old",)) -> ClusterView:
+    """The view with jobs running on its first VM, of which nothing is known."""
+    running = tuple(RunningJob(make_job(name), (view.vms[0].id,), 0.0, None) for name in ids)
+    until = view.busy_until.copy()
+    until[0] = np.nan
+    return view.changed(busy_until=until, running=running)
+
+
+@pytest.mark.parametrize("kind", ["shared", "flat"])
+@pytest.mark.parametrize("workload", ["burst", "normal"])
+def test_the_deployed_policy_decides_as_a_greedy_episode(
+    kind: str, workload: str, folders: dict[str, str]
+) -> None:
+    """On a simulated day: the same VM for every executor, and so the same cost; waits too."""
+    seed, vms, model = 3, load_cluster("paper"), make_model(kind)  # type: ignore[arg-type]
+    policy = create("reinforce", {"model": folders[kind], "wait_limit": 100, "patience": 1e6})
+    result = simulate(policy, load_workload(workload, seed), vms)
+    episode = episodes(workload, "paper", SEEN.types)(seed)
+    numbers = rules(RewardOptions(), DurationOptions())
+    with Rollouts([episode], [0], numbers, model.spec.options) as rows:
+        record = rows.play(network_of(model.weights), Play(wait_limit=100))
+        actions = record.actions[0, : record.length[0]]
+        placed = [
+            vm
+            for done in result.decisions
+            if isinstance(done.decision, Place)
+            for vm in done.decision.placement
+        ]
+        assert placed == (actions[actions > 0] - 1).tolist()
+        assert result.cost == pytest.approx(rows.outcome().cost[0], rel=1e-12)
+        assert (actions == 0).any()
+
+
+@pytest.mark.parametrize("name", ["reinforce", "dqn"])
+@given(steps=st.lists(st.tuples(views(), queues(), st.booleans()), min_size=1, max_size=3))
+@settings(max_examples=60, deadline=None)
+def test_no_vm_without_room_is_named(
+    name: str,
+    steps: list[tuple[ClusterView, list[PlacementRequest], bool]],
+    learned: dict[str, LearnedPolicy],
+) -> None:
+    """On any cluster, whether or not something runs; lost executors too."""
+    for view, queue, busy in steps:
+        seen = starting(view) if busy and view.vms else view
+        decision = learned[name].decide(seen, queue)
+        if isinstance(decision, Place):
+            assert check(seen, queue[0], decision) == ()
+            assert len(decision.placement) == len(decision.why) == queue[0].count
+        else:
+            assert decision.reason
+
+
+@pytest.fixture(scope="module")
+def learned(folders: dict[str, str]) -> dict[str, LearnedPolicy]:
+    """Policies that are used again and again, as in a daemon."""
+    return {
+        "reinforce": LearnedPolicy("reinforce", LearnedOptions(folders["shared"])),
+        "dqn": LearnedPolicy("dqn", LearnedOptions(folders["dqn"])),
+    }
+
+
+def test_vms_that_join_or_leave_change_nothing(learned: dict[str, LearnedPolicy]) -> None:
+    """The same policy decides for one VM, for a thousand, and for none."""
+    for count in (1, 1000, 3, 0):
+        decision = learned["reinforce"].decide(make_view(make_vms(count)), [make_request(3)])
+        assert isinstance(decision, Place if count else Wait)
+
+
+def test_what_is_not_known_does_no_harm(learned: dict[str, LearnedPolicy]) -> None:
+    """A type nobody heard of, and VMs and jobs of which nobody knows when they end."""
+    view = starting(make_view(make_vms(4), executors=[1, 0, 0, 0]))
+    queue = [replace(make_request(2), job=replace(make_request(2).job, type="unheard-of"))]
+    decision = learned["dqn"].decide(view, queue)
+    assert isinstance(decision, Place)
+    assert np.isfinite(decision.scores).all()
+
+
+def decided(policy: LearnedPolicy, view: ClusterView, ids: Sequence[str], at: float) -> Decision:
+    """What the policy decides at that time, when these jobs run."""
+    return policy.decide(starting(replace(view, at=at), ids), [make_request(2)])
+
+
+def test_a_job_that_fits_waits_for_no_more_ends_than_allowed(folders: dict[str, str]) -> None:
+    """Being asked again before a job has ended does not count; then the fallback places it and says so."""
+    view, jobs = make_view(make_vms(3), executors=[1, 0, 0]), ["a", "b", "c", "d"]
+    policy = LearnedPolicy("reinforce", LearnedOptions(folders["waits"], wait_limit=2, fallback="ff"))
+    first = decided(policy, view, jobs, 0.0)
+    assert isinstance(first, Wait)
+    assert first.reason == "waiting for the next job to end has probability 100%, vm-1 0%"
+    assert [decided(policy, view, jobs, at) for at in (1.0, 2.0, 3.0)] == [first] * 3
+    assert isinstance(decided(policy, view, jobs[1:], 4.0), Wait)
+    last = decided(policy, view, jobs[2:], 5.0)
+    assert isinstance(last, Place)
+    assert last.placement == (0, 0)
+    assert last.why[0].startswith("it has waited for 2 ends of jobs though it fits, so ff decides: vm-1")
+
+
+def test_a_job_that_fits_waits_no_longer_than_its_patience(folders: dict[str, str]) -> None:
+    """Though no job ends; what `stoker explain` shows has the reason."""
+    view = make_view(make_vms(3), executors=[1, 0, 0])
+    policy = LearnedPolicy("reinforce", LearnedOptions(folders["waits"], patience=60.0))
+    assert isinstance(decided(policy, view, ["a"], 10.0), Wait)
+    assert isinstance(decided(policy, view, ["a"], 69.0), Wait)
+    late = starting(replace(view, at=70.0), ["a"])
+    told = explain(decide_once(policy.decide, late, [make_request(2)]), "reinforce")
+    assert told.decision == "place"
+    assert told.choices[0].why.startswith("it has waited for 60 s though it fits, so best_fit decides: vm-1")
+
+
+def test_a_vm_that_joins_is_a_reason_to_think_again(folders: dict[str, str]) -> None:
+    """The wait is counted anew by it, as by a job's end."""
+    policy = LearnedPolicy("reinforce", LearnedOptions(folders["waits"], wait_limit=1))
+    assert isinstance(decided(policy, make_view(make_vms(3)), ["a"], 0.0), Wait)
+    assert isinstance(decided(policy, make_view(make_vms(4)), ["a"], 1.0), Place)
+
+
+def test_nothing_is_waited_for_when_nothing_runs(folders: dict[str, str]) -> None:
+    """Even a policy that would always rather wait places then."""
+    policy = LearnedPolicy("reinforce", LearnedOptions(folders["waits"]))
+    decision = policy.decide(make_view(make_vms(3)), [make_request(2)])
+    assert isinstance(decision, Place)
+    assert decision.why[0].startswith("vm-")
+    assert "has probability" in decision.why[0]
+    assert len(decision.scores) == 3
+
+
+def test_a_flat_network_hands_over_when_the_cluster_is_another(folders: dict[str, str]) -> None:
+    """The fallback decides and says why."""
+    policy = LearnedPolicy("reinforce", LearnedOptions(folders["flat"]))
+    decision = policy.decide(make_view(make_vms(3)), [make_request()])
+    assert isinstance(decision, Place)
+    assert decision.why[0].startswith("the model is for 12 VMs, not 3, so best_fit decides: vm-1")
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"model": "nowhere"}, "policy dqn: model: nowhere: no shipped model and no folder"),
+        ({"model": "shared"}, "policy dqn: model: .*shared is of reinforce"),
+        ({"model": "dqn", "beta": 1.0}, "policy dqn: beta: chooses a shipped model"),
+        ({"beta": 1.5}, "policy dqn: beta: should be between 0 and 1, found 1.5"),
+        ({"wait_limit": -1}, "policy dqn: wait_limit: should be 0 or more, found -1"),
+        ({"patience": -1.0}, "policy dqn: patience: should be 0 or more seconds, found -1"),
+        ({"fallback": "reinforce"}, "policy dqn: fallback: should not be a trained policy, found reinforce"),
+        ({"model": "dqn", "fallback": "fff"}, "policy fff: unknown; did you mean ff"),
+    ],
+)
+def test_options_that_are_wrong_are_told(
+    options: dict[str, object], complaint: str, folders: dict[str, str]
+) -> None:
+    """By the option's name, with what would be right."""
+    found = (
+        {**options, "model": folders.get(str(options["model"]), options["model"])}
+        if "model" in options
+        else options
+    )
+    with pytest.raises(PolicyError, match=complaint):
+        create("dqn", found)
+
+
+def test_deciding_does_without_tensorflow(folders: dict[str, str]) -> None:
+    """A process that decides has not imported it, and one that only describes the policy no numba either."""
+    program = (
+        "import sys; from agents.registry import create, describe; describe('reinforce');"
+        "assert 'numba' not in sys.modules;"
+        f"policy = create('reinforce', {{'model': {folders['shared']!r}}});"
+        "from tests.builders import *; print(policy.decide(make_view(make_vms(3)), [make_request()]).job_id);"
+        "sys.exit(' '.join({'tensorflow', 'tf_agents', 'keras'} & set(sys.modules)) or 0)"
+    )
+    root = Path(__file__).parents[3]
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=root
+    )
+    assert (done.stdout.strip(), done.stderr, done.returncode) == ("job-1", "", 0)
