@@ -30,6 +30,7 @@ POLICIES: dict[str, str] = {
     "most_allocated": "agents.baselines.scored:MostAllocated",
     "dominant_fit": "agents.baselines.scored:DominantFit",
     "drf": "agents.baselines.drf:DominantResourceFairness",
+    "ogasched": "agents.oga.policy:OgaSched",
     "random": "agents.baselines.random_choice:RandomChoice",
 }
 

@@ -192,7 +192,8 @@ def room_for_driver(view: ClusterView, request: PlacementRequest, place: Place) 
     if driver is None or request.again:
         return None
     after = view.with_placement(request, place.placement, place.sizes)
-    for index in dict.fromkeys((*place.placement, *range(len(after.vms)))):
+    nearest: dict[int, None] = dict.fromkeys((*place.placement, *range(len(after.vms))))
+    for index in nearest:
         fits = after.free_cpus[index] + CPU_TOLERANCE >= driver.cpus
         if fits and after.free_memory_mib[index] >= driver.memory_mib:
             return index

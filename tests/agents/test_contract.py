@@ -77,9 +77,12 @@ def test_decisions_are_feasible_and_repeatable(
 @given(view=views(), request=requests())
 @settings(max_examples=40, deadline=None)
 def test_what_fits_is_placed(name: str, view: ClusterView, request: PlacementRequest) -> None:
-    """A policy waits only when the executors do not fit; lookahead, when it may not hold a job back."""
+    """A policy waits only when the executors do not fit.
+
+    Lookahead, when it may not hold a job back, and OgaSched, when it may not make executors smaller.
+    """
     fits = bool(np.minimum(view.room_for(request), request.count).sum() >= request.count)
-    policy = create(name, {"patience": 0} if name == "lookahead" else {})
+    policy = create(name, {"lookahead": {"patience": 0}, "ogasched": {"floor": 1.0}}.get(name, {}))
     assert isinstance(policy.decide(view, [request]), Place) == fits
 
 

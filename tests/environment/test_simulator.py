@@ -261,27 +261,27 @@ def worlds(draw: st.DrawFn) -> tuple[Workload, tuple[Vm, ...]]:
 def never_over_capacity(result: Result) -> None:
     """At no instant do running executors take more than a VM has."""
     changes = [
-        (when, sign, vm, job)
+        (when, sign, taken)
         for job in result.jobs
         for when, sign in ((job.started_at, 1), (job.ended_at, -1))
-        for vm in job.placement
+        for taken in zip(job.placement, job.taken, strict=True)
     ]
     used = {index: [0.0, 0] for index in range(len(result.vms))}
-    for _, sign, vm, job in sorted(changes, key=lambda change: change[:2]):
-        used[vm][0] += sign * job.cpus
-        used[vm][1] += sign * job.memory_mib
+    for _, sign, (vm, size) in sorted(changes, key=lambda change: change[:2]):
+        used[vm][0] += sign * size.cpus
+        used[vm][1] += sign * size.memory_mib
         assert used[vm][0] <= result.vms[vm].cpus + 0.0005
         assert used[vm][1] <= result.vms[vm].memory_mib
 
 
 def by_turns(name: str, result: Result) -> list[list[JobOutcome]]:
-    """Jobs that are served in the order of their arrival: of one type under `drf`, else all of them.
+    """Jobs served in the order of their arrival: of one type under `drf` and `ogasched`, else all of them.
 
     Under `lookahead` none: how often it may let a job be overtaken is tested with it.
     """
     if name == "lookahead":
         return []
-    if name != "drf":
+    if name not in ("drf", "ogasched"):
         return [list(result.jobs)]
     return [[job for job in result.jobs if job.type == kind] for kind in {job.type for job in result.jobs}]
 
@@ -319,7 +319,7 @@ def test_every_policy_keeps_to_the_rules(name: str, world: tuple[Workload, tuple
     assert simulate(Replay(trace), workload, vms) == result
 
 
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("name", [name for name in POLICIES if name != "ogasched"])  # it makes jobs smaller
 @given(world=worlds())
 @settings(max_examples=15, deadline=None)
 def test_a_run_is_an_episode(name: str, world: tuple[Workload, tuple[Vm, ...]]) -> None:

@@ -1,0 +1,201 @@
+"""OgaSched as a policy: its options, which job gets executors in a slot, when it waits, and what it says.
+
+A slot is a moment at which the policy is asked: each job type that waits is a port with a job. How a slot is
+made of a view is in `slots.py`, how executors are made of an allocation in `cutting.py`; numba is imported
+when the policy is made. Views know cpus and memory of VMs and no other resource.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
+
+import numpy as np
+
+from agents.estimates import check_share
+from agents.oga.cutting import Cut, cut, floor_of, whole
+from environment.check import shortage
+from environment.types import (
+    ClusterView,
+    Decision,
+    EndedJob,
+    FloatArray,
+    Place,
+    PlacementRequest,
+    Size,
+    Vm,
+    Wait,
+)
+
+#: So many requests are looked at for each type's oldest job. Chosen: all of most queues.
+_LOOKED_AT = 512
+
+
+@dataclass(frozen=True, slots=True)
+class OgaSchedOptions:
+    """Options of OgaSched."""
+
+    #: `oga`: allocations are fixed before it is known who waits (Zhao 2023, Definition 2). `oga-reactive`:
+    #: after a step on who waits. `oga-conserving`: what types without a job have reserved goes to the others.
+    variant: Literal["oga", "oga-reactive", "oga-conserving"] = "oga-conserving"
+    #: Whether a request bounds what a job gets in all, or of each VM (Zhao 2023, eq. 5).
+    request: Literal["total", "per_channel"] = "total"
+    #: What an amount of a resource is worth (Zhao 2023, eq. 51), and how much.
+    utility: Literal["linear", "log", "reciprocal", "poly"] = "log"
+    alpha: float = 1.2
+    #: How much the resource of which a job has most counts against it (beta of Zhao 2023, eq. 7).
+    overhead: float = 0.4
+    #: eta_0 and lambda of Zhao 2023, Algorithm 1, in cores (4 GiB of memory count as one).
+    eta: float = 2.0
+    decay: float = 0.9999
+    #: The least share of what it asks that an executor is given, of cpus and of memory.
+    floor: float = 0.5
+    #: How much of a job's surprise is taken into what its type is worth; 0 learns nothing from ends.
+    gain_rate: float = 0.2
+    #: In so many slots a job waits for its allocation to carry it; then it takes what room there is.
+    patience: int = 8
+    #: How many later jobs may be placed before one that waits; 0 is first come, first served.
+    overtaken_at_most: int = 32
+
+    def __post_init__(self) -> None:
+        check_share("overhead", self.overhead)
+        check_share("gain_rate", self.gain_rate)
+        if not 0 < self.floor <= 1:
+            raise ValueError(f"floor: should be more than 0 and at most 1, found {self.floor:g}")
+        if not 0 < self.decay <= 1:
+            raise ValueError(f"decay: should be more than 0 and at most 1, found {self.decay:g}")
+        for name in ("alpha", "eta"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise ValueError(f"{name}: should be a number above 0, found {getattr(self, name):g}")
+        for name in ("patience", "overtaken_at_most"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name}: should be 0 or more, found {getattr(self, name)}")
+
+
+class OgaSched:
+    """OgaSched: executors cut out of a fractional allocation that is learned online (Zhao 2023).
+
+    Executors may have less than they ask for, but never less than `floor`, and elastic jobs fewer of them. It
+    learns from who waits in a slot, and from how long jobs took on what they got.
+    """
+
+    def __init__(self, options: OgaSchedOptions) -> None:
+        from agents.oga.learner import LearnerOptions
+        from agents.oga.slots import Slots
+
+        self._options = options
+        learner = LearnerOptions(
+            variant=options.variant, eta0=options.eta, decay=options.decay, gain_rate=options.gain_rate
+        )
+        self._slots = Slots(learner, options.utility, options.alpha, options.overhead, options.request)
+        self._at: float | None = None
+        self._vms: tuple[Vm, ...] = ()
+        #: The types that waited when the slot began; and for how many slots the head has waited.
+        self._present: frozenset[str] = frozenset()
+        self._head, self._waited, self._overtaken = "", 0, 0
+
+    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        """Place a type's oldest job, the first that the slot's allocation carries, or wait."""
+        oldest: dict[str, PlacementRequest] = {}
+        for request in islice(queue, _LOOKED_AT):
+            oldest.setdefault(request.job.type, request)
+        self._begin(view, queue[0], oldest)
+        for request in oldest.values():
+            if request is not queue[0] and self._overtaken >= self._options.overtaken_at_most:
+                break
+            if found := self._executors(view, request, oldest):
+                self._overtaken += request is not queue[0]
+                return self._place(view, request, *found)
+        return Wait(self._why_not(view, queue[0]))
+
+    def observe(self, ended: EndedJob) -> None:
+        """Learn from a job that is over."""
+        self._slots.observe(ended)
+
+    def state(self) -> bytes:
+        """All that was learned."""
+        return self._slots.state()
+
+    def restore(self, state: bytes) -> None:
+        """Go on from what was learned; ValueError when it cannot be read."""
+        self._slots.restore(state)
+
+    def _begin(self, view: ClusterView, head: PlacementRequest, oldest: dict[str, PlacementRequest]) -> None:
+        """A slot begins when time has passed, or a type comes into the round that was not there."""
+        if head.job.id != self._head:
+            self._head, self._waited, self._overtaken = head.job.id, 0, 0
+        if (self._at, self._vms) == (view.at, view.vms) and oldest.keys() <= self._present:
+            return
+        self._waited += self._at != view.at
+        self._at, self._vms, self._present = view.at, view.vms, frozenset(oldest)
+        floors = [floor_of(request, self._options.floor) for request in oldest.values()]
+        self._slots.begin(view, list(oldest.values()), floors)
+
+    def _executors(
+        self, view: ClusterView, request: PlacementRequest, oldest: dict[str, PlacementRequest]
+    ) -> Cut | None:
+        """VMs and sizes of the request's executors; None when they have no room."""
+        options, kind = self._options, request.job.type
+        wanted = self._slots.wanted(kind)
+        if request.again:  # what was lost is put back as it was
+            placement = whole(view, request, wanted[0])
+            return None if placement is None else (placement, request.asked)
+        conserving = options.variant == "oga-conserving"
+        if conserving and _room_for_all(view, oldest) and (placement := whole(view, request, wanted[0])):
+            return placement, request.asked
+        floor = floor_of(request, options.floor)
+        free = np.array([view.free_cpus, view.free_memory_mib])
+        within = np.minimum(wanted, free)
+        if found := cut(request, within[0], within[1], floor):
+            return found
+        # What the allocation has of VMs in use, or less than an executor of, is no reason to wait for ever.
+        if conserving or self._waited > options.patience or not view.executors.any():
+            if placement := whole(view, request, wanted[0]):
+                return placement, request.asked
+            return cut(request, free[0], free[1], floor)
+        return None
+
+    def _place(
+        self,
+        view: ClusterView,
+        request: PlacementRequest,
+        placement: tuple[int, ...],
+        sizes: tuple[Size, ...],
+    ) -> Place:
+        kind = request.job.type
+        wanted, details = self._slots.wanted(kind), self._slots.details(kind)
+        why = tuple(_why(view, kind, wanted, vm, size) for vm, size in zip(placement, sizes, strict=True))
+        self._slots.take(kind, placement, sizes)
+        if sizes == request.asked:
+            sizes = ()
+        return Place(request.job.id, placement, why, tuple(wanted[0].tolist()), sizes, details)
+
+    def _why_not(self, view: ClusterView, head: PlacementRequest) -> str:
+        if not view.vms:
+            return shortage(view, head)
+        wanted = self._slots.wanted(head.job.type)
+        has = (
+            f"{wanted[0].sum():.3g} cpus and {wanted[1].sum() / 1024:.3g} GiB on {(wanted[0] > 0).sum()} VMs"
+        )
+        least = floor_of(head, self._options.floor)
+        size = f"{least.cpus:g} cpus and {least.memory_mib} MiB"
+        allocation = f"the allocation of {head.job.type} is {has}"
+        return (
+            f"{shortage(view, head)}; {allocation}, and with what is free of that, {head.fewest} executors"
+            f" of at least {size} cannot be made"
+        )
+
+
+def _room_for_all(view: ClusterView, oldest: dict[str, PlacementRequest]) -> bool:
+    """Whether what is free would do for all that is asked, so that to give one less helps nobody."""
+    cpus = sum(request.cpus * request.count for request in oldest.values())
+    memory_mib = sum(request.memory_mib * request.count for request in oldest.values())
+    return bool(cpus <= view.free_cpus.sum() and memory_mib <= view.free_memory_mib.sum())
+
+
+def _why(view: ClusterView, kind: str, wanted: FloatArray, vm: int, size: Size) -> str:
+    has = f"{wanted[0, vm]:.3g} cpus and {wanted[1, vm] / 1024:.3g} GiB"
+    return (
+        f"{kind}'s allocation has {has} of {view.vms[vm].name}; "
+        f"the executor takes {size.cpus:g} cpus and {size.memory_mib} MiB"
+    )

@@ -1,0 +1,249 @@
+"""A cluster and its queue as slots of Zhao 2023: types are ports, VMs instances, cpus and memory resources.
+
+Here the model follows the cluster, and what is learned moves along with it. What executors become of an
+allocation is in `cutting`, which job gets one in `policy`.
+"""
+
+import io
+import zipfile
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from agents.oga.learner import Learner, LearnerOptions
+from agents.oga.model import UTILITIES, Model, Request, build_model
+from environment.types import ClusterView, EndedJob, FloatArray, Job, PlacementRequest, Size, Vm
+
+RESOURCES = ("cpus", "memory")
+#: MiB that weigh as much as a cpu, so that steps of both are of like size. Chosen: what a core of the paper's
+#: VMs has of memory.
+MIB_PER_UNIT = 4096.0
+#: Types are users' words, so there may be any number: the one that was longest away is forgotten. Chosen.
+PORTS_KEPT = 256
+
+_UNITS = np.array([1.0, MIB_PER_UNIT])
+
+
+class Slots:
+    """The learner of a cluster that changes. Amounts that go in and out are cpus and MiB; [2, N] has both.
+
+    Attributes:
+        learner: None until there is a type and a VM that can take an executor of it.
+    """
+
+    def __init__(
+        self, learner: LearnerOptions, utility: str, alpha: float, beta: float, request: Request
+    ) -> None:
+        self.learner: Learner | None = None
+        self._options = learner
+        self._utility, self._alpha, self._beta = UTILITIES.index(utility), alpha, beta
+        self._request: Request = request
+        #: By type, in order of its last appearance: the most that a job of it asked for in all, [2] in units,
+        #: and the least that an executor of it needs.
+        self._bounds: dict[str, FloatArray] = {}
+        self._needs: dict[str, FloatArray] = {}
+        self._vms: tuple[Vm, ...] = ()
+        self._index: dict[str, int] = {}
+        self._left: FloatArray = np.zeros((2, 0))
+        #: Whether the learner's model is that of the cluster as it is.
+        self._fits = False
+
+    def begin(self, view: ClusterView, oldest: Sequence[PlacementRequest], floors: Sequence[Size]) -> None:
+        """A slot begins in which these requests are there, one of each type, with the least they can use."""
+        if self._follow(view.vms, oldest, floors) or not self._fits:
+            self._rebuild()
+        if learner := self._active:
+            present = {request.job.type for request in oldest}
+            arrivals = np.array([float(port in present) for port in learner.model.ports])
+            self._left = learner.step(arrivals).copy()
+
+    def wanted(self, kind: str) -> FloatArray:
+        """What this slot's allocation has for the type and no job has taken yet; [2, N]."""
+        out = np.zeros((2, len(self._vms)))
+        if (learner := self._active) and kind in learner.model.ports:
+            model = learner.model
+            edges = model.edges_of(model.ports.index(kind))
+            out[:, model.graph.instance[edges]] = self._left[:, edges]
+        amounts: FloatArray = out * _UNITS[:, None]
+        return amounts
+
+    def take(self, kind: str, placement: Collection[int], sizes: Sequence[Size]) -> None:
+        """A job of the type takes these executors out of the slot's allocation."""
+        learner = self._active
+        if learner is None or kind not in learner.model.ports:
+            return
+        model = learner.model
+        for vm, size in zip(placement, sizes, strict=True):
+            edge = model.edge(model.ports.index(kind), vm)
+            if edge is not None:
+                taken = np.array([size.cpus, size.memory_mib]) / _UNITS
+                self._left[:, edge] = np.maximum(self._left[:, edge] - taken, 0.0)
+
+    def observe(self, ended: EndedJob) -> None:
+        """A job is over: it was faster or slower than what it had promised.
+
+        What it promised is the gain of its executors by the utility, what it achieved that times its expected
+        duration on so many cpus over the one it took; so nothing is learned of a job of unknown duration.
+        """
+        expected, took = ended.job.duration_on(ended.sizes), ended.ended_at - ended.started_at
+        learner = self._active
+        if learner is None or not ended.finished or expected is None or took <= 0:
+            return
+        model = learner.model
+        if ended.job.type not in model.ports:
+            return
+        port = model.ports.index(ended.job.type)
+        had = np.zeros(model.shape)
+        for vm_id, size in zip(ended.vm_ids, ended.sizes, strict=False):
+            edge = model.edge(port, self._index[vm_id]) if vm_id in self._index else None
+            if edge is not None:
+                had[:, edge] += np.array([size.cpus, size.memory_mib]) / _UNITS
+        arrivals = np.zeros(len(model.ports))
+        arrivals[port] = 1.0
+        promised = float(model.gains(arrivals, had)[port])
+        learner.observe(port, promised, promised * expected / took)
+
+    def details(self, kind: str) -> Mapping[str, tuple[float, ...]]:
+        """What the slot's step did for the type, one number for each VM.
+
+        That is y, its gradient (Zhao 2023, eq. 30), and the step's projection, which is the next slot's y.
+        """
+        learner = self._active
+        if learner is None or kind not in learner.model.ports:
+            return {}
+        model = learner.model
+        columns = {f"{what} {unit}": np.zeros(len(self._vms)) for unit in _SHOWN for what in _STEPS}
+        port = model.ports.index(kind)
+        places = model.graph.instance[model.edges_of(port)].tolist()
+        for vm, edge in zip(places, learner.explain(port), strict=True):
+            steps = (edge.before, edge.gradient, edge.after)
+            for what, values in zip(_STEPS, steps, strict=True):
+                for unit, value, scale in zip(_SHOWN, values, _SHOWN.values(), strict=True):
+                    columns[f"{what} {unit}"][vm] = value if what == "gradient" else value * scale
+        return {name: tuple(values.tolist()) for name, values in columns.items()}
+
+    # ---- what is kept ------------------------------------------------------------------------------
+
+    def state(self) -> bytes:
+        """All that was learned, as an npz file; empty when that is nothing."""
+        if self.learner is None:
+            return b""
+        kept = {
+            "types": np.array(list(self._bounds), dtype=np.str_),
+            "asked": np.array(list(self._bounds.values())),
+            "needed": np.array([self._needs[kind] for kind in self._bounds]),
+        }
+        file = io.BytesIO()
+        np.savez_compressed(file, **self.learner.state(), **kept)
+        return file.getvalue()
+
+    def restore(self, state: bytes) -> None:
+        """Take up what `state` gave; ValueError when it is not that."""
+        if not state:
+            return
+        try:
+            with np.load(io.BytesIO(state), allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            learner = self._learner_of(arrays)
+        except (KeyError, IndexError, OSError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{type(error).__name__}: {error}") from error
+        types = arrays["types"].tolist()
+        self._bounds = dict(zip(types, arrays["asked"], strict=True))
+        self._needs = dict(zip(types, arrays["needed"], strict=True))
+        self.learner, self._fits = learner, False
+
+    def _learner_of(self, arrays: Mapping[str, "np.ndarray[Any, Any]"]) -> Learner:
+        """The learner as it was, with types and VMs that just hold what it had allocated to them."""
+        y, edges = arrays["y"], arrays["edges"]
+        ports, instances = arrays["ports"].tolist(), arrays["instances"].tolist()
+        asked, had = np.zeros((len(ports), len(RESOURCES))), np.zeros((len(instances), len(RESOURCES)))
+        np.add.at(asked, edges[:, 0], y.T)
+        np.add.at(had, edges[:, 1], y.T)
+        for name in ("asked", "needed", "gains"):
+            if not (np.isfinite(arrays[name]).all() and (arrays[name] > 0).all()):
+                raise ValueError(f"{name}: should be numbers above 0")
+        for name in ("asked", "needed"):
+            if arrays[name].shape != (len(arrays["types"]), len(RESOURCES)):
+                raise ValueError(f"{name}: should have a row for each type, found {arrays[name].shape}")
+        return Learner.restored(self._model(edges, asked, had, ports, instances), arrays, self._options)
+
+    # ---- the model follows the cluster ---------------------------------------------------------------
+
+    def _follow(
+        self, vms: tuple[Vm, ...], oldest: Sequence[PlacementRequest], floors: Sequence[Size]
+    ) -> bool:
+        """Take note of VMs and requests; tell whether the model is not right any more."""
+        changed = vms is not self._vms and vms != self._vms
+        if vms is not self._vms:
+            self._vms = vms
+            self._index = {vm.id: number for number, vm in enumerate(vms)}
+        for request, floor in zip(oldest, floors, strict=True):
+            changed |= self._note(request.job, np.array([floor.cpus, floor.memory_mib]) / _UNITS)
+        while len(self._bounds) > PORTS_KEPT:
+            gone = next(iter(self._bounds))
+            del self._bounds[gone], self._needs[gone]
+            changed = True
+        return changed
+
+    def _note(self, job: Job, floor: FloatArray) -> bool:
+        asked = np.array([job.cpus, job.memory_mib]) * job.executors / _UNITS
+        before, needed = self._bounds.pop(job.type, None), self._needs.pop(job.type, floor)
+        self._bounds[job.type] = asked if before is None else np.maximum(asked, before)
+        self._needs[job.type] = np.minimum(floor, needed)
+        return before is None or bool((asked > before).any() or (floor < needed).any())
+
+    @property
+    def _active(self) -> Learner | None:
+        """The learner, when there is a cluster that it can allocate."""
+        return self.learner if self._fits else None
+
+    def _rebuild(self) -> None:
+        """Make the model anew; where no VM can take anything, what was learned waits for better times."""
+        self._fits = False
+        ports = sorted(self._bounds)
+        if not (ports and self._vms):
+            return
+        capacities = np.array([[vm.cpus, vm.memory_mib] for vm in self._vms]) / _UNITS
+        needs = np.array([self._needs[port] for port in ports])
+        fits = (needs[:, None, :] <= capacities[None, :, :] + 1e-9).all(axis=2)
+        if not fits.any():
+            return
+        bounds = np.array([self._bounds[port] for port in ports])
+        model = self._model(np.argwhere(fits), bounds, capacities, ports, _names(self._vms))
+        kept = self.learner
+        self.learner = Learner(model, self._options) if kept is None else kept.moved_to(model)
+        self._fits = True
+
+    def _model(
+        self,
+        edges: "np.ndarray[Any, Any]",
+        bounds: FloatArray,
+        capacities: FloatArray,
+        ports: Sequence[str],
+        instances: Sequence[str],
+    ) -> Model:
+        return build_model(
+            edges,
+            bounds,
+            capacities,
+            utilities=self._utility,
+            alphas=self._alpha,
+            beta=self._beta,
+            request=self._request,
+            ports=ports,
+            instances=instances,
+            resources=RESOURCES,
+        )
+
+
+#: Of which resource in which unit numbers are shown, and how many of that a unit of the model is.
+_SHOWN = {"cpus": 1.0, "GiB": MIB_PER_UNIT / 1024}
+_STEPS = ("y", "gradient", "projected")
+
+
+def _names(vms: Sequence[Vm]) -> list[str]:
+    """A VM's name, which outlives its agent's id; with the id where two have one name."""
+    names = Counter(vm.name for vm in vms)
+    return [vm.name if names[vm.name] == 1 else f"{vm.name} {vm.id}" for vm in vms]
