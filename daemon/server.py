@@ -26,7 +26,7 @@ from daemon.embedded import Embedded, start_embedded
 from daemon.launcher import Launcher
 from daemon.leadership import Election, StoreElection, ZooKeeperElection
 from daemon.service import Service
-from daemon.store import Store
+from daemon.store import Store, StoreError
 from framework.embedded.isolation import IsolationOptions
 from framework.session import SessionOptions
 from profiles.profile import JobProfile, load_profiles
@@ -186,7 +186,13 @@ def _serve(app: object, listener: socket.socket, log_level: str) -> None:
 
 def _leave_embedded(embedded: Embedded, store: Store) -> None:
     """An idle embedded Mesos ends with the daemon; one with tasks stays, so that the jobs go on."""
-    jobs, _ = store.unfinished()
+    try:
+        jobs, _ = store.unfinished()
+    except StoreError as error:
+        log.warning(
+            "jobs may go on: the embedded mesos stays", why=str(error), embedded_mesos_pid=embedded.pid
+        )
+        return
     active = sum(job.state != "queued" for job in jobs)
     if not active:
         embedded.stop()
