@@ -83,7 +83,7 @@ class ImitationSpec(Strict):
     #: On how many workloads of each kind the teacher is watched.
     episodes: Count = 64
     #: Passes over what it did.
-    epochs: Count = 12
+    epochs: Count = 40
     batch: Count = 512
     learning_rate: Schedule = Schedule(first=2e-3, last=1e-4)
 
@@ -112,6 +112,8 @@ class DqnSpec(Strict):
     double: bool = False
     batch: Count = 64
     buffer: Count = 10_000
+    #: How many episodes are played side by side; that many iterations follow each other then, too.
+    episodes: Annotated[int, Field(ge=1, le=1000)] = 10
     #: Steps that are collected for each training iteration.
     collected: Count = 10
     #: Steps that are collected before the first.
@@ -142,6 +144,11 @@ class TrainingSpec(Strict):
     objective: ObjectiveSpec = ObjectiveSpec()
     #: How often in a row the agent may wait in training though the job fits; null: without bound.
     wait_limit: Annotated[int, Field(ge=0)] | None = 20
+    #: How many jobs of the queue the agent looks at, the oldest first, before it lets time pass: where it
+    #: passes over one, it is shown the next. 1: first come, first served.
+    considered: Annotated[int, Field(ge=1, le=64)] = 1
+    #: How often the oldest job of the queue may be overtaken by others.
+    overtaken_at_most: Annotated[int, Field(ge=1, le=10_000)] = 32
     iterations: Count
     learning_rate: Schedule = Schedule(first=1e-3, last=5e-5)
     #: Gradients are made no longer than this; null: they are left as they are.
@@ -154,6 +161,8 @@ class TrainingSpec(Strict):
 
     @model_validator(mode="after")
     def _fits_together(self) -> "TrainingSpec":
+        if self.considered > 1 and self.rewards == "paper":
+            raise ValueError("considered: should be 1 with the paper's rewards")
         other = "reinforce" if self.algorithm == "dqn" else "dqn"
         if getattr(self, other) is not None:
             raise ValueError(f"{other}: belongs to the other algorithm; this one is {self.algorithm}")

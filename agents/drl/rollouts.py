@@ -57,16 +57,17 @@ class Rollouts:
         observation: ObservationOptions,
         *,
         steps: int | None = None,
+        considered: int = 1,
         threads: int = 1,
     ) -> None:
         """Begin an episode in each row, with the seed of what is chosen by chance there.
 
         `steps` are written down at each call of `play`, which ends then; 0 for none, but whole episodes;
-        None for as many as an episode can take.
+        None for as many as an episode can take, when no more than `considered` jobs are looked at.
         """
         size = len(episodes)
         self.batch: Batch = make_batch(episodes, rules)
-        self._observation, self._steps = observation, steps
+        self._observation, self._steps, self._considered = observation, steps, considered
         self._cursor = Cursor(*(np.zeros(size, np.int64) for _ in Cursor._fields))
         self._record = self._make_record()
         edges = np.linspace(0, size, min(threads, size) + 1).astype(int).tolist()
@@ -95,7 +96,9 @@ class Rollouts:
         ):
             load_episode(self.batch, row, episode)
             reset(self.batch, row)
-            self._cursor.seed[row], self._cursor.drawn[row], self._cursor.waited[row] = seed, 0, 0
+            for counted in self._cursor:
+                counted[row] = 0
+            self._cursor.seed[row] = seed
 
     def play(self, network: Network, how: Play) -> Record:
         """Play on in all rows, until the episode is over or the record is full.
@@ -146,8 +149,11 @@ class Rollouts:
     def _make_record(self) -> Record:
         size, vms = self.batch.machines.milli_cpus.shape
         length = observation_length(vms, self._observation.layout)
-        # Every step places an executor, or waits until at least one more job has ended.
-        longest = self.batch.state.placement.shape[1] + self.batch.jobs.arrival.shape[1]
+        # Every step places an executor, or passes over a job: so many of them, until one is placed or at
+        # least one more has ended (or arrived, where more than one is considered).
+        jobs, considered = self.batch.jobs.arrival.shape[1], self._considered
+        looks = jobs if considered == 1 else 3 * jobs * considered
+        longest = self.batch.state.placement.shape[1] + looks
         steps = longest if self._steps is None else self._steps
         return Record(
             length=np.zeros(size, np.int64),

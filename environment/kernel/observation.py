@@ -277,6 +277,12 @@ def write_mask(batch: Batch, b: int, whole: bool, out: BoolArray) -> None:
             out[action] = False
 
 
+@njit()
+def has_room(batch: Batch, b: int) -> bool:
+    """Whether there is room for all executors of the head that are left."""
+    return bool(_all_fit(scene_of(batch, b)))
+
+
 @njit(inline=True)
 def write_legal(scene: Scene, whole: bool, out: BoolArray) -> None:
     """The mask of a scene with a head, as above: wait, then each VM."""

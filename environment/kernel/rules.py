@@ -82,26 +82,43 @@ def bring_forward(batch: Batch, b: int, job: int) -> None:
 
     The head must not be half placed. Jobs that were placed, and their numbers, stay as they are.
     """
+    _reorder(batch, b, job, True)
+
+
+@njit()
+def put_back(batch: Batch, b: int, job: int) -> None:
+    """Undo `bring_forward`: the head goes back to that place, and those before it one place forward."""
+    _reorder(batch, b, job, False)
+
+
+@njit()
+def _reorder(batch: Batch, b: int, job: int, forward: bool) -> None:
     state, jobs, head = batch.state, batch.jobs, batch.state.head[b]
-    _rotate(jobs.arrival[b], head, job)
-    _rotate(jobs.milli_cpus[b], head, job)
-    _rotate(jobs.memory_mib[b], head, job)
-    _rotate(jobs.executors[b], head, job)
-    _rotate(jobs.prefers[b], head, job)
-    _rotate(jobs.duration[b], head, job)
-    _rotate(jobs.type[b], head, job)
+    _rotate(jobs.arrival[b], head, job, forward)
+    _rotate(jobs.milli_cpus[b], head, job, forward)
+    _rotate(jobs.memory_mib[b], head, job, forward)
+    _rotate(jobs.executors[b], head, job, forward)
+    _rotate(jobs.prefers[b], head, job, forward)
+    _rotate(jobs.duration[b], head, job, forward)
+    _rotate(jobs.type[b], head, job, forward)
     for later in range(head + 1, job + 1):
         jobs.first[b, later] = jobs.first[b, later - 1] + jobs.executors[b, later - 1]
     state.left[b] = jobs.executors[b, head]
 
 
 @njit()
-def _rotate(values: FloatArray | IntArray, first: int, last: int) -> None:
-    """Move the value at `last` to `first`, and those before it one further."""
-    moved = values[last]
-    for at in range(last, first, -1):
-        values[at] = values[at - 1]
-    values[first] = moved
+def _rotate(values: FloatArray | IntArray, first: int, last: int, forward: bool) -> None:
+    """Move the value at `last` to `first`, and those before it one further; or the other way round."""
+    if forward:
+        moved = values[last]
+        for at in range(last, first, -1):
+            values[at] = values[at - 1]
+        values[first] = moved
+    else:
+        moved = values[first]
+        for at in range(first, last):
+            values[at] = values[at + 1]
+        values[last] = moved
 
 
 @njit()

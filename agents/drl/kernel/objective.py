@@ -2,8 +2,10 @@
 
 from typing import NamedTuple
 
+import numpy as np
+
 from environment.compiled import njit
-from environment.kernel.rules import step_episode
+from environment.kernel.rules import advance, next_completion, step_episode
 from environment.kernel.state import VIOLATED, Batch
 from environment.types import FloatArray
 
@@ -22,16 +24,18 @@ class Objective(NamedTuple):
 
 
 @njit()
-def step_towards(batch: Batch, b: int, action: int, objective: Objective, before: FloatArray) -> float:
-    """Take an action and return its reward: none but for the last executor of a job, which gets the job's.
+def place_towards(batch: Batch, b: int, action: int, objective: Objective, before: FloatArray) -> float:
+    """Put an executor on a VM and return the reward: none but for a job's last one, which gets the job's.
 
-    A job is charged with the dollars by which it lengthens the time that its VMs are held, with its duration
-    and its completion time. So the rewards of an episode sum up to just minus its cost, durations and
-    completion times, weighed: what is best for the one is best for the other. An action against the rules
-    gets what it gets in `step_episode`. `before` is float64 [N] to work in.
+    A job is charged with the dollars by which it lengthens the time that its VMs are held, beyond what
+    perfect packing on the cheapest cores would cost it, and with the time that it takes beyond its shortest.
+    What is subtracted is the same whatever is done, so an episode's rewards, with those of `wait_towards`,
+    sum up to minus its cost, durations and completion times, weighed, but for a constant: what is best for
+    the one is best for the other. And nothing is to be gained by placing cheap jobs before dear ones.
+    `before` is float64 [N] to work in.
     """
-    state, head, clock = batch.state, batch.state.head[b], batch.state.clock[b]
-    last = action > 0 and state.left[b] == 1
+    state, jobs, head, clock = batch.state, batch.jobs, batch.state.head[b], batch.state.clock[b]
+    last = state.left[b] == 1
     if last:
         for vm in range(len(before)):
             before[vm] = max(state.busy_until[b, vm], clock)
@@ -40,13 +44,45 @@ def step_towards(batch: Batch, b: int, action: int, objective: Objective, before
         return reward
     if not last:
         return 0.0
-    start, end, arrival = state.start[b, head], state.end[b, head], batch.jobs.arrival[b, head]
+    cores = jobs.executors[b, head] * jobs.milli_cpus[b, head] / 1000.0
+    least = jobs.duration[b, head] * cores * _cheapest_core(batch, b) / _SECONDS_PER_HOUR
+    longer = state.end[b, head] - state.start[b, head] - jobs.duration[b, head]
     charged: float = (
-        objective.cost * _dollars_added(batch, b, head, before)
-        + objective.duration * (end - start)
-        + objective.completion * (end - arrival)
+        objective.cost * (_dollars_added(batch, b, head, before) - least)
+        + (objective.duration + objective.completion) * longer
     )
     return -charged
+
+
+@njit()
+def wait_towards(batch: Batch, b: int, for_arrivals: bool, objective: Objective) -> float:
+    """Let time pass until a job ends (or arrives, if told so), and return the reward.
+
+    Charged is the time that jobs of the queue wait meanwhile, all together, as completion time.
+    """
+    state, jobs, head = batch.state, batch.jobs, batch.state.head[b]
+    began, until, later = state.clock[b], next_completion(batch, b), head
+    while later < jobs.jobs[b] and jobs.arrival[b, later] <= began:
+        later += 1
+    if for_arrivals and later < jobs.jobs[b]:
+        until = min(until, jobs.arrival[b, later])
+    advance(batch, b, until)
+    state.waits[b] += 1
+    waited = (later - head) * (until - began)
+    while later < jobs.jobs[b] and jobs.arrival[b, later] < until:
+        waited += until - jobs.arrival[b, later]
+        later += 1
+    return float(-objective.completion * waited)
+
+
+@njit()
+def _cheapest_core(batch: Batch, b: int) -> float:
+    """Dollars per hour of the cheapest core of any VM."""
+    machines, cheapest = batch.machines, np.inf
+    for vm in range(machines.milli_cpus.shape[1]):
+        if machines.milli_cpus[b, vm] > 0:
+            cheapest = min(cheapest, 1000.0 * machines.price_per_hour[b, vm] / machines.milli_cpus[b, vm])
+    return float(cheapest)
 
 
 @njit()

@@ -5,12 +5,12 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.drl.kernel.forward import Scratch, score
-from agents.drl.kernel.objective import Objective, step_towards
+from agents.drl.kernel.objective import Objective, place_towards, wait_towards
 from agents.drl.network import Network
 from environment.compiled import njit
 from environment.kernel.chance import uniform
-from environment.kernel.observation import observe, write_mask
-from environment.kernel.rules import step_episode
+from environment.kernel.observation import has_room, observe, write_mask
+from environment.kernel.rules import bring_forward, put_back, step_episode
 from environment.kernel.state import RUNNING, Batch, BoolArray, Float32Array, Layout, SmallIntArray
 from environment.types import FloatArray, IntArray
 
@@ -24,8 +24,13 @@ class Play(NamedTuple):
     temperature: float = 0.0
     #: How often any action is taken instead, all equally likely.
     epsilon: float = 0.0
-    #: How often in a row to wait for one job although it fits; only when masked.
+    #: How often in a row to pass over the oldest job although it fits; only when masked.
     wait_limit: int = 1 << 30
+    #: How many jobs of the queue are looked at, one after the other: where one is passed over (action 0), the
+    #: next is the head, and time passes when all were. With 1, first come, first served.
+    considered: int = 1
+    #: How often the oldest job of the queue is overtaken; then none is looked at before it is placed.
+    overtaken_at_most: int = 0
     #: What is rewarded: the rewards of Islam 2022, Table 3, or the objective, job by job.
     paper_rewards: bool = False
     objective: Objective = Objective(0.0, 0.0, 0.0)
@@ -39,7 +44,9 @@ class Cursor(NamedTuple):
 
     seed: IntArray
     drawn: IntArray  # random numbers so far
-    waited: IntArray  # waits in a row for the head although it fits
+    waited: IntArray  # how often the oldest job was passed over although it fits
+    passed: IntArray  # how many jobs of the queue stand behind the head though they are older
+    overtaken: IntArray  # how often the oldest job was overtaken
 
 
 class Record(NamedTuple):
@@ -91,22 +98,33 @@ def play(
             if batch.state.over[b] != RUNNING or (most > 0 and at == most):
                 break
             action = _choose(network, b, at, how, cursor, record, space)
-            if action > 0:
-                cursor.waited[b] = 0
-            elif fits:
+            if action == 0 and fits and cursor.passed[b] == 0:
                 cursor.waited[b] += 1
-            _step(batch, b, at, action, how, record, space)
+            _step(batch, b, at, action, how, cursor, record, space)
 
 
 @njit()
-def _step(batch: Batch, b: int, at: int, action: int, how: Play, record: Record, space: Workspace) -> None:
+def _step(
+    batch: Batch,
+    b: int,
+    at: int,
+    action: int,
+    how: Play,
+    cursor: Cursor,
+    record: Record,
+    space: Workspace,
+) -> None:
     """Take the action, and write it down as step `at`."""
     state, head = batch.state, batch.state.head[b]
     record.length[b] += 1
     if how.paper_rewards:
         reward = step_episode(batch, b, action)
+    elif action == 0:
+        reward = _pass_over(batch, b, how, cursor)
     else:
-        reward = step_towards(batch, b, action, how.objective, space.before)
+        reward = place_towards(batch, b, action, how.objective, space.before)
+    if state.head[b] != head:
+        _count_as_placed(b, cursor)
     if record.actions.shape[1] == 0:
         return
     record.actions[b, at], record.heads[b, at], record.rewards[b, at] = action, head, reward
@@ -114,6 +132,35 @@ def _step(batch: Batch, b: int, at: int, action: int, how: Play, record: Record,
         record.discounts[b, at] = 0.0
     else:
         record.discounts[b, at] = 1.0 if how.per_job and state.head[b] == head else how.gamma
+
+
+@njit()
+def _pass_over(batch: Batch, b: int, how: Play, cursor: Cursor) -> float:
+    """Show the next job of the queue that fits; or let time pass, and show the oldest again."""
+    state, jobs, oldest = batch.state, batch.jobs, batch.state.head[b]
+    put_back(batch, b, oldest + cursor.passed[b])
+    if cursor.overtaken[b] < how.overtaken_at_most:
+        end = min(oldest + how.considered, jobs.jobs[b])
+        for job in range(oldest + cursor.passed[b] + 1, end):
+            if jobs.arrival[b, job] > state.clock[b]:
+                break
+            bring_forward(batch, b, job)
+            if has_room(batch, b):
+                cursor.passed[b] = job - oldest
+                return 0.0
+            put_back(batch, b, job)
+    cursor.passed[b] = 0
+    return wait_towards(batch, b, how.considered > 1, how.objective)
+
+
+@njit()
+def _count_as_placed(b: int, cursor: Cursor) -> None:
+    """The head, or one that had overtaken it, was placed."""
+    if cursor.passed[b] > 0:
+        cursor.overtaken[b] += 1
+        cursor.passed[b] = 0
+    else:
+        cursor.overtaken[b], cursor.waited[b] = 0, 0
 
 
 @njit()
@@ -130,7 +177,8 @@ def _write_mask(batch: Batch, b: int, how: Play, cursor: Cursor, mask: BoolArray
     fits = False
     for action in range(1, len(mask)):
         fits = fits or mask[action]
-    if fits and cursor.waited[b] >= how.wait_limit:
+    passed_over = how.considered > 1 and cursor.overtaken[b] >= how.overtaken_at_most
+    if fits and cursor.passed[b] == 0 and (cursor.waited[b] >= how.wait_limit or passed_over):
         mask[0] = False
     return fits
 

@@ -62,6 +62,8 @@ def how_to_play(worlds: Worlds, temperature: float = 0.0, epsilon: float = 0.0) 
         objective=objective_of(spec),
         gamma=spec.discount,
         per_job=spec.rewards == "dense",
+        considered=spec.considered,
+        overtaken_at_most=spec.overtaken_at_most,
     )
 
 
@@ -88,7 +90,9 @@ class Player:
         if self._rollouts is None:
             spec = self._worlds.spec
             seen, threads = self._worlds.observation, spec.threads
-            self._rollouts = Rollouts(episodes, seeds, rules_of(spec), seen, threads=threads)
+            self._rollouts = Rollouts(
+                episodes, seeds, rules_of(spec), seen, considered=spec.considered, threads=threads
+            )
         else:
             self._rollouts.begin(episodes, seeds)
         return _flattened(self._rollouts.play(network_of(weights), self._how), choices_only=choices_only)
@@ -105,7 +109,9 @@ def play_greedily(
     """Play the episodes by the network's best actions: what they came to, and sums of rewards, [B]."""
     spec = worlds.spec
     seeds, seen = [0] * len(episodes), worlds.observation
-    with Rollouts(episodes, seeds, rules_of(spec), seen, threads=spec.threads) as rollouts:
+    with Rollouts(
+        episodes, seeds, rules_of(spec), seen, considered=spec.considered, threads=spec.threads
+    ) as rollouts:
         steps = _flattened(rollouts.play(network_of(weights), how_to_play(worlds)), choices_only=False)
         return rollouts.outcome(), steps.returns
 

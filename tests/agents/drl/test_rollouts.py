@@ -11,6 +11,7 @@ from environment.kernel.rewards import cost
 from environment.kernel.state import Episode, make_batch
 from environment.kernel.stepping import Stepper
 from environment.options import DurationOptions, ObservationOptions, RewardOptions, rules
+from environment.types import FloatArray
 from environment.workloads import episodes
 from tests.agents.drl.models import SEEN, make_model, scores
 
@@ -21,10 +22,12 @@ MODEL = make_model()
 NETWORK = network_of(MODEL.weights)
 
 
-def rollouts(found: list[Episode] | None = None, steps: int | None = None, threads: int = 1) -> Rollouts:
+def rollouts(
+    found: list[Episode] | None = None, steps: int | None = None, threads: int = 1, considered: int = 1
+) -> Rollouts:
     """With seeds 10, 11, ..."""
-    found = EPISODES if found is None else found
-    return Rollouts(found, range(10, 10 + len(found)), RULES, OPTIONS, steps=steps, threads=threads)
+    found, seeds = EPISODES if found is None else found, range(10, 10 + len(found or EPISODES))
+    return Rollouts(found, seeds, RULES, OPTIONS, steps=steps, considered=considered, threads=threads)
 
 
 def played(how: Play, network: Network = NETWORK, steps: int | None = None, threads: int = 1) -> Record:
@@ -74,25 +77,62 @@ def test_chance_comes_from_the_seeds_alone(how: Play) -> None:
         assert twins.actions[0].tolist() != twins.actions[1].tolist()
 
 
-def test_dense_rewards_sum_to_what_the_episode_cost_and_took() -> None:
-    """By weight; each is given at a job's last executor, and discounted from job to job."""
+def bound(episode: Episode) -> float:
+    """What perfect packing on the cheapest cores would cost the episode's jobs, dollars."""
+    core = (1000 * episode.price_per_hour / episode.milli_cpus).min()
+    cores = episode.job_milli_cpus / 1000 * episode.executors
+    return float((episode.duration * cores).sum() * core / 3600)
+
+
+@pytest.mark.parametrize("considered", [1, 8])
+def test_dense_rewards_sum_to_what_the_episode_cost_and_took(considered: int) -> None:
+    """By weight, beyond what cannot be avoided; whatever the order in which jobs are placed."""
     goal = Objective(cost=3.0, duration=0.01, completion=0.002)
-    with rollouts() as rows:
-        record, batch = rows.play(NETWORK, Play(temperature=1.0, objective=goal, gamma=0.5)), rows.batch
+    how = Play(temperature=1.0, objective=goal, gamma=0.5, considered=considered, overtaken_at_most=32)
+    with rollouts(considered=considered) as rows:
+        record, batch = rows.play(NETWORK, how), rows.batch
         outcome = rows.outcome()
         for row, length in enumerate(record.length):
             jobs = len(EPISODES[row].arrival)
             took = batch.state.end[row, :jobs] - batch.state.start[row, :jobs]
-            completed = batch.state.end[row, :jobs] - EPISODES[row].arrival
-            expected = 3.0 * cost(batch, row) + 0.01 * took.sum() + 0.002 * completed.sum()
-            assert record.rewards[row, :length].sum(dtype=float) == pytest.approx(-expected, rel=1e-6)
+            completed = batch.state.end[row, :jobs] - batch.jobs.arrival[row, :jobs]
+            least = batch.jobs.duration[row, :jobs]
+            longer = 0.01 * (took - least).sum() + 0.002 * (completed - least).sum()
+            expected = 3.0 * (cost(batch, row) - bound(EPISODES[row])) + longer
+            assert record.rewards[row, :length].sum(dtype=float) == pytest.approx(-expected, rel=1e-5)
             assert (outcome.cost[row], outcome.placed[row]) == (cost(batch, row), jobs)
             assert outcome.duration[row] == pytest.approx(took.mean())
             assert outcome.completion[row] == pytest.approx(completed.mean())
             last = np.append(np.diff(record.heads[row, :length]) > 0, True)
-            assert ((record.rewards[row, :length] < 0) == last).all()
+            waits = record.actions[row, :length] == 0
+            assert (record.rewards[row, :length][~last & ~waits] == 0).all()
             assert record.discounts[row, :length].tolist() == [*np.where(last, 0.5, 1.0)[:-1], 0.0]
         assert not outcome.violated.any()
+
+
+def test_jobs_overtake_only_so_often() -> None:
+    """The oldest job that waits is overtaken no more often than is allowed; and it pays to be allowed."""
+    completed = {}
+    for most in (1, 4, 32):
+        how = Play(temperature=1.0, considered=8, overtaken_at_most=most)
+        with rollouts(considered=8) as rows:
+            rows.play(NETWORK, how)
+            arrival, completed[most] = rows.batch.jobs.arrival.copy(), rows.outcome().completion.mean()
+        for row, episode in enumerate(EPISODES):
+            order = arrival[row, : len(episode.arrival)]
+            assert sorted(order) == episode.arrival.tolist()
+            assert 0 < _overtaken(order) <= most
+    assert completed[32] < completed[1]
+
+
+def _overtaken(order: FloatArray) -> int:
+    """The most jobs that were placed one after the other while an older one waited as the oldest."""
+    most = 0
+    for at in range(len(order)):
+        oldest = order[at:].min()
+        overtaking = next(i for i, arrival in enumerate(order[at:]) if arrival == oldest)
+        most = max(most, overtaking)
+    return most
 
 
 def test_probabilities_are_those_of_the_scores() -> None:
