@@ -77,8 +77,8 @@ def test_what_is_wrong_with_a_folder_is_told(
 def test_weights_that_do_not_fit_the_description_are_not_written(tmp_path: Path) -> None:
     """Nor is anything else."""
     model = make_model()
-    with pytest.raises(ValueError, match=r"place: should be of shape \(8, 8\)"):
-        write_model(tmp_path / "new", type(model)(model.spec, make_model(hidden=9).weights))
+    with pytest.raises(ValueError, match="hidden: unknown"):
+        write_model(tmp_path / "new", type(model)(model.spec, make_model("flat").weights))
     assert not (tmp_path / "new" / "model.json").exists()
 
 

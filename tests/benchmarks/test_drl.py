@@ -1,0 +1,123 @@
+"""How fast learned policies decide and play, with the ratio to the network in numpy, step by step."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agents.drl.kernel.playing import Play
+from agents.drl.model import Model
+from agents.drl.network import network_of
+from agents.drl.policy import LearnedOptions, LearnedPolicy
+from agents.drl.rollouts import Rollouts
+from agents.registry import create
+from environment.clusters import load_cluster
+from environment.kernel.state import make_batch
+from environment.kernel.stepping import Stepper
+from environment.observation import mask, observation, put, scene_of
+from environment.options import DurationOptions, RewardOptions, rules
+from environment.simulator import simulate
+from environment.types import ClusterView, Decision, Place, PlacementRequest
+from environment.workloads import episodes
+from profiles.generators import load_workload
+from tests.agents.drl.models import SEEN, make_folder, make_model, scores
+from tests.benchmarks.conftest import Show
+
+#: A moment in which a job was placed.
+Moment = tuple[ClusterView, list[PlacementRequest]]
+RULES = rules(RewardOptions(), DurationOptions())
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    """As large as those that ship; it places what fits, so that every decision is one about executors."""
+    found = make_model(hidden=32)
+    never = np.full(1, -1e6, np.float32)
+    return Model(found.spec, found.weights._replace(wait_offset=never))  # type: ignore[union-attr]
+
+
+class Recorder:
+    """A policy that keeps the moments in which it placed a job."""
+
+    def __init__(self) -> None:
+        self._policy = create("best_fit")
+        self.moments: list[Moment] = []
+
+    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        """As best fit does."""
+        decision = self._policy.decide(view, queue)
+        if isinstance(decision, Place):
+            self.moments.append((view, list(queue)))
+        return decision
+
+
+def moments_on(cluster: str) -> list[Moment]:
+    """Of a burst of 100 jobs."""
+    recorder = Recorder()
+    simulate(recorder, load_workload("burst", 1), load_cluster(cluster))
+    return recorder.moments
+
+
+def by_numpy(model: Model, view: ClusterView, queue: list[PlacementRequest]) -> None:
+    """The same decision, the network in numpy."""
+    options = model.spec.options
+    scene = scene_of(view, queue, options)
+    for _ in range(queue[0].count):
+        found = scores(model.weights, observation(scene, options), len(view.vms))
+        scene = put(scene, int(np.where(mask(scene), found, -np.inf)[1:].argmax()))
+
+
+@pytest.mark.parametrize(("cluster", "target"), [("paper", 100), ("thousand", 2000)])
+def test_microseconds_per_executor(
+    cluster: str, target: int, model: Model, tmp_path: Path, show: Show
+) -> None:
+    """Median over the jobs of a burst of what a decision takes, divided by the executors placed by it."""
+    policy = LearnedPolicy("reinforce", LearnedOptions(make_folder(tmp_path / "model", model)))
+    taken: dict[str, list[float]] = {"policy": [], "numpy": []}
+    for view, queue in moments_on(cluster) * 3:
+        for name in taken:
+            began = time.perf_counter()
+            if name == "policy":
+                assert isinstance(policy.decide(view, queue), Place)
+            else:
+                by_numpy(model, view, queue)
+            taken[name].append((time.perf_counter() - began) / queue[0].count)
+    ours, numpy = (float(np.median(seconds)) * 1e6 for seconds in taken.values())
+    show(
+        f"{len(view.vms)} VMs: {ours:.0f} us per executor (median; target {target}), "
+        f"{numpy / ours:.1f} times as fast as the network in numpy"
+    )
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_steps_per_second_of_whole_episodes(threads: int, model: Model, show: Show) -> None:
+    """Of bursts of 100 jobs on the paper's cluster, written down for training."""
+    found = [episodes("burst", "paper", SEEN.types)(seed) for seed in range(8)]
+    network, how = network_of(model.weights), Play(temperature=1.0)
+    with Rollouts(found * 4, range(32), RULES, model.spec.options, threads=threads) as rows:
+        rates = []
+        for number in range(6):
+            began = time.perf_counter()
+            rows.begin(found * 4, range(32 * number, 32 * (number + 1)))
+            steps = int(rows.play(network, how).length.sum())
+            rates.append(steps / (time.perf_counter() - began))
+    stepped = steps_of_numpy(model, 2000)
+    show(
+        f"{threads} threads: {max(rates):,.0f} steps per second (target 50,000 in training), "
+        f"{max(rates) / stepped:.0f} times those of a `Stepper` and the network in numpy"
+    )
+
+
+def steps_of_numpy(model: Model, steps: int) -> float:
+    """Steps per second of one episode after the other, the network in numpy."""
+    batch = make_batch([episodes("burst", "paper", SEEN.types)(0)], RULES)
+    with Stepper(batch, whole=True, observation=model.spec.options.layout) as stepper:
+        began = time.perf_counter()
+        for _ in range(steps):
+            if stepper.done[0]:
+                stepper.reset()
+            found = scores(model.weights, stepper.observations[0], 12)
+            stepper.step(np.array([np.where(stepper.masks[0], found, -np.inf).argmax()]))
+        return steps / (time.perf_counter() - began)
