@@ -1,7 +1,11 @@
 """The commands about policies that are learned: `train`."""
 
+import contextlib
 import importlib
+import io
+import logging
 import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -50,5 +54,9 @@ def train(
 def _trainer() -> Callable[..., object]:
     """By name, as policies are found: the daemon's own code is kept from TensorFlow."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    found: Callable[..., object] = importlib.import_module("agents.drl.training.trainer").train
+    warnings.filterwarnings("ignore", module="tensorflow|tf_agents|keras|gym")
+    warnings.filterwarnings("ignore", category=SyntaxWarning)  # of what TensorFlow compiles
+    logging.getLogger("absl").setLevel(logging.ERROR)
+    with contextlib.redirect_stderr(io.StringIO()):  # where its libraries announce themselves
+        found: Callable[..., object] = importlib.import_module("agents.drl.training.trainer").train
     return found

@@ -54,6 +54,8 @@ def _spec_of(worlds: Worlds, best: Mapping[str, Any], last: Mapping[str, Any], s
         observation=spec.observation,
         objective=spec.objective,
         wait_limit=spec.wait_limit,
+        considered=spec.considered,
+        overtaken_at_most=spec.overtaken_at_most if spec.considered > 1 else 0,
         training={
             "seed": spec.seed,
             "cluster": spec.cluster,

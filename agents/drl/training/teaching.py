@@ -41,6 +41,7 @@ class _Watched:
 
     def __init__(self, teacher: Policy, options: ObservationOptions) -> None:
         self._teacher, self._options = teacher, options
+        self._waited: tuple[str, int] | None = None
         self.seen: list[tuple[Float32Array, BoolArray, Float32Array]] = []
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
@@ -50,8 +51,15 @@ class _Watched:
             if decision.job_id != queue[0].job.id:  # an agent sees the head alone
                 return decision
             placement = sorted(decision.placement)
+        elif self._waits_on(view, queue):
+            return decision
         self._write_down(view, queue, placement)
         return decision
+
+    def _waits_on(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> bool:
+        """Whether no job has ended since it waited last: agents are not asked again before (rule 4)."""
+        before, self._waited = self._waited, (queue[0].job.id, len(view.running))
+        return before == self._waited
 
     def _write_down(
         self, view: ClusterView, queue: Sequence[PlacementRequest], placement: Sequence[int]

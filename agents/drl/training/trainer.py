@@ -184,7 +184,8 @@ def _log(writer: Any, entry: Mapping[str, Any]) -> None:
 
 def _in_a_line(run: _Run, told: Mapping[str, float]) -> str:
     last = run.history[-1]
-    return f"return {told['return']:.1f} | {in_short(last['evaluation'])} | best {run.best_iteration}"
+    gained = f"return {told['return']:.1f}" if "return" in told else f"reward a step {told['reward']:.2f}"
+    return f"{gained} | {in_short(last['evaluation'])} | best {run.best_iteration}"
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,0 +1,93 @@
+"""The transitions that DQN learns from again and again: the latest ones, in arrays.
+
+TF-Agents' own buffer takes longer for a hundred steps than ten training iterations do; this one is written
+and read in bulk.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from agents.drl.kernel.playing import Record
+from environment.kernel.state import BoolArray, Float32Array, SmallIntArray
+from environment.types import IntArray
+
+
+class Transitions(NamedTuple):
+    """C transitions, each over one step or several."""
+
+    observation: Float32Array  # [C, L]
+    mask: BoolArray  # [C, N + 1]
+    action: SmallIntArray  # [C]
+    reward: Float32Array  # [C] of all its steps, discounted
+    discount: Float32Array  # [C] of what comes after it; 0 when the episode is over
+    next_observation: Float32Array  # [C, L]
+    next_mask: BoolArray  # [C, N + 1]
+
+
+class Replay:
+    """The latest transitions, as many as there is room for."""
+
+    def __init__(self, capacity: int, length: int, vms: int) -> None:
+        """Room for observations of so many numbers and for so many VMs."""
+        self._kept = Transitions(
+            observation=np.zeros((capacity, length), np.float32),
+            mask=np.zeros((capacity, vms + 1), np.bool_),
+            action=np.zeros(capacity, np.int32),
+            reward=np.zeros(capacity, np.float32),
+            discount=np.zeros(capacity, np.float32),
+            next_observation=np.zeros((capacity, length), np.float32),
+            next_mask=np.zeros((capacity, vms + 1), np.bool_),
+        )
+        self._written = 0
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return min(self._written, len(self._kept.action))
+
+    def add(self, new: Transitions) -> None:
+        """Keep these, no more than there is room for, and forget as many of the oldest when it is full."""
+        places = (self._written + np.arange(len(new.action))) % len(self._kept.action)
+        for array, values in zip(self._kept, new, strict=True):
+            array[places] = values
+        self._written += len(new.action)
+
+    def sample(self, random: np.random.Generator, count: int) -> Transitions:
+        """So many of them, all equally likely, some perhaps more than once."""
+        chosen = random.integers(0, len(self), count)
+        return Transitions(*(array[chosen] for array in self._kept))
+
+    def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """All there is, to keep it."""
+        return {**self._kept._asdict(), "written": np.array(self._written)}
+
+    def restore(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        """Take back what `arrays` gave."""
+        for name, array in self._kept._asdict().items():
+            array[:] = arrays[name]
+        self._written = int(arrays["written"])
+
+
+def transitions_of(record: Record, steps: int) -> Transitions:
+    """All transitions over so many steps that a record holds; over fewer, where it or the episode ends."""
+    used = np.arange(record.actions.shape[1]) < record.length[:, None]
+    row, at = np.nonzero(used)
+    reward, discount = np.zeros(len(row), np.float32), np.ones(len(row), np.float32)
+    until: IntArray = at.copy()
+    for _ in range(steps):
+        # A transition that has reached the record's end stays there.
+        goes_on = until < record.length[row]
+        step = np.minimum(until, record.length[row] - 1)
+        reward += np.where(goes_on, discount * record.rewards[row, step], 0.0).astype(np.float32)
+        discount = np.where(goes_on, discount * record.discounts[row, step], discount)
+        until = until + goes_on
+    return Transitions(
+        observation=record.observations[row, at],
+        mask=record.masks[row, at],
+        action=record.actions[row, at],
+        reward=reward,
+        discount=discount,
+        next_observation=record.observations[row, until],
+        next_mask=record.masks[row, until],
+    )
