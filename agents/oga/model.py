@@ -107,6 +107,8 @@ class Model:
     def jobs_of(self, arrivals: ArrayLike) -> FloatArray:
         """Arrivals of jobs [J] from those of ports [L]: a job is there when one of its tasks is."""
         x = _arrivals(self, arrivals)
+        if self.jobs == x.size:
+            return x
         jobs = np.zeros(self.jobs)
         np.maximum.at(jobs, self.graph.job, x)
         return jobs

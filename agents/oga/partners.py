@@ -63,6 +63,7 @@ def _fairness(model: Model) -> Allocator:
 
 def _in_turn(name: str, model: Model) -> Allocator:
     out, free = np.zeros(model.shape), np.zeros(model.graph.capacity.shape)
+    queue, used = np.zeros(model.width, dtype=np.uint32), np.zeros(model.width)
     turns = np.arange(len(model.ports))
     if name == "drf":
         turns = np.argsort(dominant_shares(model), kind="stable")
@@ -71,7 +72,7 @@ def _in_turn(name: str, model: Model) -> Allocator:
     )
 
     def allocate(x: FloatArray) -> FloatArray:
-        partners.serve_in_turn(model.graph, x, turns, order, model.request == "total", free, out)
+        partners.serve_in_turn(model.graph, x, turns, order, model.request == "total", free, queue, used, out)
         return out
 
     return allocate

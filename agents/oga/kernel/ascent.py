@@ -93,6 +93,26 @@ def project(
 
 
 @njit(ieee=True)
+def project_between(
+    graph: Graph,
+    z: FloatArray,
+    upper: FloatArray,
+    capacity: FloatArray,
+    out: FloatArray,
+    scratch: FloatArray,
+) -> None:
+    """Project z [K, E] onto {0 <= y <= upper, sums within capacity} with bounds and capacity of one's own."""
+    for k in range(capacity.shape[0]):
+        kept, a = scratch[k, 0], scratch[k, 1]
+        for r in range(graph.start.size - 1):
+            begin, end = graph.start[r], graph.start[r + 1]
+            for e in range(begin, end):
+                kept[e - begin], a[e - begin] = z[k, e], upper[k, e]
+            theta = threshold(kept, a, end - begin, capacity[k, r], 0.0)
+            clip(kept, a, end - begin, theta, out[k, begin:end])
+
+
+@njit(ieee=True)
 def project_totals(
     graph: Graph,
     z: FloatArray,

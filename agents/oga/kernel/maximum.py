@@ -12,7 +12,7 @@ softness * (y - centre) / c_r).
 import math
 
 from agents.oga.kernel.planes import Graph
-from agents.oga.kernel.utilities import LINEAR, LOG, RECIPROCAL, amount, slope, value
+from agents.oga.kernel.utilities import LINEAR, LOG, RECIPROCAL, slope, value
 from environment.compiled import njit
 from environment.types import FloatArray
 
@@ -156,30 +156,36 @@ def _write(
 @njit(ieee=True)
 def _amount(rows: FloatArray, i: int, level: float) -> float:
     """What edge i asks for when its resource costs `level` more than its own price."""
-    marginal = (level + rows[_PRICE, i]) / rows[_GAIN, i]
-    kind, alpha = int(rows[_KIND, i]), rows[_ALPHA, i]
-    if kind == LINEAR:
-        wanted = rows[_CENTRE, i] + (alpha - marginal) / rows[_STIFF, i]
-    elif marginal <= 0.0:
-        return float(rows[_BOUND, i])
-    else:
-        wanted = amount(kind, alpha, marginal)
-    return float(min(max(wanted, 0.0), rows[_BOUND, i]))
+    return _demand(rows, i, level)[0]
 
 
 @njit(ieee=True)
-def _per_level(rows: FloatArray, i: int, y: float) -> float:
-    """By how much the amount y, strictly within its bounds, falls as the level grows."""
-    kind, alpha = int(rows[_KIND, i]), rows[_ALPHA, i]
+def _demand(rows: FloatArray, i: int, level: float) -> tuple[float, float]:
+    """What edge i asks for at a level, and by how much that falls as the level grows."""
+    gain, alpha, bound = rows[_GAIN, i], rows[_ALPHA, i], rows[_BOUND, i]
+    marginal = (level + rows[_PRICE, i]) / gain
+    kind = int(rows[_KIND, i])
     if kind == LINEAR:
-        bend = rows[_STIFF, i]
+        wanted = rows[_CENTRE, i] + (alpha - marginal) / rows[_STIFF, i]
+        falls = 1.0 / (gain * rows[_STIFF, i])
+    elif marginal <= 0.0:
+        return bound, 0.0
     elif kind == LOG:
-        bend = alpha / ((y + 1.0) * (y + 1.0))
+        wanted = alpha / marginal - 1.0
+        falls = alpha / (marginal * marginal * gain)
     elif kind == RECIPROCAL:
-        bend = 2.0 / ((y + alpha) * (y + alpha) * (y + alpha))
+        root = 1.0 / math.sqrt(marginal)
+        wanted = root - alpha
+        falls = 0.5 * root / (marginal * gain)
     else:
-        bend = 0.25 * alpha / ((y + 1.0) * math.sqrt(y + 1.0))
-    return float(1.0 / (rows[_GAIN, i] * bend))
+        half = 0.5 * alpha / marginal
+        wanted = half * half - 1.0
+        falls = 2.0 * half * half / (marginal * gain)
+    if wanted <= 0.0:
+        return 0.0, 0.0
+    if wanted >= bound:
+        return bound, 0.0
+    return wanted, falls
 
 
 @njit(ieee=True)
@@ -198,10 +204,9 @@ def _root(rows: FloatArray, n: int, capacity: float, guess: float) -> float:
     for _ in range(_STEPS):
         total, fall = 0.0, 0.0
         for i in range(n):
-            y = _amount(rows, i, level)
+            y, falls = _demand(rows, i, level)
             total += y
-            if 0.0 < y < rows[_BOUND, i]:
-                fall += _per_level(rows, i, y)
+            fall += falls
         if total > capacity:
             low = level
         else:

@@ -4,9 +4,7 @@ They allocate anew in every slot and learn nothing. Where requests are per chann
 it is joined with for a_l; where they are totals, it asks them one after the other until it has a_l in all.
 """
 
-import numpy as np
-
-from agents.oga.kernel.planes import Graph
+from agents.oga.kernel.planes import Graph, IndexArray
 from environment.compiled import njit
 from environment.types import FloatArray, IntArray
 
@@ -41,7 +39,7 @@ def share_out(graph: Graph, arrivals: FloatArray, totals: bool, sums: FloatArray
                 out[k, e] *= graph.bounds[k, p] / sums[k, p]
 
 
-@njit(allocates=True, ieee=True)
+@njit(ieee=True)
 def serve_in_turn(
     graph: Graph,
     arrivals: FloatArray,
@@ -49,32 +47,49 @@ def serve_in_turn(
     order: int,
     totals: bool,
     free: FloatArray,
+    queue: IndexArray,
+    used: FloatArray,
     out: FloatArray,
 ) -> None:
     """Ports that have a job take what they ask for, in the order of `turns` [L], while there is some.
 
     DRF's turns are by dominant share, those of BINPACKING and SPREADING by number; these two differ in which
-    instance a port asks first, and so only where requests are totals. `free` [K, R] is scratch.
+    instance a port asks first, and so only where requests are totals. `free` [K, R], and `queue` and `used`
+    of the widest port, are scratch.
     """
     resources = graph.beta.size
     out[:] = 0.0
-    free[:] = graph.capacity
+    for k in range(resources):
+        for r in range(graph.start.size - 1):
+            free[k, r] = graph.capacity[k, r]
     for p in turns:
         if arrivals[p] <= 0.0:
             continue
-        edges = graph.edges[graph.port_start[p] : graph.port_start[p + 1]]
-        if totals and order != AS_NUMBERED:
-            used = np.array([_used(graph, free, graph.instance[e]) for e in edges])
-            edges = edges[np.argsort(-used if order == MOST_USED else used, kind="mergesort")]
+        begin, n = graph.port_start[p], graph.port_start[p + 1] - graph.port_start[p]
+        for i in range(n):
+            e = graph.edges[begin + i]
+            share = _used(graph, free, graph.instance[e]) if totals and order != AS_NUMBERED else 0.0
+            _insert(queue, used, i, e, -share if order == MOST_USED else share)
         for k in range(resources):
             wanted = graph.bounds[k, p]
-            for e in edges:
+            for i in range(n):
+                e = queue[i]
                 r = graph.instance[e]
                 taken = min(wanted, free[k, r])
                 out[k, e] = taken
                 free[k, r] -= taken
                 if totals:
                     wanted -= taken
+
+
+@njit(ieee=True)
+def _insert(queue: IndexArray, keys: FloatArray, count: int, edge: int, key: float) -> None:
+    """Put an edge in its place among the first `count`, in order of keys, behind those of the same key."""
+    i = count
+    while i > 0 and keys[i - 1] > key:
+        queue[i], keys[i] = queue[i - 1], keys[i - 1]
+        i -= 1
+    queue[i], keys[i] = edge, key
 
 
 @njit(ieee=True)

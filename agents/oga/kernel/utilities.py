@@ -1,4 +1,4 @@
-"""The four utilities f_r^k of Zhao 2023, eq. 51: value, slope, and the amount that has a given slope."""
+"""The four utilities f_r^k of Zhao 2023, eq. 51: value and slope."""
 
 import math
 
@@ -48,14 +48,3 @@ def slopes(kind: int, alpha: float, y: FloatArray, out: FloatArray) -> None:
     else:
         for i in range(n):
             out[i] = 0.5 * alpha / math.sqrt(y[i] + 1.0)
-
-
-@njit(ieee=True)
-def amount(kind: int, alpha: float, slope: float) -> float:
-    """The y at which f'(y) = slope > 0, for utilities that are not linear; negative above f'(0)."""
-    if kind == LOG:
-        return alpha / slope - 1.0
-    if kind == RECIPROCAL:
-        return 1.0 / math.sqrt(slope) - alpha
-    half = 0.5 * alpha / slope
-    return half * half - 1.0
