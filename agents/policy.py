@@ -1,4 +1,7 @@
-"""The contract of a policy: a view of the cluster and the queue go in, one decision comes out."""
+"""The contract of a policy: a view of the cluster and the queue go in, one decision comes out.
+
+A policy that learns may be an `environment.types.Observer` too, who is told how jobs ended, and a `Keeper`.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +23,19 @@ class Policy(Protocol):
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Place a job of the queue, or wait."""
+        ...
+
+
+@runtime_checkable
+class Keeper(Protocol):
+    """A policy of which the daemon keeps what it has learned, over its own restarts."""
+
+    def state(self) -> bytes:
+        """All that another policy of the same kind needs to go on where this one is."""
+        ...
+
+    def restore(self, state: bytes) -> None:
+        """Go on from a state, before the first decision; ValueError when it cannot be read."""
         ...
 
 

@@ -13,20 +13,24 @@ from threading import Event, Lock, Thread
 
 import structlog
 
-from agents.policy import Policy
+from agents.policy import Keeper, Policy
 from agents.registry import create
 from conf.schema import Policy as PolicyConfig
 from daemon.contract import PolicyStatus
+from daemon.memory import Memory
 from environment.events import Decided
 from environment.explain import Explanation, explain
 from environment.rounds import Queue, Verdict, decide_in_turn, decided, view_after
-from environment.types import ClusterView, Place, PlacementRequest, Wait
+from environment.types import ClusterView, EndedJob, Observer, Place, PlacementRequest, Wait
 
 log = structlog.get_logger("policy")
 
 #: Decisions that are made before the scheduling loop takes them over: each holds a view, so not too many, and
 #: each handing over costs tens of microseconds, so not too few.
 _BATCH = 64
+
+#: Seconds that a policy has to put down what it has learned, when it is switched off.
+_LAST_WORDS = 2.0
 
 #: Sees a verdict, what was left of the queue, and by whom it was reached.
 Watch = Callable[[Verdict, Sequence[PlacementRequest], str], None]
@@ -38,13 +42,25 @@ class Deciders:
     `decide` is for one thread; everything else may be read from any.
     """
 
-    def __init__(self, config: PolicyConfig, fallback: PolicyConfig | None, seconds: float) -> None:
-        """Make the policies; PolicyError when that cannot be. `seconds` is the budget of one decision."""
+    def __init__(
+        self,
+        config: PolicyConfig,
+        fallback: PolicyConfig | None,
+        seconds: float,
+        memory: Callable[[str], Memory] | None = None,
+    ) -> None:
+        """Make the policies; PolicyError when that cannot be. `seconds` is the budget of one decision.
+
+        `memory` has what policies of a name have learned.
+        """
+
+        def thinker(config: PolicyConfig) -> _Thinker:
+            policy = create(config.name, config.options)
+            return _Thinker(config.name, policy, seconds, memory(config.name) if memory else None)
+
         self.config = config
-        self._acting = _Thinker(config.name, create(config.name, config.options), seconds)
-        self._second = None
-        if fallback is not None:
-            self._second = _Thinker(fallback.name, create(fallback.name, fallback.options), seconds)
+        self._acting = thinker(config)
+        self._second = None if fallback is None else thinker(fallback)
         self.placed = 0
         self.waited = 0
         self.faults = 0
@@ -57,6 +73,12 @@ class Deciders:
         self._acting.close()
         if self._second is not None:
             self._second.close()
+
+    def observe(self, ended: EndedJob) -> None:
+        """A job is over: tell those that learn from it."""
+        self._acting.observe(ended)
+        if self._second is not None:
+            self._second.observe(ended)
 
     def status(self) -> PolicyStatus:
         """Who decides and how that went so far."""
@@ -171,14 +193,18 @@ class _Batch:
 class _Thinker:
     """A policy in a thread of its own; while it is busy with what was abandoned, it is asked nothing new."""
 
-    def __init__(self, name: str, policy: Policy, seconds: float) -> None:
+    def __init__(self, name: str, policy: Policy, seconds: float, memory: Memory | None) -> None:
         self.name = name
         self._policy = policy
         self._seconds = seconds
-        self._inbox: SimpleQueue[_Batch | None] = SimpleQueue()
+        self._memory = memory
+        if memory is not None and isinstance(policy, Keeper):
+            memory.recall(policy)
+        self._inbox: SimpleQueue[_Batch | EndedJob | None] = SimpleQueue()
         self._overdue: _Batch | None = None
         # As a daemon, so that a policy that never returns does not keep the process from ending.
-        Thread(target=self._run, name=f"policy {name}", daemon=True).start()
+        self._thread = Thread(target=self._run, name=f"policy {name}", daemon=True)
+        self._thread.start()
 
     @property
     def busy(self) -> float:
@@ -189,8 +215,15 @@ class _Thinker:
         return time.monotonic() - overdue.began
 
     def close(self) -> None:
-        """Let the thread end as soon as the policy is done."""
+        """Let the thread end as soon as the policy is done; wait a while for what it has learned."""
         self._inbox.put(None)
+        if self._memory is not None and isinstance(self._policy, Keeper):
+            self._thread.join(_LAST_WORDS)
+
+    def observe(self, ended: EndedJob) -> None:
+        """A job is over; the policy is told before it decides again."""
+        if isinstance(self._policy, Observer):
+            self._inbox.put(ended)
 
     def ask(self, view: ClusterView, queue: Queue, limit: int) -> list[Verdict]:
         """Decide about the queue: one to `limit` verdicts; the last may have faults."""
@@ -209,16 +242,35 @@ class _Thinker:
         return [*batch.verdicts, _failed(batch, batch.failure)] if batch.failure else batch.verdicts
 
     def _run(self) -> None:
-        while (batch := self._inbox.get()) is not None:
-            try:
-                for verdict in decide_in_turn(self._policy.decide, batch.view, batch.queue):
-                    if not batch.add(verdict):
-                        break
-            except BaseException as error:  # SystemExit and its like, which must not end this thread
-                with batch.lock:
-                    if not batch.abandoned:
-                        batch.failure = f"the policy failed: {type(error).__name__}"
-            batch.done.set()
+        while (item := self._inbox.get()) is not None:
+            if isinstance(item, EndedJob):
+                self._learn(item)
+            else:
+                self._decide(item)
+            self._keep()
+        self._keep(at_once=True)
+
+    def _decide(self, batch: _Batch) -> None:
+        try:
+            for verdict in decide_in_turn(self._policy.decide, batch.view, batch.queue):
+                if not batch.add(verdict):
+                    break
+        except BaseException as error:  # SystemExit and its like, which must not end this thread
+            with batch.lock:
+                if not batch.abandoned:
+                    batch.failure = f"the policy failed: {type(error).__name__}"
+        batch.done.set()
+
+    def _learn(self, ended: EndedJob) -> None:
+        try:
+            if isinstance(self._policy, Observer):
+                self._policy.observe(ended)
+        except BaseException as error:  # as above
+            log.warning("does not learn", policy=self.name, job=ended.job.id, why=repr(error))
+
+    def _keep(self, *, at_once: bool = False) -> None:
+        if self._memory is not None and isinstance(self._policy, Keeper):
+            self._memory.keep(self._policy, at_once=at_once)
 
 
 def _failed(batch: _Batch, fault: str) -> Verdict:

@@ -15,11 +15,12 @@ from agents.registry import PolicyError
 from conf.schema import Config, Policy
 from daemon.contract import PolicyStatus, RejectedError
 from daemon.deciding import Deciders
+from daemon.memory import Memory
 from daemon.shadow import Shadow
 from daemon.store import Store, StoreError
 from environment.events import Decided
 from environment.explain import Explanation
-from environment.types import ClusterView, PlacementRequest
+from environment.types import ClusterView, EndedJob, PlacementRequest
 
 log = structlog.get_logger("policy")
 
@@ -47,6 +48,13 @@ class Panel:
         for earlier in retired:
             earlier.close()
         return deciders.decide(view, requests, shadow.watch if shadow else None)
+
+    def observe(self, ended: Sequence[EndedJob]) -> None:
+        """These jobs are over: policies that learn from it are told."""
+        with self._lock:
+            deciders = self._deciders
+        for job in ended:
+            deciders.observe(job)
 
     def close(self) -> None:
         """Let all threads end."""
@@ -90,7 +98,10 @@ class Panel:
         return self.status()
 
     def _make_deciders(self, chosen: Policy) -> Deciders:
-        return Deciders(chosen, self._config.fallback, self._config.decision_timeout)
+        config = self._config
+        return Deciders(
+            chosen, config.fallback, config.decision_timeout, lambda name: Memory(self._store, name)
+        )
 
     def _make_shadow(self, chosen: Policy | None) -> Shadow | None:
         if chosen is None:

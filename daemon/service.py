@@ -196,6 +196,7 @@ class Service:
             self._store_trouble = ""
             break
         self._drivers.over(changes.jobs)
+        self._panel.observe(changes.ended)
         return True
 
     def _forget(self) -> None:

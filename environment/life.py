@@ -92,6 +92,7 @@ class JobLives:
         if self._line.leave(job):
             self._supply.reconsider()  # the next one may fit where this one did not
         self._roster.explain(job, reason)
+        self._roster.over(job, self._turn.now)
         self._kill_tasks(job)
 
     def stop_driver(self, job: JobRecord) -> None:

@@ -8,15 +8,16 @@ from copy import copy
 from dataclasses import dataclass
 
 from environment.records import ExecutorRecord, ExecutorState, JobRecord
-from environment.types import RunningJob, Size
+from environment.types import EndedJob, RunningJob, Size
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Copies of the records that changed since they were last asked for."""
+    """Copies of the records that changed since they were last asked for, and jobs that ran and are over."""
 
     jobs: tuple[JobRecord, ...]
     executors: tuple[ExecutorRecord, ...]
+    ended: tuple[EndedJob, ...] = ()
 
 
 class Roster:
@@ -32,6 +33,7 @@ class Roster:
         self._tasks_of: dict[str, dict[str, ExecutorRecord]] = {}
         self._changed_jobs: dict[str, None] = {}
         self._changed_tasks: dict[str, None] = {}
+        self._ended: list[EndedJob] = []
 
     # ---- who is there ------------------------------------------------------------------------------
 
@@ -119,6 +121,17 @@ class Roster:
         """The task's record is not what it was."""
         self._changed_tasks[task.task_id] = None
 
+    def over(self, job: JobRecord, at: float) -> None:
+        """The job is over, whatever its executors still do."""
+        if job.started_at is None:
+            return
+        executors = (task for task in self.tasks(job.job.id) if task.number is not None)
+        # One that has finished counts: its driver told it to stop.
+        had = [task for task in executors if not task.replaced or task.state == "finished"]
+        vm_ids, sizes = tuple(task.vm_id for task in had), tuple(map(_size, had))
+        finished = job.state == "finished"
+        self._ended.append(EndedJob(job.job, vm_ids, sizes, job.started_at, at, finished))
+
     def explain(self, job: JobRecord, reason: str) -> None:
         """The job is in its state for this reason."""
         job.reason = reason
@@ -153,7 +166,9 @@ class Roster:
         changes = Changes(
             tuple(copy(self._jobs[job_id]) for job_id in self._changed_jobs if job_id in self._jobs),
             tuple(copy(self._tasks[task_id]) for task_id in self._changed_tasks if task_id in self._tasks),
+            tuple(self._ended),
         )
+        self._ended.clear()
         for job_id in {*self._changed_jobs, *(self._tasks[t].job_id for t in self._changed_tasks)}:
             self._forget_if_done(job_id)
         self._changed_jobs.clear()

@@ -49,6 +49,7 @@ class Slots:
         self._left: FloatArray = np.zeros((2, 0))
         #: Whether the learner's model is that of the cluster as it is.
         self._fits = False
+        self._compile()
 
     def begin(self, view: ClusterView, oldest: Sequence[PlacementRequest], floors: Sequence[Size]) -> None:
         """A slot begins in which these requests are there, one of each type, with the least they can use."""
@@ -168,6 +169,16 @@ class Slots:
             if arrays[name].shape != (len(arrays["types"]), len(RESOURCES)):
                 raise ValueError(f"{name}: should have a row for each type, found {arrays[name].shape}")
         return Learner.restored(self._model(edges, asked, had, ports, instances), arrays, self._options)
+
+    def _compile(self) -> None:
+        """Compile, or find what an earlier process compiled: no decision is to wait for it."""
+        one = np.ones((1, len(RESOURCES)))
+        model = self._model(np.zeros((1, 2), np.int64), one, one, ["type"], ["vm"])
+        learner = Learner(model, self._options)
+        learner.step([1.0])
+        learner.explain(0)
+        learner.moved_to(model)
+        model.gains([1.0], learner.y)
 
     # ---- the model follows the cluster ---------------------------------------------------------------
 
