@@ -47,7 +47,7 @@ def write(results: Results, regrets: Sequence[Regret], folder: Path) -> str:
     """The report's text; draws its pictures into the folder."""
     by_name = _by_experiment(results)
     seeds = len(regrets)
-    parts = [_HEAD.format(seeds=seeds), _claims(by_name), _headline(by_name, folder)]
+    parts = [_HEAD.format(seeds=seeds), judge_claims(results), _headline(by_name, folder)]
     parts += [_table3(by_name, request) for request in _READINGS]
     parts += [_sweeps(by_name, folder), _steps(by_name, folder), _large(by_name, folder)]
     parts += [_parts(by_name, folder), _utilities(by_name, folder), _regret(regrets, folder)]
@@ -102,7 +102,9 @@ def _averages(found: Found, what: str, names: Sequence[str] = POLICIES) -> str:
     return _table((what, *found), rows)
 
 
-def _claims(by_name: dict[str, Found]) -> str:
+def judge_claims(results: Results) -> str:
+    """The chapter on the paper's claims: for which variant and reading of requests they hold."""
+    by_name = _by_experiment(results)
     rows = []
     for request, found in by_name["fig2"].items():
         for name in LEARNERS:
@@ -159,8 +161,8 @@ How much depends on the utilities: over FAIRNESS (or what FAIRNESS earned, where
 With linear utilities every unit of a resource is worth the same to every port, so that whoever leaves
 nothing unused earns nearly all there is, and only overheads tell policies apart. `oga` leaves unused what it
 reserved for ports without a job, about a share of 1 - rho, whatever it learns, and so does y*: there the
-definition cannot give the paper's lead. With concave utilities there is a point beyond which a unit costs more
-overhead than it gains; the partners do not know it, and where they allocate much beyond it, they lose.
+definition cannot give the paper's lead. With concave utilities there is a point beyond which a unit costs
+more overhead than it gains; the partners do not know it, and where they allocate much beyond it, they lose.
 """
 
 
