@@ -31,6 +31,7 @@ class Work:
     prefers: str  # spread, consolidate, or nothing
     duration: float
     placement: list[int] = field(default_factory=list)
+    sizes: list[tuple[int, int]] = field(default_factory=list)  # milli-cpus and MiB of each executor there
     start: float | None = None
     end: float | None = None
 
@@ -51,13 +52,16 @@ class Reference:
 
     def free_milli_cpus(self, vm: int) -> int:
         """What no executor has taken."""
-        machine = self.machines[vm]
-        return machine.milli_cpus - sum(self.jobs[j].milli_cpus for j in machine.executors)
+        return self.machines[vm].milli_cpus - sum(milli_cpus for milli_cpus, _ in self.taken(vm))
 
     def free_memory_mib(self, vm: int) -> int:
         """What no executor has taken."""
-        machine = self.machines[vm]
-        return machine.memory_mib - sum(self.jobs[j].memory_mib for j in machine.executors)
+        return self.machines[vm].memory_mib - sum(memory_mib for _, memory_mib in self.taken(vm))
+
+    def taken(self, vm: int) -> list[tuple[int, int]]:
+        """What each executor on the VM has taken."""
+        held = [self.jobs[number] for number in set(self.machines[vm].executors)]
+        return [size for job in held for at, size in zip(job.placement, job.sizes, strict=True) if at == vm]
 
     def fits(self, vm: int) -> bool:
         """Whether the VM has what an executor of the head needs."""
@@ -108,13 +112,19 @@ class Reference:
         """A job that is not placed overtakes all others that are not."""
         self.jobs.insert(self.head, self.jobs.pop(number))
 
-    def put(self, vm: int) -> float:
-        """Put an executor of the head on the VM."""
+    def grant(self, executors: int, duration: float) -> None:
+        """The head is given so many executors only, and takes so long on them."""
+        job = self.jobs[self.head]
+        job.executors, job.duration = executors, duration
+
+    def put(self, vm: int, size: tuple[int, int] | None = None) -> float:
+        """Put an executor of the head on the VM, of its own size or of another."""
         job, machine = self.jobs[self.head], self.machines[vm]
         if not machine.executors:
             machine.taken_at = self.clock
         machine.executors.append(self.head)
         job.placement.append(vm)
+        job.sizes.append(size or (job.milli_cpus, job.memory_mib))
         if len(job.placement) < job.executors:
             return self.rewards.placed
         job.start = self.clock
