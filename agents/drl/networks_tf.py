@@ -21,7 +21,8 @@ class ScoreNetwork(network.Network):  # type: ignore[misc]  # TF-Agents is not t
     def __init__(self, input_tensor_spec: Any, weights: Shared | Flat, name: str = "ScoreNetwork") -> None:
         """Begin with these weights; the variables are in their order."""
         super().__init__(input_tensor_spec=input_tensor_spec, state_spec=(), name=name)
-        self._kind = type(weights)
+        self._kind: Any = type(weights)
+        self._compute: Any = _shared if isinstance(weights, Shared) else _flat
         self._values = [
             tf.Variable(value, name=field) for field, value in zip(weights._fields, weights, strict=True)
         ]
@@ -40,8 +41,7 @@ class ScoreNetwork(network.Network):  # type: ignore[misc]  # TF-Agents is not t
         """Of observations [..., L] the scores [..., N + 1]."""
         outer = tf.shape(observation)[:-1]
         flat = tf.reshape(observation, (-1, observation.shape[-1]))
-        compute = _shared if self._kind is Shared else _flat
-        scores = compute(self._kind(*self._values), flat)
+        scores = self._compute(self._kind(*self._values), flat)
         return tf.reshape(scores, tf.concat((outer, scores.shape[-1:]), 0))
 
     def weights_as_arrays(self) -> Shared | Flat:

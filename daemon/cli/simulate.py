@@ -1,7 +1,7 @@
 """The commands about simulations: `simulate`, `workload`, and `reproduce`, which writes whole reports."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,20 +40,38 @@ def simulate(
     output: Output = "table",
 ) -> None:
     """Compare policies on a workload, in the simulator; no daemon is needed."""
+    names = ",".join(policy) if policy else COMPARED
+    numbers = range(seed, seed + seeds)
+    compare_policies(names.split(","), [workload], cluster, numbers, plot, output, jobs=jobs)
+
+
+def compare_policies(
+    policies: Sequence[str],
+    workloads: Sequence[str],
+    cluster: str,
+    seeds: Sequence[int],
+    plot: Path | None,
+    output: str,
+    jobs: int | None = None,
+) -> None:
+    """Run all policies over all workloads and seeds, and show what came of it: a table for each workload."""
     with _errors():
         from agents.experiments.comparison import compare, contender
 
-        names = ",".join(policy) if policy else COMPARED
-        contenders = [contender(name) for name in names.split(",") if name]
+        contenders = [contender(name) for name in policies if name]
         with progress_bar() as progress:
-            numbers = range(seed, seed + seeds)
-            runs = list(compare(contenders, [workload], cluster, numbers, jobs=jobs, progress=progress))
-    if plot is not None:
-        _draw(runs, f"{workload} on {cluster}, {seeds} seeds", plot)
+            runs = list(compare(contenders, workloads, cluster, seeds, jobs=jobs, progress=progress))
+    of_workload = {name: [run for run in runs if run.workload == name] for name in workloads}
+    for name, found in of_workload.items() if plot is not None else ():
+        path = plot if len(workloads) == 1 else plot.with_name(f"{plot.stem}-{Path(name).stem}{plot.suffix}")
+        _draw(found, f"{name} on {cluster}, {len(seeds)} seeds", path)
     if output == "json":
         print_json([_plain(run) for run in runs])
-    else:
-        _show(runs)
+        return
+    for name, found in of_workload.items():
+        if len(workloads) > 1:
+            print(f"\n{name}")
+        _show(found)
 
 
 def workload(

@@ -1,4 +1,4 @@
-"""The commands about policies that are learned: `train`."""
+"""The commands about policies that are learned: `train`, and `evaluate`, which compares them with others."""
 
 import contextlib
 import importlib
@@ -13,7 +13,8 @@ from typing import Annotated
 import typer
 
 from daemon.cli.errors import CommandError
-from daemon.cli.simulate import progress_bar
+from daemon.cli.options import Output
+from daemon.cli.simulate import COMPARED, compare_policies, progress_bar
 
 
 def train(
@@ -60,3 +61,40 @@ def _trainer() -> Callable[..., object]:
     with contextlib.redirect_stderr(io.StringIO()):  # where its libraries announce themselves
         found: Callable[..., object] = importlib.import_module("agents.drl.training.trainer").train
     return found
+
+
+def evaluate(
+    model: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="MODEL", help="Folders of trained policies, or names of shipped ones."),
+    ] = None,
+    policy: Annotated[
+        str, typer.Option("--policy", metavar="NAMES", help="Compared with these, by commas; none: alone.")
+    ] = COMPARED,
+    workload: Annotated[
+        str, typer.Option("--workload", metavar="NAMES", help="Workloads by name or file, by commas.")
+    ] = "normal,burst",
+    cluster: Annotated[
+        str, typer.Option("--cluster", help="A name (paper, hundred, ...) or a .yaml file.")
+    ] = "paper",
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=10_000, help="How many seeds.")] = 20,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The first; training never sees one.")] = 100,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw cost against completion (.png).")
+    ] = None,
+    output: Output = "table",
+) -> None:
+    """Compare trained policies with others, on workloads and seeds that none was trained on."""
+    learned = [_learned(name) for name in model or []]
+    policies = learned if policy == "none" else [*learned, *policy.split(",")]
+    compare_policies(policies, workload.split(","), cluster, range(seed, seed + seeds), plot, output)
+
+
+def _learned(model: str) -> str:
+    """The policy that decides as the model says, as `simulate --policy` takes it."""
+    from agents.drl.model import ModelError, find_model, read_spec
+
+    try:
+        return f"{read_spec(find_model(model)).algorithm}:model={model}"
+    except ModelError as error:
+        raise CommandError(str(error)) from None

@@ -109,7 +109,7 @@ class Dqn:
             return self._rollouts
         self._begun += 1
         episodes = self._worlds.draw(self._begun, count)
-        seeds = random_of(spec, ACTIONS, self._begun).integers(0, 2**62, count)
+        seeds = random_of(spec, ACTIONS, self._begun).integers(0, 2**62, count).tolist()
         if self._rollouts is None:
             self._rollouts = Rollouts(
                 episodes,
@@ -128,7 +128,8 @@ class Dqn:
         size = self._numbers.batch
         total = tf.constant(0.0)
         for number in tf.range(rounds):
-            part = Transitions(*(array[number * size : (number + 1) * size] for array in sample))
+            here = slice(number * size, (number + 1) * size)
+            part = tf.nest.map_structure(lambda array, here=here: array[here], sample)
             total += self.agent.train(_trajectories(part, mask=mask)).loss
         return total / tf.cast(rounds, tf.float32)
 

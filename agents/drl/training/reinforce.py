@@ -13,6 +13,7 @@ from agents.drl.networks_tf import Actor, specs
 from agents.drl.training.playing import Player, Steps
 from agents.drl.training.worlds import ACTIONS, Worlds, random_of, repeated
 from conf.training import ReinforceSpec
+from environment.kernel.state import Float32Array
 from environment.types import FloatArray
 
 
@@ -78,7 +79,7 @@ class Reinforce:
         self._rate.assign(spec.learning_rate.at(share))
         self._entropy.assign(counts.entropy.at(share))
         drawn = repeated(self._worlds.draw(number, counts.workloads), counts.rollouts)
-        seeds = random_of(spec, ACTIONS, number).integers(0, 2**62, len(drawn))
+        seeds = random_of(spec, ACTIONS, number).integers(0, 2**62, len(drawn)).tolist()
         steps = self._player.play(drawn, self.network.weights_as_arrays(), seeds, choices_only=self._grouped)
         episode = self._compared(steps) if self._grouped else self._as_played(steps)
         loss = self._train(episode)
@@ -120,7 +121,7 @@ class Reinforce:
         steps: Steps,
         places: np.ndarray[Any, Any],
         kinds: np.ndarray[Any, Any],
-        rewards: FloatArray,
+        rewards: FloatArray | Float32Array,
         discounts: FloatArray,
     ) -> Trajectory:
         """The steps at their places of one row, [1, T, ...], in which steps of kind LAST decide nothing."""

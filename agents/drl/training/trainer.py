@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
+import yaml
 
 from agents.drl.network import Flat, Shared, first_flat, first_shared
 from agents.drl.networks_tf import ScoreNetwork
@@ -79,9 +80,9 @@ def train(spec: TrainingSpec, out: Path, *, resume: bool = False, progress: Prog
     if checkpoints.exists(kept) != resume:
         text = "there is no run to resume" if resume else "there is a run already; resume it, or take another"
         raise ConfigError(f"{out}: {text}")
-    _write(out / "config.yaml", spec.model_dump_json(indent=2))
+    _keep_config(out / "config.yaml", spec, resume=resume)
     worlds = worlds_of(spec)
-    learner = _learner(worlds)
+    learner = learner_of(worlds)
     try:
         best = _learn(worlds, learner, out, report)
     finally:
@@ -95,7 +96,20 @@ def _say_nothing(done: int, total: int, what: str) -> None:
     """Nobody asked for progress."""
 
 
-def _learner(worlds: Worlds) -> Learner:
+def _keep_config(path: Path, spec: TrainingSpec, *, resume: bool) -> None:
+    """Write it down; a run is resumed with nothing else than it was begun with."""
+    text = yaml.safe_dump(spec.model_dump(mode="json"), sort_keys=False)
+    if not resume:
+        _write(path, text)
+    elif path.read_text(encoding="utf-8") != text:
+        before = yaml.safe_load(path.read_text(encoding="utf-8"))
+        now = yaml.safe_load(text)
+        changed = ", ".join(key for key in now if now[key] != before.get(key))
+        raise ConfigError(f"{path}: the run was begun with another {changed}; resume it with the same")
+
+
+def learner_of(worlds: Worlds) -> Learner:
+    """What learns as the training file says, with fresh weights."""
     spec = worlds.spec
     hidden, seed = spec.network.hidden, spec.seed
     weights: Shared | Flat
@@ -140,7 +154,7 @@ def _is_due(run: _Run, spec: TrainingSpec) -> bool:
     """Whether an evaluation is: at the beginning, at the end, and whenever so many iterations have passed."""
     if not run.history:
         return True
-    last, every = run.history[-1]["iteration"], spec.evaluation.every
+    last, every = int(run.history[-1]["iteration"]), spec.evaluation.every
     return run.iteration // every > last // every or run.iteration >= spec.iterations > last
 
 
