@@ -7,6 +7,7 @@ when the policy is made.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,9 +34,12 @@ class LearnedOptions:
     model: str | None = None
     #: How much cost counts in what it was trained for; the rest is time.
     beta: float | None = None
-    #: How many jobs' ends a job that fits is made to wait for. Then the fallback places it. Without it, as
-    #: many as in training.
+    #: How often a job that fits is passed over. Then the fallback places it. Without it, as often as in
+    #: training.
     wait_limit: int | None = None
+    #: How often the oldest job of the queue may be overtaken; 0: first come, first served. Without it, as
+    #: often as in training.
+    overtaken_at_most: int | None = None
     #: Seconds for which a job that fits is made to wait, if its patience lasts that long.
     patience: float = 1800.0
     #: The policy that places jobs that have waited too long.
@@ -48,33 +52,36 @@ class LearnedOptions:
             raise ValueError(f"beta: should be between 0 and 1, found {self.beta:g}")
         if self.wait_limit is not None and self.wait_limit < 0:
             raise ValueError(f"wait_limit: should be 0 or more, found {self.wait_limit}")
+        if self.overtaken_at_most is not None and self.overtaken_at_most < 0:
+            raise ValueError(f"overtaken_at_most: should be 0 or more, found {self.overtaken_at_most}")
         if not 0 <= self.patience < math.inf:
             raise ValueError(f"patience: should be 0 or more seconds, found {self.patience:g}")
         if self.fallback in ("dqn", "reinforce"):
             raise ValueError(f"fallback: should not be a trained policy, found {self.fallback}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    """A job that waits though it fits.
-
-    The network decides again when a job has ended, as in training, or a VM has come or gone; until then the
-    decision stands.
-    """
+@dataclass(slots=True)
+class _Oldest:
+    """The oldest job of the queue: what it has been made to bear though it fits."""
 
     job_id: str
-    since: float
-    running: tuple[str, ...]
-    vms: tuple[Vm, ...]
-    times: int
-    reason: str
+    #: How often it was passed over, and since when.
+    passed_over: int = 0
+    since: float | None = None
+    #: How many later ones were placed before it.
+    overtaken: int = 0
+    #: What was seen when it was passed over and all waited, and why it was: the decision stands until that
+    #: changes, as in training.
+    seen: tuple[object, ...] = ()
+    reason: str = ""
 
 
 class LearnedPolicy:
     """Decides by a trained network, first come first served, and names no VM without room.
 
-    A job waits when its executors do not all fit, or when the network would rather wait; but for no more
-    than `wait_limit` ends of jobs, and `patience` seconds, while it fits. Then the fallback places it.
+    A job waits when its executors do not all fit, or when the network would rather wait; but no more than
+    `wait_limit` times, and for `patience` seconds, while it fits. Then the fallback places it. A network that
+    was trained to look at more jobs than the first is shown the next where it passes over one.
     """
 
     def __init__(self, algorithm: Algorithm, options: LearnedOptions) -> None:
@@ -82,64 +89,86 @@ class LearnedPolicy:
         from agents.registry import PolicyError, create  # here, since the registry names this module
 
         try:
-            folder = (
-                shipped_for(algorithm, options.beta) if options.model is None else find_model(options.model)
-            )
+            named = options.model
+            folder = shipped_for(algorithm, options.beta) if named is None else find_model(named)
             model = read_model(folder)
         except ModelError as error:
             raise PolicyError(f"policy {algorithm}: model: {error}") from error
         if model.spec.algorithm != algorithm:
             raise PolicyError(f"policy {algorithm}: model: {folder} is of {model.spec.algorithm}")
         limit = model.spec.wait_limit if options.wait_limit is None else options.wait_limit
-        self._options = options
+        self._options, self._spec = options, model.spec
         self._wait_limit = _WAIT_LIMIT if limit is None else limit
+        most = options.overtaken_at_most
+        self._overtaken_at_most = model.spec.overtaken_at_most if most is None else most
         self._fallback: Policy = create(options.fallback)
         self._network = _Network(model)
-        self._waiting: _Waiting | None = None
-        #: The head of the queue that was seen last, and how many there were before it.
-        self._head, self._number = "", -1
+        self._oldest = _Oldest("")
+        #: How many oldest jobs there were before this one.
+        self._number = -1
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
-        """Place the head of the queue, all of its executors, or wait."""
-        request = queue[0]
-        if request.job.id != self._head:
-            self._head, self._number = request.job.id, self._number + 1
+        """Place the oldest job of the queue, or another that is looked at, whole; or wait."""
+        oldest = self._know(queue[0])
         if not view.vms:
-            return Wait(shortage(view, request))
-        if self._network.vms not in (None, len(view.vms)):
-            return self._instead(
-                view, queue, f"the model is for {self._network.vms} VMs, not {len(view.vms)}"
-            )
-        waiting = self._waiting if self._waiting and self._waiting.job_id == request.job.id else None
-        if waiting is not None and self._unchanged(waiting, view):
-            return Wait(waiting.reason)
-        decision = self._network.decide(view, queue, self._number)
-        if isinstance(decision, Place):
-            faults = check(view, request, decision)
-            return self._instead(view, queue, f"by the network {faults[0]}") if faults else decision
-        if decision is None:
-            return Wait(shortage(view, request))
-        return self._wait(waiting, view, queue, decision.reason)
+            return Wait(shortage(view, queue[0]))
+        if (vms := self._spec.vms) not in (None, len(view.vms)):
+            return self._instead(view, queue, f"the model is for {vms} VMs, not {len(view.vms)}")
+        late = oldest.since is not None and view.at - oldest.since >= self._options.patience
+        seen = self._seen(view, queue)
+        if oldest.seen == seen and not late:
+            return Wait(oldest.reason)
+        oldest.seen = ()
+        for number in range(self._reach(oldest, queue)):
+            decision = self._network.decide(view, queue, number, self._number)
+            if isinstance(decision, Place):
+                oldest.seen = ()
+                return self._placed(view, queue, number, decision)
+            if number == 0 and decision is not None:
+                if too_long := self._too_long(oldest, view, late):
+                    return self._instead(view, queue, too_long)
+                oldest.seen, oldest.reason = seen, decision.reason
+        return Wait(oldest.reason if oldest.seen else shortage(view, queue[0]))
 
-    def _unchanged(self, waiting: _Waiting, view: ClusterView) -> bool:
-        late = view.at - waiting.since >= self._options.patience
-        return not late and waiting.vms == view.vms and waiting.running == _running(view)
+    def _know(self, request: PlacementRequest) -> _Oldest:
+        if request.job.id != self._oldest.job_id:
+            self._oldest, self._number = _Oldest(request.job.id), self._number + 1
+        return self._oldest
 
-    def _wait(
-        self,
-        waiting: _Waiting | None,
-        view: ClusterView,
-        queue: Sequence[PlacementRequest],
-        reason: str,
+    def _seen(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> tuple[object, ...]:
+        """What makes the network decide again: jobs that have ended, VMs that have come or gone, arrivals."""
+        running = tuple(running.job.id for running in view.running)
+        return running, view.vms, len(queue) if self._spec.considered > 1 else 0
+
+    def _reach(self, oldest: _Oldest, queue: Sequence[PlacementRequest]) -> int:
+        """How many jobs are looked at: none behind one overtaken enough, nor behind lost executors."""
+        if oldest.overtaken >= self._overtaken_at_most:
+            return 1
+        shown = list(islice(queue, self._spec.considered))
+        return next((number for number, request in enumerate(shown, 1) if request.again), len(shown))
+
+    def _too_long(self, oldest: _Oldest, view: ClusterView, late: bool) -> str:
+        """Count that the oldest job is passed over though it fits; why it may not be, when it may not."""
+        if oldest.passed_over >= self._wait_limit:
+            return f"it was passed over {oldest.passed_over} times though it fits"
+        if late and oldest.since is not None:
+            return f"it has waited for {view.at - oldest.since:.0f} s though it fits"
+        oldest.passed_over += 1
+        oldest.since = view.at if oldest.since is None else oldest.since
+        return ""
+
+    def _placed(
+        self, view: ClusterView, queue: Sequence[PlacementRequest], number: int, place: Place
     ) -> Decision:
-        """What becomes of the network's wish that the head waits."""
-        times, since = (waiting.times, waiting.since) if waiting else (0, view.at)
-        if times >= self._wait_limit:
-            return self._instead(view, queue, f"it has waited for {times} ends of jobs though it fits")
-        if view.at - since >= self._options.patience:
-            return self._instead(view, queue, f"it has waited for {view.at - since:.0f} s though it fits")
-        self._waiting = _Waiting(queue[0].job.id, since, _running(view), view.vms, times + 1, reason)
-        return Wait(reason)
+        """The network's placement of that job of the queue; the fallback's where it cannot be executed."""
+        if faults := check(view, queue[number], place):
+            return self._instead(view, queue, f"by the network {faults[0]}")
+        if number == 0:
+            return place
+        self._oldest.overtaken += 1
+        overtaken = queue[0].job.id if number == 1 else f"{number} older jobs"
+        limit = f"none is overtaken more than {self._overtaken_at_most} times as the oldest"
+        return replace(place, why=tuple(f"{why}; it overtakes {overtaken} ({limit})" for why in place.why))
 
     def _instead(self, view: ClusterView, queue: Sequence[PlacementRequest], why: str) -> Decision:
         """What the fallback decides, and why it does."""
@@ -164,29 +193,35 @@ class Dqn(LearnedPolicy):
         super().__init__("dqn", options)
 
 
-def _running(view: ClusterView) -> tuple[str, ...]:
-    return tuple(running.job.id for running in view.running)
-
-
 class _Network:
     """A model that decides about views; the arrays it works in are kept from decision to decision."""
 
     def __init__(self, model: Model) -> None:
-        self.vms = model.spec.vms
         self._options, self._network = model.spec.options, network_of(model.weights)
         self._says = _probability if model.spec.algorithm == "reinforce" else _estimate
         self._desk: Desk | None = None
-        self._compile()
+        self._compile(model.spec.vms)
 
-    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest], number: int) -> Decision | None:
-        """Place the head, or wait; None when there is no room for all of it."""
+    def decide(
+        self,
+        view: ClusterView,
+        queue: Sequence[PlacementRequest],
+        number: int,
+        counted: int = 0,
+    ) -> Decision | None:
+        """Place the job of that number in the queue, or wait; None when there is no room for all of it.
+
+        `counted` is how many jobs there were before the oldest of the queue.
+        """
         from agents.drl.kernel.deciding import NO_ROOM, WAITS, decide, make_desk, make_draft
         from environment.observation import scene_of
 
-        request, vms, layout = queue[0], len(view.vms), self._options.layout
+        request, vms, layout = queue[number], len(view.vms), self._options.layout
+        first = list(islice(queue, max(number, layout.upcoming) + 1))
+        shown = [first.pop(number), *first]
         if self._desk is None or len(self._desk.mask) != vms + 1:
             self._desk = make_desk(self._network, layout, vms)
-        scene = scene_of(view, queue, self._options, number)
+        scene = scene_of(view, shown, self._options, counted)._replace(waiting=len(queue))
         draft = make_draft(vms, scene.placed, request.count)
         found = decide(scene, layout, self._network, self._desk, draft)
         if found == NO_ROOM:
@@ -198,9 +233,9 @@ class _Network:
         why = tuple(self._says(draft.choices, i, names) for i in range(found))
         return Place(request.job.id, placement, why, tuple(draft.first[1:].tolist()))
 
-    def _compile(self) -> None:
+    def _compile(self, known: int | None) -> None:
         """Decide once, so that no job waits for the compiler."""
-        vms, one = self.vms or 1, np.ones(self.vms or 1)
+        vms, one = known or 1, np.ones(known or 1)
         machines = tuple(Vm(f"{i}", f"{i}", "", 1.0, 1, 1.0) for i in range(vms))
         view = ClusterView(0.0, machines, one, one.copy(), np.zeros(vms, np.int64), np.zeros(vms))
         self.decide(view, [PlacementRequest(Job("", "", 1.0, 1, 1, 0.0), 1)], 0)

@@ -177,8 +177,7 @@ def _write_mask(batch: Batch, b: int, how: Play, cursor: Cursor, mask: BoolArray
     fits = False
     for action in range(1, len(mask)):
         fits = fits or mask[action]
-    passed_over = how.considered > 1 and cursor.overtaken[b] >= how.overtaken_at_most
-    if fits and cursor.passed[b] == 0 and (cursor.waited[b] >= how.wait_limit or passed_over):
+    if fits and cursor.passed[b] == 0 and cursor.waited[b] >= how.wait_limit:
         mask[0] = False
     return fits
 

@@ -20,6 +20,7 @@ def make_model(
     vms: int = 12,
     seed: int = 1,
     hidden: int = 8,
+    considered: int = 1,
 ) -> Model:
     """A model with weights of that seed, whose last layers tell actions apart; it likes to wait a little."""
     spec = ModelSpec(
@@ -29,6 +30,8 @@ def make_model(
         observation=SEEN,
         objective=ObjectiveSpec(),
         wait_limit=3,
+        considered=considered,
+        overtaken_at_most=0 if considered == 1 else 32,
     )
     if kind == "shared":
         shared = first_shared(*spec.shapes["vm"][:1], *spec.shapes["rest"][:1], hidden, seed)

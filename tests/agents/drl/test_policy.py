@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.drl.kernel.playing import Play
+from agents.drl.model import read_model
 from agents.drl.network import network_of
 from agents.drl.policy import LearnedOptions, LearnedPolicy
 from agents.drl.rollouts import Rollouts
@@ -42,6 +43,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "flat": make_model("flat"),
         "dqn": make_model(algorithm="dqn", seed=2),
         "waits": waiting,
+        "looks": make_model(considered=8),
     }
     return {name: make_folder(root / name, found) for name, found in models.items()}
 
@@ -54,19 +56,21 @@ def starting(view: ClusterView, ids: Sequence[str] = ("old",)) -> ClusterView:
     return view.changed(busy_until=until, running=running)
 
 
-@pytest.mark.parametrize("kind", ["shared", "flat"])
+@pytest.mark.parametrize("kind", ["shared", "flat", "looks"])
 @pytest.mark.parametrize("workload", ["burst", "normal"])
 def test_the_deployed_policy_decides_as_a_greedy_episode(
     kind: str, workload: str, folders: dict[str, str]
 ) -> None:
-    """On a simulated day: the same VM for every executor, and so the same cost; waits too."""
-    seed, vms, model = 3, load_cluster("paper"), make_model(kind)  # type: ignore[arg-type]
-    policy = create("reinforce", {"model": folders[kind], "wait_limit": 100, "patience": 1e6})
+    """On a simulated day: the same VM for every executor, and so the same cost; waits and overtaking too."""
+    seed, vms, model = 3, load_cluster("paper"), read_model(Path(folders[kind]))
+    policy = create("reinforce", {"model": folders[kind], "wait_limit": 10_000, "patience": 1e6})
     result = simulate(policy, load_workload(workload, seed), vms)
     episode = episodes(workload, "paper", SEEN.types)(seed)
     numbers = rules(RewardOptions(), DurationOptions())
-    with Rollouts([episode], [0], numbers, model.spec.options) as rows:
-        record = rows.play(network_of(model.weights), Play(wait_limit=100))
+    considered, most = model.spec.considered, model.spec.overtaken_at_most
+    with Rollouts([episode], [0], numbers, model.spec.options, considered=considered) as rows:
+        how = Play(wait_limit=10_000, considered=considered, overtaken_at_most=most)
+        record = rows.play(network_of(model.weights), how)
         actions = record.actions[0, : record.length[0]]
         placed = [
             vm
@@ -79,7 +83,7 @@ def test_the_deployed_policy_decides_as_a_greedy_episode(
         assert (actions == 0).any()
 
 
-@pytest.mark.parametrize("name", ["reinforce", "dqn"])
+@pytest.mark.parametrize("name", ["reinforce", "dqn", "looks"])
 @given(steps=st.lists(st.tuples(views(), queues(), st.booleans()), min_size=1, max_size=3))
 @settings(max_examples=60, deadline=None)
 def test_no_vm_without_room_is_named(
@@ -92,8 +96,10 @@ def test_no_vm_without_room_is_named(
         seen = starting(view) if busy and view.vms else view
         decision = learned[name].decide(seen, queue)
         if isinstance(decision, Place):
-            assert check(seen, queue[0], decision) == ()
-            assert len(decision.placement) == len(decision.why) == queue[0].count
+            placed = next(request for request in queue if request.job.id == decision.job_id)
+            assert check(seen, placed, decision) == ()
+            assert len(decision.placement) == len(decision.why) == placed.count
+            assert placed is queue[0] or name == "looks"
         else:
             assert decision.reason
 
@@ -104,6 +110,7 @@ def learned(folders: dict[str, str]) -> dict[str, LearnedPolicy]:
     return {
         "reinforce": LearnedPolicy("reinforce", LearnedOptions(folders["shared"])),
         "dqn": LearnedPolicy("dqn", LearnedOptions(folders["dqn"])),
+        "looks": LearnedPolicy("reinforce", LearnedOptions(folders["looks"])),
     }
 
 
@@ -140,7 +147,7 @@ def test_a_job_that_fits_waits_for_no_more_ends_than_allowed(folders: dict[str, 
     last = decided(policy, view, jobs[2:], 5.0)
     assert isinstance(last, Place)
     assert last.placement == (0, 0)
-    assert last.why[0].startswith("it has waited for 2 ends of jobs though it fits, so ff decides: vm-1")
+    assert last.why[0].startswith("it was passed over 2 times though it fits, so ff decides: vm-1")
 
 
 def test_a_job_that_fits_waits_no_longer_than_its_patience(folders: dict[str, str]) -> None:
@@ -160,6 +167,22 @@ def test_a_vm_that_joins_is_a_reason_to_think_again(folders: dict[str, str]) -> 
     policy = LearnedPolicy("reinforce", LearnedOptions(folders["waits"], wait_limit=1))
     assert isinstance(decided(policy, make_view(make_vms(3)), ["a"], 0.0), Wait)
     assert isinstance(decided(policy, make_view(make_vms(4)), ["a"], 1.0), Place)
+
+
+def test_the_oldest_job_is_overtaken_no_more_than_allowed(folders: dict[str, str]) -> None:
+    """Jobs that fit go before one that does not, and say so; then none does."""
+    policy = LearnedPolicy("reinforce", LearnedOptions(folders["looks"], overtaken_at_most=2))
+    view = make_view(make_vms(2))
+    jobs = [make_job("large", 9), *(make_job(f"small-{i}") for i in range(4))]
+    queue = [PlacementRequest(job, job.executors) for job in jobs]
+    overtaking = []
+    while isinstance(decision := policy.decide(view, queue), Place):
+        overtaking.append(decision.job_id)
+        assert decision.why[0].endswith("overtakes large (none is overtaken more than 2 times as the oldest)")
+        queue = [request for request in queue if request.job.id != decision.job_id]
+    assert overtaking == ["small-0", "small-1"]
+    again = [PlacementRequest(make_job("lost", 9), 9, again=True), *queue]
+    assert isinstance(policy.decide(view, again), Wait)
 
 
 def test_nothing_is_waited_for_when_nothing_runs(folders: dict[str, str]) -> None:
@@ -188,6 +211,7 @@ def test_a_flat_network_hands_over_when_the_cluster_is_another(folders: dict[str
         ({"model": "dqn", "beta": 1.0}, "policy dqn: beta: chooses a shipped model"),
         ({"beta": 1.5}, "policy dqn: beta: should be between 0 and 1, found 1.5"),
         ({"wait_limit": -1}, "policy dqn: wait_limit: should be 0 or more, found -1"),
+        ({"overtaken_at_most": -1}, "policy dqn: overtaken_at_most: should be 0 or more, found -1"),
         ({"patience": -1.0}, "policy dqn: patience: should be 0 or more seconds, found -1"),
         ({"fallback": "reinforce"}, "policy dqn: fallback: should not be a trained policy, found reinforce"),
         ({"model": "dqn", "fallback": "fff"}, "policy fff: unknown; did you mean ff"),
