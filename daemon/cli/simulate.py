@@ -62,9 +62,12 @@ def compare_policies(
         with progress_bar() as progress:
             runs = list(compare(contenders, workloads, cluster, seeds, jobs=jobs, progress=progress))
     of_workload = {name: [run for run in runs if run.workload == name] for name in workloads}
-    for name, found in of_workload.items() if plot is not None else ():
-        path = plot if len(workloads) == 1 else plot.with_name(f"{plot.stem}-{Path(name).stem}{plot.suffix}")
-        _draw(found, f"{name} on {cluster}, {len(seeds)} seeds", path)
+    if plot is not None:
+        for name, found in of_workload.items():
+            # Several workloads are drawn into as many files: cost-normal.png, cost-burst.png.
+            suffix = "" if len(workloads) == 1 else f"-{Path(name).stem}"
+            path = plot.with_name(f"{plot.stem}{suffix}{plot.suffix}")
+            _draw(found, f"{name} on {cluster}, {len(seeds)} seeds", path)
     if output == "json":
         print_json([_plain(run) for run in runs])
         return
