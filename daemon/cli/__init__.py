@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from daemon.cli import cluster, demo, jobs, mesos, oga, simulate, train, up
+from daemon.cli import cluster, demo, jobs, mesos, oga, profile, simulate, train, up
 from daemon.cli.errors import CommandError
 
 _INTERRUPTED = 130
@@ -91,5 +91,6 @@ app.add_typer(simulate.reproduce, name="reproduce")
 app.command()(train.train)
 app.command()(train.evaluate)
 app.add_typer(oga.oga, name="oga")
+app.add_typer(profile.profile, name="profile")
 app.command()(mesos.mesos)
 app.command()(version)

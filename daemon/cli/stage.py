@@ -4,12 +4,15 @@ Nothing is left running afterwards, whatever happened in between. What is done w
 """
 
 import contextlib
+import json
+import os
 import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -18,6 +21,7 @@ from conf.loader import find
 from daemon.cli.errors import CommandError
 from daemon.cli.orphans import adopt_orphans, descendants, end_all
 from daemon.embedded import find_embedded, until
+from framework.spark.supervisor import identity
 
 if TYPE_CHECKING:
     from daemon.cli.client import Client
@@ -25,20 +29,29 @@ if TYPE_CHECKING:
 _READY_SECONDS = 90.0
 _KILL_JOBS_SECONDS = 10.0
 _STOP_SECONDS = 20.0
+_PID = "daemon.pid"
 
 
 class Stage:
     """`stoker up` with an embedded Mesos in `folder`, from `with` to its end.
 
-    This process adopts whatever the daemon leaves behind, so that it can be found and ended.
+    This process adopts whatever the daemon leaves behind, so that it can be found and ended. `mesos` are
+    further settings of that section of the daemon's config.
     """
 
-    def __init__(self, folder: Path, policy: str, cluster: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        policy: str,
+        cluster: str,
+        mesos: Mapping[str, object] = MappingProxyType({}),
+    ) -> None:
         self._folder = folder
         self.url = f"http://127.0.0.1:{_free_port()}"
         self.config_file = folder / "stoker.yaml"
         self.log_file = folder / "daemon.log"
-        self._data_dir = folder / "data"
+        self.data_dir = folder / "data"
+        self._mesos = mesos
         self._policy = policy
         self._cluster = find(cluster)
         self._before: set[int] = set()
@@ -54,6 +67,7 @@ class Stage:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
+        (self._folder / _PID).write_text(json.dumps(identity(self._process.pid)))
         return self
 
     def __exit__(
@@ -88,9 +102,9 @@ class Stage:
     def _config(self) -> str:
         values: dict[str, Any] = {
             "listen": self.url.removeprefix("http://"),
-            "data_dir": str(self._data_dir),
+            "data_dir": str(self.data_dir),
             "policy": {"name": self._policy},
-            "mesos": {"master": "embedded", "cluster": str(self._cluster), "port": 0},
+            "mesos": {"master": "embedded", "cluster": str(self._cluster), "port": 0, **self._mesos},
         }
         return yaml.safe_dump(values, sort_keys=False)
 
@@ -98,10 +112,28 @@ class Stage:
         if self._process is not None:
             _kill_jobs(self.url)
             _end(self._process)
-        left = find_embedded(self._data_dir)
+        left = find_embedded(self.data_dir)
         if left is not None:
             left.stop()
         end_all(lambda: [pid for pid in descendants() if pid not in self._before])
+
+
+def end_left(folder: Path) -> None:
+    """End the daemon, its jobs and its Mesos that a stage in this folder left, because it was killed."""
+    try:
+        recorded = json.loads((folder / _PID).read_text())
+        config = yaml.safe_load((folder / "stoker.yaml").read_text())
+        pid, url = int(recorded["pid"]), f"http://{config['listen']}"
+    except (OSError, ValueError, TypeError, KeyError):
+        return
+    if identity(pid) == recorded:
+        _kill_jobs(url)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+        until(lambda: identity(pid) != recorded, _STOP_SECONDS)
+    left = find_embedded(folder / "data")
+    if left is not None:
+        left.stop()
 
 
 def _kill_jobs(url: str) -> None:

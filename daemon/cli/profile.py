@@ -1,0 +1,170 @@
+"""The commands `profile run`, `show`, ...: jobs are measured, and what was measured is shown.
+
+How jobs are measured is in `measuring`, how runs are kept in `profiles.runs`.
+"""
+
+import contextlib
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from daemon.cli.errors import CommandError
+from daemon.cli.options import Output, TokenFile, print_json
+from daemon.cli.simulate import progress_bar
+
+if TYPE_CHECKING:
+    from conf.plan import Plan
+    from daemon.cli.measuring import Bench
+    from profiles.runs import MeasuredRun
+
+profile = typer.Typer(
+    help="Measure Spark jobs, and learn how long they take.", rich_markup_mode=None, no_args_is_help=True
+)
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `profile run` wrote.")]
+
+
+@profile.command("run")
+def run(
+    plan: Annotated[str, typer.Option("--plan", metavar="FILE", help="What is to be measured.")] = (
+        "profiles/plan.yaml"
+    ),
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Where runs are kept; else stoker-profiles/PLAN."),
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option("--url", help="Measure with the daemon there, with --data-dir.")
+    ] = None,
+    token_file: TokenFile = None,
+    data_dir: Annotated[
+        Path | None, typer.Option("--data-dir", metavar="DIR", help="The data folder of the daemon at --url.")
+    ] = None,
+) -> int:
+    """Measure the jobs of a plan, one run after the other; started again, it goes on where it was ended.
+
+    A daemon and an embedded Mesos of its own are started, with isolated VMs where this machine can do that.
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end_in_order)
+    with errors():
+        from conf.loader import find
+        from daemon.cli import measuring
+
+        path = find(plan)
+        folder = (out or Path("stoker-profiles") / path.stem).absolute()
+        read, cluster, runs = measuring.planned(path)
+        todo = measuring.left_to_do(folder, read, runs)
+        if todo:
+            measuring.hold(folder)
+            with contextlib.ExitStack() as stack:
+                bench = stack.enter_context(_bench(folder, str(cluster), read, url, token_file, data_dir))
+                print(f"{len(todo)} of {len(runs)} runs to do, isolation of VMs: {bench.isolation}")
+                measuring.measure(bench, read, todo, folder, stack.enter_context(progress_bar()))
+    print(f"{len(runs)} runs are in {folder}; see `stoker profile show {folder}`")
+    return 0
+
+
+@contextlib.contextmanager
+def _bench(
+    folder: Path, cluster: str, plan: "Plan", url: str | None, token_file: Path | None, data_dir: Path | None
+) -> "Iterator[Bench]":
+    from daemon.cli import measuring
+    from daemon.cli.client import Client
+
+    if (url is None) != (data_dir is None):
+        raise CommandError("--url and --data-dir go together")
+    if url is not None and data_dir is not None:
+        with Client(url, token_file) as client, measuring.running_bench(client, data_dir) as bench:
+            yield bench
+    else:
+        with measuring.own_bench(folder, cluster, measuring.isolation_of(plan)) as bench:
+            yield bench
+
+
+@profile.command("show")
+def show(folder: Folder, output: Output = "table") -> None:
+    """Show the runs of a folder; those far from others of their kind are marked."""
+    with errors():
+        from profiles.runs import outliers, read_about, read_runs
+
+        runs, about = read_runs(folder), read_about(folder)
+    marked = outliers(runs)
+    if output == "json":
+        from daemon.cli.measuring import json_of
+
+        listed = [json_of(run) | {"outlier": (run.name, run.copy) in marked} for run in runs]
+        print_json({"about": about, "runs": listed})
+        return
+    from daemon.cli import render
+
+    rows = [_row(run, (run.name, run.copy) in marked) for run in runs]
+    render.show(render.table(_COLUMNS, rows, right=_COLUMNS[3:-1]))
+    machine = about.get("machine", {})
+    render.show(
+        f"{render.count(len(runs), 'run')} on {machine.get('cores')} cores of {machine.get('cpu')}, "
+        f"isolation of VMs: {about.get('isolation')}"
+    )
+
+
+_COLUMNS = (
+    "type",
+    "input",
+    "executors",
+    "VMs",
+    "shared",
+    "duration",
+    "startup",
+    "tasks",
+    "gc",
+    "read",
+    "written",
+    "network",
+    "spilled",
+    "losses",
+    "cost",
+    "",
+)
+
+
+def _row(run: "MeasuredRun", outlier: bool) -> tuple[str, ...]:
+    from daemon.cli import render
+
+    amounts = ("shuffle_read_mib", "shuffle_write_mib", "network_mib", "spill_mib")
+    return (
+        run.type,
+        render.NONE if run.input_mib is None else f"{run.input_mib:g} MiB",
+        f"{run.executors} x {run.cpus:g} cpu, {render.memory(run.memory_mib)}",
+        str(run.vms),
+        f"{run.shared:.0%}",
+        render.duration(run.duration),
+        render.duration(run.startup),
+        render.duration(run.total("task_seconds")),
+        render.duration(run.total("gc_seconds")),
+        *(f"{run.total(amount):.1f}" for amount in amounts),
+        str(run.losses),
+        render.money(run.cost),
+        run.state if run.state != "finished" else "outlier" if outlier else "",
+    )
+
+
+@contextlib.contextmanager
+def errors() -> Iterator[None]:
+    """What is wrong with the input, in one line."""
+    from agents.registry import PolicyError
+    from conf.loader import ConfigError
+    from daemon.store import StoreError
+    from profiles.files import WorkloadError
+    from profiles.runs import ProfileError
+
+    try:
+        yield
+    except (PolicyError, ConfigError, WorkloadError, ProfileError, StoreError) as error:
+        raise CommandError(str(error)) from None
+
+
+def _end_in_order(number: int, _: object) -> None:
+    raise SystemExit(128 + number)

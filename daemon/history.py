@@ -1,0 +1,115 @@
+"""What a daemon has recorded of jobs that are over, as measured runs: its store, and Spark's event logs.
+
+Reads only. Who asks is `profile run`, for the jobs that it has submitted, and `profile ingest`, for all.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from conf.schema import JobSpec
+from daemon.store import Store
+from environment.records import ExecutorRecord, JobRecord
+from profiles.eventlog import AppLog, EventLogError, find_log, read_log
+from profiles.runs import MeasuredRun, measured
+
+_PAGE = 500
+
+
+class History:
+    """The jobs of a store, with the logs that are in the daemon's data folder.
+
+    `vm_cpus` are the cpus of the VMs by name.
+    """
+
+    def __init__(self, store: Store, data_dir: Path, vm_cpus: Mapping[str, float]) -> None:
+        self._store = store
+        self._data_dir = data_dir
+        self._vm_cpus = vm_cpus
+
+    def run(self, job_id: str, beside: Sequence[str], name: str, copy: int) -> MeasuredRun:
+        """A job that is over and was placed, under this name; `beside` are jobs that may have run meanwhile.
+
+        ValueError when it was never placed.
+        """
+        record = self._store.job(job_id)
+        if record is None:
+            raise ValueError(f"{job_id} is not in the store")
+        others = [task for other in beside if other != job_id for task in self._store.executors(other)]
+        return self._measured(record, others, name, copy)
+
+    def runs(self) -> Iterator[tuple[MeasuredRun, JobRecord]]:
+        """All jobs that are over and were placed, in order of submission, each under its id."""
+        records = list(self._records())
+        tasks = {record.job.id: self._store.executors(record.job.id) for record in records}
+        for record in records:
+            if record.placed_at is not None and record.finished_at is not None:
+                others = (task for job_id, own in tasks.items() if job_id != record.job.id for task in own)
+                yield self._measured(record, others, record.job.id, 0), record
+
+    def _records(self) -> Iterator[JobRecord]:
+        last = None
+        while page := self._store.jobs(limit=_PAGE, before=last, newest_first=False):
+            yield from page
+            last = page[-1].job.id
+
+    def _measured(
+        self, record: JobRecord, others: Iterable[ExecutorRecord], name: str, copy: int
+    ) -> MeasuredRun:
+        if record.placed_at is None or record.finished_at is None:
+            raise ValueError(f"{record.job.id} was never placed: {record.reason}")
+        job = record.job
+        tasks = [task for task in self._store.executors(job.id) if task.number is not None]
+        started = record.started_at if record.started_at is not None else record.finished_at
+        spec = self._store.spec(job.id)
+        return measured(
+            self._log(job.id),
+            started_at=record.started_at,
+            name=name,
+            copy=copy,
+            type=job.type,
+            input_mib=None if spec is None else input_of(spec),
+            executors=job.executors,
+            cpus=job.cpus,
+            memory_mib=job.memory_mib,
+            # Later numbers replaced executors that were lost.
+            placement=tuple(task.vm_name for task in tasks if (task.number or 0) < job.executors),
+            shared=self._shared(tasks, others, record.placed_at, record.finished_at),
+            state=record.state,
+            submitted_at=job.submitted_at,
+            launching=started - record.placed_at,
+            duration=record.finished_at - started,
+            cost=record.cost,
+            losses=record.losses,
+        )
+
+    def _shared(
+        self, own: Sequence[ExecutorRecord], others: Iterable[ExecutorRecord], begin: float, end: float
+    ) -> float:
+        """The mean share of the cpus of the job's VMs that others held while it ran."""
+        used = {task.vm_name for task in own}
+        taken = sum(
+            max(0.0, min(task.ended_at or end, end) - max(task.launched_at, begin))
+            * task.cpus
+            / self._vm_cpus[task.vm_name]
+            for task in others
+            if task.vm_name in used and task.vm_name in self._vm_cpus
+        )
+        return taken / (len(used) * (end - begin)) if used and end > begin else 0.0
+
+    def _log(self, job_id: str) -> AppLog | None:
+        """Spark's own log; there is none on this host when the driver ran on the cluster, or never began."""
+        try:
+            return read_log(find_log(self._data_dir / "jobs" / job_id / "driver" / "events"))
+        except EventLogError:
+            return None
+
+
+def input_of(spec: JobSpec) -> float | None:
+    """MiB of input, as the apps of `profiles/apps` are told by `--size`; None when it is not said so."""
+    for option, value in zip(spec.args, spec.args[1:], strict=False):
+        if option == "--size":
+            try:
+                return float(value)
+            except ValueError:
+                return None
+    return None

@@ -1,0 +1,148 @@
+"""Spark's event log of an application: when it did what, stage by stage. How runs are kept is in `runs`."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+Event = Mapping[str, Any]
+
+_MIB = float(1 << 20)
+#: Where the app lies on the driver's machine is not kept.
+_PATH = re.compile(r" at \S*/")
+
+
+class EventLogError(ValueError):
+    """An event log that is not there or is none; the text names the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageTimes:
+    """A stage, in seconds and MiB; `task_seconds` and all below are sums over its tasks, also failed ones."""
+
+    stage: int
+    name: str
+    tasks: int
+    #: From its submission to its end.
+    seconds: float
+    task_seconds: float
+    cpu_seconds: float
+    gc_seconds: float
+    shuffle_read_mib: float
+    shuffle_write_mib: float
+    #: Read from other executors, or sent to the driver as results.
+    network_mib: float
+    spill_mib: float
+
+
+@dataclass(frozen=True, slots=True)
+class AppLog:
+    """An application: times are seconds since the epoch, None for what never came."""
+
+    spark_version: str
+    started_at: float
+    #: When its first stage was submitted.
+    working_at: float | None
+    ended_at: float | None
+    stages: tuple[StageTimes, ...]
+
+
+@dataclass(slots=True)
+class _Stage:
+    name: str = ""
+    submitted: float = 0.0
+    completed: float = 0.0
+    tasks: int = 0
+    sums: dict[str, float] = field(default_factory=dict)
+
+
+def find_log(folder: Path) -> Path:
+    """The event log in a driver's folder `events`; EventLogError when there is none."""
+    logs = sorted(path for path in folder.glob("*") if path.is_file()) if folder.is_dir() else []
+    if not logs:
+        raise EventLogError(f"{folder}: holds no event log")
+    return logs[-1]
+
+
+def read_log(path: Path) -> AppLog:
+    """Read an event log, also one whose application was cut short; EventLogError when it is none."""
+    version, started, ended = "", None, None
+    stages: dict[tuple[int, int], _Stage] = {}
+    for event in _events(path):
+        kind = event.get("Event")
+        if kind == "SparkListenerLogStart":
+            version = str(event["Spark Version"])
+        elif kind == "SparkListenerApplicationStart":
+            started = event["Timestamp"] / 1000
+        elif kind == "SparkListenerApplicationEnd":
+            ended = event["Timestamp"] / 1000
+        elif kind in ("SparkListenerStageSubmitted", "SparkListenerStageCompleted"):
+            _note_stage(stages, event["Stage Info"])
+        elif kind == "SparkListenerTaskEnd":
+            _note_task(stages, event)
+    if started is None:
+        raise EventLogError(f"{path}: no application has started in it")
+    begun = [stage.submitted for stage in stages.values() if stage.submitted]
+    return AppLog(version, started, min(begun, default=None), ended, tuple(_stages(stages)))
+
+
+def _events(path: Path) -> Iterator[Event]:
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                if not line.endswith("\n"):
+                    return  # the driver ended while it wrote
+                event = json.loads(line)
+                if not isinstance(event, dict):
+                    raise EventLogError(f"{path}:{number}: no event")
+                yield event
+    except (OSError, ValueError) as error:
+        if isinstance(error, EventLogError):
+            raise
+        raise EventLogError(f"{path}: no event log: {error}") from error
+
+
+def _note_stage(stages: dict[tuple[int, int], _Stage], info: Event) -> None:
+    stage = stages.setdefault((info["Stage ID"], info["Stage Attempt ID"]), _Stage())
+    stage.name = _PATH.sub(" at ", info["Stage Name"])
+    stage.submitted = info.get("Submission Time", 0) / 1000
+    stage.completed = info.get("Completion Time", 0) / 1000
+
+
+def _note_task(stages: dict[tuple[int, int], _Stage], event: Event) -> None:
+    stage = stages.setdefault((event["Stage ID"], event["Stage Attempt ID"]), _Stage())
+    stage.tasks += 1
+    times, metrics = event["Task Info"], event.get("Task Metrics") or {}
+    read = metrics.get("Shuffle Read Metrics", {})
+    remote = read.get("Remote Bytes Read", 0)
+    values = {
+        "task_seconds": (times["Finish Time"] - times["Launch Time"]) / 1e3,
+        "cpu_seconds": metrics.get("Executor CPU Time", 0) / 1e9,
+        "gc_seconds": metrics.get("JVM GC Time", 0) / 1e3,
+        "shuffle_read_mib": (remote + read.get("Local Bytes Read", 0)) / _MIB,
+        "shuffle_write_mib": metrics.get("Shuffle Write Metrics", {}).get("Shuffle Bytes Written", 0) / _MIB,
+        "network_mib": (remote + metrics.get("Result Size", 0)) / _MIB,
+        "spill_mib": metrics.get("Disk Bytes Spilled", 0) / _MIB,
+    }
+    for name, value in values.items():
+        stage.sums[name] = stage.sums.get(name, 0.0) + value
+
+
+def _stages(stages: Mapping[tuple[int, int], _Stage]) -> Iterator[StageTimes]:
+    """Those that ran; a stage that was skipped has no tasks."""
+    names = (
+        "task_seconds",
+        "cpu_seconds",
+        "gc_seconds",
+        "shuffle_read_mib",
+        "shuffle_write_mib",
+        "network_mib",
+        "spill_mib",
+    )
+    for (number, _), stage in sorted(stages.items()):
+        if stage.tasks:
+            seconds = max(0.0, stage.completed - stage.submitted)
+            sums = {name: stage.sums.get(name, 0.0) for name in names}
+            yield StageTimes(number, stage.name, stage.tasks, seconds, **sums)

@@ -1,0 +1,129 @@
+"""Jobs are measured by real runs, and what was measured is shown; a plan that was cut short is taken up."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from daemon.cli import main
+from daemon.cli.orphans import descendants
+from profiles.runs import RUNS, read_runs, write_runs
+from tests.profiles.measured import make_run
+
+PLAN = """
+cluster: {cluster}
+isolation: none
+grids:
+  - apps: {{wordcount: [0.2]}}
+    executors: [2]
+    placement: [consolidated]
+    repeats: 2
+    args: [--partitions, 2]
+"""
+CLUSTER = "vms: [{type: small, cpus: 2, memory: 4g, price_per_hour: 3.6, count: 2}]"
+
+
+def stoker(*arguments: str) -> list[str]:
+    """The command line of a stoker of its own."""
+    return [sys.executable, "-m", "daemon.cli", *arguments]
+
+
+def run_until_first(command: Sequence[str], folder: Path) -> None:
+    """Run until one job is measured, then kill it without warning."""
+    with subprocess.Popen(command) as process:
+        while not (folder / RUNS).is_file():
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_plan_is_measured_and_taken_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Killed after the first of two runs, it does the second alone, and leaves nothing running."""
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(PLAN.format(cluster="cluster.yaml"))
+    out = tmp_path / "out"
+    command = ["profile", "run", "--plan", str(plan), "--out", str(out)]
+    run_until_first(stoker(*command), out)
+    (first,) = read_runs(out)
+
+    before = descendants()
+    ended = subprocess.run(stoker(*command), check=False, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert "1 of 2 runs to do" in ended.stdout
+    assert read_runs(out)[0] == first
+    runs = read_runs(out)
+    assert [run.name.rpartition("-")[2] for run in runs] == ["r0", "r1"]
+    assert descendants() == before
+    assert not any(str(out) in line for line in command_lines())
+    for run in runs:
+        assert (run.state, run.vms, run.losses, run.shared) == ("finished", 1, 0, 0.0)
+        assert run.placement == ("small-1", "small-1")
+        assert run.startup is not None
+        assert 0 < run.startup < run.duration
+        assert run.total("task_seconds") > 0
+        assert run.total("shuffle_write_mib") > 0
+        # A VM for 3.6 dollars an hour costs a tenth of a cent a second.
+        assert run.cost == pytest.approx(run.held / 1000, rel=0.5)
+
+    assert main(["profile", "run", "--plan", str(plan), "--out", str(out)]) == 0
+    assert "2 runs are in" in capsys.readouterr().out
+    plan.write_text(PLAN.format(cluster="cluster.yaml").replace("0.2", "0.3"))
+    assert main(["profile", "run", "--plan", str(plan), "--out", str(out)]) == 2
+    assert "holds runs of another plan" in capsys.readouterr().err
+
+
+def command_lines() -> list[str]:
+    """The command lines of all processes."""
+    lines = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        if int(path.parent.name) != os.getpid():
+            try:
+                lines.append(path.read_bytes().decode(errors="replace"))
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+    return lines
+
+
+def kept(tmp_path: Path) -> Path:
+    """A folder with five equal runs, one of them an outlier, and a failed one."""
+    runs = [make_run(name=f"a-r{i}", duration=40.0 if i == 2 else 20.0 + i / 10) for i in range(5)]
+    write_runs(tmp_path, [*runs, make_run(name="a-r5", state="failed")], {"isolation": "none", "machine": {}})
+    return tmp_path
+
+
+def test_runs_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A row each, the outlier and the failed one marked, and all of it as JSON."""
+    folder = str(kept(tmp_path))
+    assert main(["profile", "show", folder]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[-1] for line in lines if "wordcount" in line].count("outlier") == 1
+    assert sum("failed" in line for line in lines) == 1
+    assert main(["profile", "show", folder, "-o", "json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert [run["outlier"] for run in shown["runs"]] == [False, False, True, False, False, False]
+    assert shown["about"]["isolation"] == "none"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("show", "nowhere"), "stoker: nowhere: holds no profiles: runs.parquet is not there\n"),
+        (("run", "--plan", "nowhere.yaml"), "nowhere.yaml: no such file"),
+        (("run", "--url", "http://127.0.0.1:1"), "--url and --data-dir go together"),
+    ],
+)
+def test_mistakes(arguments: Sequence[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line on stderr, exit code 2."""
+    assert main(["profile", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
