@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from environment.episodes import episode_of, jobs_of, refusals, vms_in_thousandths
+from environment.fitted import FittedDurations, Pace
 from environment.kernel import rewards, rules, sized
 from environment.kernel.durations import is_good
 from environment.kernel.state import Batch, SmallIntArray, make_batch
@@ -64,6 +65,8 @@ class SimulationOptions:
     """What a run depends on beside policy, workload and cluster."""
 
     durations: DurationOptions = field(default_factory=DurationOptions)
+    #: Durations as they were measured, instead of `durations`.
+    fitted: FittedDurations | None = None
     #: By job type: which placement it prefers. Types that are not there prefer none.
     profiles: Mapping[str, JobProfile] = field(default_factory=load_profiles)
     #: Keep what policies made of every VM with every decision; large for large clusters.
@@ -89,10 +92,13 @@ def simulate(
     """
     options = options or SimulationOptions()
     vms, jobs = vms_in_thousandths(cluster), jobs_of(workload, options.profiles)
+    pace = Pace(options.fitted, workload) if options.fitted else None
+    if pace is not None:
+        jobs = pace.expected(jobs, len(vms))
     refused = refusals(jobs, vms)
     jobs = tuple(job for job in jobs if job.id not in refused)
     watch = _Stopwatch(policy)
-    world = _World(jobs, vms, options)
+    world = _World(jobs, vms, options, pace)
     trace = []
     observe = policy.observe if isinstance(policy, Observer) else None
     for traced in _run(world, watch.decide, fallback.decide if fallback else None, observe):
@@ -125,11 +131,14 @@ class _World:
         requests: of the jobs that have arrived, placed or not, in the kernel's order; the head is at `head`.
     """
 
-    def __init__(self, jobs: Sequence[Job], vms: tuple[Vm, ...], options: SimulationOptions) -> None:
+    def __init__(
+        self, jobs: Sequence[Job], vms: tuple[Vm, ...], options: SimulationOptions, pace: Pace | None = None
+    ) -> None:
         self.jobs, self.vms = jobs, vms
-        self.batch: Batch = make_batch(
-            [episode_of(jobs, vms)], numbers_of(RewardOptions(), options.durations)
-        )
+        # With a pace, what a job takes is known to it alone, and told to the kernel when the job is placed.
+        self.pace = pace
+        durations = DurationOptions(model="fixed") if pace else options.durations
+        self.batch: Batch = make_batch([episode_of(jobs, vms)], numbers_of(RewardOptions(), durations))
         self.requests: list[PlacementRequest] = []
         self._running: dict[int, RunningJob] = {}
         #: Core-seconds of jobs that were given less than they ask for, by id.
@@ -173,6 +182,10 @@ class _World:
         whole = len(placement) == request.count and place.sizes in ((), request.asked)
         sizes = () if whole else request.granted(place)
         if whole:
+            if self.pace is not None:
+                self.batch.jobs.duration[0, head] = self._paced(
+                    self.pace, request.job, request.asked, placement
+                )
             rules.place_job(self.batch, 0, placement)
         else:
             self._place_part(request.job, head, placement, sizes)
@@ -183,10 +196,19 @@ class _World:
         """Start a job on less than it asks for."""
         cpus = np.array([round(size.cpus * 1000) for size in sizes], np.int64)
         memory = np.array([size.memory_mib for size in sizes], np.int64)
-        seconds = _seconds(job, sizes, self._options)
+        if self.pace is not None:
+            seconds = self._paced(self.pace, job, sizes, placement)
+        else:
+            seconds = _seconds(job, sizes, self._options)
         sized.place_sized(self.batch, self.spared, 0, placement, cpus, memory, seconds)
         self._sizes[number] = sizes
         self.partial[job.id] = sum(size.cpus for size in sizes) * seconds
+
+    def _paced(self, pace: Pace, job: Job, sizes: Sequence[Size], placement: SmallIntArray) -> float:
+        """Seconds of a job that is about to be placed, with what the VMs hold now."""
+        used = np.unique(placement)
+        free = self.batch.state.free_milli_cpus[0, used] / self.batch.machines.milli_cpus[0, used]
+        return pace.seconds(job, sizes, len(used), float(np.mean(1.0 - free)))
 
     def next_event(self) -> float | None:
         """When the next job ends or arrives; None when nothing will happen."""
@@ -291,11 +313,18 @@ def _result(
         vms=world.vms,
         vm_seconds=tuple(state.used[0].tolist()),
         cost=rewards.cost(world.batch, 0),
-        bound=perfect_packing_bound(world.jobs, world.vms, world.partial) if count else 0.0,
+        bound=_bound(world) if count else 0.0,
         decisions=tuple(trace),
         refused=refused,
         decision_seconds=np.array(seconds),
     )
+
+
+def _bound(world: _World) -> float:
+    jobs = world.jobs
+    if (pace := world.pace) is not None:
+        jobs = [replace(j, expected_duration=(j.expected_duration or 0.0) * pace.luck(j)) for j in jobs]
+    return perfect_packing_bound(jobs, world.vms, world.partial)
 
 
 def _outcomes(world: _World) -> Iterator[JobOutcome]:

@@ -1,7 +1,8 @@
 """Workloads as files, CSV or Parquet: written and read back the same.
 
-The columns are submitted_at, type, cpus, memory_mib, executors, duration and, if they are there, name and
-min_executors, which may be empty. Units are seconds, cores and MiB; the sizes are those of one executor.
+The columns are submitted_at, type, cpus, memory_mib, executors, duration and, if they are there, name,
+min_executors and input_mib, of which the last two may be empty. Units are seconds, cores and MiB; cpus and
+memory_mib are those of one executor.
 """
 
 import csv
@@ -12,7 +13,8 @@ from typing import Any
 from profiles.workload import Workload, WorkloadJob, workload_of
 
 COLUMNS = ("submitted_at", "type", "cpus", "memory_mib", "executors", "duration")
-OPTIONAL = ("name", "min_executors")
+OPTIONAL = ("name", "min_executors", "input_mib")
+_EMPTY = ("min_executors", "input_mib")
 _WHOLE = ("memory_mib", "executors", "min_executors")
 _TEXTS = ("type", "name")
 
@@ -77,7 +79,7 @@ def _chosen(path: Path, by_suffix: Mapping[str, Callable[..., Any]]) -> Callable
 def _job(where: str, row: Mapping[str, object], number_of_job: int) -> WorkloadJob:
     values: dict[str, Any] = {"name": f"job-{number_of_job}"}
     for column, value in row.items():
-        if column == "min_executors" and value in ("", None):
+        if column in _EMPTY and value in ("", None):
             continue
         if column not in _TEXTS:
             values[column] = number(where, column, value, int if column in _WHOLE else float)
@@ -135,9 +137,9 @@ def _read_parquet(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
 
 
 def _columns(workload: Workload) -> tuple[str, ...]:
-    """What is written: `min_executors` only where a job has it."""
-    elastic = any(job.min_executors is not None for job in workload.jobs)
-    return (*COLUMNS, *OPTIONAL) if elastic else (*COLUMNS, "name")
+    """What is written: `min_executors` and `input_mib` only where a job has them."""
+    had = [column for column in _EMPTY if any(getattr(job, column) is not None for job in workload.jobs)]
+    return (*COLUMNS, "name", *had)
 
 
 def _write_csv(workload: Workload, path: Path) -> None:

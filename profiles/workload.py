@@ -22,6 +22,8 @@ class WorkloadJob:
     executors: int
     duration: float
     min_executors: int | None = None
+    #: MiB of input, where that is known.
+    input_mib: float | None = None
 
     def __post_init__(self) -> None:
         if not (self.name and self.type):
@@ -36,6 +38,8 @@ class WorkloadJob:
             raise ValueError(f"executors: should be 1 or more, found {self.executors}")
         if self.min_executors is not None and not 1 <= self.min_executors <= self.executors:
             raise ValueError(f"min_executors: should be 1 to {self.executors}, found {self.min_executors}")
+        if self.input_mib is not None and not 0 < self.input_mib < math.inf:
+            raise ValueError(f"input_mib: should be more than 0, found {self.input_mib}")
         if not 0 < self.duration < math.inf:
             raise ValueError(f"duration: should be more than 0 seconds, found {self.duration}")
 
