@@ -25,6 +25,8 @@ POLICIES: dict[str, str] = {
     "ilp": "agents.baselines.ilp:IntegerProgram",
     "aep": "agents.baselines.aep:AdaptiveExecutorPlacement",
     "lookahead": "agents.lookahead.policy:Lookahead",
+    "reinforce": "agents.drl.policy:Reinforce",
+    "dqn": "agents.drl.policy:Dqn",
     "best_fit": "agents.baselines.scored:BestFit",
     "least_allocated": "agents.baselines.scored:LeastAllocated",
     "most_allocated": "agents.baselines.scored:MostAllocated",
