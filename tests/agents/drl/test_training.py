@@ -1,0 +1,297 @@
+"""Training: all the way from a file to a policy folder, on a cluster so small that the best is known."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from agents.drl.kernel.forward import make_scratch, score
+from agents.drl.model import read_model
+from agents.drl.network import Flat, Shared, first_flat, first_shared, network_of
+from conf.loader import SHIPPED, ConfigError, load, parse
+from conf.training import TrainingSpec
+from profiles.files import write_workload
+from profiles.workload import Workload, WorkloadJob
+
+#: What TensorFlow and TF-Agents say when they are imported, compile and save.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::SyntaxWarning"),
+    pytest.mark.filterwarnings("ignore:Encoding a StructuredValue"),
+]
+
+CLUSTER = {
+    "vms": [
+        {"type": "small", "cpus": 2, "memory": "8g", "price_per_hour": 0.10, "count": 1},
+        {"type": "large", "cpus": 4, "memory": "16g", "price_per_hour": 0.30, "count": 2},
+    ]
+}
+#: Network-bound jobs are to stay together, the others apart.
+JOBS = Workload(
+    tuple(
+        WorkloadJob(f"job-{number}", 20.0 * number, kind, 2.0, 2048, executors, 100.0 + number)
+        for number, (kind, executors) in enumerate([("pagerank", 2), ("sort", 1), ("wordcount", 2)])
+    )
+)
+
+SMALL = {
+    "reinforce": {
+        "algorithm": "reinforce",
+        "iterations": 60,
+        "reinforce": {"workloads": 1, "rollouts": 24, "entropy": {"first": 0.02, "last": 0.0}},
+        "learning_rate": {"first": 0.01, "last": 0.001},
+        "discount": 1.0,
+    },
+    "dqn": {
+        "algorithm": "dqn",
+        "iterations": 800,
+        "learning_rate": {"first": 0.005, "last": 0.0005},
+        "discount": 1.0,
+        "dqn": {
+            "double": True, "batch": 32, "buffer": 4000, "episodes": 20, "collected": 5, "begin": 500,
+            "epsilon": {"first": 0.5, "last": 0.1}, "steps": 3, "target_every": 20,
+        },
+    },
+}  # fmt: skip
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> dict[str, Any]:
+    """A training file's values for the tiny cluster, without the algorithm."""
+    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(CLUSTER))
+    write_workload(JOBS, tmp_path / "jobs.csv")
+    return {
+        "cluster": str(tmp_path / "tiny.yaml"),
+        "workloads": {str(tmp_path / "jobs.csv"): 1.0},
+        "network": {"kind": "shared", "hidden": 16},
+        "observation": {"upcoming": 1},
+        "objective": {"beta": 0.5, "waiting": 0.0},
+        "evaluation": {"every": 20, "first_seed": 0, "seeds": 1},
+        "threads": 1,
+    }
+
+
+def spec_of(values: dict[str, Any]) -> TrainingSpec:
+    """Checked as a file is."""
+    return parse(yaml.safe_dump(values), TrainingSpec, "here.yaml")
+
+
+def best_return(spec: TrainingSpec) -> float:
+    """Of all schedules there are, by trying every action that is allowed."""
+    from agents.drl.kernel.objective import place_towards, wait_towards
+    from agents.drl.training.playing import objective_of, rules_of
+    from agents.drl.training.worlds import worlds_of
+    from environment.kernel.observation import write_mask
+    from environment.kernel.rules import reset
+    from environment.kernel.state import make_batch
+
+    worlds = worlds_of(spec)
+    batch = make_batch(worlds.evaluated(next(iter(worlds.by_workload))), rules_of(spec))
+    objective = objective_of(spec)
+    before, mask = np.zeros(worlds.vms), np.zeros(worlds.vms + 1, np.bool_)
+
+    def step(action: int) -> float:
+        if action == 0:
+            return wait_towards(batch, 0, False, objective)
+        return place_towards(batch, 0, action, objective, before)
+
+    def after(actions: list[int]) -> tuple[float, list[int]]:
+        reset(batch, 0)
+        total = sum(step(action) for action in actions)
+        write_mask(batch, 0, True, mask)
+        return total, np.flatnonzero(mask).tolist()
+
+    def ends(actions: list[int]) -> Iterator[float]:
+        total, allowed = after(actions)
+        if not allowed:
+            yield total
+        for action in allowed:
+            yield from ends([*actions, action])
+
+    return max(ends([]))
+
+
+@pytest.mark.parametrize("algorithm", ["reinforce", "dqn"])
+def test_the_best_schedule_of_a_tiny_cluster_is_learned(
+    algorithm: str, tiny: dict[str, Any], tmp_path: Path
+) -> None:
+    """And the SavedModel scores as what the daemon computes."""
+    import tensorflow as tf
+
+    from agents.drl.training.trainer import train
+    from agents.drl.training.worlds import worlds_of
+
+    spec = spec_of({**tiny, **SMALL[algorithm]})
+    out = train(spec, tmp_path / "out")
+    lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    found = max(next(iter(line["evaluation"].values()))["return"] for line in lines)
+    assert found == pytest.approx(best_return(spec), rel=1e-5)
+    assert lines[0]["loss"] > lines[-1]["loss"]
+
+    saved = tf.saved_model.load(str(out / "saved_model"))
+    model = read_model(out)
+    assert model.spec.algorithm == algorithm
+    seen = np.random.default_rng(0).random((4, worlds_of(spec).length), np.float32)
+    np.testing.assert_allclose(saved.scores(seen), computed(model.weights, seen, 3), atol=1e-5)
+
+
+def computed(weights: Shared | Flat, observations: np.ndarray[Any, Any], vms: int) -> np.ndarray[Any, Any]:
+    """Scores as the daemon computes them."""
+    network, out = network_of(weights), np.zeros((len(observations), vms + 1), np.float32)
+    for seen, scores in zip(observations, out, strict=True):
+        score(network, seen, make_scratch(network, vms), scores)
+    return out
+
+
+@pytest.mark.parametrize("weights", [first_shared(11, 20, 16, 1), first_flat(53, 3, 24, 1)])
+def test_networks_compute_the_same_in_tensorflow(weights: Shared | Flat) -> None:
+    """And what is masked has no chance."""
+    import tensorflow as tf
+
+    from agents.drl.networks_tf import Actor, ScoreNetwork
+
+    seen = np.random.default_rng(0).random((2, 5, 53), np.float32)
+    spec = tf.TensorSpec((53,), tf.float32)
+    network = ScoreNetwork(spec, weights)
+    expected = computed(weights, seen.reshape(10, 53), 3).reshape(2, 5, 4)
+    np.testing.assert_allclose(network(seen)[0], expected, atol=1e-5)
+    mask = np.array([True, False, True, False])
+    masked = {"mask": tf.broadcast_to(mask, (2, 5, 4)), "observation": tf.constant(seen)}
+    both = {"mask": tf.TensorSpec((4,), tf.bool), "observation": spec}
+    chances = Actor(both, weights)(masked)[0].probs_parameter().numpy()
+    assert (chances[..., ~mask] == 0).all()
+    np.testing.assert_allclose(chances.sum(-1), 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("algorithm", ["reinforce", "dqn"])
+@pytest.mark.parametrize("kind", ["shared", "flat"])
+def test_gradients_reach_every_weight(algorithm: str, kind: str, tiny: dict[str, Any]) -> None:
+    """One iteration changes all arrays."""
+    from agents.drl.training.trainer import learner_of
+    from agents.drl.training.worlds import worlds_of
+
+    values = {**tiny, **SMALL[algorithm], "network": {"kind": kind, "hidden": 16}}
+    learner = learner_of(worlds_of(spec_of(values)))
+    before = learner.network.weights_as_arrays()
+    learner.learn(0)
+    after = learner.network.weights_as_arrays()
+    learner.close()
+    for name in before._fields:
+        assert (getattr(before, name) != getattr(after, name)).any(), name
+
+
+class StopError(Exception):
+    """The run is killed."""
+
+
+@pytest.mark.parametrize("algorithm", ["reinforce", "dqn"])
+def test_a_run_that_was_killed_goes_on_as_one_that_was_not(
+    algorithm: str, tiny: dict[str, Any], tmp_path: Path
+) -> None:
+    """The same curve and weights, which shows too that a seed says all."""
+    from agents.drl.training.trainer import train
+
+    values = {**tiny, **SMALL[algorithm], "iterations": 60}
+    spec, killed = spec_of(values), tmp_path / "killed"
+
+    def kill(done: int, total: int, what: str) -> None:
+        if done > 40:
+            raise StopError
+
+    train(spec, tmp_path / "whole")
+    with pytest.raises(StopError):
+        train(spec, killed, progress=kill)
+    (killed / "run" / "checkpoints" / "partial").mkdir()
+    assert len(curve(killed)) < len(curve(tmp_path / "whole"))
+    with pytest.raises(ConfigError, match="there is a run already"):
+        train(spec, killed)
+    with pytest.raises(ConfigError, match="seed"):
+        train(spec_of({**values, "seed": 5}), killed, resume=True)
+    train(spec, killed, resume=True)
+    assert curve(killed) == curve(tmp_path / "whole")
+    one, other = read_model(killed).weights, read_model(tmp_path / "whole").weights
+    assert all((a == b).all() for a, b in zip(one, other, strict=True))
+
+
+def curve(folder: Path) -> list[dict[str, Any]]:
+    """What a run's evaluations found, without how long it took."""
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in line.items() if key != "seconds"} for line in lines]
+
+
+def test_advantages_are_over_the_others_of_the_group() -> None:
+    """Worked by hand: two groups of two episodes of two jobs."""
+    from agents.drl.training.reinforce import advantages_of
+
+    by_job = np.array([[-1.0, -2.0], [-3.0, 0.0], [0.0, 0.0], [0.0, -4.0]])
+    expected = [[1.0, -2.0], [-1.0, 2.0], [2.0, 4.0], [-2.0, -4.0]]
+    np.testing.assert_allclose(advantages_of(by_job, 2, 0.5), expected)
+
+
+def test_transitions_span_several_steps() -> None:
+    """Worked by hand: of two rows, one of which ends."""
+    from agents.drl.kernel.playing import Record
+    from agents.drl.training.replay import transitions_of
+
+    record = Record(
+        length=np.array([3, 2]),
+        observations=np.arange(8, dtype=np.float32).reshape(2, 4, 1),
+        masks=np.ones((2, 4, 2), np.bool_),
+        actions=np.array([[0, 1, 0], [1, 0, 9]], np.int32),
+        rewards=np.array([[1, 2, 4], [8, 16, 99]], np.float32),
+        discounts=np.array([[0.5, 1, 0.5], [1, 0, 99]], np.float32),
+        heads=np.zeros((2, 3), np.int32),
+    )
+    found = transitions_of(record, 2)
+    assert found.action.tolist() == [0, 1, 0, 1, 0]
+    assert found.reward.tolist() == [2, 6, 4, 24, 16]
+    assert found.discount.tolist() == [0.5, 0.5, 0.5, 0, 0]
+    assert found.next_observation[:, 0].tolist() == [2, 3, 3, 6, 6]
+
+
+def test_a_teacher_is_watched(tiny: dict[str, Any]) -> None:
+    """Its choices are allowed, and those it makes."""
+    from agents.drl.training.teaching import Lesson, watch
+    from agents.drl.training.worlds import worlds_of
+
+    worlds = worlds_of(spec_of({**tiny, **SMALL["reinforce"]}))
+    (workload,) = worlds.by_workload
+    vms = worlds.by_workload[workload].vms
+    found = watch(Lesson("ff", {}, workload, 0, vms, worlds.observation))
+    assert found.mask[found.target > 0].all()
+    np.testing.assert_allclose(found.target.sum(1), 1)
+    first = {"vms": found.target[0].nonzero()[0].tolist()}
+    assert first == {"vms": [1]}  # first fit begins with the first VM of the daemon's order
+
+
+@pytest.mark.parametrize("path", sorted((SHIPPED / "train").glob("*.yaml")), ids=lambda path: path.stem)
+def test_shipped_files_are_valid(path: Path) -> None:
+    """As they stand in conf/train."""
+    assert load(path, TrainingSpec).iterations > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{algorithm: ppo, iterations: 1}", "algorithm"),
+        ("{algorithm: dqn}", "iterations: missing"),
+        ("{algorithm: dqn, iterations: 1, reinforce: {}}", "belongs to the other algorithm"),
+        ("{algorithm: dqn, iterations: 1, mask: false}", "should be true with dense rewards"),
+        (
+            "{algorithm: dqn, iterations: 1, evaluation: {first_seed: 90}}",
+            "should not overlap with 100 to 119",
+        ),
+        ("{algorithm: dqn, iterations: 1, evaluation: {first_seed: 4294967296}}", "less than"),
+        ("{algorithm: reinforce, iterations: 1, reinforce: {rollouts: 1}}", "should be 2 or more"),
+        ("{algorithm: reinforce, iterations: 1, rewards: paper}", "should be none with the paper's rewards"),
+        ("{algorithm: dqn, iterations: 1, observation: {name: paper}}", r"should be \[\]"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said(text: str, message: str) -> None:
+    """With the key, and what would be right."""
+    with pytest.raises(ConfigError, match=message):
+        parse(text, TrainingSpec, "here.yaml")
