@@ -1,0 +1,49 @@
+"""Real Spark jobs on fractional executors: decided by OgaSched, launched, explained, remembered."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from daemon.cli.client import Client
+from daemon.cli.stage import Stage
+from daemon.store import Store
+from tests.daemon.test_end_to_end import Daemon
+
+CLUSTER = "vms: [{type: small, cpus: 2, memory: 2800, price_per_hour: 0.1}]\n"
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    """A daemon on a single VM, whose policy is OgaSched."""
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(CLUSTER)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    with Stage(tmp_path, "ogasched", str(cluster)) as stage, Client(stage.url) as client:
+        stage.await_ready(client)
+        yield Daemon(stage, client, tmp_path)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    store = Store(f"sqlite:///{tmp_path / 'data' / 'stoker.db'}")
+    assert store.get("learned ogasched"), "what it learned outlives the daemon"
+    store.close()
+
+
+def test_a_real_job_runs_on_what_there_is(daemon: Daemon) -> None:
+    """The second job asks for two executors of a cpu each: it gets two on the 1.3 cpus that are free."""
+    first = daemon.submit(2, 3.0, executors=1, cpus=0.7, memory=1000)
+    daemon.wait(first, lambda job: job["state"] != "queued")
+    second = daemon.submit(4, 0.1, executors=2, min_executors=1, cpus=1.0, memory=900)
+    for job_id in (first, second):
+        assert daemon.ended(job_id)["state"] == "finished"
+    assert daemon.printed(second) == "SUM 14\n"
+    tasks = daemon.client.job(second)["tasks"]
+    # On a busy machine an executor may give its driver up: placed again, it has the same size.
+    assert {(task["cpus"], task["memory_mib"]) for task in tasks} == {(0.65, 900)}
+    decision = next(d for d in daemon.client.explain(second)["explanations"] if d["decision"] == "place")
+    assert decision["reason"].startswith("2 of 2 executors placed")
+    (candidate,) = decision["choices"][0]["candidates"]
+    assert {"y cpus", "gradient cpus", "projected cpus"} < set(candidate["details"])
+    shown = " ".join(daemon.stoker("explain", second).split())
+    assert "Executor 1 on small-1 (0.65 cpus, 900 MiB): unknown's allocation has" in shown
