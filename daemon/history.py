@@ -76,6 +76,7 @@ class History:
             shared=self._shared(tasks, others, record.placed_at, record.finished_at),
             state=record.state,
             submitted_at=job.submitted_at,
+            ended_at=record.finished_at,
             launching=started - record.placed_at,
             duration=record.finished_at - started,
             cost=record.cost,

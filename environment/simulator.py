@@ -72,6 +72,12 @@ class SimulationOptions:
     #: Keep what policies made of every VM with every decision; large for large clusters.
     scores: bool = False
 
+    def drawn(self, seed: int) -> "SimulationOptions":
+        """The same with this seed for what is drawn."""
+        if self.fitted is None:
+            return self
+        return replace(self, fitted=replace(self.fitted, seed=seed))
+
 
 def simulate(
     policy: Decider,

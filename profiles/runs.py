@@ -50,6 +50,8 @@ class MeasuredRun:
     shared: float
     state: str
     submitted_at: float
+    #: Of the driver.
+    ended_at: float
     #: From the decision to the start of the last executor.
     launching: float
     #: From the start of the last executor to the end of the driver.

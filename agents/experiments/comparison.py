@@ -102,7 +102,8 @@ def compare(
         if progress is not None:
             progress(number, len(every), f"{who.label} on {name}, seed {seed}")
         workload = load_workload(name, seed, jobs)
-        result = simulate(create(who.name, who.options), workload, vms, options=options)
+        drawn = None if options is None else options.drawn(seed)
+        result = simulate(create(who.name, who.options), workload, vms, options=drawn)
         yield Run(who.label, name, seed, result)
 
 

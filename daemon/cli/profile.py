@@ -50,6 +50,8 @@ def run(
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end_in_order)
+    if (url is None) != (data_dir is None):
+        raise CommandError("--url and --data-dir go together")
     with errors():
         from conf.loader import find
         from daemon.cli import measuring
@@ -75,8 +77,6 @@ def _bench(
     from daemon.cli import measuring
     from daemon.cli.client import Client
 
-    if (url is None) != (data_dir is None):
-        raise CommandError("--url and --data-dir go together")
     if url is not None and data_dir is not None:
         with Client(url, token_file) as client, measuring.running_bench(client, data_dir) as bench:
             yield bench
@@ -149,6 +149,136 @@ def _row(run: "MeasuredRun", outlier: bool) -> tuple[str, ...]:
         render.money(run.cost),
         run.state if run.state != "finished" else "outlier" if outlier else "",
     )
+
+
+@profile.command("fit")
+def fit(folder: Folder, output: Output = "table") -> None:
+    """Fit a model of durations to the runs of a folder, for `profile validate` and `simulate --durations`."""
+    with errors():
+        from environment.fitted import write_model
+        from environment.fitting import fit as fitted
+        from profiles.runs import read_runs
+
+        model, left_out = fitted(read_runs(folder))
+        path = write_model(folder, model)
+    if output == "json":
+        print_json({**model.model_dump(mode="json"), "left_out": dict(left_out)})
+        return
+    from daemon.cli import render
+
+    rows = [
+        (
+            name,
+            str(found.runs),
+            found.method,
+            ", ".join(f"{method} {error:.1%}" for method, error in found.errors.items()),
+            f"{found.sigma:.1%}",
+            f"{found.slowdown:.2f}",
+            f"{found.placement_ratio:.2f}",
+        )
+        for name, found in model.types.items()
+    ]
+    columns = (
+        "type",
+        "runs",
+        "method",
+        "error on held-out runs",
+        "spread",
+        "slowdown",
+        "worst / best placement",
+    )
+    render.show(render.table(columns, rows, right=("runs", *columns[4:])))
+    for name, why in left_out.items():
+        render.show(f"{name} has no model: {why}")
+    render.show(f"The model is in {path}.")
+
+
+@profile.command("plot")
+def plot(
+    folder: Folder,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The picture.")] = Path("runs.png"),
+) -> None:
+    """Draw the durations of all runs by their placement; outliers are crossed out, not left out."""
+    with errors():
+        from daemon.fidelity import draw_runs
+        from profiles.runs import read_runs
+
+        try:
+            draw_runs(read_runs(folder), out)
+        except (OSError, ValueError) as error:
+            raise CommandError(f"--out {out}: {error}") from None
+    print(f"drawn: {out}")
+
+
+@profile.command("export")
+def export(
+    folder: Folder,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write here, not to the terminal.")
+    ] = None,
+    output: Output = "table",
+) -> None:
+    """Make job profiles of the runs of a folder, in YAML, for the daemon's config or for a workload."""
+    with errors():
+        from profiles.runs import read_about, read_runs
+        from profiles.summary import profiles_of, profiles_text
+
+        found = profiles_of(read_runs(folder))
+        machine = read_about(folder).get("machine", {})
+        source = f"{folder.resolve().name}, on {machine.get('cores')} cores of {machine.get('cpu')}"
+    if output == "json":
+        print_json({name: made.model_dump() for name, made in found.items()})
+        return
+    text = profiles_text(found, source)
+    if out is None:
+        print(text, end="")
+        return
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"--out {out}: {error.strerror or error}") from None
+    print(f"profiles of {', '.join(found)} written to {out}")
+
+
+@profile.command("validate")
+def validate(
+    folder: Folder,
+    workload: Annotated[str, typer.Option("--workload", help="A workload file, or a name.")],
+    policy: Annotated[
+        str, typer.Option("--policy", metavar="NAME", help="Who decides: ff, rr, ilp:beta=0.5, ...")
+    ] = "ff",
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="The report; its picture is put beside it.")
+    ] = Path("docs/results/fidelity.md"),
+    output: Output = "table",
+) -> int:
+    """Run a workload with real Spark, and simulate it with the model of DIR; report how far they are apart.
+
+    The cluster is that of the plan of DIR; the jobs are apps of profiles/apps, by type.
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end_in_order)
+    with errors():
+        from daemon.cli.validation import compared
+        from daemon.fidelity import report
+
+        with progress_bar() as progress:
+            fidelity = compared(folder, workload, policy, progress)
+        command = f"stoker profile validate {folder} --workload {workload} --policy {policy}"
+        try:
+            report(fidelity, out, command)
+        except OSError as error:
+            raise CommandError(f"--out {out}: {error.strerror or error}") from None
+    if output == "json":
+        print_json(fidelity.to_json())
+        return 0
+    from daemon.cli import render
+
+    rows = [(name, *(f"{value:.1%}" for value in values)) for name, values in fidelity.errors().items()]
+    columns = ("type", "duration", "completion", "cost")
+    render.show(render.table(columns, rows, right=columns[1:], title="Mean absolute errors"))
+    print(f"The report is in {out}.")
+    return 0
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -12,6 +12,7 @@ from daemon.cli.options import Output, print_json
 
 if TYPE_CHECKING:
     from agents.experiments.comparison import Run, Statistic
+    from environment.simulator import SimulationOptions
 
 reproduce = typer.Typer(
     help="Run a whole comparison again, and write its report.", rich_markup_mode=None, no_args_is_help=True
@@ -37,12 +38,29 @@ def simulate(
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw cost against completion (.png).")
     ] = None,
+    durations: Annotated[
+        Path | None,
+        typer.Option("--durations", metavar="DIR", help="Durations by the model of `profile fit DIR`."),
+    ] = None,
+    draw: Annotated[
+        Literal["mean", "sample"],
+        typer.Option("--draw", help="With --durations: the mean, or drawn by seed."),
+    ] = "mean",
     output: Output = "table",
 ) -> None:
     """Compare policies on a workload, in the simulator; no daemon is needed."""
     names = ",".join(policy) if policy else COMPARED
     numbers = range(seed, seed + seeds)
-    compare_policies(names.split(","), [workload], cluster, numbers, plot, output, jobs=jobs)
+    options = None if durations is None else _fitted(durations, draw)
+    compare_policies(names.split(","), [workload], cluster, numbers, plot, output, jobs=jobs, options=options)
+
+
+def _fitted(folder: Path, draw: Literal["mean", "sample"]) -> "SimulationOptions":
+    with _errors():
+        from environment.fitted import FittedDurations, read_model
+        from environment.simulator import SimulationOptions
+
+        return SimulationOptions(fitted=FittedDurations(read_model(folder), draw))
 
 
 def compare_policies(
@@ -53,6 +71,7 @@ def compare_policies(
     plot: Path | None,
     output: str,
     jobs: int | None = None,
+    options: "SimulationOptions | None" = None,
 ) -> None:
     """Run all policies over all workloads and seeds, and show what came of it: a table for each workload."""
     with _errors():
@@ -60,7 +79,10 @@ def compare_policies(
 
         contenders = [contender(name) for name in policies if name]
         with progress_bar() as progress:
-            runs = list(compare(contenders, workloads, cluster, seeds, jobs=jobs, progress=progress))
+            every = compare(
+                contenders, workloads, cluster, seeds, jobs=jobs, options=options, progress=progress
+            )
+            runs = list(every)
     of_workload = {name: [run for run in runs if run.workload == name] for name in workloads}
     if plot is not None:
         for name, found in of_workload.items():

@@ -19,6 +19,7 @@ def make_run(**values: Any) -> MeasuredRun:
         "shared": 0.0,
         "state": "finished",
         "submitted_at": 1000.0,
+        "ended_at": 1021.0,
         "launching": 0.5,
         "duration": 20.0,
         "startup": 6.0,

@@ -13,6 +13,8 @@ import pytest
 
 from daemon.cli import main
 from daemon.cli.orphans import descendants
+from environment.fitted import read_model
+from profiles.profile import load_profiles
 from profiles.runs import RUNS, read_runs, write_runs
 from tests.profiles.measured import make_run
 
@@ -55,14 +57,14 @@ def test_a_plan_is_measured_and_taken_up(tmp_path: Path, capsys: pytest.CaptureF
     run_until_first(stoker(*command), out)
     (first,) = read_runs(out)
 
-    before = descendants()
+    before = list(descendants())
     ended = subprocess.run(stoker(*command), check=False, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     assert "1 of 2 runs to do" in ended.stdout
     assert read_runs(out)[0] == first
     runs = read_runs(out)
     assert [run.name.rpartition("-")[2] for run in runs] == ["r0", "r1"]
-    assert descendants() == before
+    assert list(descendants()) == before
     assert not any(str(out) in line for line in command_lines())
     for run in runs:
         assert (run.state, run.vms, run.losses, run.shared) == ("finished", 1, 0, 0.0)
@@ -113,11 +115,69 @@ def test_runs_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert shown["about"]["isolation"] == "none"
 
 
+def measured_both_ways(tmp_path: Path) -> str:
+    """A folder with two types, on one VM and on two, and one run of a third."""
+    runs = [
+        make_run(name=f"{kind}-on{len(set(where))}-r{i}", type=kind, placement=where, duration=seconds + i)
+        for kind, where, seconds in (
+            ("wordcount", ("a", "a"), 30.0),
+            ("wordcount", ("a", "b"), 20.0),
+            ("pagerank", ("a", "a"), 20.0),
+            ("pagerank", ("a", "b"), 40.0),
+        )
+        for i in range(3)
+    ]
+    write_runs(tmp_path, [*runs, make_run(type="sort")], {"machine": {"cores": 2, "cpu": "a cpu"}})
+    return str(tmp_path)
+
+
+def test_a_model_is_fitted_and_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What was fitted is shown, kept, and drives a simulation; the type with one run has no model."""
+    folder = measured_both_ways(tmp_path)
+    assert main(["profile", "fit", folder]) == 0
+    shown = capsys.readouterr().out
+    assert "sort has no model: 1 finished runs, 2 are needed" in shown
+    assert main(["profile", "fit", folder, "-o", "json"]) == 0
+    fitted = json.loads(capsys.readouterr().out)
+    assert fitted["types"]["pagerank"]["placement_ratio"] == pytest.approx(41.5 / 21.5)
+    assert read_model(tmp_path).types.keys() == {"pagerank", "wordcount"}
+
+    jobs = tmp_path / "jobs.csv"
+    jobs.write_text("submitted_at,type,cpus,memory_mib,executors,duration\n0,pagerank,1,1024,2,500\n")
+    durations = {}
+    for draw, policy in (("mean", "rr"), ("mean", "ff"), ("sample", "ff")):
+        options = ("--policy", policy, "--durations", folder, "--draw", draw, "-o", "json")
+        assert main(["simulate", "--workload", str(jobs), *options]) == 0
+        (run,) = json.loads(capsys.readouterr().out)
+        durations[draw, policy] = run["average_duration"]
+    assert durations["mean", "ff"] == pytest.approx(21.5, rel=0.05)
+    assert durations["mean", "rr"] == pytest.approx(41.5, rel=0.05)
+    assert durations["sample", "ff"] != durations["mean", "ff"]
+
+
+def test_profiles_are_exported_and_runs_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """YAML that can be read back, on the terminal or in a file, and a picture."""
+    folder, out = measured_both_ways(tmp_path), tmp_path / "measured.yaml"
+    assert main(["profile", "export", folder]) == 0
+    printed = capsys.readouterr().out
+    assert main(["profile", "export", folder, "--out", str(out)]) == 0
+    assert out.read_text() == printed
+    found = load_profiles(str(out))
+    assert {name: profile.prefers for name, profile in found.items()} == {
+        "wordcount": "spread", "pagerank": "consolidate", "sort": "spread",
+    }  # fmt: skip
+    assert main(["profile", "plot", folder, "--out", str(tmp_path / "runs.png")]) == 0
+    assert (tmp_path / "runs.png").read_bytes().startswith(b"\x89PNG")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("show", "nowhere"), "stoker: nowhere: holds no profiles: runs.parquet is not there\n"),
         (("run", "--plan", "nowhere.yaml"), "nowhere.yaml: no such file"),
+        (("fit", "nowhere"), "holds no profiles"),
+        (("export", "nowhere"), "holds no profiles"),
+        (("validate", "nowhere", "--workload", "burst"), "`stoker profile fit DIR` makes one"),
         (("run", "--url", "http://127.0.0.1:1"), "--url and --data-dir go together"),
     ],
 )

@@ -1,0 +1,101 @@
+"""A workload twice: submitted to a daemon of our own with real Spark, and simulated with fitted durations.
+
+How the two are compared is in `daemon.fidelity`.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from agents.experiments.comparison import Contender, contender
+from agents.registry import create
+from conf.loader import ConfigError, build, find
+from conf.plan import Plan
+from daemon.cli.errors import CommandError
+from daemon.cli.measuring import Bench, Progress, await_end, isolation_of, own_bench, spec_of
+from daemon.fidelity import Fidelity, pair_up
+from environment.clusters import load_cluster
+from environment.episodes import jobs_of
+from environment.fitted import FittedDurations, FittedModel, Pace, read_model
+from environment.results import Result
+from environment.simulator import SimulationOptions, simulate
+from environment.types import Vm
+from profiles.generators import load_workload
+from profiles.plans import app_path
+from profiles.runs import MeasuredRun, read_about, read_runs
+from profiles.summary import profiles_of
+from profiles.workload import Workload
+
+_POLL_SECONDS = 0.5
+
+
+def compared(folder: Path, workload: str, policy: str, progress: Progress) -> Fidelity:
+    """Run and simulate a workload on the cluster of the plan whose runs are in `folder`.
+
+    What is wrong with any of them is a ConfigError, WorkloadError, PolicyError, ProfileError or CommandError.
+    """
+    jobs, who, model, about = (
+        load_workload(workload),
+        contender(policy),
+        read_model(folder),
+        read_about(folder),
+    )
+    grid = read_runs(folder)
+    plan = build(Plan, about.get("plan"), str(folder))
+    cluster = find(plan.cluster)
+    vms = load_cluster(cluster)
+    for job in jobs.jobs:
+        app_path(job.type)
+        if job.type not in model.types:
+            known = ", ".join(model.types)
+            raise CommandError(f"{job.name}: {job.type} is not in the model of {folder}; known are {known}")
+    profiles = profiles_of(grid)
+    options = SimulationOptions(fitted=FittedDurations(model), profiles=profiles)
+    result = simulate(create(who.name, who.options), jobs, vms, options=options)
+    for name, why in result.refused.items():
+        raise ConfigError(f"{workload}: {name}: {why}")
+    paper = _by_the_papers_rule(who, jobs, vms, model, options)
+    with own_bench(folder / "validation", str(cluster), isolation_of(plan)) as bench:
+        bench.client.set_policy(who.name, who.options)
+        began, runs = _for_real(bench, jobs, plan, progress)
+        about = {**about, "isolation": bench.isolation}
+    due = {job.name: job.submitted_at for job in jobs.jobs}
+    pairs = pair_up(runs, began, result, due)
+    real_cost = sum(run.cost for run in runs)
+    return Fidelity(workload, who.label, pairs, real_cost, result.cost, paper, model, grid, about)
+
+
+def _for_real(
+    bench: Bench, workload: Workload, plan: Plan, progress: Progress
+) -> tuple[float, Sequence[MeasuredRun]]:
+    """Submit every job when it is due, and wait for all; when the workload's clock began, and the runs."""
+    began, ids = time.time(), []
+    args = plan.grids[0].args
+    for number, job in enumerate(workload.jobs):
+        progress(number, len(workload), f"{job.name}: {job.type}")
+        while (left := began + job.submitted_at - time.time()) > 0:
+            bench.check_alive()
+            time.sleep(min(left, _POLL_SECONDS))
+        spec = spec_of(job.type, job.input_mib, job.executors, job.cpus, job.memory_mib, job.name, args)
+        ids.append(bench.client.submit(spec)["id"])
+    progress(len(workload), len(workload), "waiting for the last")
+    await_end(bench, ids, plan.timeout * len(ids))
+    named = zip(ids, workload.jobs, strict=True)
+    return began, [bench.history.run(job_id, ids, job.name, 0) for job_id, job in named]
+
+
+def _by_the_papers_rule(
+    who: Contender, workload: Workload, vms: Sequence[Vm], model: FittedModel, options: SimulationOptions
+) -> dict[str, float]:
+    """Durations by the rule of Islam 2022, 7.1, from the best placement's durations, by job."""
+    pace = Pace(FittedDurations(model), workload)
+    best = pace.expected(jobs_of(workload, options.profiles), len(vms))
+    jobs = tuple(
+        replace(job, duration=known.expected_duration or job.duration)
+        for job, known in zip(workload.jobs, best, strict=True)
+    )
+    simulated: Result = simulate(
+        create(who.name, who.options), Workload(jobs), vms, options=replace(options, fitted=None)
+    )
+    return {job.name: job.duration for job in simulated.jobs}

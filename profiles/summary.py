@@ -1,0 +1,94 @@
+"""Job profiles from measured runs: the numbers of `profiles.profile`, for simulations by the paper's rule.
+
+A model that knows sizes and placements is in `environment.fitting`.
+"""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+import yaml
+
+from profiles.profile import JobProfile
+from profiles.runs import MeasuredRun, ProfileError
+
+#: Chosen: of the data that is read in shuffles, a job that spills so much is short of memory.
+_SPILLS = 0.1
+
+
+def profiles_of(runs: Sequence[MeasuredRun]) -> Mapping[str, JobProfile]:
+    """A profile for every type that has finished runs, at the input size that was measured most.
+
+    It prefers the placement that was quicker; `startup` is until its first stage; `work` and, where jobs had
+    different numbers of cores, `serial` are those of the preferred placement (least squares, Amdahl's law).
+    ProfileError when no run has finished.
+    """
+    by_type: dict[str, list[MeasuredRun]] = {}
+    for run in runs:
+        if run.state == "finished":
+            by_type.setdefault(run.type, []).append(run)
+    if not by_type:
+        raise ProfileError("no run has finished: there is nothing to make a profile of")
+    return {name: _profile(by_type[name]) for name in sorted(by_type)}
+
+
+def profiles_text(profiles: Mapping[str, JobProfile], source: str) -> str:
+    """The profiles as YAML that `load_profiles` reads, with a line that says where they come from."""
+    values = {"types": {name: profile.model_dump() for name, profile in profiles.items()}}
+    return f"# Measured: {source}\n{yaml.safe_dump(values, sort_keys=False)}"
+
+
+def _profile(runs: Sequence[MeasuredRun]) -> JobProfile:
+    size = statistics.mode(run.input_mib for run in runs)
+    same = [run for run in runs if run.input_mib == size]
+    prefers = _preferred(same)
+    good = [run for run in same if run.executors == 1 or (run.vms == 1) == (prefers == "consolidate")] or same
+    startup = min(statistics.median(_startup(run) for run in good), *(0.9 * run.held for run in good))
+    work, serial = _amdahl(good, startup)
+    return JobProfile(
+        bound_by=_bound_by(same, prefers),
+        prefers=prefers,
+        work=work,
+        serial=serial,
+        startup=round(startup, 3),
+    )
+
+
+def _preferred(runs: Sequence[MeasuredRun]) -> Literal["spread", "consolidate"]:
+    """Consolidated when that was quicker on average, over shapes that were measured both ways."""
+    ratios = []
+    for shape in {(run.executors, run.cpus, run.memory_mib) for run in runs}:
+        of_shape = [run for run in runs if (run.executors, run.cpus, run.memory_mib) == shape]
+        together = [run.held for run in of_shape if run.vms == 1]
+        apart = [run.held for run in of_shape if run.vms == shape[0] > 1]
+        if together and apart:
+            ratios.append(statistics.median(together) / statistics.median(apart))
+    return "consolidate" if ratios and statistics.geometric_mean(ratios) < 1 else "spread"
+
+
+def _bound_by(
+    runs: Sequence[MeasuredRun], prefers: Literal["spread", "consolidate"]
+) -> Literal["cpu", "network", "memory"]:
+    spilled, read = (sum(run.total(what) for run in runs) for what in ("spill_mib", "shuffle_read_mib"))
+    if spilled > _SPILLS * max(read, 1.0):
+        return "memory"
+    return "network" if prefers == "consolidate" else "cpu"
+
+
+def _startup(run: MeasuredRun) -> float:
+    return run.launching + (run.startup or 0.0)
+
+
+def _amdahl(runs: Sequence[MeasuredRun], startup: float) -> tuple[float, float]:
+    """Seconds on one core, and which share of them more cores do not shorten."""
+    cores = np.array([run.cpus * run.executors for run in runs])
+    seconds = np.array([run.held for run in runs]) - startup
+    if len(set(cores)) == 1:
+        return round(float(np.median(seconds * cores)), 3), 0.0
+    serial, parallel = np.linalg.lstsq(
+        np.stack([np.ones_like(cores), 1 / cores], axis=1), seconds, rcond=None
+    )[0]
+    serial, parallel = max(0.0, float(serial)), max(0.0, float(parallel))
+    whole = serial + parallel
+    return round(whole, 3), round(serial / whole, 4)
