@@ -46,9 +46,11 @@ class ObservationSpec(Strict):
 
 
 class ObjectiveSpec(Strict):
-    """What the agent minimises: beta parts cost, the rest time, half of it duration and half completion."""
+    """What the agent minimises: beta parts cost, the rest time."""
 
     beta: Part = 0.5
+    #: How much of the time is completion (from submission on); the rest is duration (from the start on).
+    completion: Part = 0.5
     #: A small price on completion beside that, so that waiting without end does not pay.
     waiting: NotNegative = 0.05
     #: What a job costs and takes, in dollars and seconds, when it is placed neither well nor badly: these are
@@ -91,17 +93,21 @@ class ImitationSpec(Strict):
 class ReinforceSpec(Strict):
     """REINFORCE (Williams 1992)."""
 
-    #: How many workloads there are in an iteration, and how many episodes of each.
+    #: How many workloads there are in an iteration, and how many episodes of each (or trials at a moment).
     workloads: Count = 6
     rollouts: Count = 6
-    #: `group`: returns are compared with those of the other episodes of the same workload, from the same job
-    #: on. `none`: they are normalised over all steps, as TF-Agents does on its own.
-    baseline: Literal["group", "none"] = "group"
+    #: `trials`: an episode of each workload is played on several times from the same moments, and what came
+    #: of that is compared. `group`: returns are compared with those of the other episodes of the same
+    #: workload, from the same job on. `none`: they are normalised over all steps, as TF-Agents does.
+    baseline: Literal["trials", "group", "none"] = "group"
+    #: At which share of the moments there are trials, and how many jobs they go on for.
+    share: Part = 0.3
+    horizon: Count = 10
     entropy: Schedule = Schedule(first=0.01, last=0.0)
 
     @model_validator(mode="after")
     def _others(self) -> "ReinforceSpec":
-        if self.baseline == "group" and self.rollouts < 2:
+        if self.baseline != "none" and self.rollouts < 2:
             raise ValueError("rollouts: should be 2 or more: each is compared with the others")
         return self
 
@@ -170,8 +176,8 @@ class TrainingSpec(Strict):
             raise ValueError("mask: should be true with dense rewards: they know no violations")
         if self.rewards == "paper" and self.imitation is not None:
             raise ValueError("imitation: should be left out with the paper's rewards")
-        grouped = self.algorithm == "reinforce" and (self.reinforce or ReinforceSpec()).baseline == "group"
-        if self.rewards == "paper" and grouped:
+        compared = self.algorithm == "reinforce" and (self.reinforce or ReinforceSpec()).baseline != "none"
+        if self.rewards == "paper" and compared:
             raise ValueError("reinforce.baseline: should be none with the paper's rewards")
         if self.observation.name == "paper" and self.observation.types:
             raise ValueError("observation.types: should be [] with the paper's observation")

@@ -4,7 +4,7 @@ Episodes are played one step after the other by compiled code alone, so no call 
 Importing this module imports numba, but not TensorFlow. How an episode is played is in `kernel/playing.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from types import TracebackType
@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from agents.drl.kernel.branching import Branching, Trials, explore, make_trials
 from agents.drl.kernel.forward import make_scratch
 from agents.drl.kernel.playing import Cursor, Play, Record, Workspace, play
 from agents.drl.network import Network
@@ -30,6 +31,9 @@ from environment.kernel.state import (
 )
 from environment.options import ObservationOptions
 from environment.types import FloatArray, IntArray
+
+#: Steps of a trial until its first job is placed; where there are more, it ends.
+_STEPS_OF_TRIAL = 64
 
 
 class Outcome(NamedTuple):
@@ -70,8 +74,11 @@ class Rollouts:
         self._observation, self._steps, self._considered = observation, steps, considered
         self._cursor = Cursor(*(np.zeros(size, np.int64) for _ in Cursor._fields))
         self._record = self._make_record()
-        edges = np.linspace(0, size, min(threads, size) + 1).astype(int).tolist()
-        self._ranges = list(pairwise(edges))
+        self._trials: Trials | None = None
+        # Borders are even, since rows may belong together two by two.
+        edges = 2 * np.linspace(0, size / 2, min(threads, (size + 1) // 2) + 1).astype(int)
+        edges[-1] = size
+        self._ranges = list(pairwise(edges.tolist()))
         self._pool = ThreadPoolExecutor(threads - 1, "rollouts") if threads > 1 else None
         self.begin(episodes, seeds)
 
@@ -112,12 +119,34 @@ class Rollouts:
             seen = self._observation.layout
             play(self.batch, (low, high), seen, network, how, self._cursor, self._record, space)
 
-        mine, *others = self._ranges
-        futures = [self._pool.submit(work, *part) for part in others] if self._pool else []
-        work(*mine)
-        for future in futures:
-            future.result()
+        self._share(work)
         return self._record
+
+    def explore(
+        self, network: Network, plays: tuple[Play, Play], branching: Branching, trials: int
+    ) -> Trials:
+        """Play every second row to its end, with so many trials now and then, for which the others are.
+
+        The rows must hold the same episodes two by two. The first way to play is by chance, the second takes
+        the best actions. The arrays are always the same ones.
+        """
+        size, vms = self.batch.machines.milli_cpus.shape
+        length = observation_length(vms, self._observation.layout)
+        if self._trials is None:
+            kept = 40 * trials * self.batch.jobs.arrival.shape[1]
+            self._trials = make_trials(size // 2, trials, kept, length, vms + 1)
+            self._tried = make_record(size, _STEPS_OF_TRIAL, length, vms)
+        unwritten = make_record(size, 0, length, vms)
+
+        def work(low: int, high: int) -> None:
+            space = Workspace(make_scratch(network, vms), np.zeros(vms + 1, np.float32), np.zeros(vms))
+            explore(
+                self.batch, (low // 2, high // 2), self._observation.layout, network, plays, branching,
+                self._cursor, (self._tried, unwritten), self._trials, space,
+            )  # fmt: skip
+
+        self._share(work)
+        return self._trials
 
     def outcome(self) -> Outcome:
         """What the episodes have come to so far."""
@@ -146,6 +175,14 @@ class Rollouts:
     ) -> None:
         self.close()
 
+    def _share(self, work: Callable[[int, int], None]) -> None:
+        """Do the work on all rows, parts of them in each thread."""
+        mine, *others = self._ranges
+        futures = [self._pool.submit(work, *part) for part in others] if self._pool else []
+        work(*mine)
+        for future in futures:
+            future.result()
+
     def _make_record(self) -> Record:
         size, vms = self.batch.machines.milli_cpus.shape
         length = observation_length(vms, self._observation.layout)
@@ -155,12 +192,17 @@ class Rollouts:
         looks = jobs if considered == 1 else 3 * jobs * considered
         longest = self.batch.state.placement.shape[1] + looks
         steps = longest if self._steps is None else self._steps
-        return Record(
-            length=np.zeros(size, np.int64),
-            observations=np.zeros((size, steps + 1, length), np.float32),
-            masks=np.zeros((size, steps + 1, vms + 1), np.bool_),
-            actions=np.zeros((size, steps), np.int32),
-            rewards=np.zeros((size, steps), np.float32),
-            discounts=np.zeros((size, steps), np.float32),
-            heads=np.zeros((size, steps), np.int32),
-        )
+        return make_record(size, steps, length, vms)
+
+
+def make_record(rows: int, steps: int, length: int, vms: int) -> Record:
+    """Arrays for so many steps in each row."""
+    return Record(
+        length=np.zeros(rows, np.int64),
+        observations=np.zeros((rows, steps + 1, length), np.float32),
+        masks=np.zeros((rows, steps + 1, vms + 1), np.bool_),
+        actions=np.zeros((rows, steps), np.int32),
+        rewards=np.zeros((rows, steps), np.float32),
+        discounts=np.zeros((rows, steps), np.float32),
+        heads=np.zeros((rows, steps), np.int32),
+    )

@@ -91,16 +91,32 @@ def play(
     most = record.actions.shape[1]
     for b in range(rows[0], rows[1]):
         record.length[b] = 0
-        while True:
-            at = record.length[b] if most > 0 else 0
-            observe(batch, b, layout, record.observations[b, at])
-            fits = _write_mask(batch, b, how, cursor, record.masks[b, at])
-            if batch.state.over[b] != RUNNING or (most > 0 and at == most):
-                break
-            action = _choose(network, b, at, how, cursor, record, space)
-            if action == 0 and fits and cursor.passed[b] == 0:
-                cursor.waited[b] += 1
-            _step(batch, b, at, action, how, cursor, record, space)
+        while batch.state.over[b] == RUNNING and (most == 0 or record.length[b] < most):
+            turn(batch, b, layout, network, how, cursor, record, space)
+        at = record.length[b] if most > 0 else 0
+        observe(batch, b, layout, record.observations[b, at])
+        _write_mask(batch, b, how, cursor, record.masks[b, at])
+
+
+@njit()
+def turn(
+    batch: Batch,
+    b: int,
+    layout: Layout,
+    network: Network,
+    how: Play,
+    cursor: Cursor,
+    record: Record,
+    space: Workspace,
+) -> float:
+    """See, choose, step and write that down, in an episode that is not over; returns the reward."""
+    at = record.length[b] if record.actions.shape[1] > 0 else 0
+    observe(batch, b, layout, record.observations[b, at])
+    fits = _write_mask(batch, b, how, cursor, record.masks[b, at])
+    action = _choose(network, b, at, how, cursor, record, space)
+    if action == 0 and fits and cursor.passed[b] == 0:
+        cursor.waited[b] += 1
+    return _step(batch, b, at, action, how, cursor, record, space)
 
 
 @njit()
@@ -113,8 +129,8 @@ def _step(
     cursor: Cursor,
     record: Record,
     space: Workspace,
-) -> None:
-    """Take the action, and write it down as step `at`."""
+) -> float:
+    """Take the action, and write it down as step `at`; returns the reward."""
     state, head = batch.state, batch.state.head[b]
     record.length[b] += 1
     if how.paper_rewards:
@@ -126,12 +142,13 @@ def _step(
     if state.head[b] != head:
         _count_as_placed(b, cursor)
     if record.actions.shape[1] == 0:
-        return
+        return float(reward)
     record.actions[b, at], record.heads[b, at], record.rewards[b, at] = action, head, reward
     if state.over[b] != RUNNING:
         record.discounts[b, at] = 0.0
     else:
         record.discounts[b, at] = 1.0 if how.per_job and state.head[b] == head else how.gamma
+    return float(reward)
 
 
 @njit()

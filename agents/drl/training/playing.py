@@ -5,12 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from agents.drl.kernel.branching import Branching
 from agents.drl.kernel.objective import Objective
 from agents.drl.kernel.playing import Play, Record
 from agents.drl.network import Flat, Shared, network_of
 from agents.drl.rollouts import Outcome, Rollouts
 from agents.drl.training.worlds import Worlds
-from conf.training import TrainingSpec
+from conf.training import ReinforceSpec, TrainingSpec
 from environment.kernel.state import BoolArray, Episode, Float32Array, Rules, SmallIntArray
 from environment.options import DurationOptions, RewardOptions, rules
 from environment.types import FloatArray, IntArray
@@ -38,6 +39,16 @@ class Steps(NamedTuple):
         return total
 
 
+class Tried(NamedTuple):
+    """What was tried at some moments of some episodes: S steps in which there was something to choose."""
+
+    observation: Float32Array  # [S, L]
+    mask: BoolArray  # [S, N + 1]
+    action: SmallIntArray  # [S]
+    advantage: FloatArray  # [S] of the step's trial over the others from the same moment
+    value: float  # what the last trials of the episodes earned, on average
+
+
 def rules_of(spec: TrainingSpec) -> Rules:
     """The numbers of the simulated world, with the objective in the paper's rewards."""
     return rules(RewardOptions(beta=spec.objective.beta), DurationOptions())
@@ -46,8 +57,11 @@ def rules_of(spec: TrainingSpec) -> Rules:
 def objective_of(spec: TrainingSpec) -> Objective:
     """What a dollar, a second of duration and a second of completion count in the objective."""
     goal = spec.objective
-    time = (1 - goal.beta) / 2
-    return Objective(goal.beta / goal.dollars, time / goal.seconds, (time + goal.waiting) / goal.seconds)
+    completion = (1 - goal.beta) * goal.completion
+    duration = 1 - goal.beta - completion
+    return Objective(
+        goal.beta / goal.dollars, duration / goal.seconds, (completion + goal.waiting) / goal.seconds
+    )
 
 
 def how_to_play(worlds: Worlds, temperature: float = 0.0, epsilon: float = 0.0) -> Play:
@@ -96,6 +110,37 @@ class Player:
         else:
             self._rollouts.begin(episodes, seeds)
         return _flattened(self._rollouts.play(network_of(weights), self._how), choices_only=choices_only)
+
+    def explore(
+        self,
+        episodes: Sequence[Episode],
+        weights: Shared | Flat,
+        seeds: Sequence[int],
+        numbers: ReinforceSpec,
+    ) -> Tried:
+        """Play these episodes, of which there are as many every time, and try things on the way."""
+        spec = self._worlds.spec
+        twice = [episode for episode in episodes for _ in range(2)]
+        chances = [seed for seed in seeds for _ in range(2)]
+        if self._rollouts is None:
+            seen, considered, threads = self._worlds.observation, spec.considered, spec.threads
+            numbers_of_world = rules_of(spec)
+            self._rollouts = Rollouts(
+                twice, chances, numbers_of_world, seen, steps=0, considered=considered, threads=threads
+            )
+        else:
+            self._rollouts.begin(twice, chances)
+        branching = Branching(numbers.share, numbers.horizon, spec.discount)
+        plays = self._how, how_to_play(self._worlds)
+        trials = self._rollouts.explore(network_of(weights), plays, branching, numbers.rollouts)
+        used = np.arange(trials.actions.shape[1]) < trials.count[:, None]
+        return Tried(
+            trials.observations[used],
+            trials.masks[used],
+            trials.actions[used],
+            trials.advantages[used],
+            float(trials.values.mean()),
+        )
 
     def close(self) -> None:
         """End the threads."""

@@ -10,7 +10,7 @@ from tf_agents.trajectories import StepType, Trajectory
 
 from agents.drl.network import Flat, Shared
 from agents.drl.networks_tf import Actor, specs
-from agents.drl.training.playing import Player, Steps
+from agents.drl.training.playing import Player, Steps, Tried
 from agents.drl.training.worlds import ACTIONS, Worlds, random_of, repeated
 from conf.training import ReinforceSpec
 from environment.kernel.state import Float32Array
@@ -36,7 +36,7 @@ class Reinforce:
         """Begin with these weights."""
         spec = worlds.spec
         self._worlds, self._numbers = worlds, spec.reinforce or ReinforceSpec()
-        self._grouped = self._numbers.baseline == "group"
+        self._compares = self._numbers.baseline != "none"
         time_steps, actions = specs(worlds.length, worlds.vms, mask=spec.mask)
         self.network = Actor(time_steps.observation, weights)
         self._rate, self._entropy = tf.Variable(0.0), tf.Variable(0.0)
@@ -46,9 +46,9 @@ class Reinforce:
             self.network,
             optimizer=tf.keras.optimizers.legacy.Adam(self._rate),
             entropy=self._entropy,
-            # What the agent gets of groups are advantages already, and each of them stands alone.
-            gamma=1.0 if self._grouped else spec.discount,
-            normalize_returns=not self._grouped,
+            # What the agent gets where returns are compared are advantages, and each of them stands alone.
+            gamma=1.0 if self._compares else spec.discount,
+            normalize_returns=not self._compares,
             gradient_clipping=spec.gradient_norm,
             train_step_counter=tf.Variable(0, dtype=tf.int64),
         )
@@ -78,29 +78,38 @@ class Reinforce:
         share = number / spec.iterations
         self._rate.assign(spec.learning_rate.at(share))
         self._entropy.assign(counts.entropy.at(share))
-        drawn = repeated(self._worlds.draw(number, counts.workloads), counts.rollouts)
-        seeds = random_of(spec, ACTIONS, number).integers(0, 2**62, len(drawn)).tolist()
-        steps = self._player.play(drawn, self.network.weights_as_arrays(), seeds, choices_only=self._grouped)
-        episode = self._compared(steps) if self._grouped else self._as_played(steps)
+        weights, random = self.network.weights_as_arrays(), random_of(spec, ACTIONS, number)
+        drawn = self._worlds.draw(number, counts.workloads)
+        if counts.baseline == "trials":
+            tried = self._player.explore(
+                drawn, weights, random.integers(0, 2**62, len(drawn)).tolist(), counts
+            )
+            episode, told = self._compared(tried, tried.advantage), {"return": tried.value}
+            told["steps"] = float(len(tried.action))
+        else:
+            drawn = repeated(drawn, counts.rollouts)
+            seeds = random.integers(0, 2**62, len(drawn)).tolist()
+            steps = self._player.play(drawn, weights, seeds, choices_only=self._compares)
+            episode = self._in_groups(steps) if self._compares else self._as_played(steps)
+            told = {"return": float(steps.returns.mean()), "steps": float(steps.played)}
         loss = self._train(episode)
-        told = {
-            "loss": float(loss.loss),
-            "entropy": -float(loss.extra.entropy_regularization_loss) / max(1e-12, float(self._entropy)),
-            "return": float(steps.returns.mean()),
-            "steps": float(steps.played),
-        }
+        told["loss"] = float(loss.loss)
+        told["entropy"] = -float(loss.extra.entropy_regularization_loss) / max(1e-12, float(self._entropy))
         return number + 1, told
 
-    def _compared(self, steps: Steps) -> Trajectory:
-        """One long episode in which each step's return is its advantage over the other episodes of its group.
+    def _in_groups(self, steps: Steps) -> Trajectory:
+        """The steps with their advantages over the other episodes of their group.
 
-        The advantage is of the discounted rewards from the step's job on: jobs are placed in order of
-        arrival, so the same job's returns in two episodes of a workload can be compared.
+        The advantage is of the discounted rewards from the step's job on: that of the first job placed in two
+        episodes of a workload, of the second, and so on, can be compared.
         """
         advantages = advantages_of(steps.by_job, self._numbers.rollouts, self._worlds.spec.discount)
-        found = advantages[steps.row, steps.head]
-        scaled = found / max(float(found.std()), 1e-8) / max(1, len(found))
-        count = len(found)
+        return self._compared(steps, advantages[steps.row, steps.head])
+
+    def _compared(self, steps: Steps | Tried, advantages: FloatArray) -> Trajectory:
+        """One long episode in which each step's return is its advantage; none depends on another."""
+        scaled = advantages / max(float(advantages.std()), 1e-8) / max(1, len(advantages))
+        count = len(advantages)
         kinds = np.full(count + 1, StepType.MID, np.int32)
         kinds[0], kinds[-1] = StepType.FIRST, StepType.LAST
         return self._trajectory(steps, np.arange(count), kinds, scaled, np.zeros(count))
@@ -118,7 +127,7 @@ class Reinforce:
 
     def _trajectory(
         self,
-        steps: Steps,
+        steps: Steps | Tried,
         places: np.ndarray[Any, Any],
         kinds: np.ndarray[Any, Any],
         rewards: FloatArray | Float32Array,

@@ -1,0 +1,157 @@
+"""Several continuations of one moment: what an action is worth, with nothing else different.
+
+Now and then an episode stands still, and is played on several times from there: the next job is placed by
+chance, as the network's probabilities say, and those after it by the best actions. What one of these
+continuations earned more than the others is due to how the one job was placed, or that others were passed
+over for it.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.drl.kernel.playing import Cursor, Play, Record, Workspace, turn
+from agents.drl.network import Network
+from environment.compiled import njit
+from environment.kernel.chance import uniform
+from environment.kernel.copying import copy_row
+from environment.kernel.state import RUNNING, Batch, BoolArray, Float32Array, Layout, SmallIntArray
+from environment.types import FloatArray, IntArray
+
+#: Sets the chances of trials apart from those of the episode.
+_OTHER_SEED = 0x5DEECE66D
+
+
+class Branching(NamedTuple):
+    """How it is tried what actions are worth."""
+
+    #: At which share of the moments in which the oldest job is shown.
+    share: float
+    #: For how many jobs a trial goes on, the one that is placed by chance among them.
+    jobs: int
+    #: What each of these jobs' rewards counts, as a multiple of what the one before counts.
+    gamma: float
+
+
+class Trials(NamedTuple):
+    """What was tried, by episode: K trials of up to S steps, which are copied to up to C steps in all."""
+
+    count: IntArray  # [E] of the steps below
+    observations: Float32Array  # [E, C, L]
+    masks: BoolArray  # [E, C, N + 1]
+    actions: SmallIntArray  # [E, C]
+    advantages: FloatArray  # [E, C] of the step's trial over the others from the same moment
+    values: FloatArray  # [E, K] to work in
+    begins: IntArray  # [E, K + 1] to work in
+
+
+@njit()
+def explore(
+    batch: Batch,
+    episodes: tuple[int, int],
+    layout: Layout,
+    network: Network,
+    plays: tuple[Play, Play],
+    branching: Branching,
+    cursor: Cursor,
+    records: tuple[Record, Record],
+    trials: Trials,
+    space: Workspace,
+) -> None:
+    """Play each episode from the first to before the second to its end, trying things on the way.
+
+    Episode e is row 2 e of the batch, and is tried in row 2 e + 1. The first way to play is by chance, the
+    second takes the best actions; the first record is of trials, the second of no steps.
+    """
+    state, steps = batch.state, records[0].actions.shape[1]
+    for e in range(episodes[0], episodes[1]):
+        row, moments = 2 * e, 0
+        trials.count[e] = 0
+        while state.over[row] == RUNNING:
+            whole = state.left[row] == batch.jobs.executors[row, state.head[row]]
+            if whole and cursor.passed[row] == 0:
+                moments += 1
+                full = trials.count[e] + steps * trials.values.shape[1] > trials.actions.shape[1]
+                if not full and uniform(cursor.seed[row] ^ _OTHER_SEED, moments) < branching.share:
+                    _try(batch, e, layout, network, plays, branching, cursor, records, trials, space)
+            turn(batch, row, layout, network, plays[0], cursor, records[1], space)
+
+
+@njit()
+def _try(
+    batch: Batch,
+    e: int,
+    layout: Layout,
+    network: Network,
+    plays: tuple[Play, Play],
+    branching: Branching,
+    cursor: Cursor,
+    records: tuple[Record, Record],
+    trials: Trials,
+    space: Workspace,
+) -> None:
+    """Play on from where the episode is, several times, and keep the steps with their advantages."""
+    row, trial, record = 2 * e, 2 * e + 1, records[0]
+    count, began = trials.values.shape[1], trials.count[e]
+    for k in range(count):
+        copy_row(batch, row, trial)
+        _copy_cursor(cursor, row, trial, k)
+        head, value = batch.state.head[row], 0.0
+        record.length[trial] = 0
+        while batch.state.head[trial] == head and record.length[trial] < record.actions.shape[1]:
+            value += turn(batch, trial, layout, network, plays[0], cursor, record, space)
+        counts, job = branching.gamma, head + 1
+        while batch.state.over[trial] == RUNNING and batch.state.head[trial] < head + branching.jobs:
+            value += counts * turn(batch, trial, layout, network, plays[1], cursor, records[1], space)
+            if batch.state.head[trial] > job:
+                counts, job = counts * branching.gamma, job + 1
+        trials.values[e, k], trials.begins[e, k] = value, trials.count[e]
+        _keep_choices(e, trial, record, trials)
+    trials.begins[e, count] = trials.count[e]
+    mean, differ = 0.0, False
+    for k in range(count):
+        mean += trials.values[e, k] / count
+        differ = differ or abs(trials.values[e, k] - trials.values[e, 0]) > 1e-9
+    if not differ:
+        trials.count[e] = began
+        return
+    for k in range(count):
+        for at in range(trials.begins[e, k], trials.begins[e, k + 1]):
+            trials.advantages[e, at] = (trials.values[e, k] - mean) * count / (count - 1)
+
+
+@njit()
+def _copy_cursor(cursor: Cursor, row: int, trial: int, k: int) -> None:
+    for counted in cursor:
+        counted[trial] = counted[row]
+    cursor.seed[trial] = cursor.seed[row] ^ (_OTHER_SEED + k + 1)
+
+
+@njit()
+def _keep_choices(e: int, trial: int, record: Record, trials: Trials) -> None:
+    """Copy the trial's steps in which there was something to choose."""
+    for step in range(record.length[trial]):
+        allowed = 0
+        for action in range(record.masks.shape[2]):
+            allowed += record.masks[trial, step, action]
+        if allowed > 1:
+            at = trials.count[e]
+            trials.count[e] = at + 1
+            trials.actions[e, at] = record.actions[trial, step]
+            for i in range(record.masks.shape[2]):
+                trials.masks[e, at, i] = record.masks[trial, step, i]
+            for i in range(record.observations.shape[2]):
+                trials.observations[e, at, i] = record.observations[trial, step, i]
+
+
+def make_trials(episodes: int, trials: int, steps: int, length: int, actions: int) -> Trials:
+    """Arrays for so many trials in each episode at one moment, and so many steps that are kept."""
+    return Trials(
+        count=np.zeros(episodes, np.int64),
+        observations=np.zeros((episodes, steps, length), np.float32),
+        masks=np.zeros((episodes, steps, actions), np.bool_),
+        actions=np.zeros((episodes, steps), np.int32),
+        advantages=np.zeros((episodes, steps)),
+        values=np.zeros((episodes, trials)),
+        begins=np.zeros((episodes, trials + 1), np.int64),
+    )

@@ -1,0 +1,30 @@
+"""An episode's row copied to another one: for trials of what could be done. The rules are in `rules.py`."""
+
+from environment.compiled import njit
+from environment.kernel.state import Batch, SmallIntArray
+from environment.types import FloatArray, IntArray
+
+
+@njit()
+def copy_row(batch: Batch, source: int, target: int) -> None:
+    """Make the episode of one row the same as another's, on the same VMs; nothing is shared afterwards."""
+    state, jobs = batch.state, batch.jobs
+    for one in (state.head, state.left, state.over, state.waits, state.running, jobs.jobs):
+        one[target] = one[source]
+    state.clock[target] = state.clock[source]
+    for whole in (state.free_milli_cpus, state.free_memory_mib, state.held):
+        _copy(whole, source, target)
+    for real in (state.since, state.used, state.busy_until, state.start, state.end):
+        _copy(real, source, target)
+    for small in (state.heap, state.user, state.placement):
+        _copy(small, source, target)
+    for number in (jobs.milli_cpus, jobs.memory_mib, jobs.executors, jobs.prefers, jobs.first, jobs.type):
+        _copy(number, source, target)
+    for second in (jobs.arrival, jobs.duration):
+        _copy(second, source, target)
+
+
+@njit()
+def _copy(values: FloatArray | IntArray | SmallIntArray, source: int, target: int) -> None:
+    for at in range(values.shape[1]):
+        values[target, at] = values[source, at]
