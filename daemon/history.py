@@ -8,9 +8,12 @@ from pathlib import Path
 
 from conf.schema import JobSpec
 from daemon.store import Store
+from environment.explain import Explanation
 from environment.records import ExecutorRecord, JobRecord
 from profiles.eventlog import AppLog, EventLogError, find_log, read_log
 from profiles.runs import MeasuredRun, measured
+from profiles.trajectories import Step
+from profiles.workload import Workload, WorkloadJob, workload_of
 
 _PAGE = 500
 
@@ -45,6 +48,15 @@ class History:
             if record.placed_at is not None and record.finished_at is not None:
                 others = (task for job_id, own in tasks.items() if job_id != record.job.id for task in own)
                 yield self._measured(record, others, record.job.id, 0), record
+
+    def steps(self) -> list[Step]:
+        """Every decision that is kept, with what followed, in order of time."""
+        steps = [
+            _step(record, explanation)
+            for record in self._records()
+            for explanation in self._store.explanations(record.job.id)
+        ]
+        return sorted(steps, key=lambda step: step.at)
 
     def _records(self) -> Iterator[JobRecord]:
         last = None
@@ -103,6 +115,57 @@ class History:
             return read_log(find_log(self._data_dir / "jobs" / job_id / "driver" / "events"))
         except EventLogError:
             return None
+
+
+def workload_of_runs(runs: Iterable[tuple[MeasuredRun, JobRecord]]) -> Workload:
+    """The jobs that have finished as a workload that can be simulated; the first arrives at 0.
+
+    Their durations are what they took where they were. ValueError when none has finished.
+    """
+    finished = [(run, record.job) for run, record in runs if run.state == "finished"]
+    if not finished:
+        raise ValueError("no job has finished")
+    begin = min(job.submitted_at for _, job in finished)
+    return workload_of(
+        WorkloadJob(
+            name=job.id,
+            submitted_at=job.submitted_at - begin,
+            type=job.type,
+            cpus=job.cpus,
+            memory_mib=job.memory_mib,
+            executors=job.executors,
+            duration=run.held,
+            min_executors=job.min_executors,
+            input_mib=run.input_mib,
+        )
+        for run, job in finished
+    )
+
+
+def _step(record: JobRecord, explanation: Explanation) -> Step:
+    job, choices = record.job, explanation.choices
+    seen = choices[0].candidates if choices else ()
+    return Step(
+        at=explanation.at,
+        job=job.id,
+        type=job.type,
+        policy=explanation.policy,
+        decision=explanation.decision,
+        reason=explanation.reason,
+        executors=job.executors,
+        cpus=job.cpus,
+        memory_mib=job.memory_mib,
+        vms=tuple(candidate.vm for candidate in seen),
+        free_cpus=tuple(candidate.free_cpus for candidate in seen),
+        free_memory_mib=tuple(candidate.free_memory_mib for candidate in seen),
+        chosen=tuple(choice.vm for choice in choices if choice.vm is not None),
+        submitted_at=job.submitted_at,
+        state=record.state,
+        started_at=record.started_at,
+        finished_at=record.finished_at,
+        cost=record.cost,
+        losses=record.losses,
+    )
 
 
 def input_of(spec: JobSpec) -> float | None:

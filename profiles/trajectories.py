@@ -1,0 +1,81 @@
+"""Decisions with what followed, as Parquet: what a daemon decided when, what it saw, what came of the job.
+
+A row is one decision about one job. Who makes rows of what a daemon has recorded is `daemon.history`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from profiles.runs import ProfileError
+
+TRAJECTORIES = "trajectories.parquet"
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A decision, `place` or `wait`, and the fate of its job; times are seconds since the epoch.
+
+    `vms`, `free_cpus` and `free_memory_mib` are what was looked at before the decision, VM by VM; `chosen` is
+    the VM of each executor that was placed. Of a job that is not over, what is not known yet is None.
+    """
+
+    at: float
+    job: str
+    type: str
+    policy: str
+    decision: str
+    reason: str
+    executors: int
+    cpus: float
+    memory_mib: int
+    vms: tuple[str, ...]
+    free_cpus: tuple[float, ...]
+    free_memory_mib: tuple[int, ...]
+    chosen: tuple[str, ...]
+    submitted_at: float
+    state: str
+    started_at: float | None
+    finished_at: float | None
+    cost: float
+    losses: int
+
+
+def write_trajectories(folder: Path, steps: Sequence[Step]) -> Path:
+    """Write the steps into the folder, in one step; returns the path."""
+    import pyarrow.parquet
+
+    text, real, whole = pyarrow.string(), pyarrow.float64(), pyarrow.int64()
+    kinds = {
+        **dict.fromkeys(("job", "type", "policy", "decision", "reason", "state"), text),
+        **dict.fromkeys(("executors", "memory_mib", "losses"), whole),
+        **dict.fromkeys(("vms", "chosen"), pyarrow.list_(text)),
+        "free_cpus": pyarrow.list_(real),
+        "free_memory_mib": pyarrow.list_(whole),
+    }
+    columns = [(name, kinds.get(name, real)) for name in Step.__dataclass_fields__]
+    schema = pyarrow.schema(columns, metadata={"stoker.schema": str(SCHEMA_VERSION)})
+    lists = ("vms", "free_cpus", "free_memory_mib", "chosen")
+    rows = [asdict(step) | {name: list(getattr(step, name)) for name in lists} for step in steps]
+    path = folder / TRAJECTORIES
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows, schema=schema), f"{path}.new")
+    Path(f"{path}.new").replace(path)
+    return path
+
+
+def read_trajectories(folder: Path) -> tuple[Step, ...]:
+    """The steps of a folder, in order; ProfileError when they cannot be read."""
+    import pyarrow
+    import pyarrow.parquet
+
+    path = folder / TRAJECTORIES
+    try:
+        table = pyarrow.parquet.read_table(path)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise ProfileError(f"{path}: cannot be read as Parquet: {error}") from error
+    found = (table.schema.metadata or {}).get(b"stoker.schema", b"none").decode()
+    if found != str(SCHEMA_VERSION):
+        raise ProfileError(f"{path}: its schema is version {found}, this program reads {SCHEMA_VERSION}")
+    lists = ("vms", "free_cpus", "free_memory_mib", "chosen")
+    return tuple(Step(**{**row, **{name: tuple(row[name]) for name in lists}}) for row in table.to_pylist())

@@ -1,0 +1,127 @@
+"""What a daemon recorded becomes runs, a workload and trajectories."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conf.schema import JobSpec
+from daemon.cli import main
+from daemon.history import History, input_of, workload_of_runs
+from daemon.store import Store
+from environment.cluster import Changes
+from environment.explain import Candidate, Choice, Explanation
+from environment.records import ExecutorRecord, JobRecord
+from environment.types import Job
+from profiles.files import read_workload
+from profiles.runs import read_runs
+from profiles.trajectories import read_trajectories
+from tests.profiles.test_eventlog import RECORDED
+
+AT = 1_795_268_400.0
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """A store with two jobs that ran beside each other for half of the time, and one that waits."""
+    store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
+    _add(store, AT, "sort", ("vm-1", "vm-2"), 20.0)
+    _add(store, AT + 10, "wordcount", ("vm-2",), 20.0)
+    spec = JobSpec(app="/a.py", type="sort")
+    store.submit(spec, lambda job_id: Job(job_id, "sort", 1.0, 1024, 1, AT + 30), None, AT + 30)
+    events = tmp_path / "jobs" / "job-1" / "driver" / "events"
+    events.mkdir(parents=True)
+    shutil.copy(RECORDED, events / "app-1")
+    yield store
+    store.close()
+
+
+def _add(store: Store, at: float, kind: str, vms: tuple[str, ...], seconds: float) -> None:
+    """A job that was placed at once and took so long; one executor was lost and replaced."""
+    spec = JobSpec(app="/a.py", type=kind, executors=len(vms), args=("--size", "8"))
+    count = len(vms)
+    record, _ = store.submit(spec, lambda job_id: Job(job_id, kind, 1.0, 1024, count, at), None, at)
+    job = record.job
+    done = JobRecord(
+        job, "finished", "its driver exited with code 0", at, at + 1, at + seconds, 0, count, 1, 1, 0.02
+    )
+    tasks = [
+        ExecutorRecord(
+            f"{job.id}.{n}", job.id, n, vm, vm, "m1.large", "127.0.0.1", 0.24, 1.0, 1024, (1,), at,
+            "finished", at + 1, at + seconds,
+        )
+        for n, vm in enumerate((*vms, "vm-4"))
+    ]  # fmt: skip
+    seen = tuple(Candidate(f"vm-{i}", "m1.large", 4.0, 8192, (), None, f"vm-{i}" == vms[0]) for i in (1, 2))
+    choices = tuple(Choice(n, vm, "there is room", seen, 0) for n, vm in enumerate(vms))
+    placed = Explanation(at, job.id, "rr", "place", "placed", (), choices)
+    store.save(Changes([done], tasks), (placed,), {})
+
+
+def test_jobs_become_runs(store: Store, tmp_path: Path) -> None:
+    """With Spark's log where there is one; executors of later numbers are no part of the placement."""
+    history = History(store, tmp_path, {f"vm-{i}": 4.0 for i in (1, 2, 3, 4)})
+    first, second = (run for run, _ in history.runs())
+    assert (first.type, first.placement, first.input_mib) == ("sort", ("vm-1", "vm-2"), 8.0)
+    assert (first.launching, first.duration, first.cost, first.losses) == (1.0, 19.0, 0.02, 1)
+    assert len(first.stages) == 5
+    assert first.startup == pytest.approx(1795268417.469 - (AT + 1))
+    assert (second.stages, second.startup) == ((), None)
+    # The second held one of four cpus of one of the first's VMs and of its spare one, half of the time; the
+    # other way round it was one of four on its own VM and on the spare one.
+    assert first.shared == pytest.approx(0.5 * (0.25 + 0.25) / 3)
+    assert second.shared == pytest.approx(0.5 * (0.25 + 0.25) / 2)
+
+
+def test_jobs_become_a_workload(store: Store, tmp_path: Path) -> None:
+    """Those that have finished, with what they took from their placement on."""
+    workload = workload_of_runs(History(store, tmp_path, {}).runs())
+    jobs = [(job.name, job.submitted_at, job.duration, job.input_mib) for job in workload.jobs]
+    assert jobs == [("job-1", 0.0, 20.0, 8.0), ("job-2", 10.0, 20.0, 8.0)]
+    with pytest.raises(ValueError, match="no job has finished"):
+        workload_of_runs([])
+
+
+def test_a_daemons_records_are_ingested(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Runs, workload and trajectories are in the folder, and are read back."""
+    assert store.job("job-3")
+    cluster, out = tmp_path / "cluster.yaml", tmp_path / "out"
+    cluster.write_text("vms: [{type: vm, cpus: 4, memory: 8g, price_per_hour: 0.24, count: 4}]")
+    assert main(["profile", "ingest", str(tmp_path), "--out", str(out), "--cluster", str(cluster)]) == 0
+    assert "2 runs, 2 jobs and 2 decisions are in" in capsys.readouterr().out
+    assert [run.name for run in read_runs(out)] == ["job-1", "job-2"]
+    assert len(read_workload(out / "workload.csv")) == 2
+    first, second = read_trajectories(out)
+    assert (first.job, first.policy, first.decision, first.chosen) == (
+        "job-1",
+        "rr",
+        "place",
+        ("vm-1", "vm-2"),
+    )
+    assert (first.vms, first.free_cpus, first.free_memory_mib) == (("vm-1", "vm-2"), (4.0, 4.0), (8192, 8192))
+    assert (second.at, second.state, second.finished_at, second.cost) == (AT + 10, "finished", AT + 30, 0.02)
+    assert main(["profile", "show", str(out), "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["about"]["source"] == "a daemon's records"
+
+
+def test_what_cannot_be_ingested(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder without a store, and a store without a finished job."""
+    out = str(tmp_path / "out")
+    assert main(["profile", "ingest", str(tmp_path), "--out", out]) == 2
+    assert "holds no job store" in capsys.readouterr().err
+    Store(f"sqlite:///{tmp_path / 'stoker.db'}").close()
+    assert main(["profile", "ingest", str(tmp_path), "--out", out]) == 2
+    assert "nothing to learn from: no job has finished" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("args", "mib"),
+    [(("--size", "2.5"), 2.5), (("--seed", "1"), None), (("--size", "big"), None), ((), None)],
+)
+def test_the_input_is_what_the_app_was_told(args: tuple[str, ...], mib: float | None) -> None:
+    """By `--size`, as all apps take it."""
+    assert input_of(JobSpec(app="/a.py", args=args)) == mib
