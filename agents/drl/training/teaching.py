@@ -34,32 +34,38 @@ class Lesson(NamedTuple):
     seed: int
     vms: tuple[Vm, ...]
     observation: ObservationOptions
+    considered: int
 
 
 class _Watched:
     """A policy that decides as the teacher does, while it is written down what it saw and chose."""
 
-    def __init__(self, teacher: Policy, options: ObservationOptions) -> None:
-        self._teacher, self._options = teacher, options
-        self._waited: tuple[str, int] | None = None
+    def __init__(self, teacher: Policy, options: ObservationOptions, considered: int) -> None:
+        self._teacher, self._options, self._considered = teacher, options, considered
+        self._waited: tuple[object, ...] | None = None
         self.seen: list[tuple[Float32Array, BoolArray, Float32Array]] = []
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         decision = self._teacher.decide(view, queue)
-        placement: Sequence[int] = ()
         if isinstance(decision, Place):
-            if decision.job_id != queue[0].job.id:  # an agent sees the head alone
-                return decision
-            placement = sorted(decision.placement)
-        elif self._waits_on(view, queue):
-            return decision
-        self._write_down(view, queue, placement)
+            number = next(at for at, request in enumerate(queue) if request.job.id == decision.job_id)
+            if number < self._considered:
+                self._pass_over(view, queue, number)
+                self._write_down(view, _shown(queue, number), sorted(decision.placement))
+        elif not self._waits_on(view, queue):
+            self._pass_over(view, queue, min(self._considered, len(queue)))
         return decision
 
     def _waits_on(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> bool:
-        """Whether no job has ended since it waited last: agents are not asked again before (rule 4)."""
-        before, self._waited = self._waited, (queue[0].job.id, len(view.running))
+        """Whether all is as when it waited last: agents are not asked again before."""
+        shown = tuple(request.job.id for request in queue[: self._considered])
+        before, self._waited = self._waited, (shown, len(view.running))
         return before == self._waited
+
+    def _pass_over(self, view: ClusterView, queue: Sequence[PlacementRequest], count: int) -> None:
+        """Write down that the oldest jobs, so many, were not placed; it was a choice of those that fit."""
+        for number in range(count):
+            self._write_down(view, _shown(queue, number), ())
 
     def _write_down(
         self, view: ClusterView, queue: Sequence[PlacementRequest], placement: Sequence[int]
@@ -75,6 +81,11 @@ class _Watched:
                 scene = put(scene, vm)
 
 
+def _shown(queue: Sequence[PlacementRequest], number: int) -> tuple[PlacementRequest, ...]:
+    """The queue as an agent sees it when it is shown that job of it: the job first."""
+    return (queue[number], *queue[:number], *queue[number + 1 :])
+
+
 def _targets(placement: Sequence[int], vms: int) -> Iterator[Float32Array]:
     if not placement:
         waits = np.zeros(vms + 1, np.float32)
@@ -87,7 +98,7 @@ def _targets(placement: Sequence[int], vms: int) -> Iterator[Float32Array]:
 
 def watch(lesson: Lesson) -> Examples:
     """The examples of one lesson."""
-    watched = _Watched(create(lesson.teacher, lesson.options), lesson.observation)
+    watched = _Watched(create(lesson.teacher, lesson.options), lesson.observation, lesson.considered)
     simulate(watched, load_workload(lesson.workload, lesson.seed), lesson.vms)
     return Examples(*(np.array(part) for part in zip(*watched.seen, strict=True)))
 

@@ -261,7 +261,7 @@ def test_a_teacher_is_watched(tiny: dict[str, Any]) -> None:
     worlds = worlds_of(spec_of({**tiny, **SMALL["reinforce"]}))
     (workload,) = worlds.by_workload
     vms = worlds.by_workload[workload].vms
-    found = watch(Lesson("ff", {}, workload, 0, vms, worlds.observation))
+    found = watch(Lesson("ff", {}, workload, 0, vms, worlds.observation, 1))
     assert found.mask[found.target > 0].all()
     np.testing.assert_allclose(found.target.sum(1), 1)
     first = {"vms": found.target[0].nonzero()[0].tolist()}
