@@ -136,17 +136,17 @@ class Rollouts:
             kept = 40 * trials * self.batch.jobs.arrival.shape[1]
             self._trials = make_trials(size // 2, trials, kept, length, vms + 1)
             self._tried = make_record(size, _STEPS_OF_TRIAL, length, vms)
-        unwritten = make_record(size, 0, length, vms)
+        kept_trials, tried, unwritten = self._trials, self._tried, make_record(size, 0, length, vms)
 
         def work(low: int, high: int) -> None:
             space = Workspace(make_scratch(network, vms), np.zeros(vms + 1, np.float32), np.zeros(vms))
             explore(
                 self.batch, (low // 2, high // 2), self._observation.layout, network, plays, branching,
-                self._cursor, (self._tried, unwritten), self._trials, space,
+                self._cursor, (tried, unwritten), kept_trials, space,
             )  # fmt: skip
 
         self._share(work)
-        return self._trials
+        return kept_trials
 
     def outcome(self) -> Outcome:
         """What the episodes have come to so far."""

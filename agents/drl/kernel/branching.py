@@ -36,7 +36,7 @@ class Branching(NamedTuple):
 class Trials(NamedTuple):
     """What was tried, by episode: K trials of up to S steps, which are copied to up to C steps in all."""
 
-    count: IntArray  # [E] of the steps below
+    length: IntArray  # [E] how many of the steps below count
     observations: Float32Array  # [E, C, L]
     masks: BoolArray  # [E, C, N + 1]
     actions: SmallIntArray  # [E, C]
@@ -66,12 +66,12 @@ def explore(
     state, steps = batch.state, records[0].actions.shape[1]
     for e in range(episodes[0], episodes[1]):
         row, moments = 2 * e, 0
-        trials.count[e] = 0
+        trials.length[e] = 0
         while state.over[row] == RUNNING:
             whole = state.left[row] == batch.jobs.executors[row, state.head[row]]
             if whole and cursor.passed[row] == 0:
                 moments += 1
-                full = trials.count[e] + steps * trials.values.shape[1] > trials.actions.shape[1]
+                full = trials.length[e] + steps * trials.values.shape[1] > trials.actions.shape[1]
                 if not full and uniform(cursor.seed[row] ^ _OTHER_SEED, moments) < branching.share:
                     _try(batch, e, layout, network, plays, branching, cursor, records, trials, space)
             turn(batch, row, layout, network, plays[0], cursor, records[1], space)
@@ -92,7 +92,7 @@ def _try(
 ) -> None:
     """Play on from where the episode is, several times, and keep the steps with their advantages."""
     row, trial, record = 2 * e, 2 * e + 1, records[0]
-    count, began = trials.values.shape[1], trials.count[e]
+    count, began = trials.values.shape[1], trials.length[e]
     for k in range(count):
         copy_row(batch, row, trial)
         _copy_cursor(cursor, row, trial, k)
@@ -105,15 +105,15 @@ def _try(
             value += counts * turn(batch, trial, layout, network, plays[1], cursor, records[1], space)
             if batch.state.head[trial] > job:
                 counts, job = counts * branching.gamma, job + 1
-        trials.values[e, k], trials.begins[e, k] = value, trials.count[e]
+        trials.values[e, k], trials.begins[e, k] = value, trials.length[e]
         _keep_choices(e, trial, record, trials)
-    trials.begins[e, count] = trials.count[e]
+    trials.begins[e, count] = trials.length[e]
     mean, differ = 0.0, False
     for k in range(count):
         mean += trials.values[e, k] / count
         differ = differ or abs(trials.values[e, k] - trials.values[e, 0]) > 1e-9
     if not differ:
-        trials.count[e] = began
+        trials.length[e] = began
         return
     for k in range(count):
         for at in range(trials.begins[e, k], trials.begins[e, k + 1]):
@@ -135,8 +135,8 @@ def _keep_choices(e: int, trial: int, record: Record, trials: Trials) -> None:
         for action in range(record.masks.shape[2]):
             allowed += record.masks[trial, step, action]
         if allowed > 1:
-            at = trials.count[e]
-            trials.count[e] = at + 1
+            at = trials.length[e]
+            trials.length[e] = at + 1
             trials.actions[e, at] = record.actions[trial, step]
             for i in range(record.masks.shape[2]):
                 trials.masks[e, at, i] = record.masks[trial, step, i]
@@ -147,7 +147,7 @@ def _keep_choices(e: int, trial: int, record: Record, trials: Trials) -> None:
 def make_trials(episodes: int, trials: int, steps: int, length: int, actions: int) -> Trials:
     """Arrays for so many trials in each episode at one moment, and so many steps that are kept."""
     return Trials(
-        count=np.zeros(episodes, np.int64),
+        length=np.zeros(episodes, np.int64),
         observations=np.zeros((episodes, steps, length), np.float32),
         masks=np.zeros((episodes, steps, actions), np.bool_),
         actions=np.zeros((episodes, steps), np.int32),

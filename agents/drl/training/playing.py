@@ -133,7 +133,7 @@ class Player:
         branching = Branching(numbers.share, numbers.horizon, spec.discount)
         plays = self._how, how_to_play(self._worlds)
         trials = self._rollouts.explore(network_of(weights), plays, branching, numbers.rollouts)
-        used = np.arange(trials.actions.shape[1]) < trials.count[:, None]
+        used = np.arange(trials.actions.shape[1]) < trials.length[:, None]
         return Tried(
             trials.observations[used],
             trials.masks[used],

@@ -38,18 +38,18 @@ def test_trials_leave_no_trace_in_the_episode() -> None:
         alone = rows.outcome().cost.tolist()
     trials, cost = explored(Branching(0.5, 5, 0.9))
     assert cost == alone
-    assert (trials.count > 0).all()
+    assert (trials.length > 0).all()
     again, _ = explored(Branching(0.5, 5, 0.9), threads=2)
     for one, other in zip(trials, again, strict=True):
         assert one.tolist() == other.tolist()
-    assert explored(Branching(0.0, 5, 0.9))[0].count.tolist() == [0, 0]
+    assert explored(Branching(0.0, 5, 0.9))[0].length.tolist() == [0, 0]
 
 
 def test_advantages_compare_trials_of_one_moment() -> None:
     """All begin with the same observation, and what some are better the others are worse."""
     trials, _ = explored(Branching(1.0, 3, 0.9))
     begins = trials.begins[0]
-    assert begins[-1] == trials.count[0]
+    assert begins[-1] == trials.length[0]
     seen = [trials.observations[0, at].tolist() for at in begins[:-1]]
     assert all(first == seen[0] for first in seen)
     found = [trials.advantages[0, at] for at in begins[:-1]]
@@ -59,7 +59,7 @@ def test_advantages_compare_trials_of_one_moment() -> None:
     assert found == pytest.approx((values - values.mean()) * 4 / 3)
     for k in range(4):
         assert set(trials.advantages[0, begins[k] : begins[k + 1]]) == {found[k]}
-    steps = np.arange(trials.count[0])
+    steps = np.arange(trials.length[0])
     assert trials.masks[0, steps, trials.actions[0, steps]].all()
     assert (trials.masks[0, steps].sum(axis=1) > 1).all()
 
