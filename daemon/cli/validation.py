@@ -24,7 +24,6 @@ from environment.types import Vm
 from profiles.generators import load_workload
 from profiles.plans import app_path
 from profiles.runs import MeasuredRun, read_about, read_runs
-from profiles.summary import profiles_of
 from profiles.workload import Workload
 
 _POLL_SECONDS = 0.5
@@ -50,8 +49,8 @@ def compared(folder: Path, workload: str, policy: str, progress: Progress) -> Fi
         if job.type not in model.types:
             known = ", ".join(model.types)
             raise CommandError(f"{job.name}: {job.type} is not in the model of {folder}; known are {known}")
-    profiles = profiles_of(grid)
-    options = SimulationOptions(fitted=FittedDurations(model), profiles=profiles)
+    # The profiles are those of the daemon, so that a policy which looks at them is told the same in both.
+    options = SimulationOptions(fitted=FittedDurations(model))
     result = simulate(create(who.name, who.options), jobs, vms, options=options)
     for name, why in result.refused.items():
         raise ConfigError(f"{workload}: {name}: {why}")
