@@ -45,6 +45,15 @@ class Alibaba(Strict):
     speedup: Positive = 1.0
 
 
+class Recorded(Strict):
+    """Jobs like those that were recorded: each is one of a workload file, the gaps between them too."""
+
+    #: A .csv or .parquet file, such as `stoker profile ingest` writes.
+    path: str
+    #: Gaps between arrivals are divided by this.
+    speedup: Positive = 1.0
+
+
 class Mix(Strict):
     """Which jobs there are: sizes are drawn uniformly between bounds, types by weight."""
 
@@ -71,13 +80,15 @@ class WorkloadSpec(Strict):
     arrivals: Annotated[Poisson | Facebook, Field(discriminator="kind")] | None = None
     mix: Mix | None = None
     alibaba: Alibaba | None = None
+    recorded: Recorded | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _one_source(cls, values: Any) -> Any:
         if isinstance(values, dict):
-            if ("arrivals" in values) == ("alibaba" in values):
-                raise ValueError("a workload has either arrivals (and a mix) or alibaba")
-            if "mix" in values and "alibaba" in values:
-                raise ValueError("the tasks of alibaba bring their sizes along: no mix beside it")
+            sources = [name for name in ("arrivals", "alibaba", "recorded") if name in values]
+            if len(sources) != 1:
+                raise ValueError("a workload has either arrivals (and a mix) or alibaba or recorded")
+            if "mix" in values and sources != ["arrivals"]:
+                raise ValueError(f"the jobs of {sources[0]} bring their sizes along: no mix beside it")
         return values

@@ -5,13 +5,14 @@ workloads that differ in their arrivals alone have the same jobs.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from conf.loader import ConfigError, find, load
-from conf.workload import Alibaba, Facebook, Mix, Poisson, WorkloadSpec
+from conf.workload import Alibaba, Facebook, Mix, Poisson, Recorded, WorkloadSpec
 from profiles.files import WorkloadError, read_workload
 from profiles.profile import JobProfile, load_profiles
 from profiles.traces import WINDOWS, arrivals_in, read_alibaba_tasks, read_facebook
@@ -53,6 +54,8 @@ def generate(spec: WorkloadSpec, seed: int | None = None) -> Workload:
     """Make the workload that the description asks for; `seed` takes precedence over the description's."""
     if spec.alibaba is not None:
         return _alibaba(spec.alibaba, spec.jobs)
+    if spec.recorded is not None:
+        return _recorded(spec.recorded, spec.jobs, spec.seed if seed is None else seed)
     seeds = np.random.SeedSequence(spec.seed if seed is None else seed).spawn(2)
     arrivals, sizes = (np.random.default_rng(stream) for stream in seeds)
     if isinstance(spec.arrivals, Facebook):
@@ -75,6 +78,22 @@ def _find(name: str) -> Path:
         raise ConfigError(
             f"{name}: no such workload; known are {known}, or a file (.yaml, .csv, .parquet)"
         ) from None
+
+
+def _recorded(source: Recorded, count: int, seed: int) -> Workload:
+    """Draw jobs and gaps with replacement from those in the file; the first arrives at 0."""
+    there = read_workload(find(source.path)).jobs
+    streams = np.random.SeedSequence(seed).spawn(2)
+    arrivals, sizes = (np.random.default_rng(stream) for stream in streams)
+    gaps = np.diff([job.submitted_at for job in there]) if len(there) > 1 else np.zeros(1)
+    times = np.concatenate(([0.0], np.cumsum(arrivals.choice(gaps, count - 1) / source.speedup)))
+    chosen = sizes.integers(0, len(there), count)
+    return Workload(
+        tuple(
+            replace(there[which], name=f"job-{i + 1}", submitted_at=float(times[i]))
+            for i, which in enumerate(chosen)
+        )
+    )
 
 
 def _mixed(mix: Mix, times: NDArray[np.float64], random: np.random.Generator) -> Workload:

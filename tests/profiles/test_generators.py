@@ -1,11 +1,12 @@
 """Generated workloads: seeded, within bounds, of the density that was asked for."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from conf.loader import ConfigError, load
+from conf.loader import ConfigError, build, load
 from conf.workload import WorkloadSpec
 from profiles.files import WorkloadError, write_workload
 from profiles.generators import generate, load_workload
@@ -119,3 +120,22 @@ def test_workloads_are_in_order() -> None:
         Workload((late, early))
     with pytest.raises(ValueError, match=r"two jobs are called job-1.0"):
         Workload((early, early))
+
+
+def test_recorded_jobs_are_drawn_again(tmp_path: Path) -> None:
+    """Types, sizes and durations are those of the file, so are the gaps, and a seed gives the same jobs."""
+    path = tmp_path / "recorded.csv"
+    path.write_text(
+        "submitted_at,type,cpus,memory_mib,executors,duration,name,input_mib\n"
+        "0,sort,1,1024,2,20,a,8\n10,sql,2,2048,3,30,b,16\n16,sort,1,1024,4,40,c,8\n"
+    )
+    recorded = build(WorkloadSpec, {"jobs": 200, "recorded": {"path": str(path), "speedup": 2.0}}, "x")
+    found = generate(recorded, 5)
+    assert found == generate(recorded, 5) != generate(recorded, 6)
+    assert {(job.type, job.executors, job.duration, job.input_mib) for job in found.jobs} == {
+        ("sort", 2, 20.0, 8.0), ("sql", 3, 30.0, 16.0), ("sort", 4, 40.0, 8.0),
+    }  # fmt: skip
+    times = [job.submitted_at for job in found.jobs]
+    assert {round(b - a, 6) for a, b in pairwise(times)} == {5.0, 3.0}
+    with pytest.raises(ConfigError, match="the jobs of recorded bring their sizes along"):
+        build(WorkloadSpec, {"jobs": 1, "recorded": {"path": "x"}, "mix": {}}, "spec")
