@@ -72,7 +72,7 @@ def compare_policies(
     output: str,
     jobs: int | None = None,
     options: "SimulationOptions | None" = None,
-) -> None:
+) -> "list[Run]":
     """Run all policies over all workloads and seeds, and show what came of it: a table for each workload."""
     with _errors():
         from agents.experiments.comparison import compare, contender
@@ -92,11 +92,12 @@ def compare_policies(
             _draw(found, f"{name} on {cluster}, {len(seeds)} seeds", path)
     if output == "json":
         print_json([_plain(run) for run in runs])
-        return
+        return runs
     for name, found in of_workload.items():
         if len(workloads) > 1:
             print(f"\n{name}")
         _show(found)
+    return runs
 
 
 def workload(

@@ -82,12 +82,29 @@ def evaluate(
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw cost against completion (.png).")
     ] = None,
+    card: Annotated[
+        bool, typer.Option("--card", help="Write the comparison into the card of every model.")
+    ] = False,
     output: Output = "table",
 ) -> None:
     """Compare trained policies with others, on workloads and seeds that none was trained on."""
-    learned = [_learned(name) for name in model or []]
-    policies = learned if policy == "none" else [*learned, *policy.split(",")]
-    compare_policies(policies, workload.split(","), cluster, range(seed, seed + seeds), plot, output)
+    learned = {name: _learned(name) for name in model or []}
+    others = [] if policy == "none" else policy.split(",")
+    policies, workloads, numbers = (
+        [*learned.values(), *others],
+        workload.split(","),
+        range(seed, seed + seeds),
+    )
+    runs = compare_policies(policies, workloads, cluster, numbers, plot, output)
+    for name, own in learned.items() if card else ():
+        from agents.drl.model import find_model
+        from agents.experiments.cards import write_comparison
+
+        rivals = [run for run in runs if run.policy == own or run.policy not in learned.values()]
+        try:
+            write_comparison(find_model(name) / "card.md", rivals, cluster)
+        except OSError as error:
+            raise CommandError(f"--card: {error.filename}: {error.strerror or error}") from None
 
 
 def _learned(model: str) -> str:

@@ -1,10 +1,12 @@
 """`stoker simulate` and `stoker reproduce`, as a user runs them."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+from agents.drl.model import SHIPPED
 from daemon.cli import main
 
 
@@ -97,3 +99,21 @@ def test_a_workload_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(capsys.readouterr().out.splitlines()) == 5
     assert main(["workload", "normal", "--out", "/nowhere/jobs.csv"]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_comparison_is_written_into_the_card(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`evaluate --card` leaves what training wrote, and replaces the comparison before it."""
+    folder = tmp_path / "trained"
+    shutil.copytree(SHIPPED / "reinforce-cost", folder)
+    (folder / "card.md").write_text("# A policy\n\nLearned.\n", encoding="utf-8")
+    command = ["evaluate", str(folder), "--policy", "rr", "--workload", "burst", "--seeds", "1", "--card"]
+    for seed in ("100", "101"):
+        assert main([*command, "--seed", seed]) == 0
+    card = (folder / "card.md").read_text(encoding="utf-8")
+    assert card.startswith("# A policy\n\nLearned.\n\n## Compared")
+    assert card.count("## Compared") == card.count("| `rr` |") == card.count("| `reinforce:model=") == 1
+    assert "seeds 101 to 101" in card
+    (folder / "card.md").unlink()
+    capsys.readouterr()
+    assert main([*command, "--seed", "100"]) == 2
+    assert "card.md: No such file" in capsys.readouterr().err

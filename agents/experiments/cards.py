@@ -1,0 +1,28 @@
+"""The part of a trained policy's card that holds it against others. The rest is the training run's."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+
+from agents.experiments.comparison import Run
+from agents.experiments.reports import table
+
+_HEADING = "## Compared with other policies"
+
+
+def write_comparison(card: Path, runs: Sequence[Run], cluster: str) -> None:
+    """Write tables of these runs into a card, one for each workload, in place of an earlier comparison.
+
+    OSError when the card cannot be read or written.
+    """
+    before = card.read_text(encoding="utf-8").partition(_HEADING)[0].rstrip()
+    seeds = sorted({run.seed for run in runs})
+    parts = [
+        before,
+        _HEADING,
+        f"On {len(seeds)} generated workloads (seeds {seeds[0]} to {seeds[-1]}) that neither training nor "
+        f"the choice of the best iteration has seen; cluster {cluster}. Mean ± standard deviation.",
+    ]
+    for workload, of in groupby(runs, key=lambda run: run.workload):
+        parts += [f"### {Path(workload).stem.capitalize()}", table(list(of)).rstrip()]
+    card.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
