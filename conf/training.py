@@ -140,6 +140,8 @@ class TrainingSpec(Strict):
     #: Workloads by name or path, and how often each is drawn.
     workloads: Annotated[Mapping[str, Annotated[float, Field(gt=0)]], Field(min_length=1)] = {"burst": 1.0}
     network: NetworkSpec = NetworkSpec()
+    #: A trained policy, by name or folder, whose weights are the first; null: they are drawn by the seed.
+    start: str | None = None
     observation: ObservationSpec = ObservationSpec()
     #: Whether the agent is kept from actions against the rules; if not, it learns them from the -200.
     mask: bool = True

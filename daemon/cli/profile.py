@@ -297,32 +297,10 @@ def ingest(
     DIR then holds runs.parquet, workload.csv and trajectories.parquet. The daemon may run meanwhile.
     """
     with errors():
-        from daemon.history import History, workload_of_runs
-        from daemon.store import Store
-        from environment.clusters import load_cluster
-        from profiles.files import write_workload
-        from profiles.runs import about_machine, write_runs
-        from profiles.trajectories import write_trajectories
+        from daemon.cli.learning import ingested
 
-        if database is None and not (data_dir / "stoker.db").is_file():
-            raise CommandError(f"{data_dir}: holds no job store (stoker.db) of a daemon")
-        vms = load_cluster(cluster)
-        store = Store(database or f"sqlite:///{data_dir.absolute() / 'stoker.db'}")
-        with contextlib.closing(store):
-            history = History(store, data_dir, {vm.name: vm.cpus for vm in vms})
-            found, steps = list(history.runs()), history.steps()
-        try:
-            workload = workload_of_runs(found)
-        except ValueError as error:
-            raise CommandError(f"{data_dir}: nothing to learn from: {error}") from None
-        try:
-            runs = [run for run, _ in found]
-            write_runs(out, runs, {"source": "a daemon's records", "machine": about_machine()})
-            write_workload(workload, out / "workload.csv")
-            write_trajectories(out, steps)
-        except OSError as error:
-            raise CommandError(f"--out {out}: {error.strerror or error}") from None
-    print(f"{len(runs)} runs, {len(workload)} jobs and {len(steps)} decisions are in {out}")
+        runs, workload, steps = ingested(data_dir, out, cluster, database)
+    print(f"{len(runs)} runs, {len(workload)} jobs and {steps} decisions are in {out}")
 
 
 @contextlib.contextmanager

@@ -30,6 +30,12 @@ def train(
         Path | None, typer.Option("--out", metavar="DIR", help="The policy's folder; else policies/NAME.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
+    from_history: Annotated[
+        Path | None,
+        typer.Option(
+            "--from-history", metavar="DATA_DIR", help="Train on jobs like those of this daemon's records."
+        ),
+    ] = None,
 ) -> None:
     """Train a policy in the simulator; no daemon is needed."""
     from agents.registry import PolicyError
@@ -42,6 +48,10 @@ def train(
         path = find(str(config))
         spec = load(path, TrainingSpec, assignments(settings or [], "--set"))
         folder = out or Path("policies") / path.stem
+        if from_history is not None:
+            from daemon.cli.learning import with_history
+
+            spec = with_history(spec, from_history, folder / "history")
         with progress_bar() as progress:
             _trainer()(spec, folder, resume=resume, progress=progress)
     except (ConfigError, PolicyError, WorkloadError) as error:

@@ -27,8 +27,8 @@ AT = 1_795_268_400.0
 def store(tmp_path: Path) -> Iterator[Store]:
     """A store with two jobs that ran beside each other for half of the time, and one that waits."""
     store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
-    _add(store, AT, "sort", ("vm-1", "vm-2"), 20.0)
-    _add(store, AT + 10, "wordcount", ("vm-2",), 20.0)
+    add_job(store, AT, "sort", ("vm-1", "vm-2"), 20.0)
+    add_job(store, AT + 10, "wordcount", ("vm-2",), 20.0)
     spec = JobSpec(app="/a.py", type="sort")
     store.submit(spec, lambda job_id: Job(job_id, "sort", 1.0, 1024, 1, AT + 30), None, AT + 30)
     events = tmp_path / "jobs" / "job-1" / "driver" / "events"
@@ -38,7 +38,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     store.close()
 
 
-def _add(store: Store, at: float, kind: str, vms: tuple[str, ...], seconds: float) -> None:
+def add_job(store: Store, at: float, kind: str, vms: tuple[str, ...], seconds: float) -> None:
     """A job that was placed at once and took so long; one executor was lost and replaced."""
     spec = JobSpec(app="/a.py", type=kind, executors=len(vms), args=("--size", "8"))
     count = len(vms)

@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 import yaml
 
+from agents.drl.model import ModelError, find_model, read_model
 from agents.drl.network import Flat, Shared, first_flat, first_shared
 from agents.drl.networks_tf import ScoreNetwork
 from agents.drl.training import checkpoints
@@ -109,15 +110,31 @@ def _keep_config(path: Path, spec: TrainingSpec, *, resume: bool) -> None:
 
 
 def learner_of(worlds: Worlds) -> Learner:
-    """What learns as the training file says, with fresh weights."""
+    """What learns as the training file says, with fresh weights or those it starts from."""
     spec = worlds.spec
     hidden, seed = spec.network.hidden, spec.seed
     weights: Shared | Flat
-    if spec.network.kind == "shared":
+    if spec.start is not None:
+        weights = _weights_of(worlds, spec.start)
+    elif spec.network.kind == "shared":
         weights = first_shared(*worlds.features, hidden, seed)
     else:
         weights = first_flat(worlds.length, worlds.vms, hidden, seed)
     return Reinforce(worlds, weights) if spec.algorithm == "reinforce" else Dqn(worlds, weights)
+
+
+def _weights_of(worlds: Worlds, start: str) -> Shared | Flat:
+    """The weights of a trained policy; ConfigError when it sees other things, or has another network."""
+    try:
+        model = read_model(find_model(start))
+    except ModelError as error:
+        raise ConfigError(f"start: {error}") from error
+    for name in ("network", "observation"):
+        if getattr(model.spec, name) != getattr(worlds.spec, name):
+            raise ConfigError(f"start: {start}: its {name} is another one than this file's")
+    if model.spec.vms not in (None, worlds.vms):
+        raise ConfigError(f"start: {start}: is for {model.spec.vms} VMs, this cluster has {worlds.vms}")
+    return model.weights
 
 
 def _learn(worlds: Worlds, learner: Learner, out: Path, report: Progress) -> tuple[_Run, Shared | Flat]:

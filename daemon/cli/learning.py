@@ -1,0 +1,77 @@
+"""What a daemon has recorded, made into what policies and models learn from."""
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import yaml
+
+from conf.training import TrainingSpec
+from daemon.cli.errors import CommandError
+from daemon.history import History, workload_of_runs
+from daemon.store import Store
+from environment.clusters import load_cluster
+from environment.episodes import jobs_of
+from environment.fitted import FittedDurations, Pace
+from environment.fitting import fit
+from profiles.files import write_workload
+from profiles.profile import load_profiles
+from profiles.runs import MeasuredRun, ProfileError, about_machine, write_runs
+from profiles.trajectories import write_trajectories
+from profiles.workload import Workload
+
+#: Chosen: as many jobs as the workloads that come along have.
+_JOBS = 100
+
+
+def ingested(
+    data_dir: Path, out: Path, cluster: str, database: str | None = None
+) -> tuple[Sequence[MeasuredRun], Workload, int]:
+    """Write runs.parquet, workload.csv and trajectories.parquet; runs, workload and how many decisions.
+
+    CommandError when there is nothing to learn from, or it cannot be written.
+    """
+    if database is None and not (data_dir / "stoker.db").is_file():
+        raise CommandError(f"{data_dir}: holds no job store (stoker.db) of a daemon")
+    cpus = {vm.name: vm.cpus for vm in load_cluster(cluster)}
+    with contextlib.closing(Store(database or f"sqlite:///{data_dir.absolute() / 'stoker.db'}")) as store:
+        history = History(store, data_dir, cpus)
+        found, steps = list(history.runs()), history.steps()
+    try:
+        workload = workload_of_runs(found)
+    except ValueError as error:
+        raise CommandError(f"{data_dir}: nothing to learn from: {error}") from None
+    runs = [run for run, _ in found]
+    try:
+        write_runs(out, runs, {"source": "a daemon's records", "machine": about_machine()})
+        write_workload(workload, out / "workload.csv")
+        write_trajectories(out, steps)
+    except OSError as error:
+        raise CommandError(f"--out {out}: {error.strerror or error}") from None
+    return runs, workload, len(steps)
+
+
+def with_history(spec: TrainingSpec, data_dir: Path, folder: Path) -> TrainingSpec:
+    """The training file with workloads drawn from the jobs that a daemon has recorded, kept in `folder`.
+
+    A job takes there what a model of the recorded runs says of the best number of VMs; of a type with a
+    single run, what that took. What a placement that is not good costs is the rule of Islam 2022, 7.1.
+    """
+    folder = folder.absolute()
+    runs, workload, _ = ingested(data_dir, folder, spec.cluster)
+    write_workload(_at_best(workload, runs, spec.cluster), folder / "workload.csv")
+    path = folder / "workload.yaml"
+    path.write_text(yaml.safe_dump({"jobs": _JOBS, "recorded": {"path": str(folder / "workload.csv")}}))
+    return spec.model_copy(update={"workloads": {str(path): 1.0}})
+
+
+def _at_best(workload: Workload, runs: Sequence[MeasuredRun], cluster: str) -> Workload:
+    try:
+        model, _ = fit(runs)
+    except ProfileError:
+        return workload
+    pace = Pace(FittedDurations(model), workload)
+    best = pace.expected(jobs_of(workload, load_profiles()), len(load_cluster(cluster)))
+    jobs = zip(workload.jobs, best, strict=True)
+    return Workload(tuple(replace(job, duration=of.expected_duration or job.duration) for job, of in jobs))
