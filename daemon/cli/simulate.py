@@ -158,6 +158,29 @@ def baselines(
     print(report)
 
 
+@reproduce.command("islam2022")
+def islam2022(
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the report goes.")] = Path(
+        "docs/results"
+    ),
+    seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many seeds.")] = 20,
+    scaled_seeds: Annotated[
+        int, typer.Option("--scaled-seeds", min=2, help="How many on the larger clusters.")
+    ] = 5,
+    curves: Annotated[
+        list[Path] | None,
+        typer.Option("--curves", metavar="DIR", help="A training run of the paper's set-up; repeatable."),
+    ] = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Another number of jobs.")] = None,
+) -> None:
+    """Compare the shipped trained policies with the baselines, beside what Islam 2022 claims of its own."""
+    with _errors(), progress_bar() as progress:
+        from agents.experiments.islam2022_report import report
+
+        written = report(out, seeds, scaled_seeds, curves or (), jobs, progress)
+    print(written)
+
+
 def _plain(run: "Run") -> dict[str, object]:
     return {"policy": run.policy, "workload": run.workload, "seed": run.seed, **run.result.to_json()}
 

@@ -1,0 +1,151 @@
+"""The experiments of Islam 2022, 7: trained policies and baselines on its cluster, and on larger ones.
+
+What is made of the runs is in `islam2022_report.py`, the pictures are in `islam2022_plots.py`.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from agents.drl.model import shipped
+from agents.experiments.comparison import Contender, Progress, Run
+from agents.experiments.reports import FIRST_SEED
+from agents.registry import create
+from conf.loader import ConfigError, find, load
+from conf.schema import Cluster
+from conf.workload import Poisson, WorkloadSpec
+from environment.clusters import vms_of
+from environment.simulator import simulate
+from environment.types import Vm
+from profiles.generators import generate
+
+BETAS = (0.0, 0.5, 1.0)
+#: Those of the paper (7.1), and best fit, which decides where a trained policy waits too long.
+BASELINES = (
+    *(Contender(name) for name in ("rr", "rrc", "ff")),
+    *(Contender("ilp", {"beta": beta}) for beta in BETAS),
+    Contender("aep"),
+    Contender("best_fit"),
+)
+LOOKAHEADS = tuple(Contender("lookahead", {"beta": beta}) for beta in BETAS)
+#: ILP and lookahead are left out where they take minutes a run.
+SCALED_BASELINES = tuple(who for who in BASELINES if who.name != "ilp")
+PATTERNS = ("normal", "burst")
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Where policies are compared: a pattern of arrivals, the paper's or one `times` as heavy, and VMs."""
+
+    pattern: str
+    times: int
+    vms: tuple[Vm, ...]
+    #: Another number of jobs than the pattern's, before it is multiplied.
+    jobs: int | None = None
+
+    @property
+    def name(self) -> str:
+        """As tables show it."""
+        return self.pattern if self.times == 1 else f"{self.pattern} x {self.times}, {len(self.vms)} VMs"
+
+
+def scenes(jobs: int | None = None) -> tuple[Scene, ...]:
+    """Both patterns on the paper's cluster."""
+    vms = _paper_times(1)
+    return tuple(Scene(pattern, 1, vms, jobs) for pattern in PATTERNS)
+
+
+def scaled_scenes(jobs: int | None = None) -> tuple[Scene, ...]:
+    """Both patterns, four times on four times the paper's cluster, and eight times on a hundred VMs."""
+    hundred = vms_of(load(find("clusters/hundred.yaml"), Cluster))
+    sizes = ((4, _paper_times(4)), (8, hundred))
+    return tuple(Scene(pattern, times, vms, jobs) for pattern in PATTERNS for times, vms in sizes)
+
+
+def learned() -> tuple[Contender, ...]:
+    """A contender for each model that ships with Stoker, named by its algorithm and beta."""
+    found = {(spec.algorithm, spec.objective.beta) for spec in shipped().values()}
+    return tuple(Contender(algorithm, {"beta": beta}) for algorithm, beta in sorted(found))
+
+
+def play(
+    places: Sequence[Scene],
+    contenders: Sequence[Contender],
+    count: int,
+    progress: Progress | None = None,
+) -> Iterator[Run]:
+    """Run every policy in every scene on the same `count` seeds, from 100 on."""
+    seeds = range(FIRST_SEED, FIRST_SEED + count)
+    every = [(scene, seed, who) for scene in places for seed in seeds for who in contenders]
+    for number, (scene, seed, who) in enumerate(every):
+        if progress is not None:
+            progress(number, len(every), f"{who.label} on {scene.name}, seed {seed}")
+        workload = generate(_spec_of(scene), seed)
+        result = simulate(create(who.name, who.options), workload, scene.vms)
+        yield Run(who.label, scene.name, seed, result)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """How a training run went: the mean return of its evaluations."""
+
+    algorithm: str
+    pattern: str
+    #: How many were asked for.
+    planned: int
+    iterations: tuple[int, ...]
+    returns: tuple[float, ...]
+    seconds: float
+
+    @property
+    def turned(self) -> int | None:
+        """The first iteration at which the return was positive."""
+        pairs = zip(self.iterations, self.returns, strict=True)
+        return next((iteration for iteration, gained in pairs if gained > 0), None)
+
+
+def read_curves(folder: Path) -> list[Curve]:
+    """The curves of the run in a folder that `stoker train` wrote, finished or not, one for each workload.
+
+    ConfigError when it holds none.
+    """
+    try:
+        config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
+        lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise ConfigError(f"--curves: {error.filename}: {error.strerror or error}") from error
+    try:
+        history: list[Mapping[str, float]] = [json.loads(line) for line in lines]
+        return [_curve(config, history, workload) for workload in config["workloads"]]
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise ConfigError(f"--curves {folder}: not written by `stoker train`: {error!r}") from error
+
+
+def _curve(config: Mapping[str, str], history: Sequence[Mapping[str, float]], workload: str) -> Curve:
+    iterations = tuple(int(entry["iteration"]) for entry in history)
+    returns = tuple(_return(entry, workload) for entry in history)
+    seconds = float(history[-1]["seconds"])
+    return Curve(config["algorithm"], workload, int(config["iterations"]), iterations, returns, seconds)
+
+
+def _return(entry: Mapping[str, object], workload: str) -> float:
+    of: Mapping[str, Mapping[str, float]] = entry["evaluation"]  # type: ignore[assignment]
+    return float(of[workload]["return"])
+
+
+def _paper_times(times: int) -> tuple[Vm, ...]:
+    paper = load(find("clusters/paper.yaml"), Cluster)
+    groups = [group.model_copy(update={"count": group.count * times}) for group in paper.vms]
+    return vms_of(paper.model_copy(update={"vms": groups}))
+
+
+def _spec_of(scene: Scene) -> WorkloadSpec:
+    spec = load(find(f"workloads/{scene.pattern}.yaml"), WorkloadSpec)
+    update: dict[str, object] = {"jobs": (scene.jobs or spec.jobs) * scene.times}
+    if isinstance(spec.arrivals, Poisson):
+        rate = spec.arrivals.jobs_per_hour * scene.times
+        update["arrivals"] = spec.arrivals.model_copy(update={"jobs_per_hour": rate})
+    return spec.model_copy(update=update)

@@ -1,0 +1,172 @@
+"""The report on Islam 2022: counterparts of its Fig. 4 to 9, and which of its claims hold here.
+
+Everything that it says of results is computed from them. The experiments are in `islam2022.py`, what is
+claimed or aimed at in `islam2022_claims.py`.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from agents.experiments.comparison import Progress, Run, Statistic, statistics_of
+from agents.experiments.islam2022 import (
+    BASELINES,
+    LOOKAHEADS,
+    PATTERNS,
+    SCALED_BASELINES,
+    Curve,
+    learned,
+    play,
+    read_curves,
+    scaled_scenes,
+    scenes,
+)
+from agents.experiments.islam2022_claims import Judged, aims, claims
+from agents.experiments.islam2022_plots import Found, draw_bars, draw_betas, draw_curves, draw_front
+from agents.experiments.reports import FIRST_SEED
+
+_METRICS = {
+    "cost": ("cost ($)", 3),
+    "average_completion": ("completion (s)", 0),
+    "p95_completion": ("95 % completion (s)", 0),
+    "average_duration": ("duration (s)", 1),
+    "good_placements": ("good placements", 1),
+}
+_FIGURES = {
+    "cost": ("Fig. 6: what the VMs cost", "islam2022-cost.png"),
+    "average_duration": ("Fig. 7: average duration", "islam2022-duration.png"),
+    "good_placements": ("Fig. 8: good placements", "islam2022-good.png"),
+}
+
+
+def report(
+    folder: Path,
+    seeds: int,
+    scaled_seeds: int,
+    curves: Sequence[Path] = (),
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Run all experiments, write islam2022.md and its pictures into the folder; returns the path.
+
+    `curves` are folders of training runs of the paper's set-up; `jobs` is another number of jobs than 50 and
+    100. ConfigError and PolicyError say what is wrong with the input.
+    """
+    read = [curve for run in curves for curve in read_curves(run)]
+    folder.mkdir(parents=True, exist_ok=True)
+    trained = learned()
+    runs = list(play(scenes(jobs), (*BASELINES, *trained, *LOOKAHEADS), seeds, progress))
+    scaled = list(play(scaled_scenes(jobs), (*SCALED_BASELINES, *trained), scaled_seeds, progress))
+    found, larger = _by_scene(runs), _by_scene(scaled)
+    parts = [_HEAD.format(seeds=seeds, first=FIRST_SEED, last=FIRST_SEED + seeds - 1)]
+    parts += ["## What the paper claims\n", _judged(claims(found, read), "in the paper")]
+    parts += ["## What trained policies should reach\n", _AIMS, _judged(aims(found, larger), "aim")]
+    parts += [f"## {pattern.capitalize()}\n\n{_table(found[pattern])}" for pattern in PATTERNS]
+    parts += [_figures(found, folder), _front(found, folder), _scaled(larger, scaled_seeds)]
+    if read:
+        parts.append(_curves(read, folder))
+    path = folder / "islam2022.md"
+    path.write_text("\n".join(parts), encoding="utf-8")
+    return path
+
+
+def _by_scene(runs: Sequence[Run]) -> Found:
+    names = dict.fromkeys(run.workload for run in runs)
+    return {name: statistics_of([run for run in runs if run.workload == name]) for name in names}
+
+
+def _table(policies: dict[str, dict[str, Statistic]] | Found) -> str:
+    rows = [
+        (f"`{policy}`", *(_cell(of[metric], digits) for metric, (_, digits) in _METRICS.items()))
+        for policy, of in policies.items()
+    ]
+    return _markdown(("policy", *(title for title, _ in _METRICS.values())), rows)
+
+
+def _cell(value: Statistic, digits: int) -> str:
+    return f"{value.mean:.{digits}f} ± {value.spread:.{digits}f}"
+
+
+def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]], right: bool = True) -> str:
+    rule = "---:|" if right else "---|"
+    head = "| " + " | ".join(columns) + " |\n|---|" + rule * (len(columns) - 1) + "\n"
+    return head + "".join("| " + " | ".join(row) + " |\n" for row in rows)
+
+
+def _judged(statements: Sequence[Judged], what: str) -> str:
+    rows = [(each.statement, each.found, "**yes**" if each.holds else "no") for each in statements]
+    held = sum(each.holds for each in statements)
+    count = f"{held} of {len(statements)} hold.\n\n"
+    return count + _markdown((what, "here", "holds"), rows, right=False)
+
+
+def _figures(found: Found, folder: Path) -> str:
+    parts = []
+    for metric, (title, file) in _FIGURES.items():
+        draw_bars(found, metric, folder / file)
+        parts.append(f"## {title}\n\n![{title}]({file})\n")
+    draw_betas(found, folder / "islam2022-beta.png")
+    parts.append("## Fig. 9: the effect of beta\n\n![The effect of beta](islam2022-beta.png)\n")
+    return "\n".join(parts)
+
+
+def _front(found: Found, folder: Path) -> str:
+    draw_front(found, folder / "islam2022-front.png")
+    return "## Cost against time\n\n![Cost against completion and duration](islam2022-front.png)\n"
+
+
+def _scaled(larger: Found, seeds: int) -> str:
+    parts = [_SCALED.format(seeds=seeds)]
+    parts += [f"### {name[0].upper()}{name[1:]}\n\n{_table(policies)}" for name, policies in larger.items()]
+    return "\n".join(parts)
+
+
+def _curves(curves: Sequence[Curve], folder: Path) -> str:
+    draw_curves(curves, folder / "islam2022-curves.png")
+    rows = [
+        (
+            f"{curve.algorithm}, {curve.pattern}",
+            f"{curve.iterations[-1]:,} of {curve.planned:,}",
+            f"{curve.seconds / 60:.1f}",
+            f"{curve.returns[0]:,.0f}",
+            f"{max(curve.returns):,.0f}",
+            f"{curve.returns[-1]:,.0f}",
+            "never" if curve.turned is None else f"{curve.turned:,}",
+        )
+        for curve in curves
+    ]
+    columns = ("run", "iterations", "minutes", "first return", "best", "last", "positive from iteration")
+    return f"{_CURVES}\n{_markdown(columns, rows)}\n![Convergence](islam2022-curves.png)\n"
+
+
+_HEAD = """# Trained policies on the paper's workloads
+
+Made by `stoker reproduce islam2022 --seeds {seeds}`: M. T. Islam, S. Karunasekera, R. Buyya, *Performance
+and Cost-Efficient Spark Job Scheduling Based on Deep Reinforcement Learning in Cloud Computing
+Environments*, chapter 7, with the models that ship with Stoker. Every policy decides about the same {seeds}
+generated workloads (seeds {first} to {last}) of each density: normal (50 jobs, Poisson arrivals at 50 an
+hour) and burst (100 jobs at 600 an hour), on the paper's twelve VMs. No model was trained on these seeds, or
+chosen by them. Cells are the mean ± the standard deviation over seeds. A model's card says how it was
+trained.
+
+The paper does not print the durations of its jobs, so its dollars and seconds are not to be compared with
+these, only which policy is ahead, and by how much. *Cost* is eq. 4. *Duration* is from start to end (the
+paper's "job duration"), *completion* from submission to end, waiting included: a policy may make jobs wait to
+be cheap, so it stands beside cost throughout. `rr`, `rrc`, `ff`, `best_fit` and the trained policies are not
+told durations; `aep` is told how each job type is best placed, `ilp` and `lookahead` know durations from
+profiles. beta 1 weighs cost only, beta 0 time only. The paper trains one agent for each density; one model
+serves both here.
+"""
+_AIMS = """What is aimed at goes beyond the paper: against every baseline, on both densities, with one model.
+"""
+_SCALED = """## On larger clusters
+
+The same models, trained on twelve VMs, as they are: on four times the paper's cluster with four times the
+jobs at four times the rate, and on a hundred VMs with eight times. {seeds} seeds. `ilp` and `lookahead` are
+left out for the time that they take, so *every baseline* means the others here.
+"""
+_CURVES = """## Fig. 4 and 5: convergence of the paper's set-up
+
+Table 5 as printed (`conf/train/dqn-paper.yaml` and `reinforce-paper.yaml`): no mask, so what is against the
+rules costs 200 and ends the episode. The return is the mean over evaluation episodes, each played by the best
+actions.
+"""
