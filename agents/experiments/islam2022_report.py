@@ -20,7 +20,7 @@ from agents.experiments.islam2022 import (
     scaled_scenes,
     scenes,
 )
-from agents.experiments.islam2022_claims import Judged, aims, claims
+from agents.experiments.islam2022_claims import Judged, Policies, aims, claims
 from agents.experiments.islam2022_plots import Found, draw_bars, draw_betas, draw_curves, draw_front
 from agents.experiments.reports import FIRST_SEED
 
@@ -54,8 +54,8 @@ def report(
     read = [curve for run in curves for curve in read_curves(run)]
     folder.mkdir(parents=True, exist_ok=True)
     trained = learned()
-    runs = list(play(scenes(jobs), (*BASELINES, *trained, *LOOKAHEADS), seeds, progress))
-    scaled = list(play(scaled_scenes(jobs), (*SCALED_BASELINES, *trained), scaled_seeds, progress))
+    runs = play(scenes(jobs), (*BASELINES, *trained, *LOOKAHEADS), seeds, progress)
+    scaled = play(scaled_scenes(jobs), (*SCALED_BASELINES, *trained), scaled_seeds, progress)
     found, larger = _by_scene(runs), _by_scene(scaled)
     parts = [_HEAD.format(seeds=seeds, first=FIRST_SEED, last=FIRST_SEED + seeds - 1)]
     parts += ["## What the paper claims\n", _judged(claims(found, read), "in the paper")]
@@ -74,7 +74,7 @@ def _by_scene(runs: Sequence[Run]) -> Found:
     return {name: statistics_of([run for run in runs if run.workload == name]) for name in names}
 
 
-def _table(policies: dict[str, dict[str, Statistic]] | Found) -> str:
+def _table(policies: Policies) -> str:
     rows = [
         (f"`{policy}`", *(_cell(of[metric], digits) for metric, (_, digits) in _METRICS.items()))
         for policy, of in policies.items()
