@@ -277,9 +277,9 @@ def never_over_capacity(result: Result) -> None:
 def by_turns(name: str, result: Result) -> list[list[JobOutcome]]:
     """Jobs served in the order of their arrival: of one type under `drf` and `ogasched`, else all of them.
 
-    Under `lookahead` none: how often it may let a job be overtaken is tested with it.
+    None under policies that let jobs be overtaken: how often they may is tested with them.
     """
-    if name == "lookahead":
+    if name in ("lookahead", "reinforce", "dqn"):
         return []
     if name not in ("drf", "ogasched"):
         return [list(result.jobs)]
