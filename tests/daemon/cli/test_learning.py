@@ -17,6 +17,13 @@ from profiles.files import read_workload
 from profiles.generators import load_workload
 from tests.daemon.test_history import AT, add_job
 
+#: What TensorFlow and TF-Agents say when they are imported, compile and save.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::SyntaxWarning"),
+    pytest.mark.filterwarnings("ignore:Encoding a StructuredValue"),
+]
+
 TRAINING: dict[str, Any] = {
     "algorithm": "reinforce",
     "iterations": 1,
@@ -58,9 +65,6 @@ def test_workloads_are_drawn_from_recorded_jobs(data_dir: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.filterwarnings("ignore::SyntaxWarning")
-@pytest.mark.filterwarnings("ignore:Encoding a StructuredValue")
 def test_a_policy_learns_on(data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It starts from the weights of the given policy, and is trained on the recorded jobs."""
     config, first, second = data_dir / "train.yaml", data_dir / "first", data_dir / "second"
