@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
 
 from agents.drl.kernel.playing import Play
 from agents.drl.model import Model
@@ -71,38 +72,48 @@ def by_numpy(model: Model, view: ClusterView, queue: list[PlacementRequest]) -> 
 
 @pytest.mark.parametrize(("cluster", "target"), [("paper", 100), ("thousand", 2000)])
 def test_microseconds_per_executor(
-    cluster: str, target: int, model: Model, tmp_path: Path, show: Show
+    cluster: str, target: int, model: Model, tmp_path: Path, benchmark: BenchmarkFixture, show: Show
 ) -> None:
     """Median over the jobs of a burst of what a decision takes, divided by the executors placed by it."""
     policy = LearnedPolicy("reinforce", LearnedOptions(make_folder(tmp_path / "model", model)))
     taken: dict[str, list[float]] = {"policy": [], "numpy": []}
-    for view, queue in moments_on(cluster) * 3:
-        for name in taken:
-            began = time.perf_counter()
-            if name == "policy":
-                assert isinstance(policy.decide(view, queue), Place)
-            else:
-                by_numpy(model, view, queue)
-            taken[name].append((time.perf_counter() - began) / queue[0].count)
+
+    def decide_all() -> None:
+        for view, queue in moments:
+            for name in taken:
+                began = time.perf_counter()
+                if name == "policy":
+                    assert isinstance(policy.decide(view, queue), Place)
+                else:
+                    by_numpy(model, view, queue)
+                taken[name].append((time.perf_counter() - began) / queue[0].count)
+
+    moments = moments_on(cluster)
+    benchmark.pedantic(decide_all, rounds=3)
     ours, numpy = (float(np.median(seconds)) * 1e6 for seconds in taken.values())
     show(
-        f"{len(view.vms)} VMs: {ours:.0f} us per executor (median; target {target}), "
+        f"{len(moments[0][0].vms)} VMs: {ours:.0f} us per executor (median; target {target}), "
         f"{numpy / ours:.1f} times as fast as the network in numpy"
     )
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_steps_per_second_of_whole_episodes(threads: int, model: Model, show: Show) -> None:
+def test_steps_per_second_of_whole_episodes(
+    threads: int, model: Model, benchmark: BenchmarkFixture, show: Show
+) -> None:
     """Of bursts of 100 jobs on the paper's cluster, written down for training."""
     found = [episodes("burst", "paper", SEEN.types)(seed) for seed in range(8)]
     network, how = network_of(model.weights), Play(temperature=1.0)
     with Rollouts(found * 4, range(32), RULES, model.spec.options, threads=threads) as rows:
-        rates = []
-        for number in range(6):
+        rates: list[float] = []
+
+        def play() -> None:
             began = time.perf_counter()
-            rows.begin(found * 4, range(32 * number, 32 * (number + 1)))
+            rows.begin(found * 4, range(32 * len(rates), 32 * (len(rates) + 1)))
             steps = int(rows.play(network, how).length.sum())
             rates.append(steps / (time.perf_counter() - began))
+
+        benchmark.pedantic(play, rounds=6)
     stepped = steps_of_numpy(model, 2000)
     show(
         f"{threads} threads: {max(rates):,.0f} steps per second (target 50,000 in training), "
