@@ -55,8 +55,18 @@ SMALL = {
             "double": True, "batch": 32, "buffer": 4000, "episodes": 20, "collected": 5, "begin": 500,
             "epsilon": {"first": 0.5, "last": 0.1}, "steps": 3, "target_every": 20,
         },
+        "evaluation": {"every": 200, "first_seed": 0, "seeds": 1},
     },
 }  # fmt: skip
+
+#: The same, for where it does not matter that the best is found: evaluated after 2, 4 and 6 iterations.
+SHORT = {
+    name: {**values, "iterations": 6, name: {**values[name], **fewer}, "evaluation": {"every": 2, "seeds": 1}}
+    for name, values, fewer in [
+        ("reinforce", SMALL["reinforce"], {"rollouts": 4}),
+        ("dqn", SMALL["dqn"], {"batch": 8, "buffer": 200, "episodes": 2, "begin": 50, "target_every": 2}),
+    ]
+}
 
 
 @pytest.fixture
@@ -174,7 +184,7 @@ def test_gradients_reach_every_weight(algorithm: str, kind: str, tiny: dict[str,
     from agents.drl.training.trainer import learner_of
     from agents.drl.training.worlds import worlds_of
 
-    values = {**tiny, **SMALL[algorithm], "network": {"kind": kind, "hidden": 16}}
+    values = {**tiny, **SHORT[algorithm], "network": {"kind": kind, "hidden": 16}}
     learner = learner_of(worlds_of(spec_of(values)))
     before = learner.network.weights_as_arrays()
     learner.learn(0)
@@ -195,11 +205,11 @@ def test_a_run_that_was_killed_goes_on_as_one_that_was_not(
     """The same curve and weights, which shows too that a seed says all."""
     from agents.drl.training.trainer import train
 
-    values = {**tiny, **SMALL[algorithm], "iterations": 60}
+    values = {**tiny, **SHORT[algorithm]}
     spec, killed = spec_of(values), tmp_path / "killed"
 
     def kill(done: int, total: int, what: str) -> None:
-        if done > 40:
+        if done > 4:
             raise StopError
 
     train(spec, tmp_path / "whole")
