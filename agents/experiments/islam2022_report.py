@@ -57,7 +57,7 @@ def report(
     runs = play(scenes(jobs), (*BASELINES, *trained, *LOOKAHEADS), seeds, progress)
     scaled = play(scaled_scenes(jobs), (*SCALED_BASELINES, *trained), scaled_seeds, progress)
     found, larger = _by_scene(runs), _by_scene(scaled)
-    parts = [_HEAD.format(seeds=seeds, first=FIRST_SEED, last=FIRST_SEED + seeds - 1)]
+    parts = [_HEAD.format(seeds=seeds, scaled=scaled_seeds, first=FIRST_SEED, last=FIRST_SEED + seeds - 1)]
     parts += ["## What the paper claims\n", _judged(claims(found, read), "in the paper")]
     parts += ["## What trained policies should reach\n", _AIMS, _judged(aims(found, larger), "aim")]
     parts += [f"## {pattern.capitalize()}\n\n{_table(found[pattern])}" for pattern in PATTERNS]
@@ -140,7 +140,7 @@ def _curves(curves: Sequence[Curve], folder: Path) -> str:
 
 _HEAD = """# Trained policies on the paper's workloads
 
-Made by `stoker reproduce islam2022 --seeds {seeds}`: M. T. Islam, S. Karunasekera, R. Buyya, *Performance
+Made by `stoker reproduce islam2022 --seeds {seeds} --scaled-seeds {scaled}`: M. T. Islam, S. Karunasekera, R. Buyya, *Performance
 and Cost-Efficient Spark Job Scheduling Based on Deep Reinforcement Learning in Cloud Computing
 Environments*, chapter 7, with the models that ship with Stoker. Every policy decides about the same {seeds}
 generated workloads (seeds {first} to {last}) of each density: normal (50 jobs, Poisson arrivals at 50 an
@@ -153,7 +153,8 @@ these, only which policy is ahead, and by how much. *Cost* is eq. 4. *Duration* 
 paper's "job duration"), *completion* from submission to end, waiting included: a policy may make jobs wait to
 be cheap, so it stands beside cost throughout. `rr`, `rrc`, `ff`, `best_fit` and the trained policies are not
 told durations; `aep` is told how each job type is best placed, `ilp` and `lookahead` know durations from
-profiles. beta 1 weighs cost only, beta 0 time only. The paper trains one agent for each density; one model
+profiles. Trained policies and `lookahead` may let a job overtake, the others serve first come, first served;
+that alone shortens completion. beta 1 weighs cost only, beta 0 time only. The paper trains one agent for each density; one model
 serves both here.
 """
 _AIMS = """What is aimed at goes beyond the paper: against every baseline, on both densities, with one model.
