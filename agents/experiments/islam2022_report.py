@@ -140,7 +140,8 @@ def _curves(curves: Sequence[Curve], folder: Path) -> str:
 
 _HEAD = """# Trained policies on the paper's workloads
 
-Made by `stoker reproduce islam2022 --seeds {seeds} --scaled-seeds {scaled}`: M. T. Islam, S. Karunasekera, R. Buyya, *Performance
+Made by `stoker reproduce islam2022 --seeds {seeds} --scaled-seeds {scaled}`:
+M. T. Islam, S. Karunasekera, R. Buyya, *Performance
 and Cost-Efficient Spark Job Scheduling Based on Deep Reinforcement Learning in Cloud Computing
 Environments*, chapter 7, with the models that ship with Stoker. Every policy decides about the same {seeds}
 generated workloads (seeds {first} to {last}) of each density: normal (50 jobs, Poisson arrivals at 50 an
@@ -154,8 +155,8 @@ paper's "job duration"), *completion* from submission to end, waiting included: 
 be cheap, so it stands beside cost throughout. `rr`, `rrc`, `ff`, `best_fit` and the trained policies are not
 told durations; `aep` is told how each job type is best placed, `ilp` and `lookahead` know durations from
 profiles. Trained policies and `lookahead` may let a job overtake, the others serve first come, first served;
-that alone shortens completion. beta 1 weighs cost only, beta 0 time only. The paper trains one agent for each density; one model
-serves both here.
+that alone shortens completion. beta 1 weighs cost only, beta 0 time only.
+The paper trains one agent for each density; one model serves both here.
 """
 _AIMS = """What is aimed at goes beyond the paper: against every baseline, on both densities, with one model.
 """
