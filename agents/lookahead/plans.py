@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from environment.compiled import njit
+from environment.kernel.chance import mix
 from environment.kernel.state import SmallIntArray
 from environment.types import FloatArray, IntArray
 
@@ -33,7 +34,6 @@ _MOVES = 10
 #: Levels of noise: none, then this and its doubles, in prices of the dearest VM. Chosen: from less than what
 #: tells VMs apart to more than any VM costs.
 _LEAST_NOISE, LEVELS = 0.02, 8
-_TWO_TO_53 = 9007199254740992.0
 
 
 class Aim(NamedTuple):
@@ -151,19 +151,3 @@ def noise_of(gene: int) -> float:
     """How much dearer than they are VMs may seem, in prices of the dearest VM."""
     level = gene >> 2 & LEVELS - 1
     return _LEAST_NOISE * float(1 << level - 1) if level > 0 else 0.0
-
-
-@njit()
-def mix(number: int) -> int:
-    """Scramble 63 bits (the finaliser of SplitMix64)."""
-    x = np.uint64(number)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    x = x ^ (x >> np.uint64(31))
-    return int(x >> np.uint64(1))
-
-
-@njit()
-def uniform(seed: int, number: int) -> float:
-    """A number within 0 and 1 that depends on nothing but the two."""
-    return float((mix(mix(seed) + number) >> 10) / _TWO_TO_53)

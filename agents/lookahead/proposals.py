@@ -11,9 +11,9 @@ from agents.lookahead.plans import (
     TOGETHER,
     Aim,
     Search,
-    uniform,
 )
 from environment.compiled import njit
+from environment.kernel.chance import uniform
 from environment.kernel.state import ANYWHERE, CONSOLIDATE, FIXED, SPREAD, Batch
 from environment.types import FloatArray
 
