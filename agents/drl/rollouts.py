@@ -4,10 +4,7 @@ Episodes are played one step after the other by compiled code alone, so no call 
 Importing this module imports numba, but not TensorFlow. How an episode is played is in `kernel/playing.py`.
 """
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
-from types import TracebackType
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +26,7 @@ from environment.kernel.state import (
     load_episode,
     make_batch,
 )
+from environment.kernel.threads import Threaded
 from environment.options import ObservationOptions
 from environment.types import FloatArray, IntArray
 
@@ -47,7 +45,7 @@ class Outcome(NamedTuple):
     violated: BoolArray  # whether it ended by an action against the rules
 
 
-class Rollouts:
+class Rollouts(Threaded):
     """Rows of episodes that a network plays. Close it when done, or use it in a `with`.
 
     Nothing depends on the number of threads: each row has its own random numbers, by its seed.
@@ -70,16 +68,13 @@ class Rollouts:
         None for as many as an episode can take, when no more than `considered` jobs are looked at.
         """
         size = len(episodes)
+        # Rows may belong together two by two, see `explore`.
+        super().__init__(size, threads, together=2)
         self.batch: Batch = make_batch(episodes, rules)
         self._observation, self._steps, self._considered = observation, steps, considered
         self._cursor = Cursor(*(np.zeros(size, np.int64) for _ in Cursor._fields))
         self._record = self._make_record()
         self._trials: Trials | None = None
-        # Borders are even, since rows may belong together two by two.
-        edges = 2 * np.linspace(0, size / 2, min(threads, (size + 1) // 2) + 1).astype(int)
-        edges[-1] = size
-        self._ranges = list(pairwise(edges.tolist()))
-        self._pool = ThreadPoolExecutor(threads - 1, "rollouts") if threads > 1 else None
         self.begin(episodes, seeds)
 
     @property
@@ -161,27 +156,6 @@ class Rollouts:
             placed=state.head.copy(),
             violated=state.over == VIOLATED,
         )
-
-    def close(self) -> None:
-        """End the threads."""
-        if self._pool is not None:
-            self._pool.shutdown()
-
-    def __enter__(self) -> "Rollouts":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def _share(self, work: Callable[[int, int], None]) -> None:
-        """Do the work on all rows, parts of them in each thread."""
-        mine, *others = self._ranges
-        futures = [self._pool.submit(work, *part) for part in others] if self._pool else []
-        work(*mine)
-        for future in futures:
-            future.result()
 
     def _make_record(self) -> Record:
         size, vms = self.batch.machines.milli_cpus.shape

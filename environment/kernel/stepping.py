@@ -1,13 +1,4 @@
-"""A whole batch at once, its episodes shared between threads. One episode's rules are in `rules.py`.
-
-Threads of Python's own share the work (compiled code lets go of the GIL): numba's parallel loops take no
-nested tuples, and one of the ways in which they share work ends the process when two threads enter them.
-"""
-
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
-from types import TracebackType
+"""A whole batch at once, its episodes shared between threads. One episode's rules are in `rules.py`."""
 
 import numpy as np
 
@@ -15,12 +6,13 @@ from environment.compiled import njit
 from environment.kernel.observation import observation_length, observe, write_mask
 from environment.kernel.rules import reset, step_episode
 from environment.kernel.state import RUNNING, Batch, BoolArray, Float32Array, Layout
+from environment.kernel.threads import Threaded
 from environment.types import FloatArray, IntArray
 
 _PAPER = Layout()
 
 
-class Stepper:
+class Stepper(Threaded):
     """Moves a batch, one action per episode at a time. Close it when done, or use it in a `with`.
 
     The arrays are written by `reset` and `step`, and are always the same ones:
@@ -39,15 +31,13 @@ class Stepper:
         observation: Layout = _PAPER,
     ) -> None:
         size, vms = batch.machines.milli_cpus.shape
+        super().__init__(size, threads)
         self.batch = batch
         self.observations: Float32Array = np.zeros((size, observation_length(vms, observation)), np.float32)
         self.masks: BoolArray = np.zeros((size, vms + 1), np.bool_)
         self.rewards: FloatArray = np.zeros(size)
         self.done: BoolArray = np.zeros(size, np.bool_)
         self._seen = observation, whole
-        edges = np.linspace(0, size, min(threads, size) + 1).astype(int).tolist()
-        self._ranges = list(pairwise(edges))
-        self._pool = ThreadPoolExecutor(threads - 1, "stepper") if threads > 1 else None
         self.reset()
 
     def reset(self, which: BoolArray | None = None) -> None:
@@ -59,28 +49,8 @@ class Stepper:
         """Take one action in every episode, int64 [B]: 0 waits, i puts an executor on the i-th VM."""
         self._share(lambda low, high: _step(self.batch, low, high, actions, self._seen, self._arrays()))
 
-    def close(self) -> None:
-        """End the threads."""
-        if self._pool is not None:
-            self._pool.shutdown()
-
-    def __enter__(self) -> "Stepper":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def _arrays(self) -> tuple[Float32Array, BoolArray, FloatArray, BoolArray]:
         return self.observations, self.masks, self.rewards, self.done
-
-    def _share(self, work: Callable[[int, int], None]) -> None:
-        mine, *others = self._ranges
-        futures = [self._pool.submit(work, *part) for part in others] if self._pool else []
-        work(*mine)
-        for future in futures:
-            future.result()
 
 
 @njit()

@@ -81,6 +81,22 @@ def how_to_play(worlds: Worlds, temperature: float = 0.0, epsilon: float = 0.0) 
     )
 
 
+def rollouts_of(
+    worlds: Worlds, episodes: Sequence[Episode], seeds: Sequence[int], steps: int | None
+) -> Rollouts:
+    """Rows for these episodes, in the world of the training file; `steps` as in `Rollouts`."""
+    spec, seen = worlds.spec, worlds.observation
+    return Rollouts(
+        episodes,
+        seeds,
+        rules_of(spec),
+        seen,
+        steps=steps,
+        considered=spec.considered,
+        threads=spec.threads,
+    )
+
+
 class Player:
     """Plays as many episodes at once as are given, again and again. Close it when done."""
 
@@ -101,15 +117,8 @@ class Player:
 
         `choices_only` leaves out the steps in which but one action was allowed.
         """
-        if self._rollouts is None:
-            spec = self._worlds.spec
-            seen, threads = self._worlds.observation, spec.threads
-            self._rollouts = Rollouts(
-                episodes, seeds, rules_of(spec), seen, considered=spec.considered, threads=threads
-            )
-        else:
-            self._rollouts.begin(episodes, seeds)
-        return _flattened(self._rollouts.play(network_of(weights), self._how), choices_only=choices_only)
+        rollouts = self._begun(episodes, seeds, steps=None)
+        return _flattened(rollouts.play(network_of(weights), self._how), choices_only=choices_only)
 
     def explore(
         self,
@@ -119,20 +128,12 @@ class Player:
         numbers: ReinforceSpec,
     ) -> Tried:
         """Play these episodes, of which there are as many every time, and try things on the way."""
-        spec = self._worlds.spec
         twice = [episode for episode in episodes for _ in range(2)]
         chances = [seed for seed in seeds for _ in range(2)]
-        if self._rollouts is None:
-            seen, considered, threads = self._worlds.observation, spec.considered, spec.threads
-            numbers_of_world = rules_of(spec)
-            self._rollouts = Rollouts(
-                twice, chances, numbers_of_world, seen, steps=0, considered=considered, threads=threads
-            )
-        else:
-            self._rollouts.begin(twice, chances)
-        branching = Branching(numbers.share, numbers.horizon, spec.discount)
+        branching = Branching(numbers.share, numbers.horizon, self._worlds.spec.discount)
         plays = self._how, how_to_play(self._worlds)
-        trials = self._rollouts.explore(network_of(weights), plays, branching, numbers.rollouts)
+        rollouts = self._begun(twice, chances, steps=0)
+        trials = rollouts.explore(network_of(weights), plays, branching, numbers.rollouts)
         used = np.arange(trials.actions.shape[1]) < trials.length[:, None]
         return Tried(
             trials.observations[used],
@@ -147,16 +148,20 @@ class Player:
         if self._rollouts is not None:
             self._rollouts.close()
 
+    def _begun(self, episodes: Sequence[Episode], seeds: Sequence[int], steps: int | None) -> Rollouts:
+        """The episodes at their beginning, in rows that are made at the first call."""
+        if self._rollouts is None:
+            self._rollouts = rollouts_of(self._worlds, episodes, seeds, steps)
+        else:
+            self._rollouts.begin(episodes, seeds)
+        return self._rollouts
+
 
 def play_greedily(
     worlds: Worlds, episodes: Sequence[Episode], weights: Shared | Flat
 ) -> tuple[Outcome, FloatArray]:
     """Play the episodes by the network's best actions: what they came to, and sums of rewards, [B]."""
-    spec = worlds.spec
-    seeds, seen = [0] * len(episodes), worlds.observation
-    with Rollouts(
-        episodes, seeds, rules_of(spec), seen, considered=spec.considered, threads=spec.threads
-    ) as rollouts:
+    with rollouts_of(worlds, episodes, [0] * len(episodes), None) as rollouts:
         steps = _flattened(rollouts.play(network_of(weights), how_to_play(worlds)), choices_only=False)
         return rollouts.outcome(), steps.returns
 
