@@ -117,25 +117,35 @@ def pair_up(
     )
 
 
-def placement_effects(runs: Sequence[MeasuredRun]) -> dict[str, dict[int, tuple[float, float, int]]]:
-    """By type and number of VMs: mean and standard deviation of durations, and of how many runs.
+def placement_effects(
+    runs: Sequence[MeasuredRun],
+) -> dict[tuple[str, float], dict[int, tuple[float, float, int]]]:
+    """By type and MiB of input, then number of VMs: mean and standard deviation of durations, how many.
 
-    Of runs alone on their VMs, at the size of input and the shape that was measured most.
+    Of runs alone on their VMs, of the shape that was measured most, where there are several numbers of VMs.
     """
-    found: dict[str, dict[int, tuple[float, float, int]]] = {}
-    alone = [run for run in runs if run.state == "finished" and run.shared == 0]
-    for kind in sorted({run.type for run in alone}):
-        of_type = [run for run in alone if run.type == kind]
-        shape = statistics.mode((run.input_mib, run.executors, run.cpus, run.memory_mib) for run in of_type)
+    alone: dict[tuple[str, float], list[MeasuredRun]] = {}
+    for run in runs:
+        if run.state == "finished" and run.shared == 0:
+            alone.setdefault((run.type, run.input_mib or 0.0), []).append(run)
+    found = {}
+    for key, alike in sorted(alone.items()):
+        usual = statistics.mode(_executors_of(run) for run in alike)
         by_vms: dict[int, list[float]] = {}
-        for run in of_type:
-            if (run.input_mib, run.executors, run.cpus, run.memory_mib) == shape:
+        for run in alike:
+            if _executors_of(run) == usual:
                 by_vms.setdefault(run.vms, []).append(run.held)
-        found[kind] = {
-            vms: (statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0, len(values))
-            for vms, values in sorted(by_vms.items())
-        }
+        if len(by_vms) > 1:
+            found[key] = {vms: _spread_of(seconds) for vms, seconds in sorted(by_vms.items())}
     return found
+
+
+def _executors_of(run: MeasuredRun) -> tuple[int, float, int]:
+    return run.executors, run.cpus, run.memory_mib
+
+
+def _spread_of(values: Sequence[float]) -> tuple[float, float, int]:
+    return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0, len(values)
 
 
 def report(fidelity: Fidelity, path: Path, command: str) -> None:
@@ -173,7 +183,9 @@ def _lines(fidelity: Fidelity, picture: str, command: str) -> Iterator[str]:
         f"{fidelity.cost_error:.1%} apart. "
         f"{same} of {len(fidelity.pairs)} jobs were on the same VMs in both. "
         "By the paper's rule (the best placement's duration, 1.3 times that when the placement is not good) "
-        f"the durations would be {fidelity.paper_error:.1%} off.\n"
+        f"the durations would be {fidelity.paper_error:.1%} off. "
+        "In the simulator a job is slowed down by those that are on its VMs when it is placed, not by those "
+        "that come later.\n"
     )
     yield f"![real and simulated durations]({picture})\n"
     yield from _job_table(fidelity.pairs)
@@ -242,15 +254,15 @@ def _placement_table(grid: Sequence[MeasuredRun]) -> Iterator[str]:
     )
     effects = placement_effects(grid)
     counts = sorted({vms for by_vms in effects.values() for vms in by_vms})
-    yield "| type | " + " | ".join(f"on {vms}" for vms in counts) + " | slowest / quickest |"
-    yield "|---|" + "---:|" * (len(counts) + 1)
-    for name, by_vms in effects.items():
+    yield "| type | MiB | " + " | ".join(f"on {vms}" for vms in counts) + " | slowest / quickest |"
+    yield "|---|---:|" + "---:|" * (len(counts) + 1)
+    for (name, size), by_vms in effects.items():
         cells = [
             f"{by_vms[n][0]:.1f} ± {by_vms[n][1]:.1f} s ({by_vms[n][2]})" if n in by_vms else ""
             for n in counts
         ]
         means = [mean for mean, _, _ in by_vms.values()]
-        yield f"| {name} | " + " | ".join(cells) + f" | {max(means) / min(means):.2f} |"
+        yield f"| {name} | {size:g} | " + " | ".join(cells) + f" | {max(means) / min(means):.2f} |"
 
 
 def _draw(fidelity: Fidelity, path: Path) -> None:
@@ -285,11 +297,11 @@ def draw_runs(runs: Sequence[MeasuredRun], path: Path) -> None:
     figure = Figure(figsize=(3.2 * len(kinds) + 1, 3.6), layout="constrained")
     for axes, kind in zip(figure.subplots(1, len(kinds), squeeze=False)[0], kinds, strict=True):
         of_kind = [run for run in runs if run.type == kind]
-        for number, size in enumerate(sorted({(run.input_mib or 0.0, run.executors) for run in of_kind})):
-            chosen = [run for run in of_kind if (run.input_mib or 0.0, run.executors) == size]
+        for number, alike in enumerate(sorted({_looks(run) for run in of_kind})):
+            chosen = [run for run in of_kind if _looks(run) == alike]
             good = [run for run in chosen if run.state == "finished" and (run.name, run.copy) not in marked]
             rest = [run for run in chosen if run not in good]
-            label = f"{size[0]:g} MiB, {size[1]} executors"
+            label = f"{alike[0]:g} MiB, {alike[1]} executors{', beside others' if alike[2] else ''}"
             axes.plot([r.vms for r in good], [r.held for r in good], "o", color=f"C{number}", label=label)
             axes.plot([r.vms for r in rest], [r.held for r in rest], "x", color=f"C{number}")
         axes.set(title=kind, xlabel="VMs", ylabel="from placement to end (s)")
@@ -297,6 +309,11 @@ def draw_runs(runs: Sequence[MeasuredRun], path: Path) -> None:
         axes.set_xticks(sorted({run.vms for run in of_kind}))
         axes.legend(fontsize="x-small")
     figure.savefig(path, dpi=120)
+
+
+def _looks(run: MeasuredRun) -> tuple[float, int, bool]:
+    """What a run's colour in the picture tells: MiB of input, executors, whether others were on its VMs."""
+    return run.input_mib or 0.0, run.executors, run.shared > 0
 
 
 def _errors(pairs: Sequence[Pair]) -> tuple[float, float, float]:

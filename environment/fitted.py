@@ -44,9 +44,10 @@ class Shape:
 def features(method: Method, shape: Shape) -> list[float]:
     """What a method makes of a shape; its prediction is their sum, weighed by the type's coefficients.
 
-    `additive`, in seconds: a start, the start of each executor's process where several share a VM's cores,
-    the work on the cpus that were asked for, the work on the VMs' cores, what each VM sends to others through
-    its network card (of its part of the data the share that others need), and what memory does not hold.
+    `additive`, in seconds: a start, what the VMs share whatever the size, the start of each executor's
+    process where several share a VM's cores, the work on the cpus that were asked for, the work on the VMs'
+    cores, what each VM sends to others through its network card (of its part of the data the share that
+    others need), and what memory does not hold.
     `loglinear`: the logarithm of the duration, by those of the sizes. `average`: always the same.
     """
     size, vms, cores = shape.input_mib, shape.vms, shape.executors * shape.cpus
@@ -56,7 +57,8 @@ def features(method: Method, shape: Shape) -> list[float]:
         sizes = (size, shape.executors, shape.cpus, shape.memory_mib, vms)
         return [1.0, *(math.log(value) for value in sizes)]
     network = size * (1 - 1 / vms) / vms
-    return [1.0, shape.executors / vms, size / cores, size / vms, network, size**2 / cores / shape.memory_mib]
+    spilled = size**2 / cores / shape.memory_mib
+    return [1.0, 1 / vms, shape.executors / vms, size / cores, size / vms, network, spilled]
 
 
 class TypeModel(Strict):

@@ -167,7 +167,10 @@ def read_runs(folder: Path) -> tuple[MeasuredRun, ...]:
     found = (table.schema.metadata or {}).get(b"stoker.schema", b"none").decode()
     if found != str(SCHEMA_VERSION):
         raise ProfileError(f"{path}: its schema is version {found}, this program reads {SCHEMA_VERSION}")
-    return tuple(_run(row) for row in table.to_pylist())
+    missing = set(_schema().names) - set(table.schema.names)
+    if missing:
+        raise ProfileError(f"{path}: has no column {', '.join(sorted(missing))}; measure anew")
+    return tuple(_run(row) for row in table.select(_schema().names).to_pylist())
 
 
 def read_about(folder: Path) -> dict[str, Any]:

@@ -79,8 +79,8 @@ def test_errors_are_shares_of_what_was_real(fidelity: Fidelity) -> None:
 
 
 def test_what_placement_does() -> None:
-    """Mean, standard deviation and number of runs, by the number of VMs."""
-    assert placement_effects(_grid()) == {"wordcount": {1: (11.0, 1.0, 3), 2: (21.0, 1.0, 3)}}
+    """Mean, standard deviation and number of runs, by type, size and number of VMs."""
+    assert placement_effects(_grid()) == {("wordcount", 16.0): {1: (11.0, 1.0, 3), 2: (21.0, 1.0, 3)}}
 
 
 def test_the_report_has_it_all(fidelity: Fidelity, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_the_report_has_it_all(fidelity: Fidelity, tmp_path: Path) -> None:
     assert "| wordcount | 20.0% | 23.1% |" in text
     assert "| one | wordcount | 25.0 | 20.0 | 26.0 | 20.0 | 0.00200 |" in text
     assert "| wordcount | 4 | average | 5.0% | 7.0% | 8.0% | 10.0% |" in text
-    assert "| wordcount | 11.0 ± 1.0 s (3) | 21.0 ± 1.0 s (3) | 1.91 |" in text
+    assert "| wordcount | 16 | 11.0 ± 1.0 s (3) | 21.0 ± 1.0 s (3) | 1.91 |" in text
     assert "1 of 2 jobs were on the same VMs" in text
     assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
     draw_runs([*_grid(), make_run(name="x", state="failed", type="sort")], tmp_path / "runs.png")

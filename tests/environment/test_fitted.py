@@ -20,7 +20,7 @@ from tests.builders import make_job, make_vms
 
 SORT = TypeModel(
     method="additive",
-    coefficients=(4.0, 0.5, 1.0, 0.25, 2.0, 0.0),
+    coefficients=(4.0, 3.0, 0.5, 1.0, 0.25, 2.0, 0.0),
     slowdown=0.5,
     sigma=0.2,
     errors={},
@@ -52,7 +52,7 @@ def test_it_takes_what_the_model_says(policy: object, vms: int) -> None:
     """By the number of VMs; the input is the job's, or the type's where that is not known."""
     for given, mib in ((32.0, 32.0), (None, 16.0)):
         (job,) = run(policy, jobs_of((0.0, "sort", 4, given))).jobs
-        by_hand = 4 + 0.5 * 4 / vms + mib / 4 + 0.25 * mib / vms + 2 * mib * (1 - 1 / vms) / vms
+        by_hand = 4 + 3 / vms + 0.5 * 4 / vms + mib / 4 + 0.25 * mib / vms + 2 * mib * (1 - 1 / vms) / vms
         assert job.duration == pytest.approx(by_hand)
 
 

@@ -131,5 +131,5 @@ def test_no_model_says_how_one_is_made(tmp_path: Path) -> None:
 def test_coefficients_of_another_method_are_refused() -> None:
     """A model needs as many as its method has features."""
     values = {"method": "additive", "coefficients": [1.0], "slowdown": 0.0, "sigma": 0.0}
-    with pytest.raises(ValueError, match="coefficients: additive has 6, found 1"):
+    with pytest.raises(ValueError, match="coefficients: additive has 7, found 1"):
         FittedModel.model_validate({"types": {"a": {**values, "errors": {}, "runs": 1, "input_mib": 1.0}}})

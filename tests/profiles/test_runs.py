@@ -43,6 +43,10 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table({"name": ["x"]}), tmp_path / RUNS)
     with pytest.raises(ProfileError, match="its schema is version none, this program reads 1"):
         read_runs(tmp_path)
+    lacking = pyarrow.table({"name": ["x"]}).replace_schema_metadata({"stoker.schema": "1"})
+    pyarrow.parquet.write_table(lacking, tmp_path / RUNS)
+    with pytest.raises(ProfileError, match="has no column copy, cost"):
+        read_runs(tmp_path)
     (tmp_path / ABOUT).write_text(json.dumps([]))
     with pytest.raises(ProfileError, match="should hold an object"):
         read_about(tmp_path)
