@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from conf.units import memory_mib
+from conf.units import RESOURCE_NAME, checked_resources, memory_mib
 
 
 def _like(pattern: str, otherwise: str) -> Callable[[str], str]:
@@ -74,6 +74,14 @@ Name = Annotated[
     Field(min_length=1, max_length=200, json_schema_extra={"pattern": r"^[^\x00-\x1f\x7f]*$"}),
     AfterValidator(_like(_NO_CONTROLS, "should be one line without control characters")),
 ]
+Resources = Annotated[
+    Mapping[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]],
+    Field(
+        description="Whatever else agents offer, by the name that Mesos gives it: gpus, disk (MiB), ...",
+        json_schema_extra={"propertyNames": {"pattern": f"^{RESOURCE_NAME}$"}},
+    ),
+    AfterValidator(checked_resources),
+]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Port = Annotated[int, Field(ge=0, le=65535)]
 Text = Annotated[
@@ -122,6 +130,7 @@ class JobSpec(Strict):
     ] = None
     cpus: Cpus = 1.0
     memory: Memory = 1024
+    resources: Resources = {}
     args: Annotated[tuple[Text, ...], Field(strict=False)] = ()
     main_class: Name | None = None
     py_files: Annotated[tuple[Text, ...], Field(strict=False)] = ()
@@ -171,6 +180,7 @@ class VmGroup(Strict):
     price_per_hour: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     count: Annotated[int, Field(ge=1, le=10_000)] = 1
     name: Name | None = None
+    resources: Resources = {}
 
 
 class Cluster(Strict):
@@ -212,6 +222,7 @@ class Mesos(Strict):
     principal: Name | None = None
     secret_file: Text | None = None
     user: Text | None = None
+    gpus: bool = True
     secret_variables: bool = False
     framework_name: Name = "stoker"
     failover_timeout: Seconds = 7 * 24 * 3600.0

@@ -1,9 +1,15 @@
-"""Amounts as users write them: memory as 512m, 2g or 2GiB."""
+"""Amounts as users write them: memory as 512m, 2g or 2GiB, other resources by name."""
 
 import re
+from collections.abc import Mapping
 
 _MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?b)?", re.IGNORECASE)
 _MIB = {"k": 1 / 1024, "": 1.0, "m": 1.0, "g": 1024.0, "t": 1024.0 * 1024.0}
+
+#: What a resource may be called: what Mesos' own texts of resources can hold, in ASCII.
+RESOURCE_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}"
+_KNOWN_OTHERWISE = {"cpus": "cpus", "mem": "memory", "memory": "memory"}
+_MOST = 1e9
 
 
 def memory_mib(value: object) -> int:
@@ -21,3 +27,44 @@ def memory_mib(value: object) -> int:
     if not 1 <= mib < 2**31:
         raise ValueError("should be an amount of memory of at least 1m, such as 512m or 2g")
     return round(mib)
+
+
+def checked_resources(amounts: Mapping[str, float]) -> dict[str, float]:
+    """The same amounts of what agents offer beside cpus and memory, by name, when Mesos can keep them.
+
+    ValueError names what is wrong: Mesos keeps three decimals of a scalar, and hands out gpus whole.
+    """
+    kept = {name: round(amount, 3) for name, amount in amounts.items() if amount < _MOST}
+    for name, amount in amounts.items():
+        if not re.fullmatch(RESOURCE_NAME, name):
+            raise ValueError(f"{name!r}: should be a resource's name: letters, digits, _, . and -")
+        if name in _KNOWN_OTHERWISE:
+            raise ValueError(f"{name}: has a key of its own, {_KNOWN_OTHERWISE[name]}")
+        if name == "ports":
+            raise ValueError("ports: are no amount; every executor is given the port that it needs")
+        if not 0.001 <= amount < _MOST:
+            raise ValueError(f"{name}: should be 0.001 to {_MOST:g}, found {amount:g}")
+        if abs(amount - kept[name]) > 1e-9:
+            raise ValueError(f"{name}: should have at most three decimals, found {amount!r}")
+        if name == "gpus" and amount % 1:
+            raise ValueError(f"gpus: should be a whole number, as Mesos hands them out, found {amount:g}")
+    return kept
+
+
+def resources_of(text: str) -> dict[str, float]:
+    """Amounts from a text such as gpus=1;disk=100; ValueError names what is wrong."""
+    found: dict[str, float] = {}
+    for part in text.split(";") if text.strip() else ():
+        name, equals, amount = (piece.strip() for piece in part.partition("="))
+        if not equals or name in found:
+            raise ValueError(f"should be amounts such as gpus=1;disk=100, each name once, found {text!r}")
+        try:
+            found[name] = float(amount)
+        except ValueError:
+            raise ValueError(f"{name}: should be a number, found {amount!r}") from None
+    return checked_resources(found)
+
+
+def resources_text(amounts: Mapping[str, float]) -> str:
+    """The text that `resources_of` reads."""
+    return ";".join(f"{name}={amount:.10g}" for name, amount in amounts.items())

@@ -4,10 +4,11 @@ The scheduling loop in `service.py` is the one implementation; tests may bring a
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from conf.schema import JobSpec
+from environment.amounts import Amounts
 from environment.records import ExecutorRecord, JobRecord
 
 
@@ -49,6 +50,9 @@ class VmStatus:
     used_cpus: float
     used_memory_mib: int
     executors: tuple[str, ...]
+    #: What it has beside cpus and memory, and what of that is held.
+    resources: Amounts = field(default_factory=dict)
+    used_resources: Amounts = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,8 @@ FIRST_PORT, END_PORT = 20_000, 60_000
 PORTS_PER_AGENT = 1_000
 #: Chosen: an executor takes one port and a driver three, so this still carries a driver and some executors.
 FEWEST_PORTS = 8
+#: What an agent offers of disk, unless the cluster file says it.
+DISK_MIB = 10_000.0
 #: Agents are 127.0.1.1, 127.0.1.2, ...: so many in each 127.0.x.0/24.
 _HOSTS_PER_NET = 254
 
@@ -61,6 +63,7 @@ def agent_specs(cluster: Cluster) -> list[AgentSpec]:
             price_per_hour=vm.price_per_hour,
             address=f"127.0.{1 + i // _HOSTS_PER_NET}.{1 + i % _HOSTS_PER_NET}",
             ports=(FIRST_PORT + i * each, FIRST_PORT + (i + 1) * each - 1),
+            resources={"disk": DISK_MIB, **vm.resources},
         )
         for i, vm in enumerate(vms)
     ]

@@ -137,6 +137,7 @@ def workload_of_runs(runs: Iterable[tuple[MeasuredRun, JobRecord]]) -> Workload:
             duration=run.held,
             min_executors=job.min_executors,
             input_mib=run.input_mib,
+            resources=job.resources,
         )
         for run, job in finished
     )

@@ -80,6 +80,7 @@ class Intake:
             max_runtime=spec.max_runtime,
             expected_duration=profile.duration(spec.cpus, spec.memory, spec.executors) if profile else None,
             prefers=profile.prefers if profile else None,
+            resources=spec.resources,
         )
 
     def _check(self, spec: JobSpec) -> None:
@@ -87,7 +88,7 @@ class Intake:
             self._launcher.check(spec)
         except ValueError as error:
             raise RejectedError(422, "The job cannot be launched", str(error)) from error
-        shortfall = whole_cluster_shortfall(self._vms, spec.cpus, spec.memory, spec.executors)
+        shortfall = whole_cluster_shortfall(self._vms, spec.cpus, spec.memory, spec.executors, spec.resources)
         driver = self._launcher.driver_size(spec)
         if shortfall is None and driver is not None:
             shortfall = whole_cluster_shortfall(self._vms, driver.cpus, driver.memory_mib, 1)

@@ -64,8 +64,8 @@ class Body(BaseModel):
 class JobBody(Body):
     """A job: what it asks for, and what became of it.
 
-    `min_executors` equals `executors` where it runs on all of them only. Duration is from start to finish,
-    completion from submission to finish.
+    `min_executors` equals `executors` where it runs on all of them only, `resources` is what an executor
+    takes beside cpus and memory. Duration is from start to finish, completion from submission to finish.
     """
 
     id: str
@@ -77,6 +77,7 @@ class JobBody(Body):
     min_executors: int
     cpus: float
     memory_mib: int
+    resources: dict[str, float]
     submitted_at: float
     placed_at: float | None
     started_at: float | None
@@ -99,6 +100,7 @@ class ExecutorBody(Body):
     state: ExecutorState
     cpus: float
     memory_mib: int
+    resources: dict[str, float]
     launched_at: float
     running_at: float | None
     ended_at: float | None
@@ -127,6 +129,7 @@ class CandidateBody(Body):
     type: Said
     free_cpus: float
     free_memory_mib: int
+    free_resources: dict[str, float]
     lacks: list[Said]
     score: Score
     chosen: bool
@@ -140,6 +143,7 @@ class ChoiceBody(Body):
     vm: Said | None
     cpus: float | None
     memory_mib: int | None
+    resources: dict[str, float]
     why: Said
     candidates: list[CandidateBody]
     candidates_left_out: int
@@ -182,9 +186,11 @@ class VmBody(Body):
     address: Said
     cpus: float
     memory_mib: int
+    resources: dict[str, float]
     price_per_hour: float
     used_cpus: float
     used_memory_mib: int
+    used_resources: dict[str, float]
     executors: list[Said]
 
 
@@ -270,6 +276,7 @@ def _job_fields(record: JobRecord, reason: str | None) -> dict[str, Any]:
         "min_executors": job.fewest,
         "cpus": job.cpus,
         "memory_mib": job.memory_mib,
+        "resources": dict(job.resources),
         "submitted_at": job.submitted_at,
         "placed_at": record.placed_at,
         "started_at": record.started_at,

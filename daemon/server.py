@@ -144,6 +144,7 @@ def _service(
         failover_timeout=mesos.failover_timeout,
         task_image=config.spark.image,
         secret_variables=embedded is not None or mesos.secret_variables,
+        gpus=mesos.gpus,
     )
     launcher = _launcher(config, data_dir, embedded.host if embedded else "")
     sandboxes = data_dir / "mesos" / "work" / "agents" if embedded else None

@@ -325,6 +325,8 @@ class Service:
                 used_cpus=round(self._model.ledger.cpus(vm.id), 3),
                 used_memory_mib=self._model.ledger.memory_mib(vm.id),
                 executors=self._model.ledger.task_ids(vm.id),
+                resources=vm.resources,
+                used_resources=self._model.ledger.resources(vm.id),
             )
             for vm in vms
         )

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from environment import amounts
+from environment.amounts import NOTHING, TOLERANCE, Amounts
 from environment.types import CPU_TOLERANCE, LEAST, ClusterView, Place, PlacementRequest, Shortfall, Vm
 
 #: What arithmetic may leave beyond the thousandths of a cpu.
@@ -51,8 +53,9 @@ def _wrong_sizes(request: PlacementRequest, place: Place) -> Iterator[str]:
 
 
 def _shortfalls(view: ClusterView, request: PlacementRequest, place: Place) -> Iterable[Shortfall]:
+    counts = Counter(place.placement)
     if not (place.sizes or request.sizes):
-        demand = {i: (request.cpus * n, request.memory_mib * n) for i, n in Counter(place.placement).items()}
+        demand = {i: (request.cpus * n, request.memory_mib * n) for i, n in counts.items()}
     else:
         demand = {}
         for index, size in zip(place.placement, request.granted(place), strict=True):
@@ -61,6 +64,8 @@ def _shortfalls(view: ClusterView, request: PlacementRequest, place: Place) -> I
     for index, wanted in sorted(demand.items()):
         free = float(view.free_cpus[index]), float(view.free_memory_mib[index])
         yield from shortfalls(view.vms[index], *free, *wanted)
+        taken = {name: amount * counts[index] for name, amount in request.job.resources.items()}
+        yield from resource_shortfalls(view.vms[index], free_on(view, index, taken), taken)
 
 
 def shortfalls(
@@ -75,9 +80,24 @@ def shortfalls(
     return found
 
 
+def resource_shortfalls(vm: Vm, free: Amounts, wanted: Amounts) -> list[Shortfall]:
+    """What a VM with so much free beside cpus and memory lacks to take this."""
+    return [
+        Shortfall(vm.name, name, amount, free.get(name, 0.0))
+        for name, amount in wanted.items()
+        if amount > free.get(name, 0.0) + TOLERANCE
+    ]
+
+
+def free_on(view: ClusterView, index: int, names: Iterable[str]) -> dict[str, float]:
+    """What of these resources, beside cpus and memory, is free on a VM of the view."""
+    free = view.free_resources
+    return {name: round(float(free[name][index]), 3) if name in free else 0.0 for name in names}
+
+
 def shortage(view: ClusterView, request: PlacementRequest) -> str:
     """Say in a sentence why the request's executors do not all fit now: a policy's reason to wait."""
-    asked = f"{request.cpus:g} cpus and {request.memory_mib} MiB"
+    asked = amounts.text(request.cpus, request.memory_mib, request.job.resources)
     if not view.vms:
         return f"there is no VM now for {request.count} executors of {asked}"
     room = int(np.minimum(view.room_for(request), request.count).sum())
@@ -85,12 +105,17 @@ def shortage(view: ClusterView, request: PlacementRequest) -> str:
         "cpus": np.count_nonzero(view.free_cpus + CPU_TOLERANCE < request.cpus),
         "memory": np.count_nonzero(view.free_memory_mib < request.memory_mib),
     }
+    for name, amount in request.job.resources.items():
+        free = view.free_resources.get(name, np.zeros(len(view.vms)))
+        lacks[name] = np.count_nonzero(free + TOLERANCE < amount)
     short = " and ".join(f"{vms} lack {resource}" for resource, vms in lacks.items() if vms)
     found = f"room for {min(room, request.count)} of {request.count} executors of {asked}"
     return f"{found}; of {len(view.vms)} VMs, {short}" if short else found
 
 
-def whole_cluster_shortfall(vms: Iterable[Vm], cpus: float, memory_mib: int, executors: int) -> str | None:
+def whole_cluster_shortfall(
+    vms: Iterable[Vm], cpus: float, memory_mib: int, executors: int, resources: Amounts = NOTHING
+) -> str | None:
     """Say why `executors` such executors could not run even on the empty cluster; None when they could.
 
     Used at submission, so that no job is accepted that could only wait for ever.
@@ -98,18 +123,28 @@ def whole_cluster_shortfall(vms: Iterable[Vm], cpus: float, memory_mib: int, exe
     vms = list(vms)
     if not vms:
         return None
-    room = [_room_when_empty(vm, cpus, memory_mib) for vm in vms]
-    asked = f"{cpus:g} cpus and {memory_mib} MiB"
+    room = [_room_when_empty(vm, cpus, memory_mib, resources) for vm in vms]
+    asked = amounts.text(cpus, memory_mib, resources)
     if not any(room):
-        largest = max(vms, key=lambda vm: (vm.cpus, vm.memory_mib))
+        has = {name: max(vm.resources.get(name, 0.0) for vm in vms) for name in resources}
+        if missing := [name for name, amount in has.items() if not amount]:
+            return f"an executor of {asked} fits no VM of the cluster: none has {' or '.join(missing)}"
+        largest = max(vms, key=lambda vm: (*_amounts_of(vm, resources).values(), vm.cpus, vm.memory_mib))
+        offers = amounts.text(largest.cpus, largest.memory_mib, _amounts_of(largest, resources))
         return (
             f"an executor of {asked} fits no VM of the cluster; the largest is {largest.name} "
-            f"({largest.type}) with {largest.cpus:g} cpus and {largest.memory_mib} MiB"
+            f"({largest.type}) with {offers}"
         )
     if sum(room) < executors:
         return f"the empty cluster has room for {sum(room)} executors of {asked}, {executors} are asked for"
     return None
 
 
-def _room_when_empty(vm: Vm, cpus: float, memory_mib: int) -> int:
-    return min(int((vm.cpus + CPU_TOLERANCE) / cpus), vm.memory_mib // memory_mib)
+def _amounts_of(vm: Vm, names: Iterable[str]) -> dict[str, float]:
+    return {name: vm.resources.get(name, 0.0) for name in names}
+
+
+def _room_when_empty(vm: Vm, cpus: float, memory_mib: int, resources: Amounts) -> int:
+    room = min(int((vm.cpus + CPU_TOLERANCE) / cpus), vm.memory_mib // memory_mib)
+    fitting = (int((vm.resources.get(name, 0.0) + TOLERANCE) / amount) for name, amount in resources.items())
+    return min((room, *fitting))

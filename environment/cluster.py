@@ -103,7 +103,7 @@ class ClusterModel:
 
     def view(self) -> ClusterView:
         """The cluster as a policy may see it now: what is free is what is offered."""
-        return self._book.view(self.now, tuple(self._roster.running()))
+        return self._book.view(self.now, tuple(self._roster.running()), sorted(self._roster.resources))
 
     def requests(self) -> tuple[PlacementRequest, ...]:
         """What waits for a placement, first come first served; lost executors come before new jobs."""
@@ -297,5 +297,12 @@ class ClusterModel:
 
 def _vm_of(task: ExecutorRecord) -> Vm:
     return Vm(
-        task.vm_id, task.vm_name, task.vm_type, task.cpus, task.memory_mib, task.price_per_hour, task.address
+        task.vm_id,
+        task.vm_name,
+        task.vm_type,
+        task.cpus,
+        task.memory_mib,
+        task.price_per_hour,
+        task.address,
+        task.resources,
     )

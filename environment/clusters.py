@@ -33,7 +33,8 @@ def _vms(cluster: Cluster) -> Iterator[Vm]:
         for _ in range(group.count):
             seen[stem] += 1
             name = stem if group.name and group.count == 1 else f"{stem}-{seen[stem]}"
-            yield Vm(name, name, group.type, group.cpus, group.memory, group.price_per_hour)
+            price, resources = group.price_per_hour, dict(group.resources)
+            yield Vm(name, name, group.type, group.cpus, group.memory, price, resources=resources)
 
 
 def _find(name: str) -> Path:

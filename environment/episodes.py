@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from environment.amounts import TOLERANCE
 from environment.check import whole_cluster_shortfall
 from environment.kernel.state import ANYWHERE, CONSOLIDATE, SPREAD, Episode
 from environment.types import Job, Vm
@@ -32,6 +33,7 @@ def jobs_of(workload: Workload, profiles: Mapping[str, JobProfile]) -> tuple[Job
             submitted_at=job.submitted_at,
             expected_duration=job.duration,
             prefers=profiles[job.type].prefers if job.type in profiles else None,
+            resources=job.resources,
         )
         for job in workload.jobs
     )
@@ -49,14 +51,19 @@ def vms_in_thousandths(vms: Sequence[Vm]) -> tuple[Vm, ...]:
 def refusals(jobs: Sequence[Job], vms: Sequence[Vm]) -> dict[str, str]:
     """Why which jobs (by id) could not run even on the empty cluster."""
     cpus, memory = np.array([_milli(vm.cpus) for vm in vms]), np.array([vm.memory_mib for vm in vms])
-    room: dict[tuple[float, int], int] = {}
+    room: dict[tuple[object, ...], int] = {}
     found = {}
     for job in jobs:
-        size = (job.cpus, job.memory_mib)
+        size = (job.cpus, job.memory_mib, *job.resources.items())
         if size not in room:
-            room[size] = int(np.minimum(cpus // _milli(job.cpus), memory // job.memory_mib).sum())
+            fitting = np.minimum(cpus // _milli(job.cpus), memory // job.memory_mib)
+            for name, amount in job.resources.items():
+                had = np.array([vm.resources.get(name, 0.0) for vm in vms])
+                fitting = np.minimum(fitting, ((had + TOLERANCE) / amount).astype(np.int64))
+            room[size] = int(fitting.sum())
         if room[size] < job.executors:
-            found[job.id] = whole_cluster_shortfall(vms, *size, job.executors) or "it does not fit"
+            why = whole_cluster_shortfall(vms, job.cpus, job.memory_mib, job.executors, job.resources)
+            found[job.id] = why or "it does not fit"
     return found
 
 

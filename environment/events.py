@@ -4,9 +4,10 @@ Events go into `ClusterModel.handle`, commands come out. Both are plain values t
 replayed. Every command carries `cause`, the number of the event that led to it.
 """
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
+from environment.amounts import Amounts
 from environment.model_options import ModelOptions
 from environment.records import ExecutorRecord, JobRecord
 from environment.types import Job, Size, Vm
@@ -41,13 +42,26 @@ NEVER_RAN: frozenset[str] = frozenset({"error", "dropped"})
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Resources of one VM that the master lets us use now; `ports` are inclusive ranges."""
+    """Resources of one VM that the master lets us use now; `ports` are inclusive ranges.
+
+    `resources` are scalars beside cpus and memory, by name.
+    """
 
     id: str
     vm: Vm
     cpus: float
     memory_mib: int
     ports: tuple[tuple[int, int], ...] = ()
+    resources: Amounts = field(default_factory=dict)
+
+
+class VmSize(NamedTuple):
+    """How large a VM is, as the master tells it."""
+
+    vm_id: str
+    cpus: float
+    memory_mib: int
+    resources: Amounts = {}  # noqa: RUF012  a default that logs without it need; nobody changes it
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +92,7 @@ class Booked:
     vms: tuple[Vm, ...]
     measured: tuple[str, ...]
     gone: tuple[str, ...]
-    told: tuple[tuple[str, float, int], ...]
+    told: tuple[VmSize, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +179,9 @@ class VmLost(Event):
 
 @dataclass(frozen=True, slots=True)
 class VmsMeasured(Event):
-    """The master tells how large its agents are: id, cpus and MiB of each, as far as they can be ours."""
+    """The master tells how large its agents are, as far as they can be ours."""
 
-    sizes: tuple[tuple[str, float, int], ...]
+    sizes: tuple[VmSize, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +275,7 @@ class Task:
     cpus: float
     memory_mib: int
     ports: tuple[int, ...]
+    resources: Amounts = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

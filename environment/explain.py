@@ -3,10 +3,12 @@
 An explanation is made from the decision and the view it was made on, so it holds for every policy.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from environment.check import shortfalls
+from environment.amounts import Amounts
+from environment.check import free_on, resource_shortfalls, shortfalls
 from environment.rounds import Verdict
 from environment.types import ClusterView, Place, PlacementRequest, Size
 
@@ -21,7 +23,8 @@ EXECUTORS_IN_FULL = 50
 class Candidate:
     """A VM that was looked at: what it had free, what it lacked for this executor, how it scored.
 
-    `details` are further numbers that the policy has made of it, by name.
+    `free_resources` is what was free of what the job asks for beside cpus and memory, `details` are further
+    numbers that the policy has made of it, by name.
     """
 
     vm: str
@@ -32,14 +35,15 @@ class Candidate:
     score: float | None
     chosen: bool
     details: Mapping[str, float] = field(default_factory=dict)
+    free_resources: Amounts = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """The choice made for one executor of a job, by its number, or for the job as a whole (None).
 
-    `candidates` are the VMs that are listed, `candidates_left_out` counts the others. `cpus` and `memory_mib`
-    are what the executor takes.
+    `candidates` are the VMs that are listed, `candidates_left_out` counts others. `cpus`, `memory_mib` and
+    `resources` are what the executor takes.
     """
 
     executor: int | None
@@ -49,6 +53,7 @@ class Choice:
     candidates_left_out: int
     cpus: float | None = None
     memory_mib: int | None = None
+    resources: Amounts = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +79,23 @@ def explain(verdict: Verdict, policy: str) -> Explanation:
         choices = _choices(view, request, decision)
     else:
         kind, reason = "wait", decision.reason
-        candidates = _Sight(view, Place("", ()), Size(request.cpus, request.memory_mib)).candidates()
+        sight = _Sight(view, Place("", ()), Size(request.cpus, request.memory_mib), request.job.resources)
+        candidates = sight.candidates()
         choices = (Choice(None, None, reason, candidates, len(view.vms) - len(candidates)),)
     return Explanation(view.at, request.job.id, policy, kind, reason, verdict.faults, choices)
 
 
 def _choices(view: ClusterView, request: PlacementRequest, decision: Place) -> tuple[Choice, ...]:
     sizes = request.granted(decision)
-    sight, choices = _Sight(view, decision, sizes[0]), []
+    resources = request.job.resources
+    sight, choices = _Sight(view, decision, sizes[0], resources), []
     for executor, (index, size) in enumerate(zip(decision.placement, sizes, strict=True)):
         why = decision.why[executor] if executor < len(decision.why) else "the policy gave no reason"
         sight.look_for(size)
         candidates = sight.candidates(index, alone=executor >= EXECUTORS_IN_FULL)
         left_out = len(view.vms) - len(candidates)
         number, vm = request.first_number + executor, view.vms[index].name
-        choices.append(Choice(number, vm, why, candidates, left_out, size.cpus, size.memory_mib))
+        choices.append(Choice(number, vm, why, candidates, left_out, size.cpus, size.memory_mib, resources))
         sight.take(index)
     return tuple(choices)
 
@@ -101,12 +108,14 @@ class _Sight:
     left of them.
     """
 
-    def __init__(self, view: ClusterView, place: Place, size: Size) -> None:
+    def __init__(self, view: ClusterView, place: Place, size: Size, resources: Amounts) -> None:
         self._view = view
         self._place = place
         self._size = size
-        #: Cpus and MiB that are free on the VMs that executors of this job were placed on.
+        self._resources = resources
+        #: Of the VMs that executors of this job were placed on: cpus and MiB that are free, and how many.
         self._left: dict[int, tuple[float, float]] = {}
+        self._placed: Counter[int] = Counter()
         self._listed = self._list()
 
     def look_for(self, size: Size) -> None:
@@ -133,6 +142,7 @@ class _Sight:
         """An executor takes its part of the VM."""
         cpus, memory_mib = self._free(index)
         self._left[index] = (cpus - self._size.cpus, memory_mib - self._size.memory_mib)
+        self._placed[index] += 1
         if index < len(self._listed):
             self._listed[index] = self._candidate(index)
 
@@ -144,6 +154,9 @@ class _Sight:
     def _candidate(self, index: int, *, chosen: bool = False) -> Candidate:
         vm, (cpus, memory_mib) = self._view.vms[index], self._free(index)
         lacks = shortfalls(vm, cpus, memory_mib, self._size.cpus, self._size.memory_mib)
+        had, placed = free_on(self._view, index, self._resources), self._placed[index]
+        free = {name: round(had[name] - placed * amount, 3) for name, amount in self._resources.items()}
+        lacks += resource_shortfalls(vm, free, self._resources)
         return Candidate(
             vm=vm.name,
             type=vm.type,
@@ -153,4 +166,5 @@ class _Sight:
             score=self._place.scores[index] if self._place.scores else None,
             chosen=chosen,
             details={name: values[index] for name, values in self._place.details.items()},
+            free_resources=free,
         )

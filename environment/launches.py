@@ -6,6 +6,7 @@ Who decides is in `agents`; the check at the time of the decision is in `check.p
 from collections.abc import Iterator
 from itertools import islice
 
+from environment.amounts import TOLERANCE, Amounts, total
 from environment.events import Launch, Placement, Task
 from environment.ledger import Ledger
 from environment.offers import OfferBook
@@ -16,6 +17,7 @@ from environment.types import CPU_TOLERANCE, Size
 
 #: A driver listens on three ports (its own, its block manager's, its web page's), an executor on one.
 _DRIVER_PORTS = 3
+_TAKEN_BACK = "the master took back what was free where it was to run"
 
 
 class Launches:
@@ -44,15 +46,26 @@ class Launches:
             return f"{needed} of its executors are to be placed and not {len(placement.vm_ids)}"
         if bool(placement.driver_vm_id) != (new and job.job.driver is not None):
             return "its driver was forgotten" if new and job.job.driver else "its driver has a place"
-        for vm_id, (cpus, memory_mib) in _demand(
-            job, placement, self._sizes(job, placement, new=new)
-        ).items():
+        sizes = self._sizes(job, placement, new=new)
+        for vm_id, (cpus, memory_mib) in _demand(job, placement, sizes).items():
             free_cpus, free_memory_mib = self._book.free(vm_id)
             free_cpus -= sum(task.cpus for task in self._tasks.get(vm_id, ()))
             free_memory_mib -= sum(task.memory_mib for task in self._tasks.get(vm_id, ()))
             if cpus > free_cpus + CPU_TOLERANCE or memory_mib > free_memory_mib:
-                return "the master took back what was free where it was to run"
+                return _TAKEN_BACK
+            if self._lacks(vm_id, job.job.resources, placement.vm_ids.count(vm_id)):
+                return _TAKEN_BACK
         return None
+
+    def _lacks(self, vm_id: str, resources: Amounts, executors: int) -> bool:
+        """Whether a VM is offered less beside cpus and memory than so many executors take."""
+        if not resources:
+            return False
+        free, taken = self._book.free_resources(vm_id), total(t.resources for t in self._tasks.get(vm_id, ()))
+        return any(
+            executors * amount > free.get(name, 0.0) - taken.get(name, 0.0) + TOLERANCE
+            for name, amount in resources.items()
+        )
 
     def add(self, job: JobRecord, placement: Placement, *, new: bool) -> None:
         """Make the tasks of a placement that was not refused; they hold their VMs from now on."""
@@ -79,7 +92,15 @@ class Launches:
         self._roster.charge(self._ledger.open(task))
         self._book.changed(vm_id)
         self._tasks.setdefault(vm_id, []).append(
-            Task(task.task_id, task.job_id, task.number, task.cpus, task.memory_mib, task.ports)
+            Task(
+                task.task_id,
+                task.job_id,
+                task.number,
+                task.cpus,
+                task.memory_mib,
+                task.ports,
+                task.resources,
+            )
         )
 
     def _record(self, job: JobRecord, vm_id: str, size: Size, *, driver: bool) -> ExecutorRecord:
@@ -99,6 +120,7 @@ class Launches:
             memory_mib=size.memory_mib,
             ports=tuple(islice(ports, _DRIVER_PORTS if driver else 1)),
             launched_at=self._turn.now,
+            resources={} if driver else job.job.resources,
         )
 
 

@@ -6,6 +6,7 @@ each is charged by its share of the cpus held, so that the charges of all jobs a
 
 from collections.abc import Iterator
 
+from environment.amounts import total
 from environment.records import ExecutorRecord
 
 
@@ -50,6 +51,10 @@ class Ledger:
     def memory_mib(self, vm_id: str) -> int:
         """Memory of the VM that tasks hold, MiB."""
         return sum(task.memory_mib for task in self._holders.get(vm_id, {}).values())
+
+    def resources(self, vm_id: str) -> dict[str, float]:
+        """What tasks hold of the VM beside cpus and memory."""
+        return total(task.resources for task in self._holders.get(vm_id, {}).values())
 
     def due(self, at: float) -> Iterator[tuple[ExecutorRecord, float]]:
         """What each open task would owe at that time beyond its `cost`, in dollars; nothing is changed."""

@@ -1,14 +1,16 @@
 """The VMs that are known and what of them is offered right now."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from math import isnan, nan
 
 import numpy as np
 
-from environment.events import Booked, Offer
+from environment import amounts
+from environment.amounts import Amounts
+from environment.events import Booked, Offer, VmSize
 from environment.ledger import Ledger
-from environment.types import CPU_TOLERANCE, ClusterView, RunningJob, Vm, natural_key
+from environment.types import CPU_TOLERANCE, ClusterView, FloatArray, RunningJob, Vm, natural_key
 
 
 class OfferBook:
@@ -24,11 +26,12 @@ class OfferBook:
         self._offers: dict[str, Offer] = {}
         self._by_vm: dict[str, dict[str, Offer]] = {}
         self._free: dict[str, tuple[float, int]] = {}
+        self._free_resources: dict[str, Amounts] = {}
         self._vms: dict[str, Vm] = {}
         #: VMs whose capacity was seen while no task of ours was there.
         self._measured: set[str] = set()
-        #: Cpus and MiB of VMs as the master told them, by VM: better than what can be learned from offers.
-        self._told: dict[str, tuple[float, int]] = {}
+        #: Sizes of VMs as the master told them, by VM: better than what can be learned from offers.
+        self._told: dict[str, VmSize] = {}
         self._gone: set[str] = set()
         self._incomplete: set[str] = set()
         self._order: tuple[Vm, ...] | None = ()
@@ -44,14 +47,14 @@ class OfferBook:
             tuple(self._vms.values()),
             tuple(sorted(self._measured)),
             tuple(sorted(self._gone)),
-            tuple((vm_id, *size) for vm_id, size in self._told.items()),
+            tuple(self._told.values()),
         )
 
     def resume(self, state: Booked) -> None:
         """Go on from there."""
         self._vms = {vm.id: vm for vm in state.vms}
         self._measured, self._gone = set(state.measured), set(state.gone)
-        self._told = {vm_id: (cpus, memory_mib) for vm_id, cpus, memory_mib in state.told}
+        self._told = {size.vm_id: size for size in state.told}
         self._order = None
         for offer in state.offers:
             self._offers[offer.id] = offer
@@ -60,12 +63,12 @@ class OfferBook:
         for vm_id in self._vms:
             self.changed(vm_id)
 
-    def measure(self, sizes: Iterable[tuple[str, float, int]]) -> None:
+    def measure(self, sizes: Iterable[VmSize]) -> None:
         """Know from the master how large these VMs are: also those that it will offer later only."""
-        for vm_id, cpus, memory_mib in sizes:
-            self._told[vm_id] = (cpus, memory_mib)
-            if vm_id in self._vms:
-                self.learn(self._vms[vm_id])
+        for size in sizes:
+            self._told[size.vm_id] = size
+            if size.vm_id in self._vms:
+                self.learn(self._vms[size.vm_id])
 
     def take(self, offers: Iterable[Offer], at: float) -> None:
         """Hold these offers; their VMs are there."""
@@ -83,28 +86,31 @@ class OfferBook:
 
     def learn(self, vm: Vm) -> None:
         """Know the VM and its capacity: what the master told, or else what its offers show."""
-        cpus, memory_mib = self._told.get(vm.id) or self._shown(vm.id)
-        vm = replace(vm, cpus=round(cpus, 3), memory_mib=memory_mib)
+        _, cpus, memory_mib, resources = self._told.get(vm.id) or self._shown(vm.id)
+        vm = replace(vm, cpus=round(cpus, 3), memory_mib=memory_mib, resources=resources)
         if vm != self._vms.get(vm.id):
             self._vms[vm.id] = vm
             self._order = None
         self.changed(vm.id)
 
-    def _shown(self, vm_id: str) -> tuple[float, int]:
+    def _shown(self, vm_id: str) -> VmSize:
         """The most of the VM that was offered and used at once.
 
         Once the VM was seen without tasks of ours, what tasks use is no longer added, since resources
         can be offered again before the end of the task that had them is known here.
         """
-        (cpus, memory_mib), known = self.free(vm_id), self._vms.get(vm_id)
+        (cpus, memory_mib), resources = self.free(vm_id), self.free_resources(vm_id)
+        known, used = self._vms.get(vm_id), self._ledger
         if not self._ledger.count(vm_id):
             known = known if vm_id in self._measured else None
             self._measured.add(vm_id)
         elif vm_id not in self._measured:
-            cpus, memory_mib = cpus + self._ledger.cpus(vm_id), memory_mib + self._ledger.memory_mib(vm_id)
+            cpus, memory_mib = cpus + used.cpus(vm_id), memory_mib + used.memory_mib(vm_id)
+            resources = amounts.total((resources, used.resources(vm_id)))
         if known:
             cpus, memory_mib = max(cpus, known.cpus), max(memory_mib, known.memory_mib)
-        return cpus, memory_mib
+            resources = amounts.most(resources, known.resources)
+        return VmSize(vm_id, cpus, memory_mib, resources)
 
     def vm(self, vm_id: str) -> Vm:
         """A VM that is known."""
@@ -113,6 +119,10 @@ class OfferBook:
     def free(self, vm_id: str) -> tuple[float, int]:
         """Cpus and MiB of the VM that are offered now."""
         return self._free.get(vm_id, (0.0, 0))
+
+    def free_resources(self, vm_id: str) -> Amounts:
+        """What of the VM is offered now beside cpus and memory."""
+        return self._free_resources.get(vm_id, {})
 
     def ports(self, vm_id: str) -> Iterator[int]:
         """The ports offered on the VM, in order."""
@@ -163,8 +173,10 @@ class OfferBook:
         if offers:
             held = offers.values()
             self._free[vm_id] = (sum(o.cpus for o in held), sum(o.memory_mib for o in held))
+            self._free_resources[vm_id] = amounts.total(o.resources for o in held)
         else:
             self._free.pop(vm_id, None)
+            self._free_resources.pop(vm_id, None)
         vm = self._vms.get(vm_id)
         if vm and vm_id not in self._gone and self._missing(vm):
             self._incomplete.add(vm_id)
@@ -182,8 +194,11 @@ class OfferBook:
             self._order = tuple(sorted(there, key=lambda vm: natural_key(vm.name)))
         return self._order
 
-    def view(self, at: float, running: tuple[RunningJob, ...]) -> ClusterView:
-        """The cluster as a policy may see it: what is free is what is offered."""
+    def view(self, at: float, running: tuple[RunningJob, ...], asked: Collection[str] = ()) -> ClusterView:
+        """The cluster as a policy may see it: what is free is what is offered.
+
+        `asked` names what is shown beside cpus and memory.
+        """
         vms = self.vms()
         free = np.array([self.free(vm.id) for vm in vms], dtype=np.float64).reshape(-1, 2)
         executors = [self._ledger.count(vm.id) for vm in vms]
@@ -197,7 +212,11 @@ class OfferBook:
             np.array(executors, dtype=np.int64),
             np.array(until, dtype=np.float64),
             running,
+            {name: self._free_of(name, vms) for name in asked},
         )
+
+    def _free_of(self, name: str, vms: Iterable[Vm]) -> FloatArray:
+        return np.array([self.free_resources(vm.id).get(name, 0.0) for vm in vms], dtype=np.float64)
 
     def _missing(self, vm: Vm) -> bool:
         return self.free(vm.id)[0] + self._ledger.cpus(vm.id) < vm.cpus - CPU_TOLERANCE

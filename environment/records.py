@@ -4,9 +4,10 @@ The model owns and changes them; everyone else reads copies.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from environment.amounts import Amounts
 from environment.types import Job, Size
 
 JobState = Literal["queued", "placing", "starting", "running", "relaunching", "finished", "failed", "killed"]
@@ -47,6 +48,8 @@ class ExecutorRecord:
     killed_at: float | None = None
     #: Set when a lost executor has been asked to be placed again, or needs no replacement.
     replaced: bool = False
+    #: What it takes beside cpus and memory.
+    resources: Amounts = field(default_factory=dict)
 
     @property
     def ended(self) -> bool:

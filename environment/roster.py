@@ -34,12 +34,15 @@ class Roster:
         self._changed_jobs: dict[str, None] = {}
         self._changed_tasks: dict[str, None] = {}
         self._ended: list[EndedJob] = []
+        #: What jobs that were here take beside cpus and memory, by name.
+        self.resources: set[str] = set()
 
     # ---- who is there ------------------------------------------------------------------------------
 
     def add(self, job: JobRecord) -> None:
         """Take a job up; it is not marked."""
         self._jobs[job.job.id] = job
+        self.resources.update(job.job.resources)
         self._tasks_of[job.job.id] = {}
 
     def add_task(self, task: ExecutorRecord) -> None:

@@ -153,6 +153,12 @@ class _World:
         self.spared = sized.nothing_spared(self.batch)
         self._options = options
         self._ids = [vm.id for vm in vms]
+        self._index = {vm.id: number for number, vm in enumerate(vms)}
+        #: What is free beside cpus and memory, of which the kernel knows nothing: [N] by name.
+        self._free_resources: dict[str, FloatArray] = {
+            name: np.array([vm.resources.get(name, 0.0) for vm in vms])
+            for name in sorted({name for job in jobs for name in job.resources})
+        }
         zeros = np.zeros(len(vms))
         self._empty = ClusterView(0.0, vms, zeros, zeros, np.zeros(len(vms), np.int64), zeros)
         for name in ("prices_per_hour", "cpus", "memory_mib"):
@@ -177,6 +183,7 @@ class _World:
             executors=state.held[0].copy(),
             busy_until=np.maximum(state.busy_until[0], state.clock[0]),
             running=tuple(self._running.values()),
+            free_resources={name: free.copy() for name, free in self._free_resources.items()},
         )
 
     def place(self, request: PlacementRequest, place: Place) -> None:
@@ -197,6 +204,7 @@ class _World:
             self._place_part(request.job, head, placement, sizes)
         ids, end = tuple(self._ids[vm] for vm in place.placement), float(self.batch.state.end[0, head])
         self._running[head] = RunningJob(request.job, ids, self.now, end, sizes)
+        self._take(request.job, ids)
 
     def _place_part(self, job: Job, number: int, placement: SmallIntArray, sizes: tuple[Size, ...]) -> None:
         """Start a job on less than it asks for."""
@@ -216,6 +224,11 @@ class _World:
         free = self.batch.state.free_milli_cpus[0, used] / self.batch.machines.milli_cpus[0, used]
         return pace.seconds(job, sizes, len(used), float(np.mean(1.0 - free)))
 
+    def _take(self, job: Job, vm_ids: Sequence[str], executors: float = 1.0) -> None:
+        """So many executors on each VM take what they need beside cpus and memory; -1: they give it back."""
+        for name, amount in job.resources.items():
+            np.subtract.at(self._free_resources[name], [self._index[i] for i in vm_ids], executors * amount)
+
     def next_event(self) -> float | None:
         """When the next job ends or arrives; None when nothing will happen."""
         ends = [rules.next_completion(self.batch, 0)] if self.batch.state.running[0] else []
@@ -232,6 +245,7 @@ class _World:
         for number in reversed(state.heap[0, state.running[0] : before].tolist()):
             was, end = self._running.pop(number), float(state.end[0, number])
             ended.append(EndedJob(was.job, was.vm_ids, was.taken, was.started_at, end, True))
+            self._take(was.job, was.vm_ids, -1.0)
         self._arrive()
         return ended
 

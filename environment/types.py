@@ -13,16 +13,18 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from environment.amounts import TOLERANCE, Amounts
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-#: Mesos keeps three decimals of a cpu; half of the last one is the tolerance of every comparison.
-CPU_TOLERANCE = 0.0005
+#: The tolerance of every comparison of cpus.
+CPU_TOLERANCE = TOLERANCE
 
 
 @dataclass(frozen=True, slots=True)
 class Vm:
-    """A cloud VM: one Mesos agent with its capacity, type and price.
+    """A cloud VM: one Mesos agent with its capacity, type and price; `resources` are what it has besides.
 
     `id` is the Mesos agent's id (the name, in a simulation); `address` is where its executors are reached.
     """
@@ -34,6 +36,7 @@ class Vm:
     memory_mib: int
     price_per_hour: float
     address: str = ""
+    resources: Amounts = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,8 @@ class Job:
     of them or not at all. `driver` is what its Spark driver takes when it runs on the cluster and not on the
     daemon's host. `expected_duration` (seconds) and `prefers` (the placement under which the type runs best)
     come from the type's profile; None when nothing is known about it. A job that runs for more than
-    `max_runtime` seconds, if given, is ended and has failed.
+    `max_runtime` seconds, if given, is ended and has failed. `resources` is what each executor takes besides,
+    such as gpus: all of it, also where it is given less cpus or memory than it asks for.
     """
 
     id: str
@@ -72,6 +76,7 @@ class Job:
     driver: Size | None = None
     min_executors: int | None = None
     max_runtime: float | None = None
+    resources: Amounts = field(default_factory=dict, hash=False)
 
     @property
     def fewest(self) -> int:
@@ -195,6 +200,8 @@ class ClusterView:
 
     `free_*` is what may be used now, `executors` counts the executors on each VM, `busy_until` is the time
     (seconds) until which each VM is known to be held: the view's own time when it is free, NaN when unknown.
+    `free_resources` has what is free beside cpus and memory, as far as a known job asks for it: [N] by
+    name; of what is not there nothing is free.
     """
 
     at: float
@@ -204,9 +211,11 @@ class ClusterView:
     executors: IntArray
     busy_until: FloatArray
     running: tuple[RunningJob, ...] = field(default=(), repr=False)
+    free_resources: Mapping[str, FloatArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for array in (self.free_cpus, self.free_memory_mib, self.executors, self.busy_until):
+        arrays = (self.free_cpus, self.free_memory_mib, self.executors, self.busy_until)
+        for array in (*arrays, *self.free_resources.values()):
             array.flags.writeable = False
 
     @cached_property
@@ -230,7 +239,26 @@ class ClusterView:
         by_memory = self.free_memory_mib / request.memory_mib
         # Whole executors: what is below 1, negative too, becomes 0.
         room: IntArray = np.maximum(np.minimum(by_cpus, by_memory).astype(np.int64), 0)
-        return room
+        return np.minimum(room, self.room_by_resources(request)) if request.job.resources else room
+
+    def room_by_resources(self, request: PlacementRequest) -> IntArray:
+        """How many executors fit on each VM by what they take beside cpus and memory alone; int64 [N]."""
+        room = np.full(len(self.vms), np.iinfo(np.int64).max)
+        for name, amount in request.job.resources.items():
+            free = self.free_resources.get(name, np.zeros(len(self.vms)))
+            room = np.minimum(room, ((free + TOLERANCE) / amount).astype(np.int64))
+        return np.maximum(room, 0)
+
+    def seen_by(self, request: PlacementRequest) -> "ClusterView":
+        """The view for one request, for who looks at cpus and memory alone.
+
+        A VM has no more cpus free than as many executors take as there is room for by what else they ask for.
+        The view itself when they ask for nothing beside cpus and memory.
+        """
+        if not request.job.resources:
+            return self
+        most = self.room_by_resources(request) * request.cpus
+        return self.changed(free_cpus=np.minimum(self.free_cpus, most))
 
     def with_placement(
         self, request: PlacementRequest, placement: Sequence[int], sizes: tuple[Size, ...] = ()
@@ -256,7 +284,14 @@ class ClusterView:
             executors=self.executors + counts,
             busy_until=until,
             running=self._running_with(request, placement, sizes),
+            free_resources=self._resources_without(job.resources, counts),
         )
+
+    def _resources_without(self, taken: Amounts, executors: IntArray) -> Mapping[str, FloatArray]:
+        """What is free beside cpus and memory when each of so many executors on each VM takes this."""
+        free = self.free_resources
+        less = {name: free[name] - executors * amount for name, amount in taken.items() if name in free}
+        return {**free, **less} if less else free
 
     def _running_with(
         self, request: PlacementRequest, placement: Sequence[int], sizes: tuple[Size, ...]

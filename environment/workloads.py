@@ -46,9 +46,15 @@ class Episodes:
     def __call__(self, seed: int) -> Episode:
         """The seed's workload on the cluster, without the jobs that would not fit it when it is empty.
 
-        ValueError when no job is left.
+        ValueError when no job is left, or one asks for more than cpus and memory: the kernel knows no more.
         """
         jobs = jobs_of(self.source(seed), load_profiles())
+        for job in jobs:
+            if job.resources:
+                raise ValueError(
+                    f"{job.id} asks for {' and '.join(job.resources)}; episodes for training know cpus and "
+                    "memory alone, so leave the column resources out"
+                )
         refused = refusals(jobs, self.vms)
         if len(refused) == len(jobs):
             raise ValueError(next(iter(refused.values()), "a workload should have at least one job"))

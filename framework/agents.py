@@ -7,14 +7,17 @@ from collections.abc import Collection, Mapping
 from http.client import HTTPException
 from typing import Any
 
+from environment.amounts import total
+from environment.events import VmSize
+
 #: Seconds that the master has to answer.
 PATIENCE = 10.0
 
 
 def agent_sizes(
     master: str, roles: Collection[str], principal: str | None = None, secret: str | None = None
-) -> tuple[tuple[str, float, int], ...]:
-    """Id, cpus and MiB of every agent of the master at `host:port`, as far as these roles may use them.
+) -> tuple[VmSize, ...]:
+    """The size of every agent of the master at `host:port`, as far as these roles may use it.
 
     Raises OSError when the master cannot be asked or refuses, ValueError when it answers something else.
     """
@@ -32,8 +35,10 @@ def agent_sizes(
         raise ValueError(f"{master}/slaves is not what a Mesos master answers: {error!r}") from error
 
 
-def _size(agent: Mapping[str, Any], roles: Collection[str]) -> tuple[str, float, int]:
+def _size(agent: Mapping[str, Any], roles: Collection[str]) -> VmSize:
     reserved = agent["reserved_resources"]
     ours = [agent["unreserved_resources"], *(reserved[role] for role in roles if role in reserved)]
-    cpus = round(sum(float(part.get("cpus", 0.0)) for part in ours), 3)
-    return str(agent["id"]), cpus, int(sum(float(part.get("mem", 0.0)) for part in ours))
+    # What is no number, such as ports, is text here.
+    amounts = total({n: float(v) for n, v in part.items() if not isinstance(v, str)} for part in ours)
+    cpus, memory_mib = amounts.pop("cpus", 0.0), int(amounts.pop("mem", 0.0))
+    return VmSize(str(agent["id"]), cpus, memory_mib, {name: v for name, v in amounts.items() if v > 0})

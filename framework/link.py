@@ -134,7 +134,7 @@ class MesosLink:
         for task in command.tasks:
             try:
                 process, name = describe(task)
-                resources = purse.pay(task.cpus, task.memory_mib, task.ports)
+                resources = purse.pay(task.cpus, task.memory_mib, task.ports, task.resources)
             except (OSError, ValueError) as error:
                 self._refuse(command, str(error))
                 driver.declineOffer([{"value": i} for i in command.offer_ids])

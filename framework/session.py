@@ -38,6 +38,7 @@ pymesos.logger.setLevel(logging.CRITICAL)
 HEARTBEATS_MISSED = 3
 #: What a master says to a framework id that it has removed: torn down, or away for too long.
 _REMOVED = "framework has been removed"
+_CAPABILITIES = ("MULTI_ROLE", "PARTITION_AWARE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,8 @@ class SessionOptions:
     task_image: str | None = None
     secret_variables: bool = False
     webui_url: str | None = None
+    #: Whether agents that have gpus may be offered: a master keeps them from who does not know of gpus.
+    gpus: bool = True
     #: Mesos' own default; the master tells it on subscription, but pymesos does not pass it on.
     heartbeat_seconds: float = 15.0
 
@@ -85,10 +88,15 @@ class Driver(pymesos.MesosSchedulerDriver):  # type: ignore[misc]  # pymesos has
             self.sched.redirected_to = new_master
         super().change_master(new_master)
 
+    @property
+    @override
+    def framework(self) -> Json:
+        """Who subscribes; pymesos would leave GPU_RESOURCES out, as it does not know the version."""
+        return dict(self._framework)
+
     @override
     def _get_version(self, master: str | None) -> None:
-        # pymesos asks for it to tell inverse offers and GPUs of old masters apart, fails on 1.12.0-dev, and
-        # tells masters that it knows of GPUs, which we do not use.
+        # pymesos asks for it to tell inverse offers and GPUs of old masters apart, and fails on 1.12.0-dev.
         return None
 
     @override
@@ -132,11 +140,12 @@ class Session(pymesos.Scheduler):  # type: ignore[misc]  # pymesos has no types
         self._started = False
         self._heard_at = time.monotonic()
         self._silence_allowed = HEARTBEATS_MISSED * options.heartbeat_seconds
+        gpus = ("GPU_RESOURCES",) if options.gpus else ()
         framework: Json = {
             "user": options.user,
             "name": options.framework_name,
             "roles": list(options.roles),
-            "capabilities": [{"type": "MULTI_ROLE"}, {"type": "PARTITION_AWARE"}],
+            "capabilities": [{"type": name} for name in (*_CAPABILITIES, *gpus)],
             "failover_timeout": options.failover_timeout,
             "checkpoint": True,
         }

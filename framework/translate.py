@@ -4,6 +4,7 @@ import base64
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
+from environment.amounts import NOTHING, TOLERANCE, Amounts, total
 from environment.events import Offer, Task, TaskChanged, TaskState
 from environment.types import Vm
 from framework.spark import ProcessSpec
@@ -12,13 +13,17 @@ Json = dict[str, Any]
 
 #: What a VM is called whose agent says nothing about its type or price.
 UNKNOWN_TYPE = "unknown"
+#: What of an agent's scalars has a place of its own.
+_SIZE = ("cpus", "mem")
 _STATES: dict[str, TaskState] = {state: state for state in get_args(TaskState)}
 
 
 def offer_from_json(offer: Mapping[str, Any]) -> Offer:
     """Read an offer. An agent's attributes `vm` and `price` give the VM's type and price per hour."""
     resources, attributes = offer.get("resources", ()), _attributes(offer.get("attributes", ()))
-    cpus, memory_mib = _scalar(resources, "cpus"), int(_scalar(resources, "mem"))
+    amounts = _amounts(resources)
+    cpus, memory_mib = amounts.get("cpus", 0.0), int(amounts.get("mem", 0.0))
+    others = {name: amount for name, amount in amounts.items() if name not in _SIZE and amount > 0}
     hostname = str(offer["hostname"])
     vm = Vm(
         id=str(offer["agent_id"]["value"]),
@@ -28,8 +33,9 @@ def offer_from_json(offer: Mapping[str, Any]) -> Offer:
         memory_mib=memory_mib,
         price_per_hour=_price(attributes.get("price")),
         address=_address(offer) or hostname,
+        resources=others,
     )
-    return Offer(str(offer["id"]["value"]), vm, cpus, memory_mib, tuple(_ports(resources)))
+    return Offer(str(offer["id"]["value"]), vm, cpus, memory_mib, tuple(_ports(resources)), others)
 
 
 def role_of(offer: Mapping[str, Any]) -> str:
@@ -111,18 +117,21 @@ class Purse:
         # What is reserved for us is no one else's to use, so it goes first.
         self._resources = sorted(everything, key=_is_unreserved)
 
-    def pay(self, cpus: float, memory_mib: int, ports: Sequence[int]) -> list[Json]:
+    def pay(
+        self, cpus: float, memory_mib: int, ports: Sequence[int], others: Amounts = NOTHING
+    ) -> list[Json]:
         """Take this much out; ValueError when it is not there."""
         return [
             *self._scalars("cpus", cpus),
             *self._scalars("mem", float(memory_mib)),
+            *(part for name, amount in others.items() for part in self._scalars(name, amount)),
             *(self._port(port) for port in ports),
         ]
 
     def _scalars(self, name: str, amount: float) -> list[Json]:
         taken, missing = [], amount
         for resource in self._resources:
-            if resource["name"] != name or missing < 0.0005:
+            if resource["name"] != name or missing < TOLERANCE or not _is_amount(resource):
                 continue
             has = float(resource["scalar"]["value"])
             part = round(min(has, missing), 3)
@@ -130,7 +139,7 @@ class Purse:
                 taken.append({**resource, "scalar": {"value": part}})
                 resource["scalar"] = {"value": round(has - part, 3)}
                 missing -= part
-        if missing >= 0.0005:
+        if missing >= TOLERANCE:
             raise ValueError(f"the offers lack {missing:g} of {amount:g} {name}")
         return taken
 
@@ -139,6 +148,11 @@ class Purse:
             if resource["name"] == "ports" and any(a <= port <= b for a, b in _ranges(resource)):
                 return {**resource, "ranges": {"range": [{"begin": port, "end": port}]}}
         raise ValueError(f"port {port} is not offered")
+
+
+def _is_amount(resource: Mapping[str, Any]) -> bool:
+    """Whether any part of it can be taken; of a disk that is a volume or has a source of its own none can."""
+    return "scalar" in resource and "disk" not in resource
 
 
 def _is_unreserved(resource: Mapping[str, Any]) -> bool:
@@ -175,8 +189,8 @@ def _address(offer: Mapping[str, Any]) -> str:
     return str(offer.get("url", {}).get("address", {}).get("ip", ""))
 
 
-def _scalar(resources: Iterable[Mapping[str, Any]], name: str) -> float:
-    return round(sum(float(r["scalar"]["value"]) for r in resources if r["name"] == name), 3)
+def _amounts(resources: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    return total({r["name"]: float(r["scalar"]["value"])} for r in resources if _is_amount(r))
 
 
 def _ports(resources: Iterable[Mapping[str, Any]]) -> Iterable[tuple[int, int]]:

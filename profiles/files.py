@@ -1,8 +1,8 @@
 """Workloads as files, CSV or Parquet: written and read back the same.
 
 The columns are submitted_at, type, cpus, memory_mib, executors, duration and, if they are there, name,
-min_executors and input_mib, of which the last two may be empty. Units are seconds, cores and MiB; cpus and
-memory_mib are those of one executor.
+min_executors, input_mib and resources (gpus=1;disk=100), of which all but the name may be empty. Units are
+seconds, cores and MiB; cpus, memory_mib and resources are those of one executor.
 """
 
 import csv
@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from conf.units import resources_of, resources_text
 from profiles.workload import Workload, WorkloadJob, workload_of
 
 COLUMNS = ("submitted_at", "type", "cpus", "memory_mib", "executors", "duration")
-OPTIONAL = ("name", "min_executors", "input_mib")
-_EMPTY = ("min_executors", "input_mib")
+OPTIONAL = ("name", "min_executors", "input_mib", "resources")
+_EMPTY = ("min_executors", "input_mib", "resources")
 _WHOLE = ("memory_mib", "executors", "min_executors")
-_TEXTS = ("type", "name")
+_TEXTS = ("type", "name", "resources")
 
 
 class WorkloadError(ValueError):
@@ -83,6 +84,8 @@ def _job(where: str, row: Mapping[str, object], number_of_job: int) -> WorkloadJ
             continue
         if column not in _TEXTS:
             values[column] = number(where, column, value, int if column in _WHOLE else float)
+        elif column == "resources" and isinstance(value, str):
+            values[column] = _resources(where, value)
         elif isinstance(value, str) and value:
             values[column] = value
         else:
@@ -91,6 +94,13 @@ def _job(where: str, row: Mapping[str, object], number_of_job: int) -> WorkloadJ
         return WorkloadJob(**values)
     except ValueError as error:
         raise WorkloadError(f"{where}: {error}") from error
+
+
+def _resources(where: str, cell: str) -> dict[str, float]:
+    try:
+        return resources_of(cell)
+    except ValueError as error:
+        raise WorkloadError(f"{where}: resources: {error}") from error
 
 
 def _check_columns(where: str, found: Iterable[str]) -> list[str]:
@@ -137,9 +147,15 @@ def _read_parquet(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
 
 
 def _columns(workload: Workload) -> tuple[str, ...]:
-    """What is written: `min_executors` and `input_mib` only where a job has them."""
-    had = [column for column in _EMPTY if any(getattr(job, column) is not None for job in workload.jobs)]
+    """What is written: those that may be empty only where a job has them."""
+    had = [column for column in _EMPTY if any(_cell(job, column) is not None for job in workload.jobs)]
     return (*COLUMNS, "name", *had)
+
+
+def _cell(job: WorkloadJob, column: str) -> Any:
+    if column == "resources":
+        return resources_text(job.resources) or None
+    return getattr(job, column)
 
 
 def _write_csv(workload: Workload, path: Path) -> None:
@@ -147,7 +163,7 @@ def _write_csv(workload: Workload, path: Path) -> None:
         writer = csv.writer(file, lineterminator="\n")
         columns = _columns(workload)
         writer.writerow(columns)
-        writer.writerows([getattr(job, column) for column in columns] for job in workload.jobs)
+        writer.writerows([_cell(job, column) for column in columns] for job in workload.jobs)
 
 
 def _write_parquet(workload: Workload, path: Path) -> None:
@@ -158,7 +174,7 @@ def _write_parquet(workload: Workload, path: Path) -> None:
     table = pyarrow.table(
         {
             column: pyarrow.array(
-                [getattr(job, column) for job in workload.jobs], kinds.get(column, pyarrow.float64())
+                [_cell(job, column) for job in workload.jobs], kinds.get(column, pyarrow.float64())
             )
             for column in _columns(workload)
         }

@@ -2,8 +2,10 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from conf.units import checked_resources
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,7 +13,8 @@ class WorkloadJob:
     """A job that will be submitted: `executors` equal executors, each taking `cpus` and `memory_mib`.
 
     `duration` is how many seconds it takes when it is placed well. It also runs on fewer executors, but not
-    on fewer than `min_executors`; None: on all of them only. ValueError names what is not possible.
+    on fewer than `min_executors`; None: on all of them only. `resources` is what each executor takes besides,
+    by name. ValueError names what is not possible.
     """
 
     name: str
@@ -24,6 +27,7 @@ class WorkloadJob:
     min_executors: int | None = None
     #: MiB of input, where that is known.
     input_mib: float | None = None
+    resources: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if not (self.name and self.type):
@@ -42,6 +46,8 @@ class WorkloadJob:
             raise ValueError(f"input_mib: should be more than 0, found {self.input_mib}")
         if not 0 < self.duration < math.inf:
             raise ValueError(f"duration: should be more than 0 seconds, found {self.duration}")
+        if self.resources:
+            checked_resources(self.resources)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,11 +34,11 @@ class DrfOptions:
 class DominantResourceFairness:
     """Dominant resource fairness: the job type with the smallest dominant share is served first.
 
-    Shares are those of job types, since Stoker knows no users. A type's dominant share is the larger of the
-    shares of the cluster's cpus and memory that its running executors hold. Of every type the oldest job is
-    looked at: first the one whose type has the smallest share, and when there is no room for it, or for its
-    driver, the next (progressive filling). Lost executors come before all new jobs, as their job has had its
-    turn.
+    Shares are those of job types, since Stoker knows no users. A type's dominant share is the largest of the
+    shares of the cluster's cpus, its memory and what else jobs ask for that its running executors hold. Of
+    every type the oldest job is looked at: first the one whose type has the smallest share, and when there is
+    no room for it, or for its driver, the next (progressive filling). Lost executors come before new jobs, as
+    their job has had its turn.
 
     No room is held for a job that does not fit: a large one may wait for as long as others keep the cluster
     full, and with it all later jobs of its type, although they are asked about first whenever a job ends.
@@ -70,17 +70,24 @@ class DominantResourceFairness:
 
 
 def dominant_shares(view: ClusterView) -> dict[str, float]:
-    """The dominant share of every job type that runs: from 0 to 1, by type."""
+    """The dominant share of every job type that runs, of whatever it takes: from 0 to 1, by type."""
     cpus: dict[str, float] = {}
     memory: dict[str, int] = {}
+    others: dict[tuple[str, str], float] = {}
     for running in view.running:
         kind, taken = running.job.type, running.taken
         cpus[kind] = cpus.get(kind, 0.0) + sum(size.cpus for size in taken)
         memory[kind] = memory.get(kind, 0) + sum(size.memory_mib for size in taken)
+        for name, amount in running.job.resources.items():
+            others[kind, name] = others.get((kind, name), 0.0) + amount * len(taken)
     all_cpus, all_memory = float(view.cpus.sum()), float(view.memory_mib.sum())
     if not (all_cpus and all_memory):
         return {}
-    return {kind: max(cpus[kind] / all_cpus, memory[kind] / all_memory) for kind in cpus}
+    shares = {kind: max(cpus[kind] / all_cpus, memory[kind] / all_memory) for kind in cpus}
+    for (kind, name), amount in others.items():
+        if there := sum(vm.resources.get(name, 0.0) for vm in view.vms):
+            shares[kind] = max(shares[kind], amount / there)
+    return shares
 
 
 def _explained(

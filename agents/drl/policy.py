@@ -221,7 +221,8 @@ class _Network:
         shown = [first.pop(number), *first]
         if self._desk is None or len(self._desk.mask) != vms + 1:
             self._desk = make_desk(self._network, layout, vms)
-        scene = scene_of(view, shown, self._options, counted)._replace(waiting=len(queue))
+        seen = view.seen_by(request)
+        scene = scene_of(seen, shown, self._options, counted)._replace(waiting=len(queue))
         draft = make_draft(vms, scene.placed, request.count)
         found = decide(scene, layout, self._network, self._desk, draft)
         if found == NO_ROOM:

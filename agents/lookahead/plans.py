@@ -75,6 +75,9 @@ class Search(NamedTuple):
     long: FloatArray  # [N] the same for one that takes its longest
     placement: SmallIntArray  # [E]
     other: SmallIntArray  # [E]
+    #: [M, N] the most executors of each job of the queue by what they take beside cpus and memory; [0, N] if
+    #: none takes anything. What is held of that is taken to stay held.
+    most: IntArray
 
 
 def make_arrays(candidates: int, vms: int, executors: int, jobs: int) -> Search:
@@ -92,6 +95,7 @@ def make_arrays(candidates: int, vms: int, executors: int, jobs: int) -> Search:
         long=np.zeros(vms),
         placement=np.zeros(executors, np.int32),
         other=np.zeros(executors, np.int32),
+        most=np.zeros((0, vms), np.int64),
     )
 
 

@@ -28,7 +28,7 @@ from agents.lookahead.plans import (
 from agents.lookahead.rollout import search
 from agents.lookahead.situation import Situations
 from environment.kernel.state import Batch, Rules
-from environment.types import ClusterView, FloatArray, Job, PlacementRequest, Vm
+from environment.types import ClusterView, FloatArray, IntArray, Job, PlacementRequest, Vm
 
 BASES = {"near_ilp": NEAR_ILP, "ff": FIRST_FIT, "aep": ADAPTIVE}
 
@@ -84,7 +84,7 @@ class Player:
         """Play candidates over all of the queue; no job of it after number `reach` is placed now."""
         began = perf_counter()
         batch = self._situations.load(view, queue)
-        found = self._arrays_for(batch)
+        found = self._arrays_for(batch)._replace(most=_most(view, queue))
         self._take_up(found, queue)
         aim = self._aim(view, queue[0], seed, may_wait, reach)
         for first in range(0, self._candidates, _AT_ONCE):
@@ -131,6 +131,13 @@ class Player:
         one = np.ones(1)
         view = ClusterView(0.0, (vm,), one, one.copy(), np.zeros(1, np.int64), np.zeros(1))
         self.play(view, [PlacementRequest(job, 1)], seed=0, may_wait=True)
+
+
+def _most(view: ClusterView, queue: Sequence[PlacementRequest]) -> IntArray:
+    """`Search.most` of a queue."""
+    if not any(request.job.resources for request in queue):
+        return np.zeros((0, len(view.vms)), np.int64)
+    return np.array([view.room_by_resources(request) for request in queue])
 
 
 def _best_of(values: FloatArray, found: Search, queue: Sequence[PlacementRequest]) -> Found:

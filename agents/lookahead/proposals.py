@@ -7,6 +7,7 @@ from agents.lookahead.plans import (
     APART,
     FIRST_FIT,
     FREE,
+    ORDER,
     PACKED,
     TOGETHER,
     Aim,
@@ -97,11 +98,13 @@ def _rooms(batch: Batch, found: Search) -> int:
     """Fill in for how many executors of the head of row 1 there is room on each VM; return the sum."""
     state, jobs, head = batch.state, batch.jobs, batch.state.head[1]
     needed, cpus, memory = state.left[1], jobs.milli_cpus[1, head], jobs.memory_mib[1, head]
-    total = 0
+    total, limited = 0, len(found.most) > 0
+    job = found.trial[ORDER, head - state.head[0]]
     for vm in range(state.held.shape[1]):
         free_cpus, free_memory, room = state.free_milli_cpus[1, vm], state.free_memory_mib[1, vm], 0
+        most = min(needed, found.most[job, vm]) if limited else needed
         # Faster than to divide: most VMs have room for few executors, or none.
-        while room < needed and free_cpus >= cpus and free_memory >= memory:
+        while room < most and free_cpus >= cpus and free_memory >= memory:
             free_cpus -= cpus
             free_memory -= memory
             room += 1

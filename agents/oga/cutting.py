@@ -4,11 +4,12 @@ Arithmetic only: what is allocated comes from the learner, and who asks for it i
 """
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
 from agents.baselines.filling import fill
-from environment.types import LEAST, ClusterView, FloatArray, PlacementRequest, Size
+from environment.types import LEAST, ClusterView, FloatArray, IntArray, PlacementRequest, Size
 
 #: VM and size of each executor.
 Cut = tuple[tuple[int, ...], tuple[Size, ...]]
@@ -26,14 +27,30 @@ def floor_of(request: PlacementRequest, share: float) -> Size:
     return Size(cpus, memory_mib)
 
 
-def cut(request: PlacementRequest, cpus: FloatArray, memory_mib: FloatArray, floor: Size) -> Cut | None:
+def uncut(view: ClusterView, request: PlacementRequest, wanted: Mapping[str, FloatArray]) -> IntArray:
+    """How many executors an allocation makes on each VM of what is not cut, such as gpus; int64 [N].
+
+    Each takes all that its job asks for. So what is `wanted` of it, [N] by name, is rounded to executors,
+    of which no more count than fit into what is free.
+    """
+    most = view.room_by_resources(request)
+    for name, amount in request.job.resources.items():
+        if name in wanted:
+            most = np.minimum(most, np.rint(wanted[name] / amount).astype(np.int64))
+    return most
+
+
+def cut(
+    request: PlacementRequest, cpus: FloatArray, memory_mib: FloatArray, floor: Size, most: IntArray
+) -> Cut | None:
     """As large executors as what there is of each VM, cpus [N] and MiB [N], makes; None for too few.
 
     A VM's executors are alike. None takes more than the request asks or less than `floor`; there are no more
-    than it asks for, and, by making them smaller where that helps, no fewer than its `fewest`.
+    than it asks for, no more than `most` [N] on a VM, and, by making them smaller where that helps, no fewer
+    than its `fewest`.
     """
     fitting = np.minimum(cpus / floor.cpus, memory_mib / floor.memory_mib) + _ROUNDING
-    most = np.maximum(fitting, 0.0).astype(np.int64)
+    most = np.minimum(np.maximum(fitting, 0.0).astype(np.int64), most)
     counts = np.zeros(len(most), np.int64)
     # One by one where it adds most; among equals as the job prefers, else on VMs that have one already.
     liking = -_LIKING if request.job.prefers == "spread" else _LIKING

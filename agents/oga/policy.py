@@ -2,10 +2,11 @@
 
 A slot is a moment at which the policy is asked: each job type that waits is a port with a job. How a slot is
 made of a view is in `slots.py`, how executors are made of an allocation in `cutting.py`; numba is imported
-when the policy is made. Views know cpus and memory of VMs and no other resource.
+when the policy is made. Executors may have less cpus and memory than they ask for; of what else they ask for,
+such as gpus, each has all, however the allocation shares it out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
@@ -13,13 +14,15 @@ from typing import Literal
 import numpy as np
 
 from agents.estimates import check_share
-from agents.oga.cutting import Cut, cut, floor_of, whole
+from agents.oga.cutting import Cut, cut, floor_of, uncut, whole
+from environment import amounts
 from environment.check import shortage
 from environment.types import (
     ClusterView,
     Decision,
     EndedJob,
     FloatArray,
+    Job,
     Place,
     PlacementRequest,
     Size,
@@ -138,21 +141,22 @@ class OgaSched:
         options, kind = self._options, request.job.type
         wanted = self._slots.wanted(kind)
         if request.again:  # what was lost is put back as it was
-            placement = whole(view, request, wanted[0])
+            placement = whole(view, request, wanted["cpus"])
             return None if placement is None else (placement, request.asked)
         conserving = options.variant == "oga-conserving"
-        if conserving and _room_for_all(view, oldest) and (placement := whole(view, request, wanted[0])):
+        if conserving and _room_for_all(view, oldest) and (placement := whole(view, request, wanted["cpus"])):
             return placement, request.asked
         floor = floor_of(request, options.floor)
-        free = np.array([view.free_cpus, view.free_memory_mib])
-        within = np.minimum(wanted, free)
-        if found := cut(request, within[0], within[1], floor):
+        cpus = np.minimum(wanted["cpus"], view.free_cpus)
+        memory_mib = np.minimum(wanted["memory"], view.free_memory_mib)
+        if found := cut(request, cpus, memory_mib, floor, uncut(view, request, wanted)):
             return found
         # What the allocation has of VMs in use, or less than an executor of, is no reason to wait for ever.
         if conserving or self._waited > options.patience or not view.executors.any():
-            if placement := whole(view, request, wanted[0]):
+            if placement := whole(view, request, wanted["cpus"]):
                 return placement, request.asked
-            return cut(request, free[0], free[1], floor)
+            most = view.room_by_resources(request)
+            return cut(request, view.free_cpus, view.free_memory_mib, floor, most)
         return None
 
     def _place(
@@ -164,22 +168,22 @@ class OgaSched:
     ) -> Place:
         kind = request.job.type
         wanted, details = self._slots.wanted(kind), self._slots.details(kind)
-        why = tuple(_why(view, kind, wanted, vm, size) for vm, size in zip(placement, sizes, strict=True))
-        self._slots.take(kind, placement, sizes)
+        whys = (_why(view, request.job, wanted, vm, size) for vm, size in zip(placement, sizes, strict=True))
+        why = tuple(whys)
+        self._slots.take(request.job, placement, sizes)
         if sizes == request.asked:
             sizes = ()
-        return Place(request.job.id, placement, why, tuple(wanted[0].tolist()), sizes, details)
+        return Place(request.job.id, placement, why, tuple(wanted["cpus"].tolist()), sizes, details)
 
     def _why_not(self, view: ClusterView, head: PlacementRequest) -> str:
         if not view.vms:
             return shortage(view, head)
         wanted = self._slots.wanted(head.job.type)
-        has = (
-            f"{wanted[0].sum():.3g} cpus and {wanted[1].sum() / 1024:.3g} GiB on {(wanted[0] > 0).sum()} VMs"
-        )
+        job, places = head.job, int((wanted["cpus"] > 0).sum())
+        has = f"{_shown({name: float(y.sum()) for name, y in wanted.items()}, job)} on {places} VMs"
         least = floor_of(head, self._options.floor)
-        size = f"{least.cpus:g} cpus and {least.memory_mib} MiB"
-        allocation = f"the allocation of {head.job.type} is {has}"
+        size = amounts.text(least.cpus, least.memory_mib, job.resources)
+        allocation = f"the allocation of {job.type} is {has}"
         return (
             f"{shortage(view, head)}; {allocation}, and with what is free of that, {head.fewest} executors"
             f" of at least {size} cannot be made"
@@ -190,12 +194,24 @@ def _room_for_all(view: ClusterView, oldest: dict[str, PlacementRequest]) -> boo
     """Whether what is free would do for all that is asked, so that to give one less helps nobody."""
     cpus = sum(request.cpus * request.count for request in oldest.values())
     memory_mib = sum(request.memory_mib * request.count for request in oldest.values())
-    return bool(cpus <= view.free_cpus.sum() and memory_mib <= view.free_memory_mib.sum())
-
-
-def _why(view: ClusterView, kind: str, wanted: FloatArray, vm: int, size: Size) -> str:
-    has = f"{wanted[0, vm]:.3g} cpus and {wanted[1, vm] / 1024:.3g} GiB"
-    return (
-        f"{kind}'s allocation has {has} of {view.vms[vm].name}; "
-        f"the executor takes {size.cpus:g} cpus and {size.memory_mib} MiB"
+    if cpus > view.free_cpus.sum() or memory_mib > view.free_memory_mib.sum():
+        return False
+    free = view.free_resources
+    others = amounts.total(
+        {name: amount * request.count for name, amount in request.job.resources.items()}
+        for request in oldest.values()
     )
+    return all(amount <= free[name].sum() for name, amount in others.items() if name in free)
+
+
+def _why(view: ClusterView, job: Job, wanted: Mapping[str, FloatArray], vm: int, size: Size) -> str:
+    has = _shown({name: float(y[vm]) for name, y in wanted.items()}, job)
+    takes = amounts.text(size.cpus, size.memory_mib, job.resources)
+    return f"{job.type}'s allocation has {has} of {view.vms[vm].name}; the executor takes {takes}"
+
+
+def _shown(had: amounts.Amounts, job: Job) -> str:
+    """Cpus, GiB, and what else the job asks for."""
+    others = [f"{had[name]:.3g} {name}" for name in job.resources if name in had]
+    parts = [f"{had['cpus']:.3g} cpus", f"{had['memory'] / 1024:.3g} GiB", *others]
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -1,4 +1,6 @@
-"""A cluster and its queue as slots of Zhao 2023: types are ports, VMs instances, cpus and memory resources.
+"""A cluster and its queue as slots of Zhao 2023: types are ports, VMs instances, what they have resources.
+
+Cpus and memory are resources from the start, whatever else VMs offer when a job first asks for it.
 
 Here the model follows the cluster, and what is learned moves along with it. What executors become of an
 allocation is in `cutting`, which job gets one in `policy`.
@@ -14,9 +16,10 @@ import numpy as np
 
 from agents.oga.learner import Learner, LearnerOptions
 from agents.oga.model import UTILITIES, Model, Request, build_model
+from environment.amounts import Amounts
 from environment.types import ClusterView, EndedJob, FloatArray, Job, PlacementRequest, Size, Vm
 
-RESOURCES = ("cpus", "memory")
+_RESOURCES = ("cpus", "memory")
 #: MiB that weigh as much as a cpu, so that steps of both are of like size. Chosen: what a core of the paper's
 #: VMs has of memory.
 MIB_PER_UNIT = 4096.0
@@ -24,13 +27,17 @@ MIB_PER_UNIT = 4096.0
 PORTS_KEPT = 256
 
 _UNITS = np.array([1.0, MIB_PER_UNIT])
+#: Of which resource in which unit numbers are shown, and how many of that a unit of the model is.
+_SHOWN = (("cpus", 1.0), ("GiB", MIB_PER_UNIT / 1024))
+_STEPS = ("y", "gradient", "projected")
 
 
 class Slots:
-    """The learner of a cluster that changes. Amounts that go in and out are cpus and MiB; [2, N] has both.
+    """The learner of a cluster that changes. Amounts that go in and out are cpus, MiB and so on.
 
     Attributes:
         learner: None until there is a type and a VM that can take an executor of it.
+        resources: cpus, memory, and whatever else jobs have asked for and VMs had.
     """
 
     def __init__(
@@ -40,46 +47,49 @@ class Slots:
         self._options = learner
         self._utility, self._alpha, self._beta = UTILITIES.index(utility), alpha, beta
         self._request: Request = request
-        #: By type, in order of its last appearance: the most that a job of it asked for in all, [2] in units,
+        self.resources: tuple[str, ...] = _RESOURCES
+        #: How much of each is a unit of the model, [K].
+        self._units: FloatArray = _UNITS
+        #: By type, in order of its last appearance: the most that a job of it asked for in all, [K] in units,
         #: and the least that an executor of it needs.
         self._bounds: dict[str, FloatArray] = {}
         self._needs: dict[str, FloatArray] = {}
         self._vms: tuple[Vm, ...] = ()
         self._index: dict[str, int] = {}
-        self._left: FloatArray = np.zeros((2, 0))
+        self._left: FloatArray = np.zeros((len(_RESOURCES), 0))
         #: Whether the learner's model is that of the cluster as it is.
         self._fits = False
         self._compile()
 
     def begin(self, view: ClusterView, oldest: Sequence[PlacementRequest], floors: Sequence[Size]) -> None:
         """A slot begins in which these requests are there, one of each type, with the least they can use."""
-        if self._follow(view.vms, oldest, floors) or not self._fits:
+        changed = self._take_up(view)
+        if self._follow(view.vms, oldest, floors) or changed or not self._fits:
             self._rebuild()
         if learner := self._active:
             present = {request.job.type for request in oldest}
             arrivals = np.array([float(port in present) for port in learner.model.ports])
             self._left = learner.step(arrivals).copy()
 
-    def wanted(self, kind: str) -> FloatArray:
-        """What this slot's allocation has for the type and no job has taken yet; [2, N]."""
-        out = np.zeros((2, len(self._vms)))
+    def wanted(self, kind: str) -> dict[str, FloatArray]:
+        """What this slot's allocation has for the type and no job has taken yet: [N] by resource."""
+        out = np.zeros((len(self.resources), len(self._vms)))
         if (learner := self._active) and kind in learner.model.ports:
             model = learner.model
             edges = model.edges_of(model.ports.index(kind))
             out[:, model.graph.instance[edges]] = self._left[:, edges]
-        amounts: FloatArray = out * _UNITS[:, None]
-        return amounts
+        return dict(zip(self.resources, out * self._units[:, None], strict=True))
 
-    def take(self, kind: str, placement: Collection[int], sizes: Sequence[Size]) -> None:
-        """A job of the type takes these executors out of the slot's allocation."""
+    def take(self, job: Job, placement: Collection[int], sizes: Sequence[Size]) -> None:
+        """The job takes these executors out of the slot's allocation for its type."""
         learner = self._active
-        if learner is None or kind not in learner.model.ports:
+        if learner is None or job.type not in learner.model.ports:
             return
         model = learner.model
         for vm, size in zip(placement, sizes, strict=True):
-            edge = model.edge(model.ports.index(kind), vm)
+            edge = model.edge(model.ports.index(job.type), vm)
             if edge is not None:
-                taken = np.array([size.cpus, size.memory_mib]) / _UNITS
+                taken = self._in_units(size, job.resources)
                 self._left[:, edge] = np.maximum(self._left[:, edge] - taken, 0.0)
 
     def observe(self, ended: EndedJob) -> None:
@@ -100,7 +110,7 @@ class Slots:
         for vm_id, size in zip(ended.vm_ids, ended.sizes, strict=False):
             edge = model.edge(port, self._index[vm_id]) if vm_id in self._index else None
             if edge is not None:
-                had[:, edge] += np.array([size.cpus, size.memory_mib]) / _UNITS
+                had[:, edge] += self._in_units(size, ended.job.resources)
         arrivals = np.zeros(len(model.ports))
         arrivals[port] = 1.0
         promised = float(model.gains(arrivals, had)[port])
@@ -115,13 +125,15 @@ class Slots:
         if learner is None or kind not in learner.model.ports:
             return {}
         model = learner.model
-        columns = {f"{what} {unit}": np.zeros(len(self._vms)) for unit in _SHOWN for what in _STEPS}
+        others = zip(self.resources[2:], self._units[2:].tolist(), strict=True)
+        shown = (*_SHOWN, *others)
+        columns = {f"{what} {unit}": np.zeros(len(self._vms)) for unit, _ in shown for what in _STEPS}
         port = model.ports.index(kind)
         places = model.graph.instance[model.edges_of(port)].tolist()
         for vm, edge in zip(places, learner.explain(port), strict=True):
             steps = (edge.before, edge.gradient, edge.after)
             for what, values in zip(_STEPS, steps, strict=True):
-                for unit, value, scale in zip(_SHOWN, values, _SHOWN.values(), strict=True):
+                for (unit, scale), value in zip(shown, values, strict=True):
                     columns[f"{what} {unit}"][vm] = value if what == "gradient" else value * scale
         return {name: tuple(values.tolist()) for name, values in columns.items()}
 
@@ -135,6 +147,7 @@ class Slots:
             "types": np.array(list(self._bounds), dtype=np.str_),
             "asked": np.array(list(self._bounds.values())),
             "needed": np.array([self._needs[kind] for kind in self._bounds]),
+            "units": self._units,
         }
         file = io.BytesIO()
         np.savez_compressed(file, **self.learner.state(), **kept)
@@ -151,6 +164,7 @@ class Slots:
         except (KeyError, IndexError, OSError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(f"{type(error).__name__}: {error}") from error
         types = arrays["types"].tolist()
+        self.resources, self._units = learner.model.resources, arrays["units"]
         self._bounds = dict(zip(types, arrays["asked"], strict=True))
         self._needs = dict(zip(types, arrays["needed"], strict=True))
         self.learner, self._fits = learner, False
@@ -159,21 +173,30 @@ class Slots:
         """The learner as it was, with types and VMs that just hold what it had allocated to them."""
         y, edges = arrays["y"], arrays["edges"]
         ports, instances = arrays["ports"].tolist(), arrays["instances"].tolist()
-        asked, had = np.zeros((len(ports), len(RESOURCES))), np.zeros((len(instances), len(RESOURCES)))
+        resources = arrays["resources"].tolist()
+        if resources[:2] != list(_RESOURCES) or arrays["units"].shape != (len(resources),):
+            raise ValueError(f"resources: cpus, memory and others expected, with units, found {resources}")
+        asked, had = np.zeros((len(ports), len(resources))), np.zeros((len(instances), len(resources)))
         np.add.at(asked, edges[:, 0], y.T)
         np.add.at(had, edges[:, 1], y.T)
-        for name in ("asked", "needed", "gains"):
-            if not (np.isfinite(arrays[name]).all() and (arrays[name] > 0).all()):
+        for name, values in (
+            ("asked", arrays["asked"][:, :2]),
+            ("needed", arrays["needed"][:, :2]),
+            ("gains", arrays["gains"]),
+            ("units", arrays["units"]),
+        ):
+            if not (np.isfinite(values).all() and (values > 0).all()):
                 raise ValueError(f"{name}: should be numbers above 0")
         for name in ("asked", "needed"):
-            if arrays[name].shape != (len(arrays["types"]), len(RESOURCES)):
+            if arrays[name].shape != (len(arrays["types"]), len(resources)):
                 raise ValueError(f"{name}: should have a row for each type, found {arrays[name].shape}")
-        return Learner.restored(self._model(edges, asked, had, ports, instances), arrays, self._options)
+        model = self._model(edges, asked, had, ports, instances, resources)
+        return Learner.restored(model, arrays, self._options)
 
     def _compile(self) -> None:
         """Compile, or find what an earlier process compiled: no decision is to wait for it."""
-        one = np.ones((1, len(RESOURCES)))
-        model = self._model(np.zeros((1, 2), np.int64), one, one, ["type"], ["vm"])
+        one = np.ones((1, len(_RESOURCES)))
+        model = self._model(np.zeros((1, 2), np.int64), one, one, ["type"], ["vm"], _RESOURCES)
         learner = Learner(model, self._options)
         learner.step([1.0])
         learner.explain(0)
@@ -181,6 +204,30 @@ class Slots:
         model.gains([1.0], learner.y)
 
     # ---- the model follows the cluster ---------------------------------------------------------------
+
+    def _take_up(self, view: ClusterView) -> bool:
+        """Take in what the view shows beside the resources that are known; tell whether there is such.
+
+        A unit of it is what the cluster has for each of its cpus, so that steps of all are of like size.
+        """
+        new = [name for name in view.free_resources if name not in self.resources]
+        there = {name: sum(vm.resources.get(name, 0.0) for vm in view.vms) for name in new}
+        there = {name: amount for name, amount in there.items() if amount > 0}
+        if not there:
+            return False
+        self.resources = (*self.resources, *there)
+        self._units = np.append(
+            self._units, np.array(list(there.values())) / max(float(view.cpus.sum()), 1.0)
+        )
+        for kept in (self._bounds, self._needs):
+            for kind, amounts in kept.items():
+                kept[kind] = np.append(amounts, np.zeros(len(there)))
+        return True
+
+    def _in_units(self, size: Size, resources: Amounts) -> FloatArray:
+        """An executor's or a VM's amounts, [K] in units of the model."""
+        others = (resources.get(name, 0.0) for name in self.resources[2:])
+        return np.array([size.cpus, size.memory_mib, *others]) / self._units
 
     def _follow(
         self, vms: tuple[Vm, ...], oldest: Sequence[PlacementRequest], floors: Sequence[Size]
@@ -191,7 +238,7 @@ class Slots:
             self._vms = vms
             self._index = {vm.id: number for number, vm in enumerate(vms)}
         for request, floor in zip(oldest, floors, strict=True):
-            changed |= self._note(request.job, np.array([floor.cpus, floor.memory_mib]) / _UNITS)
+            changed |= self._note(request.job, self._in_units(floor, request.job.resources))
         while len(self._bounds) > PORTS_KEPT:
             gone = next(iter(self._bounds))
             del self._bounds[gone], self._needs[gone]
@@ -199,7 +246,7 @@ class Slots:
         return changed
 
     def _note(self, job: Job, floor: FloatArray) -> bool:
-        asked = np.array([job.cpus, job.memory_mib]) * job.executors / _UNITS
+        asked = self._in_units(job.size, job.resources) * job.executors
         before, needed = self._bounds.pop(job.type, None), self._needs.pop(job.type, floor)
         self._bounds[job.type] = asked if before is None else np.maximum(asked, before)
         self._needs[job.type] = np.minimum(floor, needed)
@@ -216,13 +263,15 @@ class Slots:
         ports = sorted(self._bounds)
         if not (ports and self._vms):
             return
-        capacities = np.array([[vm.cpus, vm.memory_mib] for vm in self._vms]) / _UNITS
+        sizes = (self._in_units(Size(vm.cpus, vm.memory_mib), vm.resources) for vm in self._vms)
+        capacities = np.array(list(sizes))
         needs = np.array([self._needs[port] for port in ports])
         fits = (needs[:, None, :] <= capacities[None, :, :] + 1e-9).all(axis=2)
         if not fits.any():
             return
         bounds = np.array([self._bounds[port] for port in ports])
-        model = self._model(np.argwhere(fits), bounds, capacities, ports, _names(self._vms))
+        names = _names(self._vms)
+        model = self._model(np.argwhere(fits), bounds, capacities, ports, names, self.resources)
         kept = self.learner
         self.learner = Learner(model, self._options) if kept is None else kept.moved_to(model)
         self._fits = True
@@ -234,6 +283,7 @@ class Slots:
         capacities: FloatArray,
         ports: Sequence[str],
         instances: Sequence[str],
+        resources: Sequence[str],
     ) -> Model:
         return build_model(
             edges,
@@ -245,13 +295,8 @@ class Slots:
             request=self._request,
             ports=ports,
             instances=instances,
-            resources=RESOURCES,
+            resources=resources,
         )
-
-
-#: Of which resource in which unit numbers are shown, and how many of that a unit of the model is.
-_SHOWN = {"cpus": 1.0, "GiB": MIB_PER_UNIT / 1024}
-_STEPS = ("y", "gradient", "projected")
 
 
 def _names(vms: Sequence[Vm]) -> list[str]:

@@ -42,6 +42,15 @@ def assignments(texts: Sequence[str], flag: str) -> dict[str, str]:
     return found
 
 
+def amounts(texts: Sequence[str], flag: str) -> dict[str, float]:
+    """`name=number` texts as a mapping; ConfigError naming the flag otherwise."""
+    found = assignments(texts, flag)
+    try:
+        return {name: float(amount) for name, amount in found.items()}
+    except ValueError as error:
+        raise ConfigError(f"{flag}: should be name=number, {error}") from None
+
+
 def _merged(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """The given values over the base's; mappings are merged key by key."""
     merged = dict(base)

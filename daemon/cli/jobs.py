@@ -31,6 +31,9 @@ def submit(
     ] = None,
     cpus: Annotated[float | None, _option("--cpus", "Cpus of one executor.", "CPUS")] = None,
     memory: Annotated[str | None, _option("--memory", "Memory of one executor: 512m, 2g.", "SIZE")] = None,
+    resource: Annotated[
+        _Many, _option("--resource", "What else an executor takes: gpus=1; can be repeated.", "NAME=AMOUNT")
+    ] = None,
     type: Annotated[str | None, _option("--type", "Job type, such as wordcount.", "TYPE")] = None,  # noqa: A002 - the flag
     name: Annotated[str | None, _option("--name", "What to call the job.", "NAME")] = None,
     main_class: Annotated[str | None, _option("--class", "A jar's main class.", "CLASS")] = None,
@@ -71,7 +74,8 @@ def submit(
         "max_runtime": max_runtime,
     }
     given = {key: value for key, value in flags.items() if value is not None}
-    spec = _spec(target, arguments or [], given, conf or [], env or [])
+    pairs = {"conf": conf or [], "env": env or [], "resource": resource or []}
+    spec = _spec(target, arguments or [], given, pairs)
     with connect(url, token_file) as client:
         job = client.submit(spec, idempotency_key)
         if not wait:
@@ -172,12 +176,13 @@ def _listed(texts: _Many) -> tuple[str, ...] | None:
     return None if texts is None else tuple(part for text in texts for part in text.split(",") if part)
 
 
-def _spec(target: str, arguments: list[str], flags: dict[str, Any], conf: list[str], env: list[str]) -> Any:
+def _spec(target: str, arguments: list[str], flags: dict[str, Any], pairs: dict[str, list[str]]) -> Any:
     from conf.loader import ConfigError
-    from daemon.cli.jobfile import assignments, read_spec
+    from daemon.cli.jobfile import amounts, assignments, read_spec
 
     try:
-        given = {"conf": assignments(conf, "--conf"), "env": assignments(env, "--env")}
+        given: dict[str, Any] = {key: assignments(pairs[key], f"--{key}") for key in ("conf", "env")}
+        given["resources"] = amounts(pairs["resource"], "--resource")
         spec = read_spec(target, arguments, flags | {key: value for key, value in given.items() if value})
     except ConfigError as error:
         raise CommandError(str(error)) from None

@@ -3,7 +3,7 @@
 How a number or a time is written is in `render`. Input is the API's JSON, so keys here are the API's.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -20,9 +20,14 @@ ROWS_SHOWN = 12
 
 def job_line(job: Json) -> str:
     """A job's shape in words: 3 executors of 1 cpu, 1 GiB."""
-    each = f"{render.cpus(job['cpus'])}, {render.memory(job['memory_mib'])}"
+    each = f"{render.cpus(job['cpus'])}, {render.memory(job['memory_mib'])}{_others(job)}"
     fewest = "" if job["min_executors"] == job["executors"] else f"{job['min_executors']} to "
     return f"{fewest}{render.count(job['executors'], 'executor')} of {each}"
+
+
+def _others(of: Json) -> str:
+    """What it takes beside cpus and memory: `, 2 gpus`; nothing for most."""
+    return "".join(f", {amount:g} {name}" for name, amount in of["resources"].items())
 
 
 def change_line(job: Json) -> str:
@@ -52,7 +57,7 @@ def jobs(found: Sequence[Json]) -> RenderableType:
             job["name"],
             job["type"],
             render.state(job["state"]),
-            f"{job['executors']} x {job['cpus']:g} cpu, {render.memory(job['memory_mib'])}",
+            f"{job['executors']} x {job['cpus']:g} cpu, {render.memory(job['memory_mib'])}{_others(job)}",
             render.clock(job["submitted_at"]),
             render.duration(job["duration"]),
             render.duration(job["completion"]),
@@ -91,8 +96,9 @@ def _facts(job: Json) -> Iterator[tuple[str, str | Text]]:
         yield "lost", render.count(job["losses"], "executor")
 
 
-def executor_table(executors: Iterable[Json]) -> RenderableType:
+def executor_table(executors: Sequence[Json]) -> RenderableType:
     """The executors of a job and where they are."""
+    others = any(executor["resources"] for executor in executors)
     rows = [
         (
             executor_name(executor),
@@ -100,13 +106,15 @@ def executor_table(executors: Iterable[Json]) -> RenderableType:
             executor["vm_type"],
             f"{executor['cpus']:g}",
             render.memory(executor["memory_mib"]),
+            *([_others(executor).removeprefix(", ")] if others else []),
             render.state(executor["state"]),
             render.money(executor["cost"]),
             executor["message"],
         )
         for executor in executors
     ]
-    columns = ("executor", "VM", "type", "cpus", "memory", "state", "cost", "message")
+    columns = ["executor", "VM", "type", "cpus", "memory", *(["others"] if others else [])]
+    columns += ["state", "cost", "message"]
     return render.table(columns, rows, right=("cpus", "memory", "cost"))
 
 
@@ -120,21 +128,29 @@ def cluster(vms: Sequence[Json]) -> Iterator[RenderableType]:
     if not vms:
         yield "No VMs: the master has offered none yet. The daemon's /readyz says whether it is connected."
         return
+    others = any(vm["resources"] for vm in vms)
     rows = [
         (
             vm["name"],
             vm["type"],
             f"{vm['used_cpus']:g} of {vm['cpus']:g}",
             f"{render.memory(vm['used_memory_mib'])} of {render.memory(vm['memory_mib'])}",
+            *([_others_used(vm)] if others else []),
             f"{render.money(vm['price_per_hour'])}/h",
             ", ".join(vm["executors"]),
         )
         for vm in vms
     ]
-    columns = ("VM", "type", "cpus used", "memory used", "price", "executors")
+    columns = ["VM", "type", "cpus used", "memory used", *(["others used"] if others else [])]
+    columns += ["price", "executors"]
     yield render.table(columns, rows, right=("cpus used", "memory used", "price"))
     yield ""
     yield _cluster_sums(vms)
+
+
+def _others_used(vm: Json) -> str:
+    used, resources = vm["used_resources"], vm["resources"]
+    return ", ".join(f"{used.get(name, 0):g} of {amount:g} {name}" for name, amount in resources.items())
 
 
 def _cluster_sums(vms: Sequence[Json]) -> str:
@@ -269,13 +285,14 @@ def _choice(choice: Json) -> Iterator[RenderableType]:
     if choice["executor"] is not None:
         size = ""
         if choice["cpus"] is not None:
-            size = f" ({render.cpus(choice['cpus'])}, {render.memory(choice['memory_mib'])})"
+            size = f" ({render.cpus(choice['cpus'])}, {render.memory(choice['memory_mib'])}{_others(choice)})"
         yield f"Executor {choice['executor']} on {choice['vm']}{size}: {choice['why']}"
     candidates = choice["candidates"]
     scored = any(candidate["score"] is not None for candidate in candidates)
+    others = [f"free {name}" for name in (candidates[0]["free_resources"] if candidates else ())]
     details = list(dict.fromkeys(name for candidate in candidates for name in candidate["details"]))
     rows, left_out = _candidate_rows(candidates, scored, details)
-    numbers = ["free cpus", "free memory", *(["score"] if scored else []), *details]
+    numbers = ["free cpus", "free memory", *others, *(["score"] if scored else []), *details]
     yield render.table(["", "VM", "type", *numbers, "lacks"], rows, right=numbers)
     left_out += choice["candidates_left_out"]
     if left_out:
@@ -288,7 +305,7 @@ def _candidate_rows(
     """One row for VMs that are alike, the chosen one first; and how many VMs did not get a row."""
     groups: dict[tuple[Any, ...], list[str]] = {}
     for found in sorted(candidates, key=_worth):
-        numbers = [found["score"]] if scored else []
+        numbers = [*found["free_resources"].values(), *([found["score"]] if scored else [])]
         numbers += [found["details"].get(name) for name in details]
         shown = tuple(render.NONE if number is None else f"{number:.4g}" for number in numbers)
         lacks = "; ".join(text.removeprefix(f"{found['vm']} has ") for text in found["lacks"])

@@ -122,7 +122,7 @@ class Agents:
 
     def _add(self, agent_id: str, link: AgentLink) -> AgentRecord:
         spec = link.spec
-        total = make(cpus=spec.cpus, memory_mib=spec.memory_mib, disk_mib=spec.disk_mib, ports=spec.ports)
+        total = make(spec.cpus, spec.memory_mib, spec.resources, spec.ports)
         agent = AgentRecord(agent_id, link, total)
         self._state.agents[agent_id] = agent
         return agent

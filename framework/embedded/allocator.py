@@ -40,11 +40,16 @@ def allocate(frameworks: Iterable[Framework], agents: Iterable[AgentRecord], now
         if not _worth_offering(available):
             continue
         for role, framework in shares.poorest_first():
-            if not _refused(framework, role, agent.id, available, now):
+            if _may_see(framework, agent) and not _refused(framework, role, agent.id, available, now):
                 grants.append(Grant(framework.id, agent.id, role, available))
                 shares.add(role, framework.id, available)
                 break
     return grants
+
+
+def _may_see(framework: Framework, agent: AgentRecord) -> bool:
+    """Whether it may be offered the agent: one with gpus only if it knows of gpus (filter_gpu_resources)."""
+    return "GPU_RESOURCES" in framework.info.capabilities or not agent.total.get("gpus")
 
 
 def _worth_offering(amount: Resources) -> bool:

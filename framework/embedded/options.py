@@ -1,8 +1,8 @@
 """What an embedded Mesos is told at its start: its agents and its timings. Nothing here runs."""
 
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,8 @@ class AgentSpec:
     """IP that the agent advertises, such as `127.0.1.1`."""
     ports: tuple[int, int]
     """Inclusive range of offered ports; disjoint between agents."""
-    disk_mib: int = 10_000
+    resources: Mapping[str, float] = field(default_factory=lambda: {"disk": 10_000.0})
+    """What it offers beside cpus and memory, by name; disk is in MiB."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Exact amounts of cpus, memory, disk and ports, and their JSON and text forms as Mesos writes them.
+"""Exact amounts of scalars and ports, and their JSON and text forms as Mesos writes them.
 
 Scalars are kept as integers of thousandths, which is the precision that Mesos keeps. Roles are not part of an
 amount: the embedded master has no reservations, and the role of an allocation belongs to its offer.
@@ -59,9 +59,10 @@ def total(amounts: Iterable[Resources]) -> Resources:
     return result
 
 
-def make(*, cpus: float, memory_mib: float, disk_mib: float, ports: tuple[int, int]) -> Resources:
+def make(cpus: float, memory_mib: float, others: Mapping[str, float], ports: tuple[int, int]) -> Resources:
     """Return the resources of a whole agent."""
-    scalars = {"cpus": milli(cpus), "mem": milli(memory_mib), "disk": milli(disk_mib)}
+    amounts = {"cpus": cpus, "mem": memory_mib, **others}
+    scalars = {name: milli(amount) for name, amount in amounts.items()}
     return Resources(_nonzero(scalars), (ports,))
 
 
@@ -91,6 +92,8 @@ def invalid(items: Sequence[Json]) -> str | None:
             if value != 0 and milli(value) <= 0:
                 text = f"{name}:{number(milli(value) / MILLI)}"
                 return f"Resource '{text}' is invalid: Invalid scalar resource: value <= 0"
+            if name == "gpus" and milli(value) % MILLI:
+                return "Invalid 'gpus' resource: The 'gpus' resource must be an unsigned integer"
         elif kind != "RANGES" or name != "ports" or any(begin > end for begin, end in _ranges(item)):
             return f"Resource '{name}' is invalid: Invalid {kind.lower()} resource"
     return None
@@ -114,7 +117,8 @@ def describe(items: Sequence[Json], role: str) -> str:
 
 def legacy(amount: Resources) -> Json:
     """Return the form that `/state` uses: numbers by name, ports as text when there are any."""
-    scalars = {name: amount.get(name) / MILLI for name in ("disk", "mem", "gpus", "cpus")}
+    names = dict.fromkeys(("disk", "mem", "gpus", "cpus", *amount.scalars))
+    scalars = {name: amount.get(name) / MILLI for name in names}
     return scalars | ({"ports": range_text(amount.ports)} if amount.ports else {})
 
 

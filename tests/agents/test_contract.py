@@ -18,15 +18,17 @@ CPUS = st.sampled_from([0.1, 0.3, 0.5, 1.0, 1.1, 2.0, 3.0, 4.0])
 
 @st.composite
 def views(draw: st.DrawFn) -> ClusterView:
-    """Up to eight VMs, each with some of its resources taken."""
-    vms, free_cpus, free_memory, executors = [], [], [], []
+    """Up to eight VMs, some with gpus, each with some of its resources taken."""
+    vms, free_cpus, free_memory, executors, free_gpus = [], [], [], [], []
     for number in range(draw(st.integers(0, 8))):
-        vm = make_vm(f"vm-{number + 1}", draw(st.sampled_from([1.0, 4.0, 8.0])), draw(st.integers(512, 8192)))
+        size = draw(st.sampled_from([1.0, 4.0, 8.0])), draw(st.integers(512, 8192))
+        vm = make_vm(f"vm-{number + 1}", *size, gpus=draw(st.integers(0, 3)))
         vms.append(vm)
         free_cpus.append(round(vm.cpus * draw(st.integers(0, 10)) / 10, 3))
         free_memory.append(draw(st.integers(0, vm.memory_mib)))
         executors.append(draw(st.integers(0, 2)))
-    return make_view(vms, free_cpus, free_memory, executors, at=10.0)
+        free_gpus.append(draw(st.integers(0, int(vm.resources["gpus"]))))
+    return make_view(vms, free_cpus, free_memory, executors, 10.0, {"gpus": free_gpus})
 
 
 @st.composite
@@ -34,7 +36,8 @@ def requests(draw: st.DrawFn) -> PlacementRequest:
     """A whole job, or what it lost."""
     executors, name = draw(st.integers(1, 8)), f"job-{draw(st.integers(0, 10**9))}"
     job = make_job(name, executors, cpus=draw(CPUS), memory_mib=draw(st.integers(1, 4096)))
-    job = replace(job, type=draw(st.sampled_from(["wordcount", "sort"])))
+    resources = draw(st.sampled_from([{}, {}, {"gpus": 1.0}, {"gpus": 2.0}, {"fpgas": 1.0}]))
+    job = replace(job, type=draw(st.sampled_from(["wordcount", "sort"])), resources=resources)
     return PlacementRequest(job, draw(st.integers(1, executors)))
 
 
@@ -46,6 +49,7 @@ def queues() -> st.SearchStrategy[list[PlacementRequest]]:
 def contents(view: ClusterView) -> tuple[Any, ...]:
     """All that a policy could have changed."""
     arrays = (view.free_cpus, view.free_memory_mib, view.executors, view.busy_until)
+    arrays += tuple(view.free_resources.values())
     return (view.at, view.vms, view.running, *(array.tobytes() for array in arrays))
 
 
@@ -91,3 +95,23 @@ def test_an_empty_cluster_waits_with_a_reason(name: str) -> None:
     """Without a VM there is a reason and no exception."""
     decision = create(name).decide(make_view([]), [make_request(2)])
     assert decision == Wait("there is no VM now for 2 executors of 1 cpus and 1024 MiB")
+
+
+@pytest.mark.parametrize("name", ["dqn", "reinforce", "lookahead"])
+@given(view=views(), queue=queues())
+@settings(max_examples=40, deadline=None)
+def test_compiled_policies_need_no_second_thought(
+    name: str, view: ClusterView, queue: list[PlacementRequest]
+) -> None:
+    """What they know of cpus and memory alone is told so that gpus are there too, before anybody checks."""
+    policy: Any = create(name)
+    if not view.vms:
+        return
+    if name == "lookahead":
+        found = policy._player.play(view, queue, seed=0, may_wait=True, reach=len(queue) - 1)
+        place = None if found.job is None else Place(queue[found.job].job.id, found.placement)
+    else:
+        place = policy._network.decide(view, queue, 0)
+    if isinstance(place, Place):
+        (request,) = [request for request in queue if request.job.id == place.job_id]
+        assert check(view, request, place) == ()

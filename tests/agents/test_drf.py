@@ -138,3 +138,11 @@ def test_a_driver_without_room_holds_up_no_other_type() -> None:
     why = "beside its executors no VM has room for its driver (1 cpus and 1024 MiB)"
     decision = drf.decide(view, [large])
     assert decision == Wait(why)
+
+
+def test_gpus_count_as_cpus_and_memory_do() -> None:
+    """Half of the gpus is more than a quarter of the cpus."""
+    view = make_view([make_vm("vm-1", 8, gpus=4), make_vm("vm-2", 8)])
+    job = make_job("job-1", 2, cpus=2, gpus=1)
+    after = view.with_placement(PlacementRequest(job, 2), (0, 0))
+    assert dominant_shares(after) == {"wordcount": 0.5}

@@ -6,7 +6,7 @@ from io import BytesIO
 import numpy as np
 import pytest
 
-from agents.oga.cutting import cut, floor_of, whole
+from agents.oga.cutting import cut, floor_of, uncut, whole
 from agents.oga.policy import OgaSched, OgaSchedOptions
 from agents.policy import Keeper
 from agents.registry import create
@@ -51,7 +51,8 @@ def test_cutting_by_hand(
     found: list[tuple[int, float, int]] | None,
 ) -> None:
     """At a floor of a half: each executor where it adds most, none above the request, as many as needed."""
-    made = cut(request_, np.array(cpus), np.array(gib) * GIB, floor_of(request_, 0.5))
+    many = np.full(len(cpus), 99)
+    made = cut(request_, np.array(cpus), np.array(gib) * GIB, floor_of(request_, 0.5), many)
     assert (
         None if made is None else [(vm, s.cpus, s.memory_mib) for vm, s in zip(*made, strict=True)]
     ) == found
@@ -222,3 +223,44 @@ def test_bad_options_are_told(options: dict[str, object], complaint: str) -> Non
     """The option, what is right, and what was found."""
     with pytest.raises(ValueError, match=complaint):
         create("ogasched", options)
+
+
+def with_gpus(request_: PlacementRequest, gpus: float) -> PlacementRequest:
+    """The same, with so many gpus for each executor."""
+    return replace(request_, job=replace(request_.job, resources={"gpus": gpus}))
+
+
+def test_what_is_not_cut_is_rounded_to_whole_executors() -> None:
+    """An allocation of 1.6, 0.4 and 3 gpus makes two, none and three executors, of which two and two fit."""
+    view = make_view([make_vm(f"vm-{n}", gpus=2) for n in range(3)])
+    wanted = {"gpus": np.array([1.6, 0.4, 3.0])}
+    assert uncut(view, with_gpus(ask(), 1), wanted).tolist() == [2, 0, 2]
+    assert uncut(view, with_gpus(ask(), 2), wanted).tolist() == [1, 0, 1]
+    assert uncut(view, ask(), wanted).min() > 10**9
+
+
+@pytest.mark.parametrize("variant", ["oga", "oga-reactive", "oga-conserving"])
+def test_gpus_are_a_resource_once_a_job_asks_for_them(variant: str) -> None:
+    """Ports that ask for them share them; executors get them whole, though less cpus than they ask for."""
+    policy = create("ogasched", {"variant": variant, "patience": 0})
+    assert isinstance(policy, OgaSched)
+    vms = (make_vm("vm-1"), make_vm("vm-2", gpus=2), make_vm("vm-3", gpus=2))
+    plain = ask(kind="pagerank", name="job-2")
+    policy.decide(make_view(vms, free_resources={}), [plain])
+    assert policy._slots.resources == ("cpus", "memory")
+    train, tune = with_gpus(ask(4), 1), with_gpus(ask(4, kind="kmeans", name="job-3"), 1)
+    free = make_view(vms, free_cpus=[4.0, 2.4, 2.4], executors=[1, 1, 1], at=1.0)
+    found = [policy.decide(replace(free, at=float(at)), [train, tune, plain]) for at in range(1, 4)]
+    assert policy._slots.resources == ("cpus", "memory", "gpus")
+    decision = found[-1]
+    assert isinstance(decision, Place)
+    assert check(free, train if decision.job_id == "job-1" else tune, decision) == ()
+    assert set(decision.placement) <= {1, 2}
+    y = decision.details["y gpus"]
+    assert y[0] == 0.0
+    assert 1.5 < sum(y) <= 4.0, "of four, about half"
+    assert all("gpus of vm-" in why and why.endswith(" and 1 gpus") for why in decision.why)
+    heir = OgaSched(OgaSchedOptions())
+    heir.restore(policy.state())
+    assert heir._slots.resources == ("cpus", "memory", "gpus")
+    assert same(heir, policy)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conf.units import memory_mib
+from conf.units import checked_resources, memory_mib, resources_of, resources_text
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,38 @@ def test_an_amount_or_a_clear_error(value: object) -> None:
         return
     assert isinstance(mib, int)
     assert 1 <= mib <= 2**31
+
+
+def test_other_resources() -> None:
+    """Names as in Mesos; a text of them is read back the same."""
+    amounts = {"gpus": 2.0, "disk": 1e5, "licence.x-1": 0.125}
+    assert checked_resources(amounts) == amounts
+    assert resources_text(amounts) == "gpus=2;disk=100000;licence.x-1=0.125"
+    assert resources_of(" gpus = 2 ; disk=100000;licence.x-1=0.125") == amounts
+    assert resources_of("") == {}
+
+
+@pytest.mark.parametrize(
+    ("amounts", "complaint"),
+    [
+        ({"gpus": 0.5}, "gpus: should be a whole number, as Mesos hands them out, found 0.5"),
+        ({"disk": 0.0}, "disk: should be 0.001 to 1e"),
+        ({"disk": float("nan")}, "disk: should be 0.001 to 1e"),
+        ({"disk": 1.0001}, "disk: should have at most three decimals, found 1.0001"),
+        ({"mem": 1.0}, "mem: has a key of its own, memory"),
+        ({"cpus": 1.0}, "cpus: has a key of its own, cpus"),
+        ({"ports": 1.0}, "ports: are no amount"),
+        ({"a b": 1.0}, "'a b': should be a resource's name"),
+    ],
+)
+def test_amounts_that_mesos_cannot_keep(amounts: dict[str, float], complaint: str) -> None:
+    """What is wrong is said by name."""
+    with pytest.raises(ValueError, match=complaint):
+        checked_resources(amounts)
+
+
+@pytest.mark.parametrize("text", ["gpus", "gpus=1;gpus=2", "gpus=many", "gpus=1,disk=2"])
+def test_texts_that_are_no_amounts(text: str) -> None:
+    """Each part is name=number, and no name comes twice."""
+    with pytest.raises(ValueError, match="should be"):
+        resources_of(text)

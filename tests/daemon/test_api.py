@@ -158,7 +158,8 @@ def test_a_finished_job(api: Api, store: Store) -> None:
     assert executor == {
         "number": 0, "task_id": "job-1.0", "vm": "vm-1", "vm_type": "m1.large", "price_per_hour": 0.24,
         "state": "finished",
-        "cpus": 1.0, "memory_mib": 1024, "launched_at": 105.0, "running_at": 110.0, "ended_at": 140.0,
+        "cpus": 1.0, "memory_mib": 1024, "resources": {},
+        "launched_at": 105.0, "running_at": 110.0, "ended_at": 140.0,
         "cost": 0.002, "message": "half a \\ud83d pair",
     }  # fmt: skip
 

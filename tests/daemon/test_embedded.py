@@ -24,12 +24,14 @@ def cluster_of(*groups: str) -> Cluster:
 
 def test_agents_are_the_vms_of_the_cluster_file() -> None:
     """Names are counted over all groups of a type, a single named VM keeps its name; prices are kept."""
-    groups = ["type: a, count: 2, price_per_hour: 1.0", "type: b, name: big, price_per_hour: 2.0"]
+    named = "type: b, name: big, price_per_hour: 2.0, resources: {gpus: 2}"
+    groups = ["type: a, count: 2, price_per_hour: 1.0", named]
     specs = agent_specs(cluster_of(*groups, "type: a, price_per_hour: 3.0"))
     assert [spec.name for spec in specs] == ["a-1", "a-2", "a-3", "big"]
     assert [spec.price_per_hour for spec in specs] == [1.0, 1.0, 3.0, 2.0]
     assert [spec.address for spec in specs] == ["127.0.1.1", "127.0.1.2", "127.0.1.3", "127.0.1.4"]
     assert specs[1].ports == (21_000, 21_999)
+    assert [spec.resources for spec in specs[2:]] == [{"disk": 10_000.0}, {"disk": 10_000.0, "gpus": 2.0}]
 
 
 def test_many_agents_share_ports_and_networks() -> None:

@@ -469,12 +469,13 @@ numbers = st.floats(allow_nan=False)
 whole = st.integers(0, 2**31)
 maybe = st.none() | numbers
 some_texts = st.lists(texts, max_size=2).map(tuple)
+amounts = st.dictionaries(texts, numbers, max_size=2)
 job_records = st.builds(
     JobRecord,
     job=st.builds(
         Job, id=st.just("job-1"), type=texts, cpus=numbers, memory_mib=whole, executors=whole, name=texts,
         submitted_at=numbers, expected_duration=maybe, prefers=st.sampled_from(["spread", None]),
-        driver=st.none() | st.builds(Size, cpus=numbers, memory_mib=whole),
+        driver=st.none() | st.builds(Size, cpus=numbers, memory_mib=whole), resources=amounts,
     ),
     state=st.sampled_from([*tables.OPEN_JOB, "finished", "failed", "killed"]), reason=texts, placed_at=maybe,
     started_at=maybe, finished_at=maybe, exit_code=st.none() | st.integers(-255, 255), next_executor=whole,
@@ -485,14 +486,15 @@ executor_records = st.builds(
     vm_id=texts, vm_name=texts, vm_type=texts, address=texts, price_per_hour=numbers, cpus=numbers,
     memory_mib=whole, ports=st.lists(st.integers(0, 65535), max_size=3).map(tuple), launched_at=numbers,
     state=st.sampled_from([*tables.OPEN_EXECUTOR, "lost"]), running_at=maybe, ended_at=maybe, message=texts,
-    cost=numbers, accrued_until=numbers, killed_at=maybe, replaced=st.booleans(),
+    cost=numbers, accrued_until=numbers, killed_at=maybe, replaced=st.booleans(), resources=amounts,
 )  # fmt: skip
 candidates = st.builds(
     Candidate, vm=texts, type=texts, free_cpus=numbers, free_memory_mib=whole, lacks=some_texts, score=maybe,
-    chosen=st.booleans(),
+    chosen=st.booleans(), free_resources=amounts,
 )  # fmt: skip
 choices = st.builds(
     Choice, executor=st.none() | whole, vm=st.none() | texts, why=texts, candidates_left_out=whole,
+    resources=amounts,
     candidates=st.lists(candidates, max_size=2).map(tuple),
 )  # fmt: skip
 given_explanations = st.builds(

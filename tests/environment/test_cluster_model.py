@@ -756,7 +756,8 @@ def test_the_master_knows_better_how_large_vms_are() -> None:
     other.offer(ONE, cpus=4, memory_mib=16384)
     other.offer(TWO)
     assert [vm.cpus for vm in other.model.vms()] == [8, 4], "learned from offers alone, it is overrated"
-    other.send(ev.VmsMeasured(other.now, tuple((vm.id, vm.cpus, vm.memory_mib) for vm in VMS)))
+    sizes = tuple(ev.VmSize(vm.id, vm.cpus, vm.memory_mib) for vm in VMS)
+    other.send(ev.VmsMeasured(other.now, sizes))
     assert [vm.cpus for vm in other.model.vms()] == [4, 4]
     assert [vm.memory_mib for vm in other.model.vms()] == [16384, 16384]
     other.offer(THREE, cpus=1, memory_mib=1024)

@@ -21,6 +21,7 @@ from environment.options import DurationOptions, RewardOptions, rules
 from environment.results import JobOutcome, Replay, Result, trace_from_json, trace_to_json
 from environment.simulator import Decider, SimulationOptions, StuckError, simulate
 from environment.types import ClusterView, Decision, Place, PlacementRequest, Vm, Wait
+from environment.workloads import episodes
 from profiles.generators import load_workload
 from profiles.profile import load_profiles
 from profiles.workload import Workload, WorkloadJob
@@ -245,6 +246,7 @@ def worlds(draw: st.DrawFn) -> tuple[Workload, tuple[Vm, ...]]:
             draw(st.sampled_from([0.3, 1.0, 4.0, 8.0])),
             draw(st.sampled_from([1000, 4096, 16384])),
             draw(st.sampled_from([0.0, 0.24, 0.48])),
+            gpus=draw(st.sampled_from([0.0, 2.0])),
         )
         for i in range(draw(st.integers(1, 5)))
     )
@@ -254,24 +256,29 @@ def worlds(draw: st.DrawFn) -> tuple[Workload, tuple[Vm, ...]]:
         kind = draw(st.sampled_from(["wordcount", "pagerank", "sort", "unheard-of"]))
         cpus, memory = draw(st.sampled_from([0.1, 0.3, 1.0, 3.0])), draw(st.sampled_from([100, 1000, 4096]))
         duration = draw(st.sampled_from([1e-9, 3.0, 10.0, 33.3]))
-        jobs.append(WorkloadJob(f"j{i}", at, kind, cpus, memory, draw(st.integers(1, 6)), duration))
+        gpus = draw(st.sampled_from([{}, {}, {"gpus": 1.0}]))
+        executors = draw(st.integers(1, 6))
+        jobs.append(WorkloadJob(f"j{i}", at, kind, cpus, memory, executors, duration, resources=gpus))
     return Workload(tuple(jobs)), vms
 
 
-def never_over_capacity(result: Result) -> None:
+def never_over_capacity(result: Result, workload: Workload) -> None:
     """At no instant do running executors take more than a VM has."""
+    gpus = {job.name: job.resources.get("gpus", 0.0) for job in workload.jobs}
     changes = [
-        (when, sign, taken)
+        (when, sign, (*taken, gpus[job.name]))
         for job in result.jobs
         for when, sign in ((job.started_at, 1), (job.ended_at, -1))
         for taken in zip(job.placement, job.taken, strict=True)
     ]
-    used = {index: [0.0, 0] for index in range(len(result.vms))}
-    for _, sign, (vm, size) in sorted(changes, key=lambda change: change[:2]):
+    used = {index: [0.0, 0, 0.0] for index in range(len(result.vms))}
+    for _, sign, (vm, size, amount) in sorted(changes, key=lambda change: change[:2]):
         used[vm][0] += sign * size.cpus
         used[vm][1] += sign * size.memory_mib
+        used[vm][2] += sign * amount
         assert used[vm][0] <= result.vms[vm].cpus + 0.0005
         assert used[vm][1] <= result.vms[vm].memory_mib
+        assert used[vm][2] <= result.vms[vm].resources.get("gpus", 0.0)
 
 
 def by_turns(name: str, result: Result) -> list[list[JobOutcome]]:
@@ -295,7 +302,7 @@ def test_every_policy_keeps_to_the_rules(name: str, world: tuple[Workload, tuple
     result = simulate(create(name), workload, vms)
     assert {job.name for job in result.jobs} | set(result.refused) == {job.name for job in workload.jobs}
     assert result.violations == 0
-    never_over_capacity(result)
+    never_over_capacity(result, workload)
     assert [job.name for job in result.jobs] == [
         j.name for j in workload.jobs if j.name not in result.refused
     ]
@@ -368,3 +375,22 @@ def test_results_are_plain_values() -> None:
     scored = simulate(create("best_fit"), workload, vms, options=SimulationOptions(scores=True))
     assert len(scored.to_json()["decisions"][0]["scores"]) == 12
     assert dataclasses.replace(scored, decisions=result.decisions) == result
+
+
+def test_gpus_are_taken_and_given_back() -> None:
+    """Two jobs with gpus run one after the other where the gpus are; one without does not wait for them."""
+    jobs = [work("a", 0, 2, 100), work("b", 0, 1, 50), work("c", 0, 1, 10)]
+    jobs[:2] = [dataclasses.replace(job, resources={"gpus": 1.0}) for job in jobs[:2]]
+    vms = (make_vm("vm-1"), make_vm("vm-2", gpus=2))
+    workload = Workload((*jobs[:2], dataclasses.replace(jobs[2], type="x")))
+    result = simulate(create("drf"), workload, vms)
+    assert [(job.placement, job.started_at) for job in result.jobs] == [((1, 1), 0), ((1,), 100), ((0,), 0)]
+    refused = simulate(create("ff"), Workload((jobs[0],)), vms[:1]).refused
+    assert refused["a"].endswith("1024 MiB and 1 gpus fits no VM of the cluster: none has gpus")
+
+
+def test_training_refuses_what_its_kernel_does_not_know() -> None:
+    """By the job's name, and what it asks for."""
+    job = dataclasses.replace(work("a", 0, 1, 10), resources={"gpus": 1.0})
+    with pytest.raises(ValueError, match="a asks for gpus; episodes for training know cpus and memory alone"):
+        episodes(Workload((job,)), (make_vm(gpus=1),))(0)

@@ -1,6 +1,7 @@
 """A cluster model with a hand on it: tests tell it what happens, in the words of the field."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from agents.baselines.first_fit import FirstFit
 from environment import events as ev
@@ -53,7 +54,10 @@ class World:
             if free > 0 or memory > 0:
                 self._offers += 1
                 wanted = (free if cpus is None else cpus, memory if memory_mib is None else memory_mib)
-                offers.append(make_offer(f"offer-{self._offers}", vm, *wanted))
+                offer = make_offer(f"offer-{self._offers}", vm, *wanted)
+                held = self.model.ledger.resources(vm.id)
+                left = {name: had - held.get(name, 0.0) for name, had in vm.resources.items()}
+                offers.append(replace(offer, resources=left))
         return self.send(ev.OffersReceived(self.now, tuple(offers)))
 
     def decide(self) -> list[ev.Command]:

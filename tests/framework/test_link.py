@@ -125,18 +125,18 @@ def test_the_master_tells_how_large_its_agents_are(tmp_path: Path) -> None:
         framework.until("job-1.0", "running")
         mesos.fault("drop_stream")
         framework.wait(ev.Disconnected)
-        sizes = {vm_id: (cpus, mib) for vm_id, cpus, mib in framework.wait(ev.VmsMeasured).sizes}
-        assert sizes == {offer.vm.id: (offer.cpus, offer.memory_mib) for offer in offers.values()}
+        sizes = {vm_id: size for vm_id, *size in framework.wait(ev.VmsMeasured).sizes}
+        assert sizes == {o.vm.id: [o.cpus, o.memory_mib, {"disk": 10_000.0}] for o in offers.values()}
 
 
 def test_what_is_reserved_for_others_is_not_ours() -> None:
     """Of an agent counts what is reserved for nobody and for our roles."""
     agent = {
         "id": "S1",
-        "unreserved_resources": {"cpus": 1.5, "mem": 1024.0, "ports": "[1-2]"},
-        "reserved_resources": {"role-a": {"cpus": 2.0}, "role-b": {"cpus": 4.0, "mem": 64.0}},
+        "unreserved_resources": {"cpus": 1.5, "mem": 1024.0, "gpus": 0.0, "fpgas": 2.0, "ports": "[1-2]"},
+        "reserved_resources": {"role-a": {"cpus": 2.0, "fpgas": 1.0}, "role-b": {"cpus": 4.0, "mem": 64.0}},
     }
-    assert _size(agent, ("role-a", "role-c")) == ("S1", 3.5, 1024)
+    assert _size(agent, ("role-a", "role-c")) == ("S1", 3.5, 1024, {"fpgas": 3.0})
 
 
 def test_an_update_that_is_not_acknowledged_is_told_again(tmp_path: Path) -> None:
@@ -271,12 +271,12 @@ def test_a_launch_without_a_connection_is_reported_as_never_run(tmp_path: Path) 
 
 
 def test_the_master_is_told_to_keep_us(tmp_path: Path) -> None:
-    """A week to come back in, tasks that outlive their agent, partitions told apart, and no GPUs."""
+    """A week to come back in, tasks that outlive their agent, partitions told apart, and gpus known."""
     with mesos_and_framework(tmp_path) as (mesos, framework):
         framework.wait(ev.Subscribed)
         (info,) = mesos.get("/master/frameworks")["frameworks"]
         assert (info["failover_timeout"], info["checkpoint"]) == (7 * 24 * 3600.0, True)
-        assert sorted(info["capabilities"]) == ["MULTI_ROLE", "PARTITION_AWARE"]
+        assert sorted(info["capabilities"]) == ["GPU_RESOURCES", "MULTI_ROLE", "PARTITION_AWARE"]
 
 
 def test_a_master_that_comes_back_finds_our_tasks_running(tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ def test_every_recorded_offer_is_read(recorded_events):
         assert read.vm.address == "127.0.0.1"
         assert read.cpus >= 0
         assert read.memory_mib >= 0
+        assert set(read.resources) <= {"disk"}
 
 
 def test_every_recorded_update_is_read(recorded_events):
@@ -144,3 +145,16 @@ def test_a_task_carries_its_secrets_as_secrets():
     assert info["command"]["uris"] == [{"value": "file:///x.tgz", "extract": True}]
     assert info["command"]["user"] == "spark"
     assert info["container"]["mesos"]["image"]["docker"]["name"] == "spark:3.5"
+
+
+def test_other_scalars_are_read_and_paid_like_cpus():
+    """Over roles, reserved ones first; of a volume nothing is, as no part of it can be taken."""
+    volume = scalar("disk", 64.0, role="stoker", disk={"persistence": {"id": "v"}})
+    gpus = scalar("gpus", 1.0, role="*"), scalar("gpus", 2.0, role="stoker")
+    given = offer(scalar("cpus", 2.0, role="*"), *gpus, volume, scalar("disk", 100.0, role="*"))
+    read = offer_from_json(given)
+    assert (read.resources, read.vm.resources) == ({"gpus": 3.0, "disk": 100.0},) * 2
+    paid = Purse([given]).pay(1.0, 0, (), {"gpus": 3.0, "disk": 100.0})
+    assert paid == [scalar("cpus", 1.0, role="*"), gpus[1], gpus[0], scalar("disk", 100.0, role="*")]
+    with pytest.raises(ValueError, match="lack 36 of 136 disk"):
+        Purse([given]).pay(1.0, 0, (), {"disk": 136.0})

@@ -104,3 +104,24 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "text.parquet").write_text("text")
     with pytest.raises(WorkloadError, match="cannot be read as Parquet"):
         read_workload(tmp_path / "text.parquet")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_what_executors_take_besides_is_a_column(tmp_path: Path, suffix: str) -> None:
+    """gpus=1;disk=100 where a job has them; who has none has an empty cell."""
+    jobs = (
+        WorkloadJob("a", 0.0, "sort", 1.0, 1024, 1, 10.0, resources={"gpus": 1.0, "disk": 100.5}),
+        WorkloadJob("b", 1.0, "sort", 1.0, 1024, 1, 10.0),
+    )
+    path = tmp_path / f"gpus{suffix}"
+    write_workload(Workload(jobs), path)
+    assert read_workload(path).jobs == jobs
+    assert suffix != ".csv" or "gpus=1;disk=100.5\n" in path.read_text()
+
+
+def test_bad_resources_are_told_with_their_column(tmp_path: Path) -> None:
+    """File, line, column and what is wrong."""
+    path = tmp_path / "bad.csv"
+    path.write_text(f"{HEADER},resources\n0,sort,1,1024,1,10,gpus=0.5\n")
+    with pytest.raises(WorkloadError, match=r"bad\.csv:2: resources: gpus: should be a whole number"):
+        read_workload(path)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from conf.loader import ConfigError
-from daemon.cli.jobfile import assignments, read_spec
+from daemon.cli.jobfile import amounts, assignments, read_spec
 
 
 @pytest.fixture
@@ -69,6 +69,7 @@ def test_files_elsewhere_stay_as_they_are(folder: Path) -> None:
         ("app.txt", {}, "app should be a Python file (.py) or a jar (.jar)"),
         ("app.py", {"memory": "much"}, "memory: should be an amount of memory such as 512m or 2g"),
         ("app.py", {"executors": -1}, "command line: executors: "),
+        ("app.py", {"resources": {"gpus": 0.5}}, "resources: gpus: should be a whole number"),
         ("app.py", {"env": {"1A": "x"}}, "env"),
         ("", {}, "app"),
         ("app.py\0", {}, "app"),
@@ -95,3 +96,10 @@ def test_assignments() -> None:
     for wrong in ("a", "=1"):
         with pytest.raises(ConfigError, match="--conf: should be key=value"):
             assignments([wrong], "--conf")
+
+
+def test_amounts() -> None:
+    """Numbers by name; what is none is named with its flag."""
+    assert amounts(["gpus=2", "disk=0.5"], "--resource") == {"gpus": 2.0, "disk": 0.5}
+    with pytest.raises(ConfigError, match=r"--resource: should be name=number, could not convert.*'many'"):
+        amounts(["gpus=many"], "--resource")

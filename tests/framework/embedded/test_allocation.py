@@ -72,7 +72,7 @@ class Silent:
 
 def agent(name: str, cpus: float = 4.0) -> AgentRecord:
     """Return a free agent."""
-    whole = make(cpus=cpus, memory_mib=1024, disk_mib=0, ports=(1, 2))
+    whole = make(cpus, 1024, {}, (1, 2))
     return AgentRecord(name, Link(name, cpus), whole)  # type: ignore[arg-type]  # the allocator sends nothing
 
 
@@ -91,7 +91,7 @@ def test_frameworks_share_by_dominant_resource() -> None:
 def test_what_is_held_counts() -> None:
     """A framework that holds much comes after one that holds nothing."""
     rich, poor = framework("a", "x"), framework("b", "y")
-    held = make(cpus=4, memory_mib=1024, disk_mib=0, ports=(1, 2))
+    held = make(4, 1024, {}, (1, 2))
     rich.offers["o"] = Offer("o", "a", "s0", "x", held)
     (grant,) = allocate([rich, poor], [agent("s1")], 0.0)
     assert grant.framework_id == "b"
@@ -119,3 +119,14 @@ def test_crumbs_and_absent_agents_are_not_offered() -> None:
     away.connected = False
     idle.deactivated = True
     assert allocate([framework("a", "x")], [crumbs, away, idle], 0.0) == []
+
+
+def test_agents_with_gpus_are_for_those_who_know_of_gpus() -> None:
+    """As Mesos filters by default: without GPU_RESOURCES no offer, whatever else is free there."""
+    with_gpus = AgentRecord("s", Link("s", 4), make(4, 1024, {"gpus": 2}, (1, 2)))  # type: ignore[arg-type]
+    message = {"user": "u", "name": "b", "roles": ["y"]}
+    message |= {"capabilities": [{"type": "MULTI_ROLE"}, {"type": "GPU_RESOURCES"}]}
+    knows = Framework("b", framework_info(message), Silent())
+    assert allocate([framework("a", "x")], [with_gpus], 0.0) == []
+    (grant,) = allocate([framework("a", "x"), knows], [with_gpus], 0.0)
+    assert (grant.framework_id, grant.resources.get("gpus")) == ("b", milli(2))

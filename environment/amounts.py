@@ -1,0 +1,33 @@
+"""Amounts of what VMs have beside cpus and memory, by the name that Mesos gives it: gpus, disk, licences.
+
+They are scalars, of which Mesos keeps three decimals. How much of them is free is in `ClusterView`.
+"""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+Amounts = Mapping[str, float]
+
+NOTHING: Amounts = MappingProxyType({})
+#: Mesos keeps three decimals of a scalar; half of the last one is the tolerance of every comparison.
+TOLERANCE = 0.0005
+
+
+def total(amounts: Iterable[Amounts]) -> dict[str, float]:
+    """The sum of all, by name."""
+    found: dict[str, float] = {}
+    for each in amounts:
+        for name, amount in each.items():
+            found[name] = round(found.get(name, 0.0) + amount, 3)
+    return found
+
+
+def most(one: Amounts, other: Amounts) -> dict[str, float]:
+    """The larger amount of each, by name."""
+    return {name: max(one.get(name, 0.0), other.get(name, 0.0)) for name in {**one, **other}}
+
+
+def text(cpus: float, memory_mib: int, resources: Amounts = NOTHING) -> str:
+    """In words: 1 cpus and 1024 MiB; 1 cpus, 1024 MiB and 2 gpus."""
+    parts = [f"{cpus:g} cpus", f"{memory_mib} MiB", *(f"{v:g} {name}" for name, v in resources.items())]
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"

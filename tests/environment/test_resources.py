@@ -1,0 +1,178 @@
+"""What executors take beside cpus and memory, from an offer to the end, and over a restart."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from environment.check import check, shortage, whole_cluster_shortfall
+from environment.eventlog import decode, encode
+from environment.events import Launch, OffersReceived, VmSize, VmsMeasured
+from environment.explain import explain
+from environment.rounds import decide_once
+from environment.types import Place, PlacementRequest, Wait
+from tests.builders import make_job, make_offer, make_request, make_view, make_vm
+from tests.environment.world import World
+
+PLAIN, ONE, FOUR = make_vm("vm-1"), make_vm("vm-2", gpus=1, disk=100), make_vm("vm-3", gpus=4)
+VMS = (PLAIN, ONE, FOUR)
+
+
+def test_room_is_by_whatever_is_asked_for() -> None:
+    """Cpus for four on each VM, but gpus for none, one and two; who asks for none has room for all."""
+    view = make_view(VMS)
+    assert view.room_for(make_request(9, gpus=2)).tolist() == [0, 0, 2]
+    assert view.room_for(make_request(9, gpus=1, disk=50)).tolist() == [0, 1, 0]
+    assert view.room_for(make_request(9, fpgas=1)).tolist() == [0, 0, 0]
+    assert view.room_for(make_request(9)).tolist() == [4, 4, 4]
+
+
+def test_what_is_placed_takes_it() -> None:
+    """Two executors take a gpu each; what a job does not ask for stays as it is."""
+    request = make_request(2, gpus=1)
+    after = make_view(VMS).with_placement(request, (2, 2))
+    assert after.free_resources["gpus"].tolist() == [0, 1, 2]
+    assert after.free_resources["disk"].tolist() == [0, 100, 0]
+    assert not after.free_resources["gpus"].flags.writeable
+
+
+def test_seen_by_who_knows_cpus_and_memory_alone() -> None:
+    """As many cpus as whole executors have room for; the same view for who asks for nothing else."""
+    view = make_view(VMS)
+    assert view.seen_by(make_request(1)) is view
+    seen = view.seen_by(make_request(3, cpus=0.7, gpus=2))
+    assert seen.free_cpus.tolist() == pytest.approx([0, 0, 1.4])
+    assert seen.free_resources is view.free_resources
+
+
+def test_faults_and_shortages_name_it() -> None:
+    """With the VM, the resource and both numbers."""
+    view, request = make_view(VMS), make_request(2, gpus=1)
+    assert check(view, request, Place("job-1", (1, 2))) == ()
+    assert check(view, request, Place("job-1", (1, 1))) == ("vm-2 has 1 gpus free, 2 needed",)
+    assert check(view, request, Place("job-1", (0, 2))) == ("vm-1 has 0 gpus free, 1 needed",)
+    expected = "room for 1 of 2 executors of 1 cpus, 1024 MiB and 3 gpus; of 3 VMs, 2 lack gpus"
+    assert shortage(view, make_request(2, gpus=3)) == expected
+
+
+@pytest.mark.parametrize(
+    ("executors", "resources", "message"),
+    [
+        (5, {"gpus": 1}, None),
+        (
+            6,
+            {"gpus": 1},
+            "the empty cluster has room for 5 executors of 1 cpus, 1024 MiB and 1 gpus, 6 are asked for",
+        ),
+        (
+            1,
+            {"gpus": 8},
+            "an executor of 1 cpus, 1024 MiB and 8 gpus fits no VM of the cluster; "
+            "the largest is vm-3 (m1.large) with 4 cpus, 16384 MiB and 4 gpus",
+        ),
+        (
+            1,
+            {"fpgas": 1},
+            "an executor of 1 cpus, 1024 MiB and 1 fpgas fits no VM of the cluster: none has fpgas",
+        ),
+    ],
+)
+def test_what_could_never_run_is_refused(
+    executors: int, resources: dict[str, float], message: str | None
+) -> None:
+    """As with cpus and memory, with the VM that has the most."""
+    assert whole_cluster_shortfall(VMS, 1, 1024, executors, resources) == message
+
+
+def test_an_explanation_shows_it() -> None:
+    """What each VM had free of it when the executor was placed, and what the executor takes."""
+    verdict = decide_once(lambda *_: Place("job-1", (2, 2)), make_view(VMS), [make_request(2, gpus=2)])
+    first, second = explain(verdict, "test").choices
+    assert (first.resources, second.resources) == ({"gpus": 2}, {"gpus": 2})
+    assert [c.free_resources["gpus"] for c in first.candidates] == [0, 1, 4]
+    assert [c.free_resources["gpus"] for c in second.candidates] == [0, 1, 2]
+    assert second.candidates[1].lacks == ("vm-2 has 1 gpus free, 2 needed",)
+    waits = decide_once(lambda *_: Wait("why not"), make_view(VMS), [make_request(2, gpus=2)])
+    assert explain(waits, "test").choices[0].candidates[0].lacks == ("vm-1 has 0 gpus free, 2 needed",)
+
+
+def test_from_the_offer_to_the_end() -> None:
+    """It is launched with what it asked for, where that is; it is free again when the executor has ended."""
+    world = World(VMS)
+    world.subscribe()
+    world.submit(make_job("job-1", 2, gpus=2))
+    world.offer()
+    launches = [command for command in world.decide() if isinstance(command, Launch)]
+    assert [launch.vm.name for launch in launches] == ["vm-3"]
+    assert [task.resources for task in launches[0].tasks] == [{"gpus": 2}] * 2
+    assert world.model.ledger.resources(FOUR.id) == {"gpus": 4}
+    world.submit(make_job("job-2", 1, gpus=2))
+    world.offer()
+    assert world.decide()
+    assert not world.open_tasks("job-2")
+    world.tell("running", *world.open_tasks())
+    world.driver_ends("job-1")
+    world.tell("finished", *world.open_tasks())
+    assert world.model.ledger.resources(FOUR.id) == {}
+    world.offer()
+    world.decide()
+    assert world.open_tasks("job-2")
+
+
+def test_a_restart_keeps_it() -> None:
+    """Who takes up the records knows what is held; a lost executor asks for the same again."""
+    world = World(VMS)
+    world.run(make_job("job-1", 2, gpus=1))
+    other = World(VMS)
+    other.restore(world.model.take_changes())
+    assert other.model.ledger.resources(ONE.id) == {"gpus": 1}
+    other.subscribe()
+    other.tell("failed", "job-1.0")
+    other.wait(60)
+    (request,) = other.model.requests()
+    assert (request.count, request.again, request.job.resources) == (1, True, {"gpus": 1})
+    assert decode(encode(other.model.snapshot())) == other.model.snapshot()
+
+
+def test_a_decision_is_void_when_it_was_taken_back() -> None:
+    """The gpus were offered when it was decided, and are not when it is to be launched."""
+    world = World(VMS)
+    world.subscribe()
+    world.submit(make_job("job-1", 1, gpus=4))
+    world.send(OffersReceived(world.now, (replace(make_offer("o", FOUR), resources={"gpus": 3}),)))
+    world.place("job-1", FOUR)
+    assert "took back what was free" in world.job().reason
+
+
+def test_capacity_is_what_the_master_tells_or_offers_showed() -> None:
+    """The most that was offered and used at once; what the master says of it is better."""
+    world = World((FOUR,))
+    world.subscribe()
+    world.submit(make_job("job-1", 1, gpus=1))
+    world.offer()
+    world.decide()
+    world.submit(make_job("job-2", 1, gpus=9))
+    world.offer()
+    assert world.model.vms()[0].resources == {"gpus": 4}
+    world.send(VmsMeasured(world.now, (VmSize(FOUR.id, 4.0, 16384, {"gpus": 5}),)))
+    assert world.model.vms()[0].resources == {"gpus": 5}
+
+
+def test_only_what_somebody_asks_for_is_in_a_view() -> None:
+    """Offers of real agents have a disk; policies see it when a job asks for it."""
+    world = World(VMS)
+    world.subscribe()
+    world.submit(make_job("job-1", 99))
+    world.offer()
+    assert world.model.view().free_resources == {}
+    world.submit(make_job("job-2", 1, disk=1))
+    found = world.model.view().free_resources
+    assert list(found) == ["disk"]
+    np.testing.assert_array_equal(found["disk"], [0, 100, 0])
+
+
+def test_logs_without_it_can_be_read() -> None:
+    """Logs of earlier versions have no word of it."""
+    line = encode(VmsMeasured(1.0, (VmSize("S1", 4.0, 1024),))).replace(",{}]", "]")
+    assert decode(line) == VmsMeasured(1.0, (VmSize("S1", 4.0, 1024),))
+    assert PlacementRequest(make_job(), 1).job.resources == {}
