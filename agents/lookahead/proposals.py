@@ -23,7 +23,7 @@ from environment.types import FloatArray
 _BASE_SHARE = 0.25
 
 
-@njit()
+@njit(inline=True)
 def propose(batch: Batch, aim: Aim, found: Search, form: int, noise: float, seed: int) -> bool:
     """Place the head of row 1 in `found.placement`; False when there is no room.
 
@@ -51,7 +51,7 @@ def propose(batch: Batch, aim: Aim, found: Search, form: int, noise: float, seed
     return True
 
 
-@njit()
+@njit(inline=True)
 def _try_form(batch: Batch, aim: Aim, found: Search, form: int, prefers: int) -> float:
     """The cheapest placement of that form in `found.other`, and its score; infinite when there is none."""
     jobs, head, count = batch.jobs, batch.state.head[1], batch.state.left[1]
@@ -70,7 +70,7 @@ def _try_form(batch: Batch, aim: Aim, found: Search, form: int, prefers: int) ->
     return float(weight * cost / (cores * aim.price_per_core) + (1.0 - weight) * time)
 
 
-@njit()
+@njit(inline=True)
 def _look_at_vms(batch: Batch, aim: Aim, found: Search, noise: float, seed: int) -> int:
     """Fill in room and costs of all VMs for the head of row 1, costs only if it fits; return the room in all.
 
@@ -93,7 +93,7 @@ def _look_at_vms(batch: Batch, aim: Aim, found: Search, noise: float, seed: int)
     return total
 
 
-@njit()
+@njit(inline=True)
 def _rooms(batch: Batch, found: Search) -> int:
     """Fill in for how many executors of the head of row 1 there is room on each VM; return the sum."""
     state, jobs, head = batch.state, batch.jobs, batch.state.head[1]
