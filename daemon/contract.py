@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from conf.schema import JobSpec
-from environment.amounts import Amounts
+from environment.amounts import Amounts, nothing
 from environment.records import ExecutorRecord, JobRecord
 
 
@@ -51,8 +51,8 @@ class VmStatus:
     used_memory_mib: int
     executors: tuple[str, ...]
     #: What it has beside cpus and memory, and what of that is held.
-    resources: Amounts = field(default_factory=dict)
-    used_resources: Amounts = field(default_factory=dict)
+    resources: Amounts = field(default_factory=nothing)
+    used_resources: Amounts = field(default_factory=nothing)
 
 
 @dataclass(frozen=True, slots=True)

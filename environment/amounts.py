@@ -4,13 +4,18 @@ They are scalars, of which Mesos keeps three decimals. How much of them is free 
 """
 
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 
 Amounts = Mapping[str, float]
 
-NOTHING: Amounts = MappingProxyType({})
+#: Shared by all that have nothing, as most have; a mapping that nobody changes.
+NOTHING: Amounts = {}
 #: Mesos keeps three decimals of a scalar; half of the last one is the tolerance of every comparison.
 TOLERANCE = 0.0005
+
+
+def nothing() -> Amounts:
+    """NOTHING, as a default."""
+    return NOTHING
 
 
 def total(amounts: Iterable[Amounts]) -> dict[str, float]:

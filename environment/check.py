@@ -64,8 +64,9 @@ def _shortfalls(view: ClusterView, request: PlacementRequest, place: Place) -> I
     for index, wanted in sorted(demand.items()):
         free = float(view.free_cpus[index]), float(view.free_memory_mib[index])
         yield from shortfalls(view.vms[index], *free, *wanted)
-        taken = {name: amount * counts[index] for name, amount in request.job.resources.items()}
-        yield from resource_shortfalls(view.vms[index], free_on(view, index, taken), taken)
+        if request.job.resources:
+            taken = {name: amount * counts[index] for name, amount in request.job.resources.items()}
+            yield from resource_shortfalls(view.vms[index], free_on(view, index, taken), taken)
 
 
 def shortfalls(

@@ -7,7 +7,7 @@ replayed. Every command carries `cause`, the number of the event that led to it.
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from environment.amounts import Amounts
+from environment.amounts import NOTHING, Amounts, nothing
 from environment.model_options import ModelOptions
 from environment.records import ExecutorRecord, JobRecord
 from environment.types import Job, Size, Vm
@@ -52,7 +52,7 @@ class Offer:
     cpus: float
     memory_mib: int
     ports: tuple[tuple[int, int], ...] = ()
-    resources: Amounts = field(default_factory=dict)
+    resources: Amounts = field(default_factory=nothing)
 
 
 class VmSize(NamedTuple):
@@ -61,7 +61,7 @@ class VmSize(NamedTuple):
     vm_id: str
     cpus: float
     memory_mib: int
-    resources: Amounts = {}  # noqa: RUF012  a default that logs without it need; nobody changes it
+    resources: Amounts = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +275,7 @@ class Task:
     cpus: float
     memory_mib: int
     ports: tuple[int, ...]
-    resources: Amounts = field(default_factory=dict)
+    resources: Amounts = field(default_factory=nothing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from environment.amounts import Amounts
+from environment.amounts import NOTHING, Amounts, nothing
 from environment.check import free_on, resource_shortfalls, shortfalls
 from environment.rounds import Verdict
 from environment.types import ClusterView, Place, PlacementRequest, Size
@@ -35,7 +35,7 @@ class Candidate:
     score: float | None
     chosen: bool
     details: Mapping[str, float] = field(default_factory=dict)
-    free_resources: Amounts = field(default_factory=dict)
+    free_resources: Amounts = field(default_factory=nothing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Choice:
     candidates_left_out: int
     cpus: float | None = None
     memory_mib: int | None = None
-    resources: Amounts = field(default_factory=dict)
+    resources: Amounts = field(default_factory=nothing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +151,17 @@ class _Sight:
             return self._left[index]
         return float(self._view.free_cpus[index]), float(self._view.free_memory_mib[index])
 
+    def _free_resources(self, index: int) -> Amounts:
+        had, placed = free_on(self._view, index, self._resources), self._placed[index]
+        return {name: round(had[name] - placed * amount, 3) for name, amount in self._resources.items()}
+
     def _candidate(self, index: int, *, chosen: bool = False) -> Candidate:
         vm, (cpus, memory_mib) = self._view.vms[index], self._free(index)
         lacks = shortfalls(vm, cpus, memory_mib, self._size.cpus, self._size.memory_mib)
-        had, placed = free_on(self._view, index, self._resources), self._placed[index]
-        free = {name: round(had[name] - placed * amount, 3) for name, amount in self._resources.items()}
-        lacks += resource_shortfalls(vm, free, self._resources)
+        free = NOTHING
+        if self._resources:
+            free = self._free_resources(index)
+            lacks += resource_shortfalls(vm, free, self._resources)
         return Candidate(
             vm=vm.name,
             type=vm.type,

@@ -6,7 +6,7 @@ Who decides is in `agents`; the check at the time of the decision is in `check.p
 from collections.abc import Iterator
 from itertools import islice
 
-from environment.amounts import TOLERANCE, Amounts, total
+from environment.amounts import NOTHING, TOLERANCE, Amounts, total
 from environment.events import Launch, Placement, Task
 from environment.ledger import Ledger
 from environment.offers import OfferBook
@@ -120,7 +120,7 @@ class Launches:
             memory_mib=size.memory_mib,
             ports=tuple(islice(ports, _DRIVER_PORTS if driver else 1)),
             launched_at=self._turn.now,
-            resources={} if driver else job.job.resources,
+            resources=NOTHING if driver else job.job.resources,
         )
 
 

@@ -7,7 +7,7 @@ from math import isnan, nan
 import numpy as np
 
 from environment import amounts
-from environment.amounts import Amounts
+from environment.amounts import NOTHING, Amounts
 from environment.events import Booked, Offer, VmSize
 from environment.ledger import Ledger
 from environment.types import CPU_TOLERANCE, ClusterView, FloatArray, RunningJob, Vm, natural_key
@@ -122,7 +122,7 @@ class OfferBook:
 
     def free_resources(self, vm_id: str) -> Amounts:
         """What of the VM is offered now beside cpus and memory."""
-        return self._free_resources.get(vm_id, {})
+        return self._free_resources.get(vm_id, NOTHING)
 
     def ports(self, vm_id: str) -> Iterator[int]:
         """The ports offered on the VM, in order."""
@@ -173,7 +173,7 @@ class OfferBook:
         if offers:
             held = offers.values()
             self._free[vm_id] = (sum(o.cpus for o in held), sum(o.memory_mib for o in held))
-            self._free_resources[vm_id] = amounts.total(o.resources for o in held)
+            self._free_resources[vm_id] = amounts.total(o.resources for o in held if o.resources)
         else:
             self._free.pop(vm_id, None)
             self._free_resources.pop(vm_id, None)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from environment.amounts import Amounts
+from environment.amounts import Amounts, nothing
 from environment.types import Job, Size
 
 JobState = Literal["queued", "placing", "starting", "running", "relaunching", "finished", "failed", "killed"]
@@ -49,7 +49,7 @@ class ExecutorRecord:
     #: Set when a lost executor has been asked to be placed again, or needs no replacement.
     replaced: bool = False
     #: What it takes beside cpus and memory.
-    resources: Amounts = field(default_factory=dict)
+    resources: Amounts = field(default_factory=nothing)
 
     @property
     def ended(self) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from environment.amounts import TOLERANCE, Amounts
+from environment.amounts import TOLERANCE, Amounts, nothing
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -36,7 +36,7 @@ class Vm:
     memory_mib: int
     price_per_hour: float
     address: str = ""
-    resources: Amounts = field(default_factory=dict, hash=False)
+    resources: Amounts = field(default_factory=nothing, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Job:
     driver: Size | None = None
     min_executors: int | None = None
     max_runtime: float | None = None
-    resources: Amounts = field(default_factory=dict, hash=False)
+    resources: Amounts = field(default_factory=nothing, hash=False)
 
     @property
     def fewest(self) -> int:
@@ -214,8 +214,9 @@ class ClusterView:
     free_resources: Mapping[str, FloatArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        arrays = (self.free_cpus, self.free_memory_mib, self.executors, self.busy_until)
-        for array in (*arrays, *self.free_resources.values()):
+        for array in (self.free_cpus, self.free_memory_mib, self.executors, self.busy_until):
+            array.flags.writeable = False
+        for array in self.free_resources.values():
             array.flags.writeable = False
 
     @cached_property
@@ -290,8 +291,10 @@ class ClusterView:
     def _resources_without(self, taken: Amounts, executors: IntArray) -> Mapping[str, FloatArray]:
         """What is free beside cpus and memory when each of so many executors on each VM takes this."""
         free = self.free_resources
+        if not taken:
+            return free
         less = {name: free[name] - executors * amount for name, amount in taken.items() if name in free}
-        return {**free, **less} if less else free
+        return {**free, **less}
 
     def _running_with(
         self, request: PlacementRequest, placement: Sequence[int], sizes: tuple[Size, ...]

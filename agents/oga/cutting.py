@@ -27,12 +27,14 @@ def floor_of(request: PlacementRequest, share: float) -> Size:
     return Size(cpus, memory_mib)
 
 
-def uncut(view: ClusterView, request: PlacementRequest, wanted: Mapping[str, FloatArray]) -> IntArray:
-    """How many executors an allocation makes on each VM of what is not cut, such as gpus; int64 [N].
+def uncut(view: ClusterView, request: PlacementRequest, wanted: Mapping[str, FloatArray]) -> IntArray | None:
+    """How many executors an allocation makes on each VM of what is not cut, such as gpus; int64 [N] or None.
 
     Each takes all that its job asks for. So what is `wanted` of it, [N] by name, is rounded to executors,
     of which no more count than fit into what is free.
     """
+    if not request.job.resources:
+        return None
     most = view.room_by_resources(request)
     for name, amount in request.job.resources.items():
         if name in wanted:
@@ -41,16 +43,21 @@ def uncut(view: ClusterView, request: PlacementRequest, wanted: Mapping[str, Flo
 
 
 def cut(
-    request: PlacementRequest, cpus: FloatArray, memory_mib: FloatArray, floor: Size, most: IntArray
+    request: PlacementRequest,
+    cpus: FloatArray,
+    memory_mib: FloatArray,
+    floor: Size,
+    most: IntArray | None = None,
 ) -> Cut | None:
     """As large executors as what there is of each VM, cpus [N] and MiB [N], makes; None for too few.
 
     A VM's executors are alike. None takes more than the request asks or less than `floor`; there are no more
-    than it asks for, no more than `most` [N] on a VM, and, by making them smaller where that helps, no fewer
-    than its `fewest`.
+    than it asks for, no more than `most` [N] on a VM, if given, and, by making them smaller where that helps,
+    no fewer than its `fewest`.
     """
     fitting = np.minimum(cpus / floor.cpus, memory_mib / floor.memory_mib) + _ROUNDING
-    most = np.minimum(np.maximum(fitting, 0.0).astype(np.int64), most)
+    fits = np.maximum(fitting, 0.0).astype(np.int64)
+    most = fits if most is None else np.minimum(fits, most)
     counts = np.zeros(len(most), np.int64)
     # One by one where it adds most; among equals as the job prefers, else on VMs that have one already.
     liking = -_LIKING if request.job.prefers == "spread" else _LIKING

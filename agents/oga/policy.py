@@ -155,7 +155,7 @@ class OgaSched:
         if conserving or self._waited > options.patience or not view.executors.any():
             if placement := whole(view, request, wanted["cpus"]):
                 return placement, request.asked
-            most = view.room_by_resources(request)
+            most = view.room_by_resources(request) if request.job.resources else None
             return cut(request, view.free_cpus, view.free_memory_mib, floor, most)
         return None
 

@@ -78,7 +78,8 @@ class Slots:
             model = learner.model
             edges = model.edges_of(model.ports.index(kind))
             out[:, model.graph.instance[edges]] = self._left[:, edges]
-        return dict(zip(self.resources, out * self._units[:, None], strict=True))
+        out *= self._units[:, None]
+        return dict(zip(self.resources, out, strict=True))
 
     def take(self, job: Job, placement: Collection[int], sizes: Sequence[Size]) -> None:
         """The job takes these executors out of the slot's allocation for its type."""

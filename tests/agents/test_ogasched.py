@@ -51,8 +51,7 @@ def test_cutting_by_hand(
     found: list[tuple[int, float, int]] | None,
 ) -> None:
     """At a floor of a half: each executor where it adds most, none above the request, as many as needed."""
-    many = np.full(len(cpus), 99)
-    made = cut(request_, np.array(cpus), np.array(gib) * GIB, floor_of(request_, 0.5), many)
+    made = cut(request_, np.array(cpus), np.array(gib) * GIB, floor_of(request_, 0.5))
     assert (
         None if made is None else [(vm, s.cpus, s.memory_mib) for vm, s in zip(*made, strict=True)]
     ) == found
@@ -236,7 +235,7 @@ def test_what_is_not_cut_is_rounded_to_whole_executors() -> None:
     wanted = {"gpus": np.array([1.6, 0.4, 3.0])}
     assert uncut(view, with_gpus(ask(), 1), wanted).tolist() == [2, 0, 2]
     assert uncut(view, with_gpus(ask(), 2), wanted).tolist() == [1, 0, 1]
-    assert uncut(view, ask(), wanted).min() > 10**9
+    assert uncut(view, ask(), wanted) is None
 
 
 @pytest.mark.parametrize("variant", ["oga", "oga-reactive", "oga-conserving"])

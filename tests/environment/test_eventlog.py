@@ -1,5 +1,7 @@
 """The log of events and commands: written, read, and replayed."""
 
+from collections.abc import Mapping
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +12,9 @@ from environment.eventlog import decode, encode, replay
 from tests.builders import make_job, make_vm, make_vms
 from tests.environment.chaos import Chaos
 from tests.environment.world import World
+
+# Amounts are dictionaries, whoever makes them.
+st.register_type_strategy(Mapping, st.dictionaries(st.text(), st.floats()))
 
 KINDS: list[type[ev.Event | ev.Command]] = [
     kind
