@@ -112,6 +112,15 @@ def shipped_for(algorithm: Algorithm, beta: float | None) -> Path:
     return SHIPPED / name
 
 
+def model_for(algorithm: Algorithm, name: str | None, beta: float | None) -> Model:
+    """The model of that name or folder, which must be of the algorithm; without a name the shipped one."""
+    folder = shipped_for(algorithm, beta) if name is None else find_model(name)
+    model = read_model(folder)
+    if model.spec.algorithm != algorithm:
+        raise ModelError(f"{folder} is of {model.spec.algorithm}")
+    return model
+
+
 def read_model(folder: Path) -> Model:
     """Read a policy folder; ModelError names the file and what is wrong with it."""
     spec = read_spec(folder)

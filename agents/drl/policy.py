@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from agents.drl.model import Algorithm, Model, ModelError, find_model, read_model, shipped_for
+from agents.drl.model import Algorithm, Model, ModelError, model_for
 from agents.drl.network import network_of
 from agents.policy import Policy
 from environment.check import check, shortage
@@ -89,13 +89,9 @@ class LearnedPolicy:
         from agents.registry import PolicyError, create  # here, since the registry names this module
 
         try:
-            named = options.model
-            folder = shipped_for(algorithm, options.beta) if named is None else find_model(named)
-            model = read_model(folder)
+            model = model_for(algorithm, options.model, options.beta)
         except ModelError as error:
             raise PolicyError(f"policy {algorithm}: model: {error}") from error
-        if model.spec.algorithm != algorithm:
-            raise PolicyError(f"policy {algorithm}: model: {folder} is of {model.spec.algorithm}")
         limit = model.spec.wait_limit if options.wait_limit is None else options.wait_limit
         self._options, self._spec = options, model.spec
         self._wait_limit = _WAIT_LIMIT if limit is None else limit
@@ -224,7 +220,7 @@ class _Network:
         seen = view.seen_by(request)
         scene = scene_of(seen, shown, self._options, counted)._replace(waiting=len(queue))
         draft = make_draft(vms, scene.placed, request.count)
-        found = decide(scene, layout, self._network, self._desk, draft)
+        found = decide(scene, layout, self._network, self._desk, draft, True)
         if found == NO_ROOM:
             return None
         names = ("waiting for the next job to end", *(vm.name for vm in view.vms))

@@ -5,7 +5,7 @@ Importing this module imports numba; making a `Player` compiles, or finds what a
 
 from collections.abc import Sequence
 from time import perf_counter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -30,7 +30,17 @@ from agents.lookahead.situation import Situations
 from environment.kernel.state import Batch, Rules
 from environment.types import ClusterView, FloatArray, IntArray, Job, PlacementRequest, Vm
 
-BASES = {"near_ilp": NEAR_ILP, "ff": FIRST_FIT, "aep": ADAPTIVE}
+if TYPE_CHECKING:
+    from agents.drl.model import Model
+
+#: Policies that play the jobs of a candidate. A network leaves those that are varied to the first one.
+BASES = {
+    "near_ilp": NEAR_ILP,
+    "ff": FIRST_FIT,
+    "aep": ADAPTIVE,
+    "reinforce": NEAR_ILP,
+    "dqn": NEAR_ILP,
+}
 
 _SECONDS_PER_HOUR = 3600.0
 #: Neither cost nor time ever counts for nothing. Chosen: with less, jobs wait for ever smaller gains.
@@ -59,10 +69,25 @@ class Player:
     """Finds the best of so many candidates, in so many seconds, by playing them forward."""
 
     def __init__(
-        self, rules: Rules, *, base: str, beta: float, candidates: int, time_budget: float, unknown: float
+        self,
+        rules: Rules,
+        *,
+        base: str,
+        beta: float,
+        candidates: int,
+        time_budget: float,
+        unknown: float,
+        model: "Model | None" = None,
     ) -> None:
-        self._situations = Situations(rules, unknown)
-        self._base = BASES[base]
+        """`model` is what a base that is a trained policy decides by."""
+        self._search, self._base = search, BASES[base]
+        types: tuple[str, ...] = ()
+        if model is not None:
+            # Here, since the other bases do without networks.
+            from agents.lookahead.learned import LearnedBase
+
+            self._search, types = LearnedBase(model).search, model.spec.options.types
+        self._situations = Situations(rules, unknown, types)
         # Floats, whatever was given: code is compiled for types.
         self._weights = float(max(beta, _LEAST_WEIGHT)), float(max(1 - beta, _LEAST_WEIGHT))
         self._candidates = candidates + FIRST_VARIATION
@@ -89,7 +114,7 @@ class Player:
         aim = self._aim(view, queue[0], seed, may_wait, reach)
         for first in range(0, self._candidates, _AT_ONCE):
             last = min(first + _AT_ONCE, self._candidates)
-            search(batch, aim, found, first, last)
+            self._search(batch, aim, found, first, last)
             if perf_counter() - began > self._time_budget:
                 break
         order, genes = found.best[:, : len(queue)].tolist()

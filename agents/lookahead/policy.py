@@ -6,7 +6,7 @@ How candidates are played is in `player.py` and `rollout.py`; numba is imported 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from environment.check import check, shortage
 from environment.options import DurationOptions, RewardOptions, rules
 from environment.types import ClusterView, Decision, Place, PlacementRequest, Wait
 
+if TYPE_CHECKING:
+    from agents.drl.model import Model
+
 
 @dataclass(frozen=True, slots=True)
 class LookaheadOptions:
@@ -34,8 +37,12 @@ class LookaheadOptions:
     candidates: int = 100
     #: How many jobs behind the head of the queue are played.
     jobs_ahead: int = 16
-    #: What is assumed to place them.
-    base: Literal["near_ilp", "ff", "aep"] = "near_ilp"
+    #: What is assumed to place them. A trained network, `reinforce` or `dqn`, takes six times as long; on
+    #: the paper's workloads schedules are no better for it.
+    base: Literal["near_ilp", "ff", "aep", "reinforce", "dqn"] = "near_ilp"
+    #: Of a trained base: a shipped model by its name, or the folder of any. Without it the shipped one for
+    #: time, since the jobs to come fare better when none is placed badly.
+    model: str | None = None
     #: Seconds after which no further candidates are tried.
     time_budget: float = 1.0
     #: Seconds for which a job that fits is held back for a better moment.
@@ -52,6 +59,8 @@ class LookaheadOptions:
 
     def __post_init__(self) -> None:
         check_share("beta", self.beta)
+        if self.model is not None and self.base not in ("reinforce", "dqn"):
+            raise ValueError(f"model: goes with base reinforce or dqn, found {self.base}")
         for name in ("time_budget", "unknown_duration"):
             check_seconds(name, getattr(self, name))
         check_factor("bad_placement_factor", self.bad_placement_factor)
@@ -79,6 +88,7 @@ class Lookahead:
             candidates=options.candidates,
             time_budget=options.time_budget,
             unknown=options.unknown_duration,
+            model=_model(options),
         )
         #: The job that was held back last, and since when.
         self._held_back = ("", 0.0)
@@ -143,6 +153,22 @@ class Lookahead:
         """For how many seconds the job has been held back."""
         job_id, since = self._held_back
         return view.at - since if job_id == request.job.id else 0.0
+
+
+def _model(options: LookaheadOptions) -> "Model | None":
+    """What a trained base decides by; PolicyError says what is wrong with it."""
+    if options.base != "reinforce" and options.base != "dqn":
+        return None
+    from agents.drl.model import ModelError, model_for  # here, since other bases do without
+    from agents.registry import PolicyError  # here, since the registry names this module
+
+    try:
+        model = model_for(options.base, options.model, 0.0)
+    except ModelError as error:
+        raise PolicyError(f"policy lookahead: model: {error}") from error
+    if model.spec.vms is not None:
+        raise PolicyError(f"policy lookahead: model: should be for any number of VMs, not {model.spec.vms}")
+    return model
 
 
 def _fits(view: ClusterView, request: PlacementRequest) -> bool:

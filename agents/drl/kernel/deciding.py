@@ -74,19 +74,20 @@ def make_draft(vms: int, present: SmallIntArray, executors: int) -> Draft:
 
 
 @njit()
-def decide(scene: Scene, layout: Layout, network: Network, desk: Desk, draft: Draft) -> int:
+def decide(scene: Scene, layout: Layout, network: Network, desk: Desk, draft: Draft, may_wait: bool) -> int:
     """Place what is left of the head; return how many executors that are, WAITS, or NO_ROOM for all of them.
 
-    The scene's free resources and executors change as they are taken.
+    Without `may_wait`, waiting is no choice. The scene's free resources and executors change as they are
+    taken.
     """
     present, mask = len(scene.placed), desk.mask
     for i in range(scene.left):
         now = _with_placed(scene, scene.left - i, draft.placed[: present + i])
         write_legal(now, True, mask)
-        mask[0], may_wait = False, mask[0]
+        mask[0], waiting = False, mask[0] and may_wait
         if not mask.any():
             return NO_ROOM
-        mask[0] = may_wait
+        mask[0] = waiting
         write(now, layout, desk.observation)
         score(network, desk.observation, desk.scratch, desk.scores)
         action = best_of(desk.scores, mask)
