@@ -22,9 +22,6 @@ Variant = Literal["oga", "oga-reactive", "oga-conserving"]
 StepSize = Literal["decay", "eq50", "theorem1"]
 
 _GAIN_RANGE = (0.1, 10.0)
-#: `oga-conserving` fills at least and at most so often a slot, ends when a round adds less than this share to
-#: the reward, and shifts its weights at this rate. Chosen: within 1 % of the optimum at three rounds or four.
-_ROUNDS, _GROWTH, _RATE = (2, 12), 2e-3, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +86,7 @@ class _Buffers:
     scratch: FloatArray
     totals: FloatArray
     raised: FloatArray
-    filled: FloatArray
+    tries: FloatArray
 
 
 class Learner:
@@ -117,7 +114,7 @@ class Learner:
             scratch=np.zeros((model.shape[0], 2, model.width)),
             totals=model.job_totals(self.y),
             raised=np.zeros(model.shape if model.request == "total" else (0, 0)),
-            filled=np.zeros(model.shape if self.options.variant == "oga-conserving" else (0, 0)),
+            tries=np.zeros((2, *model.shape) if self.options.variant == "oga-conserving" else (0, 0, 0)),
         )
         self._last = _Step(np.zeros(len(model.ports)), np.zeros(graph.bounds.shape))
 
@@ -137,7 +134,7 @@ class Learner:
         elif self.options.variant == "oga-reactive":
             self.allocated = self.y
         else:
-            self._conserve(x)
+            self.allocated = self._maximiser.conserve(x, x * self.gains, self.y, self._buffers.tries)
         return self.allocated
 
     def observe(self, port: int, promised: float, achieved: float) -> None:
@@ -255,21 +252,6 @@ class Learner:
         )
         norm = ascent.squared_norm(gradient) ** 0.5
         return diameter(self.model) / float(norm * options.horizon**0.5) if norm > 0 else 0.0
-
-    def _conserve(self, x: FloatArray) -> None:
-        """Fill at the learned prices of overheads, and learn them, until the reward hardly grows."""
-        gains, best = x * self.gains, -np.inf
-        for number in range(_ROUNDS[1]):
-            filled = self._buffers.filled
-            self._maximiser.fill(x, gains, self.y, filled)
-            self._maximiser.reweigh(x, filled, _RATE / (1.0 + number) ** 0.5)
-            reward = self.model.reward(x, filled, self.gains)
-            stays = reward <= best + _GROWTH * abs(best)
-            if reward > best:
-                best = reward
-                self.allocated, self._buffers.filled = filled, self.allocated
-            if stays and number + 1 >= _ROUNDS[0]:
-                break
 
     def _restore(self, state: Mapping[str, np.ndarray[Any, Any]]) -> None:
         model = self.model

@@ -12,16 +12,18 @@ softness * (y - centre) / c_r).
 import math
 
 from agents.oga.kernel.planes import Graph
-from agents.oga.kernel.utilities import LINEAR, LOG, RECIPROCAL, slope, value
+from agents.oga.kernel.utilities import LINEAR, LOG, POLY, RECIPROCAL, slope, value
 from environment.compiled import njit
 from environment.types import FloatArray
 
-#: Rows of a plane's scratch: price, gain, bound, alpha, kind, centre, stiffness.
-ROWS = 7
-_PRICE, _GAIN, _BOUND, _ALPHA, _KIND, _CENTRE, _STIFF = 0, 1, 2, 3, 4, 5, 6
+#: Rows of a plane's scratch: price, gain, bound, alpha, kind, centre, stiffness, and what is asked for.
+ROWS = 8
+_PRICE, _GAIN, _BOUND, _ALPHA, _KIND, _CENTRE, _STIFF, _ASKED = 0, 1, 2, 3, 4, 5, 6, 7
+#: In place of a kind of utility where edges have different ones.
+_MIXED = -1
 _STEPS = 100
 #: How near to a capacity is near enough; what is above it is scaled down.
-_CLOSE = 1e-9
+_CLOSE = 1e-6
 
 
 @njit(ieee=True)
@@ -71,7 +73,7 @@ def maximise(
                     out[k, e] *= graph.bounds[k, p] / sums[k, p]
 
 
-@njit(ieee=True)
+@njit(ieee=True, inline=True)
 def _fill_instance(
     graph: Graph,
     k: int,
@@ -88,21 +90,21 @@ def _fill_instance(
 ) -> None:
     """Share one instance's resource among its present ports, at the prices of their totals."""
     begin, end = graph.start[r], graph.start[r + 1]
-    capacity = graph.capacity[k, r]
+    capacity, kind, alpha = graph.capacity[k, r], graph.kinds[k, r], graph.alphas[k, r]
+    stiff = _stiffness(graph, k, r, softness)
     n = 0
     for e in range(begin, end):
         p = graph.port[e]
         if gains[p] > 0.0:
             price = prices[k, p] + (nu[k, p] if totals else 0.0)
-            _write(rows, n, graph, k, r, price, gains[p], graph.bounds[k, p], centre[k, e], softness)
+            _write(rows, n, price, gains[p], graph.bounds[k, p], alpha, kind, centre[k, e], stiff)
             n += 1
-    found = _root(rows, n, capacity, level[k, r])
-    level[k, r] = found
+    level[k, r] = _root(rows, n, kind, capacity, level[k, r])
     i, total = 0, 0.0
     for e in range(begin, end):
         out[k, e] = 0.0
         if gains[graph.port[e]] > 0.0:
-            out[k, e] = _amount(rows, i, found)
+            out[k, e] = rows[_ASKED, i]
             total += out[k, e]
             i += 1
     if total > capacity:
@@ -110,7 +112,7 @@ def _fill_instance(
             out[k, e] *= capacity / total
 
 
-@njit(ieee=True)
+@njit(ieee=True, inline=True)
 def _price_port(
     graph: Graph,
     k: int,
@@ -128,29 +130,33 @@ def _price_port(
     for i in range(graph.port_start[p], graph.port_start[p + 1]):
         e = graph.edges[i]
         r = graph.instance[e]
-        price = prices[k, p] + level[k, r]
-        _write(rows, n, graph, k, r, price, gains[p], graph.bounds[k, p], centre[k, e], softness)
+        price, bound = prices[k, p] + level[k, r], graph.bounds[k, p]
+        alpha, kind, stiff = graph.alphas[k, r], graph.kinds[k, r], _stiffness(graph, k, r, softness)
+        _write(rows, n, price, gains[p], bound, alpha, kind, centre[k, e], stiff)
         n += 1
-    nu[k, p] = _root(rows, n, graph.bounds[k, p], nu[k, p])
+    nu[k, p] = _root(rows, n, _MIXED, graph.bounds[k, p], nu[k, p])
 
 
-@njit(ieee=True)
+@njit(ieee=True, inline=True)
 def _write(
     rows: FloatArray,
     n: int,
-    graph: Graph,
-    k: int,
-    r: int,
     price: float,
     gain: float,
     bound: float,
+    alpha: float,
+    kind: int,
     centre: float,
-    softness: float,
+    stiff: float,
 ) -> None:
     rows[_PRICE, n], rows[_GAIN, n], rows[_BOUND, n] = price, gain, bound
-    rows[_ALPHA, n], rows[_KIND, n] = graph.alphas[k, r], graph.kinds[k, r]
-    rows[_CENTRE, n] = centre
-    rows[_STIFF, n] = softness * graph.alphas[k, r] / max(graph.capacity[k, r], 1e-12)
+    rows[_ALPHA, n], rows[_KIND, n], rows[_CENTRE, n], rows[_STIFF, n] = alpha, kind, centre, stiff
+
+
+@njit(ieee=True, inline=True)
+def _stiffness(graph: Graph, k: int, r: int, softness: float) -> float:
+    """How much slope of a linear utility a unit away from the centre costs."""
+    return float(softness * graph.alphas[k, r] / max(graph.capacity[k, r], 1e-12))
 
 
 @njit(ieee=True)
@@ -189,36 +195,95 @@ def _demand(rows: FloatArray, i: int, level: float) -> tuple[float, float]:
 
 
 @njit(ieee=True)
-def _root(rows: FloatArray, n: int, capacity: float, guess: float) -> float:
-    """The least level >= 0 at which n edges ask for no more than `capacity`: Newton within a bracket."""
-    total, high = 0.0, 0.0
-    for i in range(n):
-        total += _amount(rows, i, 0.0)
-        high = max(high, _level_of(rows, i, 0.0))
-    if total <= capacity:
-        return 0.0
-    if capacity <= 0.0:
-        return high
-    low = 0.0
-    level = guess if low < guess < high else 0.5 * high
-    for _ in range(_STEPS):
-        total, fall = 0.0, 0.0
+def _ask(rows: FloatArray, n: int, kind: int, level: float) -> tuple[float, float]:
+    """What n edges ask for at a level, each into the rows; the sum, and by how much it falls with the level.
+
+    `kind` is that of all of them, for which there is one loop each, or _MIXED.
+    """
+    price, gain, bound, asked = rows[_PRICE], rows[_GAIN], rows[_BOUND], rows[_ASKED]
+    total, fall = 0.0, 0.0
+    if kind == LINEAR:
         for i in range(n):
-            y, falls = _demand(rows, i, level)
-            total += y
+            wanted = rows[_CENTRE, i] + (rows[_ALPHA, i] - (level + price[i]) / gain[i]) / rows[_STIFF, i]
+            asked[i] = min(max(wanted, 0.0), bound[i])
+            total += asked[i]
+            fall += 1.0 / (gain[i] * rows[_STIFF, i]) if asked[i] == wanted else 0.0
+    elif kind == LOG:
+        for i in range(n):
+            per = 1.0 / (level + price[i])
+            slope_ = rows[_ALPHA, i] * gain[i] * per
+            wanted = slope_ - 1.0
+            asked[i] = min(max(wanted, 0.0), bound[i])
+            total += asked[i]
+            fall += slope_ * per if asked[i] == wanted else 0.0
+    elif kind == RECIPROCAL:
+        for i in range(n):
+            per = 1.0 / (level + price[i])
+            root = math.sqrt(gain[i] * per)
+            wanted = root - rows[_ALPHA, i]
+            asked[i] = min(max(wanted, 0.0), bound[i])
+            total += asked[i]
+            fall += 0.5 * root * per if asked[i] == wanted else 0.0
+    elif kind == POLY:
+        for i in range(n):
+            per = 1.0 / (level + price[i])
+            half = 0.5 * rows[_ALPHA, i] * gain[i] * per
+            wanted = half * half - 1.0
+            asked[i] = min(max(wanted, 0.0), bound[i])
+            total += asked[i]
+            fall += 2.0 * half * half * per if asked[i] == wanted else 0.0
+    else:
+        for i in range(n):
+            asked[i], falls = _demand(rows, i, level)
+            total += asked[i]
             fall += falls
+    return total, fall
+
+
+@njit(ieee=True)
+def _root(rows: FloatArray, n: int, kind: int, capacity: float, guess: float) -> float:
+    """The least level >= 0 at which n edges ask for no more than `capacity`, and what they ask for then.
+
+    Newton within a bracket, from `guess`; at zero it is looked only when that seems to do.
+    """
+    if capacity <= 0.0:
+        level = _highest(rows, n)
+        _ask(rows, n, kind, level)
+        return level
+    low, high, level, free = 0.0, math.inf, max(guess, 0.0), True
+    for _ in range(_STEPS):
+        total, fall = _ask(rows, n, kind, level)
         if total > capacity:
-            low = level
+            low, free = level, False
+        elif level == 0.0:
+            break
         else:
             high = level
-        if abs(total - capacity) <= _CLOSE * capacity or high - low <= 1e-15 * high:
+        if abs(total - capacity) <= _CLOSE * capacity or low >= high * (1.0 - 1e-15):
             break
-        step = level + (total - capacity) / fall if fall > 0.0 else high
-        if total > capacity and int(rows[_KIND, 0]) != LINEAR:
+        step = level + (total - capacity) / fall if fall > 0.0 else math.inf
+        if total > capacity and kind != LINEAR:
             # Amounts fall like a power of the level: from above, Newton on 1 / total gets there sooner.
             step = level + (step - level) * total / capacity
-        level = step if low < step < high else _between(rows, n, low, high)
+        if free and not step > 0.0:
+            level = 0.0
+        elif low < step < high:
+            level = step
+        elif free and total <= capacity:
+            level = 0.0
+        else:
+            high = min(high, _highest(rows, n))
+            level = _between(rows, n, low, high)
     return level
+
+
+@njit(ieee=True)
+def _highest(rows: FloatArray, n: int) -> float:
+    """The level at which nobody asks for anything."""
+    high = 0.0
+    for i in range(n):
+        high = max(high, _level_of(rows, i, 0.0))
+    return high
 
 
 @njit(ieee=True)
@@ -272,12 +337,12 @@ def upper_bound(
     for k in range(graph.beta.size):
         rows = scratch[k]
         for r in range(graph.start.size - 1):
-            n = 0
+            n, kind, alpha = 0, graph.kinds[k, r], graph.alphas[k, r]
             for e in range(graph.start[r], graph.start[r + 1]):
                 p = graph.port[e]
                 if gains[p] > 0.0:
                     price = prices[k, p] + (nu[k, p] if totals else 0.0)
-                    _write(rows, n, graph, k, r, price, gains[p], graph.bounds[k, p], 0.0, 0.0)
+                    _write(rows, n, price, gains[p], graph.bounds[k, p], alpha, kind, 0.0, 0.0)
                     n += 1
             worth = _dual(rows, n, graph.capacity[k, r], level[k, r])
             if graph.kinds[k, r] == LINEAR:
