@@ -37,8 +37,8 @@ class LookaheadOptions:
     candidates: int = 100
     #: How many jobs behind the head of the queue are played.
     jobs_ahead: int = 16
-    #: What is assumed to place them. A trained network, `reinforce` or `dqn`, takes six times as long; on
-    #: the paper's workloads schedules are no better for it.
+    #: What is assumed to place them. A trained network, `reinforce` or `dqn`, takes six times as long; in
+    #: that time as many more candidates give better schedules.
     base: Literal["near_ilp", "ff", "aep", "reinforce", "dqn"] = "near_ilp"
     #: Of a trained base: a shipped model by its name, or the folder of any. Without it the shipped one for
     #: time, since the jobs to come fare better when none is placed badly.
