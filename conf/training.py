@@ -11,6 +11,8 @@ Count = Annotated[int, Field(ge=1, le=10_000_000)]
 Part = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Considered = Annotated[int, Field(ge=1, le=128)]
+Overtaken = Annotated[int, Field(ge=1, le=10_000)]
 #: Seeds from 2**32 on are for training alone, see `environment.workloads`.
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 #: The seeds of which figures are reported; nothing may be chosen by them.
@@ -65,6 +67,10 @@ class EvaluationSpec(Strict):
     every: Count = 50
     first_seed: Seed = 200
     seeds: Annotated[int, Field(ge=1, le=1000)] = 20
+    #: How many jobs of the queue the agent looks at then, and when it decides later, and how often the oldest
+    #: may be overtaken; null: as in training.
+    considered: Considered | None = None
+    overtaken_at_most: Overtaken | None = None
 
     @model_validator(mode="after")
     def _apart(self) -> "EvaluationSpec":
@@ -154,13 +160,16 @@ class TrainingSpec(Strict):
     wait_limit: Annotated[int, Field(ge=0)] | None = 20
     #: How many jobs of the queue the agent looks at, the oldest first, before it lets time pass: where it
     #: passes over one, it is shown the next. 1: first come, first served.
-    considered: Annotated[int, Field(ge=1, le=64)] = 1
+    considered: Considered = 1
     #: How often the oldest job of the queue may be overtaken by others.
-    overtaken_at_most: Annotated[int, Field(ge=1, le=10_000)] = 32
+    overtaken_at_most: Overtaken = 32
     iterations: Count
     learning_rate: Schedule = Schedule(first=1e-3, last=5e-5)
     #: Gradients are made no longer than this; null: they are left as they are.
     gradient_norm: Positive | None = 1.0
+    #: The weights that are evaluated and kept are a moving average of those that learn, of which this share
+    #: stays in each iteration (Polyak 1992); 0: they are the last ones.
+    averaging: Annotated[float, Field(ge=0, lt=1)] = 0.0
     evaluation: EvaluationSpec = EvaluationSpec()
     imitation: ImitationSpec | None = None
     reinforce: ReinforceSpec | None = None
@@ -169,7 +178,7 @@ class TrainingSpec(Strict):
 
     @model_validator(mode="after")
     def _fits_together(self) -> "TrainingSpec":
-        if self.considered > 1 and self.rewards == "paper":
+        if max(self.considered, self.as_deployed().considered) > 1 and self.rewards == "paper":
             raise ValueError("considered: should be 1 with the paper's rewards")
         other = "reinforce" if self.algorithm == "dqn" else "dqn"
         if getattr(self, other) is not None:
@@ -184,3 +193,11 @@ class TrainingSpec(Strict):
         if self.observation.name == "paper" and self.observation.types:
             raise ValueError("observation.types: should be [] with the paper's observation")
         return self
+
+    def as_deployed(self) -> "TrainingSpec":
+        """The same, with as many jobs looked at as when the agent is evaluated and decides later."""
+        shown = {
+            "considered": self.evaluation.considered or self.considered,
+            "overtaken_at_most": self.evaluation.overtaken_at_most or self.overtaken_at_most,
+        }
+        return self.model_copy(update=shown)

@@ -11,6 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -110,6 +111,8 @@ class Curve:
 
     algorithm: str
     pattern: str
+    #: The network and what it sees.
+    setup: str
     #: How many were asked for.
     planned: int
     iterations: tuple[int, ...]
@@ -140,11 +143,19 @@ def read_curves(folder: Path) -> list[Curve]:
         raise ConfigError(f"--curves {folder}: not written by `stoker train`: {error!r}") from error
 
 
-def _curve(config: Mapping[str, str], history: Sequence[Mapping[str, float]], workload: str) -> Curve:
+def _curve(config: Mapping[str, Any], history: Sequence[Mapping[str, float]], workload: str) -> Curve:
     iterations = tuple(int(entry["iteration"]) for entry in history)
     returns = tuple(_return(entry, workload) for entry in history)
     seconds = float(history[-1]["seconds"])
-    return Curve(config["algorithm"], workload, int(config["iterations"]), iterations, returns, seconds)
+    planned, algorithm = int(config["iterations"]), str(config["algorithm"])
+    return Curve(algorithm, workload, _setup(config), planned, iterations, returns, seconds)
+
+
+def _setup(config: Mapping[str, Any]) -> str:
+    """In words, `flat network, paper observation` in the paper's set-up."""
+    said = f"{config['network']['kind']} network, {config['observation']['name']} observation"
+    entropy = ((config.get("reinforce") or {}).get("entropy") or {}).get("first", 0.0)
+    return f"{said}, entropy" if entropy > 0 else said
 
 
 def _return(entry: Mapping[str, object], workload: str) -> float:

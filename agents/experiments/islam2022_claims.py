@@ -188,7 +188,7 @@ def _turned(curve: Curve) -> Judged:
     figure = {"dqn": "4", "reinforce": "5"}[curve.algorithm]
     return Judged(
         f"{curve.algorithm.upper()} learns the rules: hugely negative returns turn positive (Fig. {figure})",
-        f"{curve.pattern}: from {curve.returns[0]:,.0f} to at best {max(curve.returns):,.0f} "
+        f"{curve.pattern}, {curve.setup}: from {curve.returns[0]:,.0f} to at best {max(curve.returns):,.0f} "
         f"in {curve.iterations[-1]:,} iterations",
         curve.returns[0] < 0 and curve.turned is not None,
     )

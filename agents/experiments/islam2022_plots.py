@@ -84,8 +84,11 @@ def draw_curves(curves: Sequence[Curve], path: Path) -> None:
         axes.axhline(0, color="black", linewidth=0.6)
         axes.set_yscale("symlog", linthresh=100)
         axes.set(
-            title=f"{curve.algorithm}, {curve.pattern}", xlabel="iterations", ylabel="return of an episode"
+            title=f"{curve.algorithm}, {curve.pattern}: {curve.setup}",
+            xlabel="iterations",
+            ylabel="return of an episode",
         )
+        axes.title.set_fontsize("small")
         axes.grid(alpha=0.3)
     figure.savefig(path, dpi=100)
 

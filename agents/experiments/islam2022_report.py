@@ -48,8 +48,8 @@ def report(
 ) -> Path:
     """Run all experiments, write islam2022.md and its pictures into the folder; returns the path.
 
-    `curves` are folders of training runs of the paper's set-up; `jobs` is another number of jobs than 50 and
-    100. ConfigError and PolicyError say what is wrong with the input.
+    `curves` are folders of training runs with the paper's rewards; `jobs` is another number of jobs than 50
+    and 100. ConfigError and PolicyError say what is wrong with the input.
     """
     read = [curve for run in curves for curve in read_curves(run)]
     folder.mkdir(parents=True, exist_ok=True)
@@ -125,6 +125,7 @@ def _curves(curves: Sequence[Curve], folder: Path) -> str:
     rows = [
         (
             f"{curve.algorithm}, {curve.pattern}",
+            curve.setup,
             f"{curve.iterations[-1]:,} of {curve.planned:,}",
             f"{curve.seconds / 60:.1f}",
             f"{curve.returns[0]:,.0f}",
@@ -134,7 +135,16 @@ def _curves(curves: Sequence[Curve], folder: Path) -> str:
         )
         for curve in curves
     ]
-    columns = ("run", "iterations", "minutes", "first return", "best", "last", "positive from iteration")
+    columns = (
+        "run",
+        "set-up",
+        "iterations",
+        "minutes",
+        "first return",
+        "best",
+        "last",
+        "positive from iteration",
+    )
     return f"{_CURVES}\n{_markdown(columns, rows)}\n![Convergence](islam2022-curves.png)\n"
 
 
@@ -166,9 +176,12 @@ The same models, trained on twelve VMs, as they are: on four times the paper's c
 jobs at four times the rate, and on a hundred VMs with eight times. {seeds} seeds. `ilp` and `lookahead` are
 left out for the time that they take, so *every baseline* means the others here.
 """
-_CURVES = """## Fig. 4 and 5: convergence of the paper's set-up
+_CURVES = """## Fig. 4 and 5: how the rules are learned
 
-Table 5 as printed (`conf/train/dqn-paper.yaml` and `reinforce-paper.yaml`): no mask, so what is against the
-rules costs 200 and ends the episode. The return is the mean over evaluation episodes, each played by the best
-actions.
+No mask: what is against the rules costs 200 and ends the episode, and an episode without that earns up to
+10,000. The flat network that sees the paper's numbers is Table 5 as printed (`conf/train/dqn-paper.yaml`,
+`reinforce-paper.yaml`). The other runs (`dqn-rules.yaml`, `reinforce-rules.yaml`) have the same rewards, but
+one network that all VMs share, an observation on scales of about one, and for REINFORCE an entropy bonus. The
+return is the mean over evaluation episodes on workloads never trained on, each played by the best actions.
+Each is from `stoker train --config FILE --out DIR`; `stoker reproduce islam2022 --curves DIR` draws it.
 """

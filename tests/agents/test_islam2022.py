@@ -62,13 +62,17 @@ def test_a_dearer_agent_bears_nothing_out() -> None:
 
 def test_curves_show_when_returns_turn_positive(tmp_path: Path) -> None:
     """They are read from a training run's folder; another folder is refused in one line."""
-    (tmp_path / "config.yaml").write_text("algorithm: dqn\niterations: 300\nworkloads: {normal: 1}\n")
+    (tmp_path / "config.yaml").write_text(
+        "algorithm: dqn\niterations: 300\nworkloads: {normal: 1}\n"
+        "network: {kind: flat}\nobservation: {name: paper}\nreinforce: null\n"
+    )
     entries = [
         {"iteration": i * 100, "seconds": i, "evaluation": {"normal": {"return": value}}}
         for i, value in enumerate((-5000.0, -200.0, 30.0))
     ]
     (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
-    curve = Curve("dqn", "normal", 300, (0, 100, 200), (-5000.0, -200.0, 30.0), 2.0)
+    setup, returns = "flat network, paper observation", (-5000.0, -200.0, 30.0)
+    curve = Curve("dqn", "normal", setup, 300, (0, 100, 200), returns, 2.0)
     assert read_curves(tmp_path) == [curve]
     assert curve.turned == 200
     assert claims({"normal": _found(), "burst": _found()}, [curve])[-1].holds

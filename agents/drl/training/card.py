@@ -14,11 +14,14 @@ def card_of(spec: TrainingSpec, best: Mapping[str, Any], last: Mapping[str, Any]
     goal, seeds = spec.objective, spec.evaluation
     drawn = ", ".join(f"{name} ({weight:g})" for name, weight in spec.workloads.items())
     learned = f"first by imitating {spec.imitation.teacher}, then " if spec.imitation else ""
+    learned += f"with the weights of {spec.start} to begin with, " if spec.start else ""
+    averaged = f", averaged over iterations ({spec.averaging:g} stays)" if spec.averaging else ""
+    deployed = spec.as_deployed()
     lines = [
         f"# A policy learned by {spec.algorithm.upper()}",
         "",
         f"- Learned {learned}from {last['steps']:,} steps in {last['iteration']:,} iterations, "
-        f"{seconds / 60:.1f} minutes; this is what it was at iteration {best['iteration']:,}.",
+        f"{seconds / 60:.1f} minutes; this is what it was at iteration {best['iteration']:,}{averaged}.",
         f"- Workloads (with how often each was drawn): {drawn}; a fresh seed every time. "
         f"Cluster: {spec.cluster}.",
         f"- Objective: beta {goal.beta:g} of cost, the rest time, and {goal.waiting:g} for completion beside "
@@ -26,6 +29,8 @@ def card_of(spec: TrainingSpec, best: Mapping[str, Any], last: Mapping[str, Any]
         f"- Network: {spec.network.kind}, {spec.network.hidden} hidden units. "
         f"Observation: {spec.observation.name}. Actions against the rules are "
         f"{'masked' if spec.mask else 'not masked'}.",
+        f"- Looks at {_jobs(spec.considered)} when it learns, "
+        f"and {_jobs(deployed.considered)} when it decides.",
         f"- Seed: {spec.seed}.",
         "",
         f"## On workloads that it was not trained on (seeds {seeds.first_seed} to "
@@ -40,3 +45,7 @@ def card_of(spec: TrainingSpec, best: Mapping[str, Any], last: Mapping[str, Any]
         cells = " | ".join(f"{of[metric]:.{_DIGITS[metric]}f}" for metric in _TITLES)
         lines.append(f"| {name} | {cells} |")
     return "\n".join([*lines, ""])
+
+
+def _jobs(considered: int) -> str:
+    return "the first job of the queue" if considered == 1 else f"{considered} jobs of the queue"

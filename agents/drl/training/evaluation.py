@@ -1,6 +1,7 @@
 """What a network has learned, on workloads that it is never trained on."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from agents.drl.network import Flat, Shared
@@ -14,7 +15,7 @@ class Evaluation:
 
     def __init__(self, worlds: Worlds) -> None:
         """Make the episodes."""
-        self._worlds = worlds
+        self._worlds = replace(worlds, spec=worlds.spec.as_deployed())
         self._episodes: Mapping[str, list[Episode]] = {
             name: worlds.evaluated(name) for name in worlds.by_workload
         }

@@ -46,7 +46,7 @@ def write_policy(
 
 
 def _spec_of(worlds: Worlds, best: Mapping[str, Any], last: Mapping[str, Any], seconds: float) -> ModelSpec:
-    spec = worlds.spec
+    spec = worlds.spec.as_deployed()
     return ModelSpec(
         algorithm=spec.algorithm,
         network=spec.network,

@@ -141,27 +141,34 @@ def _learn(worlds: Worlds, learner: Learner, out: Path, report: Progress) -> tup
     """Iterate until all is done; where the run stands at its end, and the best weights."""
     spec, folder, run = worlds.spec, out / "run", _Run()
     evaluation = Evaluation(worlds)
-    best = learner.network.weights_as_arrays()
+    average = best = learner.network.weights_as_arrays()
     before = checkpoints.restore(folder / "checkpoints", learner.checkpoint)
     if before is not None:
         run = _Run(**before.state)
         learner.restore(before.arrays)
-        best = type(best)(**{name: before.arrays[f"best.{name}"] for name in best._fields})
+        best, average = (
+            type(best)(**{name: before.arrays[f"{which}.{name}"] for name in best._fields})
+            for which in ("best", "average")
+        )
     elif spec.imitation is not None:
         imitation = spec.imitation
         examples = examples_of(worlds, imitation, folder / "teacher.npz", report)
         imitate(worlds, learner.network, examples, imitation, report)
+        average = learner.network.weights_as_arrays()
     writer = tf.summary.create_file_writer(str(folder / "tensorboard"))
     told: dict[str, float] = {}
     began = perf_counter() - run.seconds
     while True:
         if _is_due(run, spec):
-            best = _evaluate(run, learner, evaluation, best, told, perf_counter() - began)
+            weights = average if spec.averaging > 0 else learner.network.weights_as_arrays()
+            best = _evaluate(run, weights, evaluation, best, told, perf_counter() - began)
             _log(writer, run.history[-1])
-            _keep(run, learner, best, out)
+            _keep(run, learner, {"best": best, "average": average}, out)
         if run.iteration >= spec.iterations:
             return run, best
         run.iteration, told = learner.learn(run.iteration)
+        if spec.averaging > 0:
+            average = _averaged(average, learner.network.weights_as_arrays(), spec.averaging)
         run.iteration = min(run.iteration, spec.iterations)
         run.steps += told["steps"]
         report(run.iteration, spec.iterations, _in_a_line(run, told))
@@ -177,14 +184,13 @@ def _is_due(run: _Run, spec: TrainingSpec) -> bool:
 
 def _evaluate(
     run: _Run,
-    learner: Learner,
+    weights: Shared | Flat,
     evaluation: Evaluation,
     best: Shared | Flat,
     told: Mapping[str, float],
     seconds: float,
 ) -> Shared | Flat:
     """Add an entry to the history; the best weights so far."""
-    weights = learner.network.weights_as_arrays()
     loss, found = evaluation.of(weights)
     run.seconds = seconds
     entry = {"iteration": run.iteration, "seconds": round(seconds, 1), "steps": int(run.steps), "loss": loss}
@@ -195,8 +201,16 @@ def _evaluate(
     return best
 
 
-def _keep(run: _Run, learner: Learner, best: Shared | Flat, out: Path) -> None:
-    arrays = {**learner.arrays(), **{f"best.{name}": array for name, array in best._asdict().items()}}
+def _averaged(average: Shared | Flat, weights: Shared | Flat, share: float) -> Shared | Flat:
+    """The average, of which so much stays, moved towards the weights; float32 as they are."""
+    pairs = zip(average, weights, strict=True)
+    return type(average)(*((share * old + (1 - share) * new).astype(np.float32) for old, new in pairs))
+
+
+def _keep(run: _Run, learner: Learner, kept: Mapping[str, Shared | Flat], out: Path) -> None:
+    arrays = dict(learner.arrays())
+    for which, weights in kept.items():
+        arrays |= {f"{which}.{name}": array for name, array in weights._asdict().items()}
     state = Checkpoint(dict(vars(run)), arrays)
     checkpoints.save(out / "run" / "checkpoints", run.iteration, learner.checkpoint, state)
     _write(out / "metrics.jsonl", "".join(f"{json.dumps(entry)}\n" for entry in run.history))

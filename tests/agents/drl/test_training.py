@@ -194,6 +194,48 @@ def test_gradients_reach_every_weight(algorithm: str, kind: str, tiny: dict[str,
         assert (getattr(before, name) != getattr(after, name)).any(), name
 
 
+@pytest.mark.parametrize("algorithm", ["reinforce", "dqn"])
+def test_tf_agents_own_driver_collects_the_same(algorithm: str, tiny: dict[str, Any]) -> None:
+    """Step by step in the environment, by the agent's greedy policy, as compiled code does in one go."""
+    from itertools import count
+
+    from tf_agents.drivers.py_driver import PyDriver
+    from tf_agents.policies.py_tf_eager_policy import PyTFEagerPolicy
+
+    from agents.drl.training.playing import how_to_play, rollouts_of
+    from agents.drl.training.trainer import learner_of
+    from agents.drl.training.worlds import worlds_of
+    from environment.options import RewardOptions
+    from environment.tf import ClusterEnvironment
+
+    own = {"reinforce": {"workloads": 1, "rollouts": 1, "baseline": "none"}, "dqn": {}}
+    values = {**tiny, **SHORT[algorithm], algorithm: own[algorithm], "rewards": "paper", "wait_limit": None}
+    worlds = worlds_of(spec_of(values))
+    learner, (episodes,) = learner_of(worlds), worlds.by_workload.values()
+    environment = ClusterEnvironment(
+        episodes,
+        count(),
+        discount=worlds.spec.discount,
+        rewards=RewardOptions(beta=worlds.spec.objective.beta),
+        observation=worlds.observation,
+    )
+    collected: list[Any] = []
+    policy = PyTFEagerPolicy(learner.agent.policy, batch_time_steps=False)
+    PyDriver(environment, policy, [collected.append], max_episodes=1).run(environment.reset())
+    steps = [step for step in collected if not step.is_boundary()]
+    with rollouts_of(worlds, [episodes(0)], [0], None) as rollouts:
+        record = rollouts.play(network_of(learner.network.weights_as_arrays()), how_to_play(worlds))
+    learner.close()
+    environment.close()
+    (length,) = record.length
+    assert [int(step.action[0]) for step in steps] == record.actions[0, :length].tolist()
+    for step, seen, reward, discount in zip(
+        steps, record.observations[0], record.rewards[0], record.discounts[0], strict=False
+    ):
+        np.testing.assert_array_equal(step.observation["observation"][0], seen)
+        assert (float(step.reward[0]), float(step.discount[0])) == (reward, discount)
+
+
 class StopError(Exception):
     """The run is killed."""
 
@@ -205,7 +247,7 @@ def test_a_run_that_was_killed_goes_on_as_one_that_was_not(
     """The same curve and weights, which shows too that a seed says all."""
     from agents.drl.training.trainer import train
 
-    values = {**tiny, **SHORT[algorithm]}
+    values = {**tiny, **SHORT[algorithm], "averaging": 0.5}
     spec, killed = spec_of(values), tmp_path / "killed"
 
     def kill(done: int, total: int, what: str) -> None:
@@ -231,6 +273,35 @@ def curve(folder: Path) -> list[dict[str, Any]]:
     """What a run's evaluations found, without how long it took."""
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     return [{key: value for key, value in line.items() if key != "seconds"} for line in lines]
+
+
+def test_kept_weights_are_averages_over_iterations(tiny: dict[str, Any], tmp_path: Path) -> None:
+    """Of two iterations, worked by hand; and what is deployed looks at as many jobs as when evaluated."""
+    from agents.drl.training.trainer import learner_of, train
+    from agents.drl.training.worlds import worlds_of
+
+    evaluation = {"every": 2, "first_seed": 0, "seeds": 1, "considered": 5, "overtaken_at_most": 7}
+    values = {**tiny, **SHORT["reinforce"], "iterations": 2, "averaging": 0.75, "evaluation": evaluation}
+    values["learning_rate"] = {"first": 0.0, "last": 0.0}
+    values["start"] = str(train(spec_of({**values, "averaging": 0.0}), tmp_path / "first"))
+    values["learning_rate"] = {"first": 0.01, "last": 0.01}
+    learner = learner_of(worlds_of(spec_of(values)))
+    average = learner.network.weights_as_arrays()
+    for number in range(2):
+        learner.learn(number)
+        average = type(average)(
+            *(
+                0.75 * old + 0.25 * new
+                for old, new in zip(average, learner.network.weights_as_arrays(), strict=True)
+            )
+        )
+    learner.close()
+    train(spec_of(values), tmp_path / "second")
+    kept = np.load(next((tmp_path / "second" / "run" / "checkpoints").glob("*2")) / "arrays.npz")
+    for name, array in average._asdict().items():
+        np.testing.assert_allclose(kept[f"average.{name}"], array, rtol=1e-5, atol=1e-7)
+    model = read_model(tmp_path / "second").spec
+    assert (model.considered, model.overtaken_at_most) == (5, 7)
 
 
 def test_advantages_are_over_the_others_of_the_group() -> None:
