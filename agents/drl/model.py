@@ -50,6 +50,9 @@ class ModelSpec(Strict):
     considered: Annotated[int, Field(ge=1)] = 1
     #: How often the oldest job of the queue may be overtaken by others.
     overtaken_at_most: Annotated[int, Field(ge=0)] = 0
+    #: For which beta it is meant, where that is not what it was trained for: a little cost in the objective
+    #: may help a model that is to be fast, and the other way round.
+    beta: Annotated[float, Field(ge=0, le=1)] | None = None
     #: On what and for how long it was trained, for people.
     training: Mapping[str, Any] = Field(default_factory=dict)
 
@@ -58,6 +61,11 @@ class ModelSpec(Strict):
         if (self.network.kind == "flat") != (self.vms is not None):
             raise ValueError("vms: should be given for a flat network, and null for a shared one")
         return self
+
+    @property
+    def meant_for(self) -> float:
+        """The beta of the policy for which it is offered: 0 is time, 1 is cost."""
+        return self.objective.beta if self.beta is None else self.beta
 
     @property
     def options(self) -> ObservationOptions:
@@ -105,9 +113,9 @@ def shipped_for(algorithm: Algorithm, beta: float | None) -> Path:
     if not known:
         raise ModelError(f"no {algorithm} model ships with Stoker; give the folder of one that was trained")
     wanted = 0.5 if beta is None else beta
-    name = min(known, key=lambda name: (abs(known[name].objective.beta - wanted), name))
-    if beta is not None and known[name].objective.beta != beta:
-        betas = ", ".join(f"{value:g}" for value in sorted({spec.objective.beta for spec in known.values()}))
+    name = min(known, key=lambda name: (abs(known[name].meant_for - wanted), name))
+    if beta is not None and known[name].meant_for != beta:
+        betas = ", ".join(f"{value:g}" for value in sorted({spec.meant_for for spec in known.values()}))
         raise ModelError(f"no {algorithm} model for beta {beta:g} ships with Stoker; there are {betas}")
     return SHIPPED / name
 

@@ -72,7 +72,7 @@ def scaled_scenes(jobs: int | None = None) -> tuple[Scene, ...]:
 
 def learned() -> tuple[Contender, ...]:
     """A contender for each model that ships with Stoker, named by its algorithm and beta."""
-    found = {(spec.algorithm, spec.objective.beta) for spec in shipped().values()}
+    found = {(spec.algorithm, spec.meant_for) for spec in shipped().values()}
     return tuple(Contender(algorithm, {"beta": beta}) for algorithm, beta in sorted(found))
 
 
