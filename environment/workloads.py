@@ -14,6 +14,7 @@ from environment.clusters import load_cluster
 from environment.episodes import arrays_of, jobs_of, refusals, vms_in_thousandths
 from environment.kernel.state import Episode
 from environment.types import Vm
+from profiles.files import WorkloadError
 from profiles.generators import source_of
 from profiles.profile import load_profiles
 from profiles.workload import Workload
@@ -51,7 +52,7 @@ class Episodes:
         jobs = jobs_of(self.source(seed), load_profiles())
         for job in jobs:
             if job.resources:
-                raise ValueError(
+                raise WorkloadError(
                     f"{job.id} asks for {' and '.join(job.resources)}; episodes for training know cpus and "
                     "memory alone, so leave the column resources out"
                 )
