@@ -57,6 +57,7 @@ def aims(found: Found, larger: Found) -> list[Judged]:
         for pattern in found
         for metric in (_COMPLETION, _DURATION)
     ]
+    judged += [_better_with_network(found[pattern], pattern) for pattern in found]
     return judged + [_below_baselines(larger[scene], scene, _COST, 0.0) for scene in larger]
 
 
@@ -218,6 +219,16 @@ def _below_baselines(
         f"{scene[0].upper()}{scene[1:]}: {what} {bound} {rivals}",
         f"`{own}`: {_less(lead)} than `{best}` ({beside})",
         lead > 0 if least == 0 else lead >= least,
+    )
+
+
+def _better_with_network(policies: Policies, pattern: str) -> Judged:
+    alone, based = "lookahead:beta=1.0", "lookahead:base=reinforce:beta=1.0"
+    lead = 1 - _mean(policies, based, _COST) / _mean(policies, alone, _COST)
+    return Judged(
+        f"{pattern.capitalize()}: as lookahead's base, a trained network makes it cheaper",
+        f"`{based}` {_dollars(policies, based)}, `{alone}` {_dollars(policies, alone)}: {_less(lead)}",
+        lead > 0,
     )
 
 

@@ -64,7 +64,7 @@ def draw_front(found: Found, path: Path) -> None:
             families: dict[str, list[tuple[float, float]]] = {}
             for policy, of in policies.items():
                 point = (of[metric].mean, of["cost"].mean)
-                families.setdefault(policy.partition(":")[0], []).append(point)
+                families.setdefault(policy.partition("beta=")[0], []).append(point)
                 axes.annotate(
                     policy.replace("beta=", ""), point, fontsize=6, xytext=(3, 3), textcoords="offset points"
                 )

@@ -24,6 +24,8 @@ PAPER = {
     "reinforce:beta=0.0": (0.90, 98.0),
     "reinforce:beta=0.5": (0.78, 110.0),
     "reinforce:beta=1.0": (0.81, 120.0),
+    "lookahead:beta=1.0": (0.75, 110.0),
+    "lookahead:base=reinforce:beta=1.0": (0.70, 110.0),
 }
 
 
@@ -58,6 +60,14 @@ def test_a_dearer_agent_bears_nothing_out() -> None:
     aimed = aims({"normal": dear, "burst": dear}, {})
     beaten = [each for each in aimed if each.statement.startswith("Burst: no baseline")]
     assert all("by `ff`" in each.found and not each.holds for each in beaten)
+
+
+def test_a_network_has_to_make_lookahead_cheaper() -> None:
+    """It does in one pattern here, and not in the other."""
+    dearer = _found(**{"lookahead:beta=1.0": (0.69, 110.0)})
+    judged = [each for each in aims({"normal": _found(), "burst": dearer}, {}) if "network" in each.statement]
+    assert [each.holds for each in judged] == [True, False]
+    assert judged[0].found.endswith("6.7% less")
 
 
 def test_curves_show_when_returns_turn_positive(tmp_path: Path) -> None:
