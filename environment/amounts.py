@@ -34,5 +34,5 @@ def most(one: Amounts, other: Amounts) -> dict[str, float]:
 
 def text(cpus: float, memory_mib: int, resources: Amounts = NOTHING) -> str:
     """In words: 1 cpus and 1024 MiB; 1 cpus, 1024 MiB and 2 gpus."""
-    parts = [f"{cpus:g} cpus", f"{memory_mib} MiB", *(f"{v:g} {name}" for name, v in resources.items())]
+    parts = [f"{cpus:g} cpus", f"{memory_mib} MiB", *(f"{v:.10g} {name}" for name, v in resources.items())]
     return f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -359,7 +359,7 @@ class Shortfall:
     free: float
 
     def __str__(self) -> str:
-        return f"{self.vm} has {self.free:g} {self.resource} free, {self.requested:g} needed"
+        return f"{self.vm} has {self.free:.10g} {self.resource} free, {self.requested:.10g} needed"
 
 
 def natural_key(name: str) -> tuple[tuple[int, int | str], ...]:

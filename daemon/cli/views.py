@@ -27,7 +27,7 @@ def job_line(job: Json) -> str:
 
 def _others(of: Json) -> str:
     """What it takes beside cpus and memory: `, 2 gpus`; nothing for most."""
-    return "".join(f", {amount:g} {name}" for name, amount in of["resources"].items())
+    return "".join(f", {amount:.10g} {name}" for name, amount in of["resources"].items())
 
 
 def change_line(job: Json) -> str:
@@ -150,7 +150,9 @@ def cluster(vms: Sequence[Json]) -> Iterator[RenderableType]:
 
 def _others_used(vm: Json) -> str:
     used, resources = vm["used_resources"], vm["resources"]
-    return ", ".join(f"{used.get(name, 0):g} of {amount:g} {name}" for name, amount in resources.items())
+    return ", ".join(
+        f"{used.get(name, 0):.10g} of {amount:.10g} {name}" for name, amount in resources.items()
+    )
 
 
 def _cluster_sums(vms: Sequence[Json]) -> str:
@@ -305,9 +307,10 @@ def _candidate_rows(
     """One row for VMs that are alike, the chosen one first; and how many VMs did not get a row."""
     groups: dict[tuple[Any, ...], list[str]] = {}
     for found in sorted(candidates, key=_worth):
-        numbers = [*found["free_resources"].values(), *([found["score"]] if scored else [])]
+        numbers = [found["score"]] if scored else []
         numbers += [found["details"].get(name) for name in details]
-        shown = tuple(render.NONE if number is None else f"{number:.4g}" for number in numbers)
+        others = (f"{amount:.10g}" for amount in found["free_resources"].values())
+        shown = (*others, *(render.NONE if number is None else f"{number:.4g}" for number in numbers))
         lacks = "; ".join(text.removeprefix(f"{found['vm']} has ") for text in found["lacks"])
         free = found["free_cpus"], found["free_memory_mib"]
         groups.setdefault((found["chosen"], found["type"], *free, shown, lacks), []).append(found["vm"])
