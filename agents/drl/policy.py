@@ -16,7 +16,16 @@ from agents.drl.model import Algorithm, Model, ModelError, model_for
 from agents.drl.network import network_of
 from agents.policy import Policy
 from environment.check import check, shortage
-from environment.types import ClusterView, Decision, Job, Place, PlacementRequest, Vm, Wait
+from environment.types import (
+    CPU_TOLERANCE,
+    ClusterView,
+    Decision,
+    Job,
+    Place,
+    PlacementRequest,
+    Vm,
+    Wait,
+)
 
 if TYPE_CHECKING:
     from agents.drl.kernel.deciding import Choices, Desk
@@ -115,7 +124,7 @@ class LearnedPolicy:
         if oldest.seen == seen and not late:
             return Wait(oldest.reason)
         oldest.seen = ()
-        for number in range(self._reach(oldest, queue)):
+        for number in _that_fit(view, list(islice(queue, self._reach(oldest, queue)))):
             decision = self._network.decide(view, queue, number, self._number)
             if isinstance(decision, Place):
                 oldest.seen = ()
@@ -173,6 +182,21 @@ class LearnedPolicy:
             return Wait(f"{why}, so {name} decides: {decision.reason}")
         whys = decision.why or ("it gave no reason",) * len(decision.placement)
         return replace(decision, why=tuple(f"{why}, so {name} decides: {reason}" for reason in whys))
+
+
+def _that_fit(view: ClusterView, shown: Sequence[PlacementRequest]) -> Sequence[int]:
+    """The numbers of the requests for whose executors there may be room: the others need not be looked at.
+
+    With a single request that is left to the network, which finds out anyway.
+    """
+    if len(shown) == 1:
+        return (0,)
+    cpus = np.array([request.cpus for request in shown])[:, None]
+    memory_mib = np.array([request.memory_mib for request in shown])[:, None]
+    counts = np.array([request.count for request in shown])
+    room = np.minimum((view.free_cpus + CPU_TOLERANCE) // cpus, view.free_memory_mib // memory_mib)
+    numbers: list[int] = np.flatnonzero(np.maximum(room, 0).sum(axis=1) >= counts).tolist()
+    return numbers
 
 
 class Reinforce(LearnedPolicy):
