@@ -39,8 +39,6 @@ LOOKAHEADS = (
     *(Contender("lookahead", {"beta": beta}) for beta in BETAS),
     Contender("lookahead", {"base": "reinforce", "beta": 1.0}),
 )
-#: ILP and lookahead are left out where they take minutes a run.
-SCALED_BASELINES = tuple(who for who in BASELINES if who.name != "ilp")
 PATTERNS = ("normal", "burst")
 
 
