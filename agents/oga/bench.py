@@ -109,18 +109,19 @@ def run(
     slots = len(arrivals)
     learning = replace(options, horizon=slots)
     # What is compiled is compiled, or read from its cache, before it is timed.
-    allocator(policy, model, arrivals, learning)(arrivals[0])
-    allocate = allocator(policy, model, arrivals, learning)
+    with allocator(policy, model, arrivals, learning) as allocate:
+        allocate(arrivals[0])
     rewards, overheads = np.empty(slots), np.empty(slots)
     seconds = 0.0
-    for t, x in enumerate(arrivals):
-        begun = time.perf_counter()
-        y = allocate(x)
-        seconds += time.perf_counter() - begun
-        gain, overheads[t] = model.gain_and_overhead(x, y)
-        rewards[t] = gain - overheads[t]
-        if told is not None and t % _TOLD == 0:
-            told(t)
+    with allocator(policy, model, arrivals, learning) as allocate:
+        for t, x in enumerate(arrivals):
+            begun = time.perf_counter()
+            y = allocate(x)
+            seconds += time.perf_counter() - begun
+            gain, overheads[t] = model.gain_and_overhead(x, y)
+            rewards[t] = gain - overheads[t]
+            if told is not None and t % _TOLD == 0:
+                told(t)
     return Run(policy, environment.name, model.request, seed, rewards, overheads, seconds / slots)
 
 

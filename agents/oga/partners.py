@@ -3,7 +3,8 @@
 What they share is `Allocator`: arrivals of a slot in, allocation [K, E] out.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -23,13 +24,30 @@ OPTIMA = ("stationary", "optimum")
 NAMES = (*LEARNERS, *PARTNERS, *OPTIMA)
 
 
-def allocator(name: str, model: Model, arrivals: FloatArray, options: LearnerOptions) -> Allocator:
-    """The policy of that name; ValueError for an unknown one. `arrivals` [T, L] are for `stationary` only.
+@contextmanager
+def allocator(name: str, model: Model, arrivals: FloatArray, options: LearnerOptions) -> Iterator[Allocator]:
+    """The policy of that name, in a `with`; ValueError for an unknown one.
 
-    The array that an allocator answers with may be overwritten by its next call.
+    `arrivals` [T, L] are for `stationary` only. The array that an allocator answers with may be overwritten
+    by its next call.
     """
     if name in LEARNERS:
-        return Learner(model, replace(options, variant=name)).step  # type: ignore[arg-type]
+        with Learner(model, replace(options, variant=name)) as learner:  # type: ignore[arg-type]
+            yield learner.step
+    else:
+        yield _unlearned(name, model, arrivals)
+
+
+def dominant_shares(model: Model) -> FloatArray:
+    """s_l of each port, [L]: the largest a_l^k over what its instances have of k (Zhao 2023, 4)."""
+    graph = model.graph
+    reach = model.port_totals(graph.capacity[:, graph.instance])
+    shares = np.divide(graph.bounds, reach, out=np.full_like(reach, np.inf), where=reach > 0)
+    largest: FloatArray = np.max(np.where(graph.bounds > 0, shares, 0.0), axis=0, initial=0.0)
+    return largest
+
+
+def _unlearned(name: str, model: Model, arrivals: FloatArray) -> Allocator:
     if name == "fairness":
         return _fairness(model)
     if name in PARTNERS:
@@ -40,15 +58,6 @@ def allocator(name: str, model: Model, arrivals: FloatArray, options: LearnerOpt
     if name == "optimum":
         return lambda x: maximise(model, x).y
     raise ValueError(f"policy {name}: unknown; known are {', '.join(NAMES)}")
-
-
-def dominant_shares(model: Model) -> FloatArray:
-    """s_l of each port, [L]: the largest a_l^k over what its instances have of k (Zhao 2023, 4)."""
-    graph = model.graph
-    reach = model.port_totals(graph.capacity[:, graph.instance])
-    shares = np.divide(graph.bounds, reach, out=np.full_like(reach, np.inf), where=reach > 0)
-    largest: FloatArray = np.max(np.where(graph.bounds > 0, shares, 0.0), axis=0, initial=0.0)
-    return largest
 
 
 def _fairness(model: Model) -> Allocator:

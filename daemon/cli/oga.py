@@ -1,6 +1,7 @@
 """The commands about OgaSched's bench: `oga run`, `oga sweep`, `oga reproduce`. They need no daemon."""
 
 import contextlib
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -51,6 +52,10 @@ Alibaba = Annotated[
     Path | None,
     typer.Option("--alibaba", metavar="DIR", help="Take machines, requests and arrivals from these files."),
 ]
+Threads = Annotated[
+    int | None,
+    typer.Option("--threads", min=1, help="Threads that share large steps; as many as there are cores."),
+]
 Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the rewards (.png).")]
 
 _SWEPT = {
@@ -84,6 +89,7 @@ def run(
     eta0: Eta0 = 25.0,
     decay: Decay = 0.9999,
     step_size: StepSize = "decay",
+    threads: Threads = None,
     alibaba: Alibaba = None,
     save: Annotated[
         Path | None, typer.Option("--save", metavar="FILE", help="Write the environment here (.npz).")
@@ -116,7 +122,9 @@ def run(
             utility=utility,
             request=request,
         )
-        learning = LearnerOptions(eta0=eta0, decay=decay, step_size=step_size)
+        learning = LearnerOptions(
+            eta0=eta0, decay=decay, step_size=step_size, threads=threads or os.cpu_count() or 1
+        )
         found = _environments(options, seeds, alibaba, load)
         if save is not None:
             found = list(found)
@@ -149,6 +157,7 @@ def sweep(
     eta0: Eta0 = 25.0,
     decay: Decay = 0.9999,
     step_size: StepSize = "decay",
+    threads: Threads = None,
     alibaba: Alibaba = None,
     plot: Plot = None,
     output: Output = "table",
@@ -172,7 +181,9 @@ def sweep(
             utility=utility,
             request=request,
         )
-        learning = LearnerOptions(eta0=eta0, decay=decay, step_size=step_size)
+        learning = LearnerOptions(
+            eta0=eta0, decay=decay, step_size=step_size, threads=threads or os.cpu_count() or 1
+        )
         for value in values.split(","):
             change = {over: _value(over, value)}
             there = replace(options, **change) if hasattr(options, over) else options

@@ -1,10 +1,12 @@
 """The learner does what Algorithm 1 says, its variants what they are for, and nothing is forgotten."""
 
 import io
+import threading
 
 import numpy as np
 import pytest
 
+from agents.oga.environments import EnvironmentOptions, generate
 from agents.oga.learner import Learner, LearnerOptions, Variant, diameter, gradient_bound
 from agents.oga.model import Model, ModelError, Request, build_model
 from tests.agents.oga.models import random_arrivals, random_model
@@ -165,7 +167,40 @@ def test_step_sizes_of_theory() -> None:
     assert np.abs(told.ascended - told.before).max() >= eta * np.abs(told.gradient).max()
 
 
-@pytest.mark.parametrize("options", [{"variant": "ogre"}, {"eta0": 0.0}, {"decay": 2.0}, {"horizon": 0}])
+def _helpers() -> int:
+    """Threads of learners that are there."""
+    return sum(thread.name.startswith("Learner") for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize("request_", ["per_channel", "total"])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_threads_change_nothing(variant: Variant, request_: Request) -> None:
+    """A large model's steps are the same bits with one thread, with some, and with more than resources."""
+    options = EnvironmentOptions(types=30, instances=300, density=0, slots=5, request=request_)
+    made = generate(options)
+    told = []
+    for threads in (1, 2, 4, 9):
+        before = _helpers()
+        with Learner(made.model, LearnerOptions(variant=variant, threads=threads)) as learner:
+            told.append([learner.step(x).copy() for x in made.arrivals])
+            told[-1].append(learner.y.copy())
+            assert (_helpers() > before) == (threads > 1)
+        assert _helpers() == before
+    for others in told[1:]:
+        assert all((one == other).all() for one, other in zip(told[0], others, strict=True))
+
+
+def test_a_small_model_is_one_threads() -> None:
+    """Where handing over takes longer than the step, no thread is begun."""
+    before = _helpers()
+    with Learner(random_model(), LearnerOptions(threads=4)) as learner:
+        learner.step(random_arrivals(learner.model, 1)[0])
+        assert _helpers() == before
+
+
+@pytest.mark.parametrize(
+    "options", [{"variant": "ogre"}, {"eta0": 0.0}, {"decay": 2.0}, {"horizon": 0}, {"threads": 0}]
+)
 def test_bad_options_are_refused(options: dict[str, object]) -> None:
     """At once, not in the first slot."""
     with pytest.raises(ValueError, match=next(iter(options))):

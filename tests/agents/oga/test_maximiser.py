@@ -69,5 +69,6 @@ def test_the_ceiling_as_a_policy() -> None:
     """`optimum` allocates what `maximise` finds."""
     model = random_model()
     x = random_arrivals(model, 1)[0]
-    y = allocator("optimum", model, x[None], LearnerOptions())(x)
+    with allocator("optimum", model, x[None], LearnerOptions()) as decide:
+        y = decide(x)
     assert model.reward(x, y) == pytest.approx(maximise(model, x).reward)

@@ -6,7 +6,6 @@ import pytest
 from agents.oga.learner import LearnerOptions
 from agents.oga.model import Model, Request, build_model
 from agents.oga.partners import NAMES, PARTNERS, allocator, dominant_shares
-from environment.types import FloatArray
 from tests.agents.oga.models import random_arrivals, random_model
 
 
@@ -20,7 +19,8 @@ def two_by_two(request: Request, requests: list[list[float]]) -> Model:
 def allocate(name: str, model: Model, x: list[float]) -> list[float]:
     """What the policy gives each edge of the only resource."""
     arrivals = np.array(x)
-    y: FloatArray = allocator(name, model, arrivals[None], LearnerOptions())(arrivals)
+    with allocator(name, model, arrivals[None], LearnerOptions()) as decide:
+        y = decide(arrivals)
     return [round(value, 9) for value in y[0]]
 
 
@@ -57,12 +57,15 @@ def test_partners_keep_the_constraints(name: str, request_: Request) -> None:
     for seed in range(5):
         model = random_model(seed, request=request_)
         for x in random_arrivals(model, 10, seed):
-            y = allocator(name, model, x[None], LearnerOptions())(x)
+            with allocator(name, model, x[None], LearnerOptions()) as decide:
+                y = decide(x)
             assert model.violation(y) < 1e-9
             assert not y[:, x[model.graph.port] == 0].any()
 
 
 def test_unknown_policies_are_refused() -> None:
     """The message lists the known ones."""
-    with pytest.raises(ValueError, match=f"policy best: unknown; known are {', '.join(NAMES)}"):
-        allocator("best", random_model(), np.zeros((1, 5)), LearnerOptions())
+    complaint = f"policy best: unknown; known are {', '.join(NAMES)}"
+    missing = allocator("best", random_model(), np.zeros((1, 5)), LearnerOptions())
+    with pytest.raises(ValueError, match=complaint), missing:
+        pass

@@ -48,7 +48,8 @@ def test_an_environment_can_be_kept(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_a_setting_is_swept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A row for each value, a column for each policy."""
     picture = tmp_path / "sweep.png"
-    asked = ["oga", "sweep", *SMALL, "--over", "contention", "--values", "1,10", "--policy", "oga,drf"]
+    over = ["--over", "contention", "--values", "1,10"]
+    asked = ["oga", "sweep", *SMALL, *over, "--policy", "oga,drf", "--threads", "2"]
     assert main([*asked, "--plot", str(picture)]) == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
     lines = capsys.readouterr().out.splitlines()
@@ -70,6 +71,7 @@ def test_a_setting_is_swept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         (["run", "--save", "a.npz", "--seeds", "2"], "--save"),
         (["run", *SMALL, "--policy", "drf", "--plot", "/nowhere/x.png"], "--plot /nowhere/x.png"),
         (["run", "--request", "each"], "'each' is not one of"),
+        (["run", "--threads", "0"], "--threads"),
         (["sweep", "--over", "colour", "--values", "1"], "--over colour: unknown"),
         (["sweep", "--over", "types", "--values", "many"], "--values many: types is a number"),
     ],
