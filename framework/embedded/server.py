@@ -15,6 +15,8 @@ from framework.embedded.options import AgentSpec, MasterOptions, check_agents
 from framework.embedded.routes import Routes
 from framework.embedded.wire import Connection
 
+#: Of the event loop, from accepting a connection to its protocol: a task, a transport, a call. One is spare.
+_ROUNDS_TO_CONNECT = 4
 _FILES_WANTED = 8192  # chosen: streams, connections and sandbox files of thousands of tasks
 
 
@@ -97,8 +99,18 @@ class _Front:
         """Stop accepting, and cut what is connected."""
         if self._opening is not None:
             self._opening.cancel()
+        await self._accept_no_more()
         self._shut()
         await asyncio.sleep(0)
+
+    async def _accept_no_more(self) -> None:
+        """Let those be connected that were accepted: asyncio loses them if their server is closed before."""
+        if self._server is None:
+            return
+        for listener in self._server.sockets:
+            asyncio.get_running_loop().remove_reader(listener.fileno())
+        for _ in range(_ROUNDS_TO_CONNECT):
+            await asyncio.sleep(0)
 
     def _connect(self) -> Connection:
         return Connection(self._routes.handle, self._connections)
