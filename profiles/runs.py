@@ -167,10 +167,11 @@ def read_runs(folder: Path) -> tuple[MeasuredRun, ...]:
     found = (table.schema.metadata or {}).get(b"stoker.schema", b"none").decode()
     if found != str(SCHEMA_VERSION):
         raise ProfileError(f"{path}: its schema is version {found}, this program reads {SCHEMA_VERSION}")
-    missing = set(_schema().names) - set(table.schema.names)
+    columns = _schema().names
+    missing = set(columns) - set(table.schema.names)
     if missing:
         raise ProfileError(f"{path}: has no column {', '.join(sorted(missing))}; measure anew")
-    return tuple(_run(row) for row in table.select(_schema().names).to_pylist())
+    return tuple(_run(row) for row in table.select(columns).to_pylist())
 
 
 def read_about(folder: Path) -> dict[str, Any]:
