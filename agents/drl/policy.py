@@ -43,13 +43,13 @@ class LearnedOptions:
     model: str | None = None
     #: How much cost counts in what it was trained for; the rest is time.
     beta: float | None = None
-    #: How often a job that fits is passed over. Then the fallback places it. Without it, as often as in
+    #: How often a job that fits is passed over. Then the network places it. Without it, as often as in
     #: training.
     wait_limit: int | None = None
     #: How often the oldest job of the queue may be overtaken; 0: first come, first served. Without it, as
     #: often as in training.
     overtaken_at_most: int | None = None
-    #: Seconds for which a job that fits is made to wait, if its patience lasts that long.
+    #: Seconds for which a job that fits is made to wait. Then the fallback places it.
     patience: float = 1800.0
     #: The policy that places jobs that have waited too long.
     fallback: str = "best_fit"
@@ -89,8 +89,9 @@ class LearnedPolicy:
     """Decides by a trained network, first come first served, and names no VM without room.
 
     A job waits when its executors do not all fit, or when the network would rather wait; but no more than
-    `wait_limit` times, and for `patience` seconds, while it fits. Then the fallback places it. A network that
-    was trained to look at more jobs than the first is shown the next where it passes over one.
+    `wait_limit` times while it fits, after which waiting is no choice, as in training; and no longer than
+    `patience` seconds, after which the fallback places it. A network that was trained to look at more jobs
+    than the first is shown the next where it passes over one.
     """
 
     def __init__(self, algorithm: Algorithm, options: LearnedOptions) -> None:
@@ -125,13 +126,17 @@ class LearnedPolicy:
             return Wait(oldest.reason)
         oldest.seen = ()
         for number in _that_fit(view, list(islice(queue, self._reach(oldest, queue)))):
-            decision = self._network.decide(view, queue, number, self._number)
+            may_wait = number > 0 or oldest.passed_over < self._wait_limit
+            decision = self._network.decide(view, queue, number, self._number, may_wait=may_wait)
             if isinstance(decision, Place):
                 oldest.seen = ()
-                return self._placed(view, queue, number, decision)
+                return self._placed(view, queue, number, decision, may_wait=may_wait)
             if number == 0 and decision is not None:
-                if too_long := self._too_long(oldest, view, late):
-                    return self._instead(view, queue, too_long)
+                if late and oldest.since is not None:
+                    waited = f"it has waited for {view.at - oldest.since:.0f} s though it fits"
+                    return self._instead(view, queue, waited)
+                oldest.passed_over += 1
+                oldest.since = view.at if oldest.since is None else oldest.since
                 oldest.seen, oldest.reason = seen, decision.reason
         return Wait(oldest.reason if oldest.seen else shortage(view, queue[0]))
 
@@ -152,22 +157,21 @@ class LearnedPolicy:
         shown = list(islice(queue, self._spec.considered))
         return next((number for number, request in enumerate(shown, 1) if request.again), len(shown))
 
-    def _too_long(self, oldest: _Oldest, view: ClusterView, late: bool) -> str:
-        """Count that the oldest job is passed over though it fits; why it may not be, when it may not."""
-        if oldest.passed_over >= self._wait_limit:
-            return f"it was passed over {oldest.passed_over} times though it fits"
-        if late and oldest.since is not None:
-            return f"it has waited for {view.at - oldest.since:.0f} s though it fits"
-        oldest.passed_over += 1
-        oldest.since = view.at if oldest.since is None else oldest.since
-        return ""
-
     def _placed(
-        self, view: ClusterView, queue: Sequence[PlacementRequest], number: int, place: Place
+        self,
+        view: ClusterView,
+        queue: Sequence[PlacementRequest],
+        number: int,
+        place: Place,
+        *,
+        may_wait: bool,
     ) -> Decision:
         """The network's placement of that job of the queue; the fallback's where it cannot be executed."""
         if faults := check(view, queue[number], place):
             return self._instead(view, queue, f"by the network {faults[0]}")
+        if not may_wait:
+            bound = f"passed over {self._oldest.passed_over} times though it fits, it may wait no longer"
+            return replace(place, why=tuple(f"{why}; {bound}" for why in place.why))
         if number == 0:
             return place
         self._oldest.overtaken += 1
@@ -228,6 +232,8 @@ class _Network:
         queue: Sequence[PlacementRequest],
         number: int,
         counted: int = 0,
+        *,
+        may_wait: bool = True,
     ) -> Decision | None:
         """Place the job of that number in the queue, or wait; None when there is no room for all of it.
 
@@ -244,7 +250,7 @@ class _Network:
         seen = view.seen_by(request)
         scene = scene_of(seen, shown, self._options, counted)._replace(waiting=len(queue))
         draft = make_draft(vms, scene.placed, request.count)
-        found = decide(scene, layout, self._network, self._desk, draft, True)
+        found = decide(scene, layout, self._network, self._desk, draft, may_wait)
         if found == NO_ROOM:
             return None
         names = ("waiting for the next job to end", *(vm.name for vm in view.vms))
