@@ -46,7 +46,7 @@ class ModelSpec(Strict):
     objective: ObjectiveSpec
     #: How often in a row it could wait in training although the job fitted; null: without bound.
     wait_limit: Annotated[int, Field(ge=0)] | None = None
-    #: How many jobs of the queue it looks at, the oldest first; 1: first come, first served.
+    #: How many jobs of the queue it looks at, the oldest of them; 1: first come, first served.
     considered: Annotated[int, Field(ge=1)] = 1
     #: How often the oldest job of the queue may be overtaken by others.
     overtaken_at_most: Annotated[int, Field(ge=0)] = 0

@@ -28,7 +28,8 @@ from environment.types import (
 )
 
 if TYPE_CHECKING:
-    from agents.drl.kernel.deciding import Choices, Desk
+    from agents.drl.kernel.deciding import Choices
+    from environment.kernel.observation import Scene
 
 #: How often a job may wait though it fits, when neither options nor model say it. Chosen: more often than
 #: trained policies do on the paper's workloads.
@@ -91,7 +92,7 @@ class LearnedPolicy:
     A job waits when its executors do not all fit, or when the network would rather wait; but no more than
     `wait_limit` times while it fits, after which waiting is no choice, as in training; and no longer than
     `patience` seconds, after which the fallback places it. A network that was trained to look at more jobs
-    than the first is shown the next where it passes over one.
+    than the first places that for which placing beats waiting by most.
     """
 
     def __init__(self, algorithm: Algorithm, options: LearnedOptions) -> None:
@@ -125,20 +126,24 @@ class LearnedPolicy:
         if oldest.seen == seen and not late:
             return Wait(oldest.reason)
         oldest.seen = ()
-        for number in _that_fit(view, list(islice(queue, self._reach(oldest, queue)))):
-            may_wait = number > 0 or oldest.passed_over < self._wait_limit
-            decision = self._network.decide(view, queue, number, self._number, may_wait=may_wait)
-            if isinstance(decision, Place):
-                oldest.seen = ()
-                return self._placed(view, queue, number, decision, may_wait=may_wait)
-            if number == 0 and decision is not None:
-                if late and oldest.since is not None:
-                    waited = f"it has waited for {view.at - oldest.since:.0f} s though it fits"
-                    return self._instead(view, queue, waited)
-                oldest.passed_over += 1
-                oldest.since = view.at if oldest.since is None else oldest.since
-                oldest.seen, oldest.reason = seen, decision.reason
-        return Wait(oldest.reason if oldest.seen else shortage(view, queue[0]))
+        gains = self._gains(view, queue, oldest, late=late)
+        if not gains:
+            return Wait(shortage(view, queue[0]))
+        number = max(gains, key=gains.__getitem__)
+        must = number == 0 and oldest.passed_over >= self._wait_limit
+        decision = self._network.decide(view, queue, number, self._number, may_wait=not must)
+        if 0 in gains and oldest.since is None and (number > 0 or isinstance(decision, Wait)):
+            oldest.since = view.at
+        if isinstance(decision, Place):
+            return self._placed(view, queue, number, len(gains), decision)
+        if 0 not in gains:
+            return Wait(shortage(view, queue[0]))
+        if late and oldest.since is not None:
+            waited = f"it has waited for {view.at - oldest.since:.0f} s though it fits"
+            return self._instead(view, queue, waited)
+        oldest.passed_over += 1
+        oldest.seen, oldest.reason = seen, decision.reason
+        return decision
 
     def _know(self, request: PlacementRequest) -> _Oldest:
         if request.job.id != self._oldest.job_id:
@@ -157,27 +162,42 @@ class LearnedPolicy:
         shown = list(islice(queue, self._spec.considered))
         return next((number for number, request in enumerate(shown, 1) if request.again), len(shown))
 
+    def _gains(
+        self, view: ClusterView, queue: Sequence[PlacementRequest], oldest: _Oldest, *, late: bool
+    ) -> dict[int, float]:
+        """Of the jobs that fit, by number, by how much it is better to place them than to wait.
+
+        Where the oldest has waited for long enough, none behind it is looked at.
+        """
+        gains: dict[int, float] = {}
+        for number in _that_fit(view, list(islice(queue, self._reach(oldest, queue)))):
+            gain = self._network.gain(view, queue, number, self._number)
+            if gain is not None:
+                gains[number] = gain
+            if number in gains and number == 0 and (late or oldest.passed_over >= self._wait_limit):
+                break
+        return gains
+
     def _placed(
-        self,
-        view: ClusterView,
-        queue: Sequence[PlacementRequest],
-        number: int,
-        place: Place,
-        *,
-        may_wait: bool,
+        self, view: ClusterView, queue: Sequence[PlacementRequest], number: int, fit: int, place: Place
     ) -> Decision:
-        """The network's placement of that job of the queue; the fallback's where it cannot be executed."""
+        """The network's placement of that job of the queue; the fallback's where it cannot be executed.
+
+        `fit` is how many jobs of the queue could have been placed.
+        """
         if faults := check(view, queue[number], place):
             return self._instead(view, queue, f"by the network {faults[0]}")
-        if not may_wait:
-            bound = f"passed over {self._oldest.passed_over} times though it fits, it may wait no longer"
-            return replace(place, why=tuple(f"{why}; {bound}" for why in place.why))
-        if number == 0:
-            return place
-        self._oldest.overtaken += 1
-        overtaken = queue[0].job.id if number == 1 else f"{number} older jobs"
-        limit = f"none is overtaken more than {self._overtaken_at_most} times as the oldest"
-        return replace(place, why=tuple(f"{why}; it overtakes {overtaken} ({limit})" for why in place.why))
+        said = ""
+        if number == 0 and self._oldest.passed_over >= self._wait_limit:
+            said = f"; passed over {self._oldest.passed_over} times though it fits, it may wait no longer"
+        elif fit > 1:
+            said = f"; of the {fit} jobs that fit it is the best to place now"
+        if number > 0:
+            self._oldest.overtaken += 1
+            overtaken = queue[0].job.id if number == 1 else f"{number} older jobs"
+            limit = f"none is overtaken more than {self._overtaken_at_most} times as the oldest"
+            said += f"; it overtakes {overtaken} ({limit})"
+        return replace(place, why=tuple(f"{why}{said}" for why in place.why))
 
     def _instead(self, view: ClusterView, queue: Sequence[PlacementRequest], why: str) -> Decision:
         """What the fallback decides, and why it does."""
@@ -221,10 +241,25 @@ class _Network:
     """A model that decides about views; the arrays it works in are kept from decision to decision."""
 
     def __init__(self, model: Model) -> None:
+        from agents.drl.kernel.deciding import make_desk
+
         self._options, self._network = model.spec.options, network_of(model.weights)
+        self._layout = self._options.layout
         self._says = _probability if model.spec.algorithm == "reinforce" else _estimate
-        self._desk: Desk | None = None
+        self._desk = make_desk(self._network, self._layout, model.spec.vms or 1)
         self._compile(model.spec.vms)
+
+    def gain(
+        self, view: ClusterView, queue: Sequence[PlacementRequest], number: int, counted: int = 0
+    ) -> float | None:
+        """By how much better it is to place the job of that number in the queue than to wait.
+
+        None when there is no room for all of it. `counted` is how many jobs there were before the oldest.
+        """
+        from agents.drl.kernel.deciding import gain_of
+
+        found = gain_of(self._scene(view, queue, number, counted), self._layout, self._network, self._desk)
+        return None if found == -math.inf else float(found)
 
     def decide(
         self,
@@ -234,25 +269,14 @@ class _Network:
         counted: int = 0,
         *,
         may_wait: bool = True,
-    ) -> Decision | None:
-        """Place the job of that number in the queue, or wait; None when there is no room for all of it.
+    ) -> Place | Wait:
+        """Place the job of that number in the queue, for which there must be room, or wait."""
+        from agents.drl.kernel.deciding import WAITS, decide, make_draft
 
-        `counted` is how many jobs there were before the oldest of the queue.
-        """
-        from agents.drl.kernel.deciding import NO_ROOM, WAITS, decide, make_desk, make_draft
-        from environment.observation import scene_of
-
-        request, vms, layout = queue[number], len(view.vms), self._options.layout
-        first = list(islice(queue, max(number, layout.upcoming) + 1))
-        shown = [first.pop(number), *first]
-        if self._desk is None or len(self._desk.mask) != vms + 1:
-            self._desk = make_desk(self._network, layout, vms)
-        seen = view.seen_by(request)
-        scene = scene_of(seen, shown, self._options, counted)._replace(waiting=len(queue))
+        request, vms = queue[number], len(view.vms)
+        scene = self._scene(view, queue, number, counted)
         draft = make_draft(vms, scene.placed, request.count)
-        found = decide(scene, layout, self._network, self._desk, draft, may_wait)
-        if found == NO_ROOM:
-            return None
+        found = decide(scene, self._layout, self._network, self._desk, draft, may_wait)
         names = ("waiting for the next job to end", *(vm.name for vm in view.vms))
         if found == WAITS:
             return Wait(self._says(draft.choices, 0, names))
@@ -260,12 +284,28 @@ class _Network:
         why = tuple(self._says(draft.choices, i, names) for i in range(found))
         return Place(request.job.id, placement, why, tuple(draft.first[1:].tolist()))
 
+    def _scene(
+        self, view: ClusterView, queue: Sequence[PlacementRequest], number: int, counted: int
+    ) -> "Scene":
+        """What the network sees of the job of that number; `self._desk` fits the cluster then."""
+        from agents.drl.kernel.deciding import make_desk
+        from environment.observation import scene_of
+
+        if len(self._desk.mask) != len(view.vms) + 1:
+            self._desk = make_desk(self._network, self._layout, len(view.vms))
+        first = list(islice(queue, max(number, self._layout.upcoming) + 1))
+        shown = [first.pop(number), *first]
+        seen = view.seen_by(queue[number])
+        return scene_of(seen, shown, self._options, counted)._replace(waiting=len(queue))
+
     def _compile(self, known: int | None) -> None:
         """Decide once, so that no job waits for the compiler."""
         vms, one = known or 1, np.ones(known or 1)
         machines = tuple(Vm(f"{i}", f"{i}", "", 1.0, 1, 1.0) for i in range(vms))
         view = ClusterView(0.0, machines, one, one.copy(), np.zeros(vms, np.int64), np.zeros(vms))
-        self.decide(view, [PlacementRequest(Job("", "", 1.0, 1, 1, 0.0), 1)], 0)
+        queue = [PlacementRequest(Job("", "", 1.0, 1, 1, 0.0), 1)]
+        self.gain(view, queue, 0)
+        self.decide(view, queue, 0)
 
 
 def _probability(choices: "Choices", i: int, names: Sequence[str]) -> str:

@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.drl.kernel.branching import Branching, Trials, explore, make_trials
-from agents.drl.kernel.forward import make_scratch
-from agents.drl.kernel.playing import Cursor, Play, Record, Workspace, play
+from agents.drl.kernel.playing import Play, Record, make_cursor, make_workspace, play
 from agents.drl.network import Network
 from environment.kernel.observation import observation_length
 from environment.kernel.rewards import cost
@@ -72,7 +71,7 @@ class Rollouts(Threaded):
         super().__init__(size, threads, together=2)
         self.batch: Batch = make_batch(episodes, rules)
         self._observation, self._steps, self._considered = observation, steps, considered
-        self._cursor = Cursor(*(np.zeros(size, np.int64) for _ in Cursor._fields))
+        self._cursor = make_cursor(size, considered)
         self._record = self._make_record()
         self._trials: Trials | None = None
         self.begin(episodes, seeds)
@@ -105,12 +104,14 @@ class Rollouts(Threaded):
     def play(self, network: Network, how: Play) -> Record:
         """Play on in all rows, until the episode is over or the record is full.
 
-        The record's arrays are always the same ones (until `begin` has made them longer).
+        The record's arrays are always the same ones (until `begin` has made them longer). ValueError when
+        more jobs are looked at than there are arrays for.
         """
+        self._check(how)
         vms = self.batch.machines.milli_cpus.shape[1]
 
         def work(low: int, high: int) -> None:
-            space = Workspace(make_scratch(network, vms), np.zeros(vms + 1, np.float32), np.zeros(vms))
+            space = make_workspace(network, self._observation.layout, vms, self._considered)
             seen = self._observation.layout
             play(self.batch, (low, high), seen, network, how, self._cursor, self._record, space)
 
@@ -123,8 +124,9 @@ class Rollouts(Threaded):
         """Play every second row to its end, with so many trials now and then, for which the others are.
 
         The rows must hold the same episodes two by two. The first way to play is by chance, the second takes
-        the best actions. The arrays are always the same ones.
+        the best actions. The arrays are always the same ones. ValueError as in `play`.
         """
+        self._check(plays[0])
         size, vms = self.batch.machines.milli_cpus.shape
         length = observation_length(vms, self._observation.layout)
         if self._trials is None:
@@ -134,7 +136,7 @@ class Rollouts(Threaded):
         kept_trials, tried, unwritten = self._trials, self._tried, make_record(size, 0, length, vms)
 
         def work(low: int, high: int) -> None:
-            space = Workspace(make_scratch(network, vms), np.zeros(vms + 1, np.float32), np.zeros(vms))
+            space = make_workspace(network, self._observation.layout, vms, self._considered)
             explore(
                 self.batch, (low // 2, high // 2), self._observation.layout, network, plays, branching,
                 self._cursor, (tried, unwritten), kept_trials, space,
@@ -142,6 +144,13 @@ class Rollouts(Threaded):
 
         self._share(work)
         return kept_trials
+
+    def _check(self, how: Play) -> None:
+        if how.considered > self._considered:
+            raise ValueError(
+                f"considered: should be no more than the {self._considered} that the rollouts were made for, "
+                f"found {how.considered}"
+            )
 
     def outcome(self) -> Outcome:
         """What the episodes have come to so far."""

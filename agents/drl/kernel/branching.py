@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.drl.kernel.playing import Cursor, Play, Record, Workspace, turn
+from agents.drl.kernel.playing import Cursor, Play, Record, Workspace, line_up, turn
 from agents.drl.network import Network
 from environment.compiled import njit
 from environment.kernel.chance import uniform
@@ -25,7 +25,7 @@ _OTHER_SEED = 0x5DEECE66D
 class Branching(NamedTuple):
     """How it is tried what actions are worth."""
 
-    #: At which share of the moments in which the oldest job is shown.
+    #: At which share of the moments in which a job of the queue may be placed, or all wait.
     share: float
     #: For how many jobs a trial goes on, the one that is placed by chance among them.
     jobs: int
@@ -68,8 +68,8 @@ def explore(
         row, moments = 2 * e, 0
         trials.length[e] = 0
         while state.over[row] == RUNNING:
-            whole = state.left[row] == batch.jobs.executors[row, state.head[row]]
-            if whole and cursor.passed[row] == 0:
+            if cursor.to_show[row] == 0:
+                line_up(batch, row, layout, network, plays[0], cursor, space)
                 moments += 1
                 full = trials.length[e] + steps * trials.values.shape[1] > trials.actions.shape[1]
                 if not full and uniform(cursor.seed[row] ^ _OTHER_SEED, moments) < branching.share:
@@ -122,9 +122,12 @@ def _try(
 
 @njit()
 def _copy_cursor(cursor: Cursor, row: int, trial: int, k: int) -> None:
-    for counted in cursor:
-        counted[trial] = counted[row]
     cursor.seed[trial] = cursor.seed[row] ^ (_OTHER_SEED + k + 1)
+    cursor.drawn[trial], cursor.waited[trial] = cursor.drawn[row], cursor.waited[row]
+    cursor.passed[trial], cursor.overtaken[trial] = cursor.passed[row], cursor.overtaken[row]
+    cursor.to_show[trial], cursor.shown[trial] = cursor.to_show[row], cursor.shown[row]
+    for at in range(cursor.order.shape[1]):
+        cursor.order[trial, at] = cursor.order[row, at]
 
 
 @njit()

@@ -74,6 +74,21 @@ def make_draft(vms: int, present: SmallIntArray, executors: int) -> Draft:
 
 
 @njit()
+def gain_of(scene: Scene, layout: Layout, network: Network, desk: Desk) -> float:
+    """By how much the best place for the head's next executor scores better than waiting.
+
+    Minus infinity when there is no room for all that are left.
+    """
+    write_legal(scene, True, desk.mask)
+    desk.mask[0] = False
+    if not desk.mask.any():
+        return -np.inf
+    write(scene, layout, desk.observation)
+    score(network, desk.observation, desk.scratch, desk.scores)
+    return float(desk.scores[best_of(desk.scores, desk.mask)] - desk.scores[0])
+
+
+@njit()
 def decide(scene: Scene, layout: Layout, network: Network, desk: Desk, draft: Draft, may_wait: bool) -> int:
     """Place what is left of the head; return how many executors that are, WAITS, or NO_ROOM for all of them.
 

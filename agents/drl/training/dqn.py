@@ -117,6 +117,7 @@ class Dqn:
                 rules_of(spec),
                 self._worlds.observation,
                 steps=self._numbers.collected,
+                considered=spec.considered,
                 threads=1,
             )
         else:

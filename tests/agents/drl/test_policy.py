@@ -20,13 +20,14 @@ from agents.registry import PolicyError, create
 from environment.check import check
 from environment.clusters import load_cluster
 from environment.explain import explain
+from environment.observation import mask, observation, scene_of
 from environment.options import DurationOptions, RewardOptions, rules
 from environment.rounds import decide_once
 from environment.simulator import simulate
 from environment.types import ClusterView, Decision, Place, PlacementRequest, RunningJob, Wait
 from environment.workloads import episodes
 from profiles.generators import load_workload
-from tests.agents.drl.models import SEEN, make_folder, make_model
+from tests.agents.drl.models import SEEN, make_folder, make_model, scores
 from tests.agents.test_contract import queues, views
 from tests.builders import make_job, make_request, make_view, make_vms
 
@@ -187,6 +188,32 @@ def test_the_oldest_job_is_overtaken_no_more_than_allowed(folders: dict[str, str
     assert overtaking == ["small-0", "small-1"]
     again = [PlacementRequest(make_job("lost", 9), 9, again=True), *queue]
     assert isinstance(policy.decide(view, again), Wait)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_of_the_jobs_that_fit_the_best_is_placed(seed: int, folders: dict[str, str]) -> None:
+    """That for which the best place scores most above waiting, as plain numpy computes it; if any does."""
+    random, model = np.random.default_rng(seed), read_model(Path(folders["looks"]))
+    view = starting(make_view(make_vms(4, cpus=8), executors=[3, 0, 2, 0]))
+    sizes = random.integers(1, 9, 12)
+    jobs = [make_job(f"job-{i}", int(count), cpus=float(random.integers(1, 5))) for i, count in enumerate(sizes)]
+    queue = [PlacementRequest(job, job.executors) for job in jobs]
+    gains = {}
+    for number, request in enumerate(queue[: model.spec.considered]):
+        others = [other for other in queue if other is not request]
+        scene = scene_of(view, [request, *others], model.spec.options)
+        if (legal := mask(scene))[1:].any():
+            found = scores(model.weights, observation(scene, model.spec.options), len(view.vms))
+            gains[request.job.id] = (found[1:][legal[1:]].max() - found[0], -number)
+    assert 1 < len(gains) <= model.spec.considered
+    decision = LearnedPolicy("reinforce", LearnedOptions(folders["looks"])).decide(view, queue)
+    best = max(gains, key=gains.__getitem__)
+    if gains[best][0] > 0:
+        assert isinstance(decision, Place)
+        assert decision.job_id == best
+        assert f"of the {len(gains)} jobs that fit it is the best to place now" in decision.why[0]
+    else:
+        assert isinstance(decision, Wait)
 
 
 def test_nothing_is_waited_for_when_nothing_runs(folders: dict[str, str]) -> None:

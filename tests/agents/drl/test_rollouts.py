@@ -135,6 +135,24 @@ def _overtaken(order: FloatArray) -> int:
     return most
 
 
+def test_by_chance_other_jobs_are_shown_first() -> None:
+    """Where actions are drawn, so is the order of the jobs; where the best are taken, chance has no part."""
+    orders = {}
+    for temperature in (0.0, 1.0):
+        how = Play(temperature=temperature, considered=8, overtaken_at_most=32)
+        with Rollouts([EPISODES[1]] * 4, range(4), RULES, OPTIONS, considered=8) as rows:
+            rows.play(NETWORK, how)
+            orders[temperature] = {tuple(arrival) for arrival in rows.batch.jobs.arrival.tolist()}
+    assert len(orders[0.0]) == 1
+    assert len(orders[1.0]) == 4
+
+
+def test_no_more_jobs_are_looked_at_than_there_is_room_for() -> None:
+    """Instead of writing elsewhere in memory."""
+    with rollouts(considered=2) as rows, pytest.raises(ValueError, match="no more than the 2 .* found 3"):
+        rows.play(NETWORK, Play(considered=3))
+
+
 def test_probabilities_are_those_of_the_scores() -> None:
     """Over 4,000 seeds of a first step, actions come as often as exp(score / temperature) says."""
     count, temperature = 4000, 2.0
