@@ -158,8 +158,8 @@ class TrainingSpec(Strict):
     objective: ObjectiveSpec = ObjectiveSpec()
     #: How often in a row the agent may wait in training though the job fits; null: without bound.
     wait_limit: Annotated[int, Field(ge=0)] | None = 20
-    #: How many jobs of the queue the agent looks at, the oldest of them; it places the best of those that fit,
-    #: or lets time pass. 1: first come, first served.
+    #: How many jobs of the queue the agent looks at, the oldest of them; it places the best of those that
+    #: fit, or lets time pass. 1: first come, first served.
     considered: Considered = 1
     #: How often the oldest job of the queue may be overtaken by others.
     overtaken_at_most: Overtaken = 32

@@ -195,8 +195,8 @@ def test_of_the_jobs_that_fit_the_best_is_placed(seed: int, folders: dict[str, s
     """That for which the best place scores most above waiting, as plain numpy computes it; if any does."""
     random, model = np.random.default_rng(seed), read_model(Path(folders["looks"]))
     view = starting(make_view(make_vms(4, cpus=8), executors=[3, 0, 2, 0]))
-    sizes = random.integers(1, 9, 12)
-    jobs = [make_job(f"job-{i}", int(count), cpus=float(random.integers(1, 5))) for i, count in enumerate(sizes)]
+    sizes = zip(random.integers(1, 9, 12).tolist(), random.integers(1, 5, 12).tolist(), strict=True)
+    jobs = [make_job(f"job-{i}", count, cpus=float(cpus)) for i, (count, cpus) in enumerate(sizes)]
     queue = [PlacementRequest(job, job.executors) for job in jobs]
     gains = {}
     for number, request in enumerate(queue[: model.spec.considered]):

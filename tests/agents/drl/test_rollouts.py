@@ -149,7 +149,7 @@ def test_by_chance_other_jobs_are_shown_first() -> None:
 
 def test_no_more_jobs_are_looked_at_than_there_is_room_for() -> None:
     """Instead of writing elsewhere in memory."""
-    with rollouts(considered=2) as rows, pytest.raises(ValueError, match="no more than the 2 .* found 3"):
+    with rollouts(considered=2) as rows, pytest.raises(ValueError, match=r"no more than the 2 .* found 3"):
         rows.play(NETWORK, Play(considered=3))
 
 
