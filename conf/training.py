@@ -11,7 +11,7 @@ Count = Annotated[int, Field(ge=1, le=10_000_000)]
 Part = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Considered = Annotated[int, Field(ge=1, le=128)]
+Considered = Annotated[int, Field(ge=1, le=1024)]
 Overtaken = Annotated[int, Field(ge=1, le=10_000)]
 #: Seeds from 2**32 on are for training alone, see `environment.workloads`.
 Seed = Annotated[int, Field(ge=0, lt=2**32)]

@@ -1,35 +1,27 @@
 """DQN and REINFORCE as policies: a trained network decides, and a baseline where the network waits too long.
 
-What the network makes of a view is computed in `kernel/deciding.py`, without TensorFlow; numba is imported
-when the policy is made.
+What the network makes of a view is said in `adviser.py`.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from agents.drl.model import Algorithm, Model, ModelError, model_for
-from agents.drl.network import network_of
+from agents.drl.adviser import Adviser
+from agents.drl.model import Algorithm, ModelError, model_for
 from agents.policy import Policy
 from environment.check import check, shortage
 from environment.types import (
     CPU_TOLERANCE,
     ClusterView,
     Decision,
-    Job,
     Place,
     PlacementRequest,
-    Vm,
     Wait,
 )
-
-if TYPE_CHECKING:
-    from agents.drl.kernel.deciding import Choices
-    from environment.kernel.observation import Scene
 
 #: How often a job may wait though it fits, when neither options nor model say it. Chosen: more often than
 #: trained policies do on the paper's workloads.
@@ -109,7 +101,7 @@ class LearnedPolicy:
         most = options.overtaken_at_most
         self._overtaken_at_most = model.spec.overtaken_at_most if most is None else most
         self._fallback: Policy = create(options.fallback)
-        self._network = _Network(model)
+        self._adviser = Adviser(model)
         self._oldest = _Oldest("")
         #: How many oldest jobs there were before this one.
         self._number = -1
@@ -131,7 +123,7 @@ class LearnedPolicy:
             return Wait(shortage(view, queue[0]))
         number = max(gains, key=gains.__getitem__)
         must = number == 0 and oldest.passed_over >= self._wait_limit
-        decision = self._network.decide(view, queue, number, self._number, may_wait=not must)
+        decision = self._adviser.decide(view, queue, number, self._number, may_wait=not must)
         if 0 in gains and oldest.since is None and (number > 0 or isinstance(decision, Wait)):
             oldest.since = view.at
         if isinstance(decision, Place):
@@ -171,9 +163,9 @@ class LearnedPolicy:
         """
         gains: dict[int, float] = {}
         for number in _that_fit(view, list(islice(queue, self._reach(oldest, queue)))):
-            gain = self._network.gain(view, queue, number, self._number)
-            if gain is not None:
-                gains[number] = gain
+            scored = self._adviser.score(view, queue, number, self._number)
+            if scored is not None:
+                gains[number] = scored.gain
             if number in gains and number == 0 and (late or oldest.passed_over >= self._wait_limit):
                 break
         return gains
@@ -235,90 +227,3 @@ class Dqn(LearnedPolicy):
 
     def __init__(self, options: LearnedOptions) -> None:
         super().__init__("dqn", options)
-
-
-class _Network:
-    """A model that decides about views; the arrays it works in are kept from decision to decision."""
-
-    def __init__(self, model: Model) -> None:
-        from agents.drl.kernel.deciding import make_desk
-
-        self._options, self._network = model.spec.options, network_of(model.weights)
-        self._layout = self._options.layout
-        self._says = _probability if model.spec.algorithm == "reinforce" else _estimate
-        self._desk = make_desk(self._network, self._layout, model.spec.vms or 1)
-        self._compile(model.spec.vms)
-
-    def gain(
-        self, view: ClusterView, queue: Sequence[PlacementRequest], number: int, counted: int = 0
-    ) -> float | None:
-        """By how much better it is to place the job of that number in the queue than to wait.
-
-        None when there is no room for all of it. `counted` is how many jobs there were before the oldest.
-        """
-        from agents.drl.kernel.deciding import gain_of
-
-        found = gain_of(self._scene(view, queue, number, counted), self._layout, self._network, self._desk)
-        return None if found == -math.inf else float(found)
-
-    def decide(
-        self,
-        view: ClusterView,
-        queue: Sequence[PlacementRequest],
-        number: int,
-        counted: int = 0,
-        *,
-        may_wait: bool = True,
-    ) -> Place | Wait:
-        """Place the job of that number in the queue, for which there must be room, or wait."""
-        from agents.drl.kernel.deciding import WAITS, decide, make_draft
-
-        request, vms = queue[number], len(view.vms)
-        scene = self._scene(view, queue, number, counted)
-        draft = make_draft(vms, scene.placed, request.count)
-        found = decide(scene, self._layout, self._network, self._desk, draft, may_wait)
-        names = ("waiting for the next job to end", *(vm.name for vm in view.vms))
-        if found == WAITS:
-            return Wait(self._says(draft.choices, 0, names))
-        placement = tuple(draft.placed[len(scene.placed) :].tolist())
-        why = tuple(self._says(draft.choices, i, names) for i in range(found))
-        return Place(request.job.id, placement, why, tuple(draft.first[1:].tolist()))
-
-    def _scene(
-        self, view: ClusterView, queue: Sequence[PlacementRequest], number: int, counted: int
-    ) -> "Scene":
-        """What the network sees of the job of that number; `self._desk` fits the cluster then."""
-        from agents.drl.kernel.deciding import make_desk
-        from environment.observation import scene_of
-
-        if len(self._desk.mask) != len(view.vms) + 1:
-            self._desk = make_desk(self._network, self._layout, len(view.vms))
-        first = list(islice(queue, max(number, self._layout.upcoming) + 1))
-        shown = [first.pop(number), *first]
-        seen = view.seen_by(queue[number])
-        return scene_of(seen, shown, self._options, counted)._replace(waiting=len(queue))
-
-    def _compile(self, known: int | None) -> None:
-        """Decide once, so that no job waits for the compiler."""
-        vms, one = known or 1, np.ones(known or 1)
-        machines = tuple(Vm(f"{i}", f"{i}", "", 1.0, 1, 1.0) for i in range(vms))
-        view = ClusterView(0.0, machines, one, one.copy(), np.zeros(vms, np.int64), np.zeros(vms))
-        queue = [PlacementRequest(Job("", "", 1.0, 1, 1, 0.0), 1)]
-        self.gain(view, queue, 0)
-        self.decide(view, queue, 0)
-
-
-def _probability(choices: "Choices", i: int, names: Sequence[str]) -> str:
-    """What REINFORCE says of a choice."""
-    chosen = f"{names[choices.action[i]]} has probability {choices.share[i]:.0%}"
-    if choices.other[i] < 0:
-        return f"{names[choices.action[i]]} is the only choice"
-    return f"{chosen}, {names[choices.other[i]]} {choices.other_share[i]:.0%}"
-
-
-def _estimate(choices: "Choices", i: int, names: Sequence[str]) -> str:
-    """What DQN says of a choice."""
-    chosen = f"{names[choices.action[i]]} promises a return of {choices.score[i]:.3f}"
-    if choices.other[i] < 0:
-        return f"{names[choices.action[i]]} is the only choice"
-    return f"{chosen}, {names[choices.other[i]]} {choices.other_score[i]:.3f}"

@@ -42,6 +42,7 @@ class Outcome(NamedTuple):
     waits: IntArray  # how often it was waited
     placed: IntArray  # jobs
     violated: BoolArray  # whether it ended by an action against the rules
+    gained: FloatArray  # sum of the rewards
 
 
 class Rollouts(Threaded):
@@ -164,6 +165,7 @@ class Rollouts(Threaded):
             waits=state.waits.copy(),
             placed=state.head.copy(),
             violated=state.over == VIOLATED,
+            gained=self._cursor.gained.copy(),
         )
 
     def _make_record(self) -> Record:

@@ -32,15 +32,10 @@ from environment.types import ClusterView, FloatArray, IntArray, Job, PlacementR
 
 if TYPE_CHECKING:
     from agents.drl.model import Model
+    from agents.lookahead.judging import Judge
 
-#: Policies that play the jobs of a candidate. A network leaves those that are varied to the first one.
-BASES = {
-    "near_ilp": NEAR_ILP,
-    "ff": FIRST_FIT,
-    "aep": ADAPTIVE,
-    "reinforce": NEAR_ILP,
-    "dqn": NEAR_ILP,
-}
+#: What places the jobs of a candidate. A network judges what came of it.
+BASES = {"near_ilp": NEAR_ILP, "ff": FIRST_FIT, "aep": ADAPTIVE, "reinforce": NEAR_ILP}
 
 _SECONDS_PER_HOUR = 3600.0
 #: Neither cost nor time ever counts for nothing. Chosen: with less, jobs wait for ever smaller gains.
@@ -54,7 +49,8 @@ class Found(NamedTuple):
 
     `value` is that of the aim (the less the better; infinite if nothing can be done), `rival` that of the
     best placement if this is a wait, and of waiting if this is a placement (infinite if there is none).
-    `base` is what the base policy reaches, first come first served, and `played` counts the candidates.
+    `base` is what the base policy reaches, first come first served, `least` the least value of all, which is
+    less than `value` where a network judged otherwise, and `played` counts the candidates.
     """
 
     job: int | None
@@ -62,6 +58,7 @@ class Found(NamedTuple):
     value: float
     rival: float
     base: float
+    least: float
     played: int
 
 
@@ -79,15 +76,14 @@ class Player:
         unknown: float,
         model: "Model | None" = None,
     ) -> None:
-        """`model` is what a base that is a trained policy decides by."""
-        self._search, self._base = search, BASES[base]
-        types: tuple[str, ...] = ()
+        """`model` is what a base that is a trained policy judges by."""
+        self._base = BASES[base]
+        self._judge: Judge | None = None
         if model is not None:
-            # Here, since the other bases do without networks.
-            from agents.lookahead.learned import LearnedBase
+            from agents.lookahead import judging  # here, since the other bases do without networks
 
-            self._search, types = LearnedBase(model).search, model.spec.options.types
-        self._situations = Situations(rules, unknown, types)
+            self._judge = judging.Judge(model)
+        self._situations = Situations(rules, unknown)
         # Floats, whatever was given: code is compiled for types.
         self._weights = float(max(beta, _LEAST_WEIGHT)), float(max(1 - beta, _LEAST_WEIGHT))
         self._candidates = candidates + FIRST_VARIATION
@@ -114,12 +110,16 @@ class Player:
         aim = self._aim(view, queue[0], seed, may_wait, reach)
         for first in range(0, self._candidates, _AT_ONCE):
             last = min(first + _AT_ONCE, self._candidates)
-            self._search(batch, aim, found, first, last)
+            search(batch, aim, found, first, last)
             if perf_counter() - began > self._time_budget:
                 break
         order, genes = found.best[:, : len(queue)].tolist()
         self._plan = {queue[i].job.id: genes[i] for i in order}
-        return _best_of(found.values[:last], found, queue)
+        values = found.values[:last]
+        judged = values
+        if self._judge is not None:
+            judged = self._judge.weigh(values, found.firsts, found.placements, view, queue)
+        return _chosen(values, int(np.argmin(judged)), found, queue)
 
     def _take_up(self, found: Search, queue: Sequence[PlacementRequest]) -> None:
         """Write the plan of the last decision, with new jobs at the end, as one of these jobs."""
@@ -165,8 +165,8 @@ def _most(view: ClusterView, queue: Sequence[PlacementRequest]) -> IntArray:
     return np.array([view.room_by_resources(request) for request in queue])
 
 
-def _best_of(values: FloatArray, found: Search, queue: Sequence[PlacementRequest]) -> Found:
-    best = int(np.argmin(values))
+def _chosen(values: FloatArray, best: int, found: Search, queue: Sequence[PlacementRequest]) -> Found:
+    """What there is to say of the candidate of that number, which was chosen."""
     first = int(found.firsts[best])
     waits = found.firsts[: len(values)] == NOBODY
     others = values[waits != waits[best]]
@@ -176,5 +176,6 @@ def _best_of(values: FloatArray, found: Search, queue: Sequence[PlacementRequest
         value=float(values[best]),
         rival=float(others.min(initial=NOTHING)),
         base=float(values[BASE]),
+        least=float(values.min()),
         played=int(np.isfinite(values).sum()),
     )

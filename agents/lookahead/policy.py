@@ -24,6 +24,7 @@ from environment.types import ClusterView, Decision, Place, PlacementRequest, Wa
 
 if TYPE_CHECKING:
     from agents.drl.model import Model
+    from agents.lookahead.player import Found
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +38,11 @@ class LookaheadOptions:
     candidates: int = 100
     #: How many jobs behind the head of the queue are played.
     jobs_ahead: int = 16
-    #: What is assumed to place them. A trained network, `reinforce` or `dqn`, takes six times as long; in
-    #: that time as many more candidates give better schedules.
-    base: Literal["near_ilp", "ff", "aep", "reinforce", "dqn"] = "near_ilp"
-    #: Of a trained base: a shipped model by its name, or the folder of any. Without it the shipped one for
-    #: time, since the jobs to come fare better when none is placed badly.
+    #: What is assumed to place them. `reinforce`: near_ilp does, but a plan that begins as a trained network
+    #: would counts as cheaper than it is, for the sake of jobs that nobody knows yet.
+    base: Literal["near_ilp", "ff", "aep", "reinforce"] = "near_ilp"
+    #: Of base reinforce: a shipped model by its name, or the folder of any. Without it the shipped one for
+    #: `beta`.
     model: str | None = None
     #: Seconds after which no further candidates are tried.
     time_budget: float = 1.0
@@ -59,8 +60,8 @@ class LookaheadOptions:
 
     def __post_init__(self) -> None:
         check_share("beta", self.beta)
-        if self.model is not None and self.base not in ("reinforce", "dqn"):
-            raise ValueError(f"model: goes with base reinforce or dqn, found {self.base}")
+        if self.model is not None and self.base != "reinforce":
+            raise ValueError(f"model: goes with base reinforce, found {self.base}")
         for name in ("time_budget", "unknown_duration"):
             check_seconds(name, getattr(self, name))
         check_factor("bad_placement_factor", self.bad_placement_factor)
@@ -81,6 +82,7 @@ class Lookahead:
         from agents.lookahead.player import Player  # here, since it brings numba, which others do not need
 
         self._options = options
+        self._plays = "near_ilp" if options.base == "reinforce" else options.base
         self._player = Player(
             rules(RewardOptions(), DurationOptions(penalty=options.bad_placement_factor)),
             base=options.base,
@@ -111,10 +113,10 @@ class Lookahead:
             if not fits[0]:
                 return Wait(f"{shortage(view, queue[0])}; to place a later job first is no better, {over}")
             self._held_back = (queue[0].job.id, view.at - waited)
-            gain = f"{_percent(found.value, found.rival)} better than the best placement now"
-            return Wait(f"waiting for the next job to end is {gain}, {over}")
+            gain = f"{_better(found.value, found.rival)} than the best placement now"
+            return Wait(f"waiting for the next job to end is {gain}, {over}{_judged(found)}")
         first = found.job or 0
-        gain = f"{_percent(found.value, found.base)} better than {options.base}'s"
+        gain = f"{_better(found.value, found.base)} than {self._plays}'s{_judged(found)}"
         why = f"is part of the best of {found.played} ways {over}, {gain}{self._overtaking(known[:first])}"
         whys = tuple(f"{view.vms[i].name} {why}" for i in found.placement)
         place = Place(known[first].job.id, found.placement, whys)
@@ -157,13 +159,13 @@ class Lookahead:
 
 def _model(options: LookaheadOptions) -> "Model | None":
     """What a trained base decides by; PolicyError says what is wrong with it."""
-    if options.base != "reinforce" and options.base != "dqn":
+    if options.base != "reinforce":
         return None
     from agents.drl.model import ModelError, model_for  # here, since other bases do without
     from agents.registry import PolicyError  # here, since the registry names this module
 
     try:
-        model = model_for(options.base, options.model, 0.0)
+        model = model_for("reinforce", options.model, None if options.model else options.beta)
     except ModelError as error:
         raise PolicyError(f"policy lookahead: model: {error}") from error
     if model.spec.vms is not None:
@@ -185,5 +187,14 @@ def _first_fit(view: ClusterView, request: PlacementRequest) -> Decision:
     )
 
 
-def _percent(value: float, other: float) -> str:
-    return f"{100 * (1 - value / other):.1f} %"
+def _better(value: float, other: float) -> str:
+    if value > other:
+        return f"{100 * (value / other - 1):.1f} % worse"
+    return f"{100 * (1 - value / other):.1f} % better"
+
+
+def _judged(found: "Found") -> str:
+    """What is said where a network chose another way than that which is the best for the known jobs."""
+    if found.value <= found.least:
+        return ""
+    return f"; {_better(found.value, found.least)} than the best for these jobs, but reinforce would begin so"

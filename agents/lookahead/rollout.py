@@ -6,6 +6,8 @@ decided; the rest of it is where the next search begins. Row 0 is set up in `sit
 can go is in `proposals.py`, and what becomes of the best candidate is said in `policy.py`.
 """
 
+import numpy as np
+
 from agents.lookahead.plans import GENE, NOBODY, NOTHING, ORDER, Aim, Search, noise_of, vary
 from agents.lookahead.proposals import propose
 from environment.compiled import njit
@@ -21,38 +23,28 @@ _SHARED = 0.3
 @njit()
 def search(batch: Batch, aim: Aim, found: Search, first: int, last: int) -> None:
     """Play the candidates from number `first` to before `last`; call with ascending ranges from 0 on."""
+    jobs = batch.jobs.jobs[0] - batch.state.head[0]
+    best = np.inf
+    for c in range(first):
+        best = min(best, found.values[c])
     for c in range(first, last):
-        if begin(batch, aim, found, c):
-            play(batch, aim, found, c)
-            keep(batch, aim, found, c)
-
-
-@njit(inline=True)
-def begin(batch: Batch, aim: Aim, found: Search, c: int) -> bool:
-    """Put candidate `c` into `found.trial` and row 1 at its beginning; False when it cannot be played."""
-    jobs = batch.jobs.jobs[0] - batch.state.head[0]
-    vary(aim, found, c, jobs)
-    found.values[c] = NOTHING
-    found.firsts[c] = NOBODY
-    copy(batch)
-    _line_up(batch, found, jobs)
-    return not found.trial[ORDER, -1] or _wait(batch, aim)
-
-
-@njit(inline=True)
-def keep(batch: Batch, aim: Aim, found: Search, c: int) -> None:
-    """Value candidate `c`, which has been played; it becomes the best if it is and may be decided."""
-    if found.firsts[c] > aim.reach or (found.firsts[c] == NOBODY and not aim.may_wait):
-        return
-    found.values[c] = value(batch, aim)
-    for other in range(c):
-        if found.values[other] <= found.values[c]:
-            return
-    jobs = batch.jobs.jobs[0] - batch.state.head[0]
-    for i in range(jobs):
-        found.best[ORDER, i] = found.trial[ORDER, i]
-        found.best[GENE, i] = found.trial[GENE, i]
-    found.best[ORDER, -1] = found.trial[ORDER, -1]
+        vary(aim, found, c, jobs)
+        found.values[c] = NOTHING
+        found.firsts[c] = NOBODY
+        copy(batch)
+        _line_up(batch, found, jobs)
+        if found.trial[ORDER, -1] and not _wait(batch, aim):
+            continue
+        play(batch, aim, found, c)
+        if found.firsts[c] > aim.reach or (found.firsts[c] == NOBODY and not aim.may_wait):
+            continue
+        found.values[c] = value(batch, aim)
+        if found.values[c] < best:
+            best = found.values[c]
+            for i in range(jobs):
+                found.best[ORDER, i] = found.trial[ORDER, i]
+                found.best[GENE, i] = found.trial[GENE, i]
+            found.best[ORDER, -1] = found.trial[ORDER, -1]
 
 
 @njit()
@@ -67,8 +59,6 @@ def _line_up(batch: Batch, found: Search, jobs: int) -> None:
         all_jobs.executors[1, to] = all_jobs.executors[0, of]
         all_jobs.prefers[1, to] = all_jobs.prefers[0, of]
         all_jobs.duration[1, to] = all_jobs.duration[0, of]
-        all_jobs.type[1, to] = all_jobs.type[0, of]
-        all_jobs.arrival[1, to] = all_jobs.arrival[0, of]
         all_jobs.first[1, to] = at
         at += all_jobs.executors[0, of]
     batch.state.left[1] = all_jobs.executors[1, head]
@@ -107,38 +97,26 @@ def copy(batch: Batch) -> None:
 def play(batch: Batch, aim: Aim, found: Search, c: int) -> None:
     """Place what is left of the queue in row 1 by the genes of `found.trial`; wait only for room.
 
-    There is one call of `propose` in all, as its code stands where it is called: else everything takes up to
-    sixty times as long.
+    Where its first job goes at once is kept, since that is what may be decided. There is one call of
+    `propose` in all: with a second one it is not inlined, and everything takes four times as long.
     """
-    while batch.state.head[1] < batch.jobs.jobs[1]:
-        gene = gene_of_head(batch, found)
-        go_on(batch, found, c, propose(batch, aim, found, gene & 3, noise_of(gene), gene))
-
-
-@njit(inline=True)
-def gene_of_head(batch: Batch, found: Search) -> int:
-    """The gene of the job that is next in row 1."""
-    return int(found.trial[GENE, found.trial[ORDER, batch.state.head[1] - batch.state.head[0]]])
-
-
-@njit(inline=True)
-def go_on(batch: Batch, found: Search, c: int, placed: bool) -> None:
-    """Place the head of row 1 as `found.placement` says, or wait for room.
-
-    Where the first job of candidate `c` goes at once is kept, since that is what may be decided.
-    """
-    state = batch.state
-    if placed:
-        count = state.left[1]
-        if found.firsts[c] == NOBODY and state.clock[1] == state.clock[0]:
-            found.firsts[c] = found.trial[ORDER, state.head[1] - state.head[0]]
-            for i in range(count):
-                found.placements[c, i] = found.placement[i]
-        rules.place_job(batch, 1, found.placement[:count])
-    elif state.running[1] > 0:
-        rules.advance(batch, 1, rules.next_completion(batch, 1))
-    else:
-        _leave_out(batch)
+    state, jobs = batch.state, batch.jobs
+    at_once = found.trial[ORDER, -1] == 0
+    while state.head[1] < jobs.jobs[1]:
+        count, job = state.left[1], found.trial[ORDER, state.head[1] - state.head[0]]
+        gene = found.trial[GENE, job]
+        if propose(batch, aim, found, gene & 3, noise_of(gene), gene):
+            if at_once:
+                found.firsts[c] = job
+                for i in range(count):
+                    found.placements[c, i] = found.placement[i]
+                at_once = False
+            rules.place_job(batch, 1, found.placement[:count])
+        elif state.running[1] > 0:
+            at_once = False
+            rules.advance(batch, 1, rules.next_completion(batch, 1))
+        else:
+            _leave_out(batch)
 
 
 @njit()

@@ -35,9 +35,8 @@ class Situations:
     The batch has two rows: 0 is the situation, 1 has its machines and jobs and no state of its own.
     """
 
-    def __init__(self, rules: Rules, unknown_duration: float, types: Sequence[str] = ()) -> None:
+    def __init__(self, rules: Rules, unknown_duration: float) -> None:
         self._rules = rules
-        self._types = {name: number for number, name in enumerate(types, 1)}
         self._unknown = unknown_duration
         self._vms: tuple[Vm, ...] = ()
         self._index: dict[str, int] = {}
@@ -48,7 +47,7 @@ class Situations:
         groups = self._groups(view)
         executors = sum(len(group.vms) for group in groups) + sum(request.count for request in queue)
         batch = self._room_for(view, len(groups) + len(queue), executors)
-        self._load_jobs(batch, view.at, groups, queue)
+        self._load_jobs(batch, groups, queue)
         _load_state(batch, view, groups, queue)
         return batch
 
@@ -105,30 +104,22 @@ class Situations:
         batch.machines.price_per_hour[:] = view.prices_per_hour
         return batch
 
-    def _load_jobs(
-        self, batch: Batch, now: float, groups: Sequence[Group], queue: Sequence[PlacementRequest]
-    ) -> None:
-        jobs, count = batch.jobs, len(groups) + len(queue)
-        rows = [
-            (group.milli_cpus, group.memory_mib, len(group.vms), ANYWHERE, 0.0, 0, 0.0) for group in groups
-        ]
+    def _load_jobs(self, batch: Batch, groups: Sequence[Group], queue: Sequence[PlacementRequest]) -> None:
+        jobs, size = batch.jobs, len(groups) + len(queue)
+        rows = [(group.milli_cpus, group.memory_mib, len(group.vms), ANYWHERE, 0.0) for group in groups]
         for request in queue:
             # Where a job's other executors are is not known to the kernel, so lost ones may go anywhere.
             prefers = ANYWHERE if request.again else _PREFERS[request.job.prefers]
             duration = max(duration_of(request.job, self._unknown), 0.001)
-            job_type, arrival = self._types.get(request.job.type, 0), request.job.submitted_at - now
-            size = milli(request.cpus), request.memory_mib
-            rows.append((*size, request.count, prefers, duration, job_type, min(arrival, 0.0)))
-        cpus, memory, executors, prefer, durations, types, arrivals = zip(*rows, strict=True)
-        jobs.jobs[:] = count
-        jobs.milli_cpus[:, :count] = cpus
-        jobs.memory_mib[:, :count] = memory
-        jobs.executors[:, :count] = executors
-        jobs.prefers[:, :count] = prefer
-        jobs.duration[:, :count] = durations
-        jobs.type[:, :count] = types
-        jobs.arrival[:, :count] = arrivals
-        jobs.first[:, :count] = np.cumsum(executors) - executors
+            rows.append((milli(request.cpus), request.memory_mib, request.count, prefers, duration))
+        cpus, memory, executors, prefer, durations = zip(*rows, strict=True)
+        jobs.jobs[:] = size
+        jobs.milli_cpus[:, :size] = cpus
+        jobs.memory_mib[:, :size] = memory
+        jobs.executors[:, :size] = executors
+        jobs.prefers[:, :size] = prefer
+        jobs.duration[:, :size] = durations
+        jobs.first[:, :size] = np.cumsum(executors) - executors
 
 
 def milli(cpus: float) -> int:

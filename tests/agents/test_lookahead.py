@@ -370,7 +370,7 @@ def test_what_does_not_fit_waits() -> None:
         ({"beta": -1}, "policy lookahead: beta: should be between 0 and 1, found -1"),
         ({"candidates": -1}, "candidates: should be 0 or more, found -1"),
         ({"overtaken_at_most": -1}, "overtaken_at_most: should be 0 or more, found -1"),
-        ({"base": "rr"}, "base: should be 'near_ilp', 'ff', 'aep', 'reinforce' or 'dqn', found 'rr'"),
+        ({"base": "rr"}, "base: should be 'near_ilp', 'ff', 'aep' or 'reinforce', found 'rr'"),
         ({"time_budget": 0}, "time_budget: should be more than 0 seconds, found 0"),
         ({"bad_placement_factor": 0}, "bad_placement_factor: should be 1 or more, found 0"),
     ],

@@ -46,7 +46,7 @@ class Play(NamedTuple):
 
 
 class Cursor(NamedTuple):
-    """Where the chance and the patience of each episode are; int64 [B] but for the last."""
+    """Where the chance and the patience of each episode are; int64 [B] but for the last two."""
 
     seed: IntArray
     drawn: IntArray  # random numbers so far
@@ -56,6 +56,7 @@ class Cursor(NamedTuple):
     to_show: IntArray  # how many jobs are shown before time passes; 0 when it is not known yet
     shown: IntArray  # how many of them were passed over
     order: IntArray  # [B, K] which these are, in the order in which they are shown
+    gained: FloatArray  # [B] the sum of the rewards, of what `play` plays
 
 
 class Record(NamedTuple):
@@ -87,9 +88,8 @@ class Workspace(NamedTuple):
 
 def make_cursor(rows: int, considered: int) -> Cursor:
     """Arrays for so many episodes and jobs that are looked at, at the beginning of all."""
-    *counted, order = Cursor._fields
-    zeros = {name: np.zeros(rows, np.int64) for name in counted}
-    return Cursor(**zeros, **{order: np.zeros((rows, considered), np.int64)})
+    counted = {name: np.zeros(rows, np.int64) for name in Cursor._fields[:-2]}
+    return Cursor(**counted, order=np.zeros((rows, considered), np.int64), gained=np.zeros(rows))
 
 
 def make_workspace(network: Network, layout: Layout, vms: int, considered: int) -> Workspace:
@@ -123,7 +123,7 @@ def play(
     for b in range(rows[0], rows[1]):
         record.length[b] = 0
         while batch.state.over[b] == RUNNING and (most == 0 or record.length[b] < most):
-            turn(batch, b, layout, network, how, cursor, record, space)
+            cursor.gained[b] += turn(batch, b, layout, network, how, cursor, record, space)
         line_up(batch, b, layout, network, how, cursor, space)
         at = record.length[b] if most > 0 else 0
         observe(batch, b, layout, record.observations[b, at])

@@ -24,11 +24,11 @@ class Evaluation:
         """Minus the return per job, which is to be small, over all; and what there is to tell by workload."""
         told, losses = {}, []
         for name, episodes in self._episodes.items():
-            outcome, returns = play_greedily(self._worlds, episodes, weights)
+            outcome = play_greedily(self._worlds, episodes, weights)
             jobs = sum(len(episode.arrival) for episode in episodes)
-            losses.append(-float(returns.sum()) / jobs)
+            losses.append(-float(outcome.gained.sum()) / jobs)
             told[name] = {
-                "return": float(returns.mean()),
+                "return": float(outcome.gained.mean()),
                 "cost": float(outcome.cost.mean()),
                 "duration": float(outcome.duration.mean()),
                 "completion": float(outcome.completion.mean()),

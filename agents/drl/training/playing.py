@@ -157,13 +157,11 @@ class Player:
         return self._rollouts
 
 
-def play_greedily(
-    worlds: Worlds, episodes: Sequence[Episode], weights: Shared | Flat
-) -> tuple[Outcome, FloatArray]:
-    """Play the episodes by the network's best actions: what they came to, and sums of rewards, [B]."""
-    with rollouts_of(worlds, episodes, [0] * len(episodes), None) as rollouts:
-        steps = _flattened(rollouts.play(network_of(weights), how_to_play(worlds)), choices_only=False)
-        return rollouts.outcome(), steps.returns
+def play_greedily(worlds: Worlds, episodes: Sequence[Episode], weights: Shared | Flat) -> Outcome:
+    """Play the episodes by the network's best actions; what they came to."""
+    with rollouts_of(worlds, episodes, [0] * len(episodes), 0) as rollouts:
+        rollouts.play(network_of(weights), how_to_play(worlds))
+        return rollouts.outcome()
 
 
 def _flattened(record: Record, *, choices_only: bool) -> Steps:

@@ -1,0 +1,117 @@
+"""What a trained network makes of a cluster view: its scores, and where it would place a job.
+
+Computed in `kernel/deciding.py`, without TensorFlow; numba is imported when an adviser is made. How long a
+job may wait for what the network says is in `policy.py`.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from agents.drl.model import Model
+from agents.drl.network import network_of
+from environment.kernel.state import Float32Array
+from environment.types import ClusterView, Job, Place, PlacementRequest, Vm, Wait
+
+if TYPE_CHECKING:
+    from agents.drl.kernel.deciding import Choices
+    from environment.kernel.observation import Scene
+
+
+class Scored(NamedTuple):
+    """What a network makes of a job's next executor."""
+
+    #: By how much the best VM scores better than waiting.
+    gain: float
+    #: The scores of waiting, then of each VM, with room or without; float32 [N + 1], until the next question.
+    actions: Float32Array
+
+
+class Adviser:
+    """A model that is asked about views; the arrays it works in are kept from question to question."""
+
+    def __init__(self, model: Model) -> None:
+        from agents.drl.kernel.deciding import make_desk
+
+        self._options, self._network = model.spec.options, network_of(model.weights)
+        self._layout = self._options.layout
+        self._says = _probability if model.spec.algorithm == "reinforce" else _estimate
+        self._desk = make_desk(self._network, self._layout, model.spec.vms or 1)
+        self._compile(model.spec.vms)
+
+    def score(
+        self, view: ClusterView, queue: Sequence[PlacementRequest], number: int, counted: int = 0
+    ) -> Scored | None:
+        """What it makes of placing the job of that number in the queue, or waiting, as the next step.
+
+        None when there is no room for all of it. `counted` is how many jobs there were before the oldest.
+        """
+        from agents.drl.kernel.deciding import gain_of
+
+        gain = gain_of(self._scene(view, queue, number, counted), self._layout, self._network, self._desk)
+        return None if gain == -math.inf else Scored(float(gain), self._desk.scores)
+
+    def decide(
+        self,
+        view: ClusterView,
+        queue: Sequence[PlacementRequest],
+        number: int,
+        counted: int = 0,
+        *,
+        may_wait: bool = True,
+    ) -> Place | Wait:
+        """Place the job of that number in the queue, for which there must be room, or wait."""
+        from agents.drl.kernel.deciding import WAITS, decide, make_draft
+
+        request, vms = queue[number], len(view.vms)
+        scene = self._scene(view, queue, number, counted)
+        draft = make_draft(vms, scene.placed, request.count)
+        found = decide(scene, self._layout, self._network, self._desk, draft, may_wait)
+        names = ("waiting for the next job to end", *(vm.name for vm in view.vms))
+        if found == WAITS:
+            return Wait(self._says(draft.choices, 0, names))
+        placement = tuple(draft.placed[len(scene.placed) :].tolist())
+        why = tuple(self._says(draft.choices, i, names) for i in range(found))
+        return Place(request.job.id, placement, why, tuple(draft.first[1:].tolist()))
+
+    def _scene(
+        self, view: ClusterView, queue: Sequence[PlacementRequest], number: int, counted: int
+    ) -> "Scene":
+        """What the network sees of the job of that number; `self._desk` fits the cluster then."""
+        from agents.drl.kernel.deciding import make_desk
+        from environment.observation import scene_of
+
+        if len(self._desk.mask) != len(view.vms) + 1:
+            self._desk = make_desk(self._network, self._layout, len(view.vms))
+        first = list(islice(queue, max(number, self._layout.upcoming) + 1))
+        shown = [first.pop(number), *first]
+        seen = view.seen_by(queue[number])
+        return scene_of(seen, shown, self._options, counted)._replace(waiting=len(queue))
+
+    def _compile(self, known: int | None) -> None:
+        """Decide once, so that no job waits for the compiler."""
+        vms, one = known or 1, np.ones(known or 1)
+        machines = tuple(Vm(f"{i}", f"{i}", "", 1.0, 1, 1.0) for i in range(vms))
+        view = ClusterView(0.0, machines, one, one.copy(), np.zeros(vms, np.int64), np.zeros(vms))
+        queue = [PlacementRequest(Job("", "", 1.0, 1, 1, 0.0), 1)]
+        self.score(view, queue, 0)
+        self.decide(view, queue, 0)
+
+
+def _probability(choices: "Choices", i: int, names: Sequence[str]) -> str:
+    """What REINFORCE says of a choice."""
+    chosen = f"{names[choices.action[i]]} has probability {choices.share[i]:.0%}"
+    if choices.other[i] < 0:
+        return f"{names[choices.action[i]]} is the only choice"
+    return f"{chosen}, {names[choices.other[i]]} {choices.other_share[i]:.0%}"
+
+
+def _estimate(choices: "Choices", i: int, names: Sequence[str]) -> str:
+    """What DQN says of a choice."""
+    chosen = f"{names[choices.action[i]]} promises a return of {choices.score[i]:.3f}"
+    if choices.other[i] < 0:
+        return f"{names[choices.action[i]]} is the only choice"
+    return f"{chosen}, {names[choices.other[i]]} {choices.other_score[i]:.3f}"
