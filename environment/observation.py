@@ -38,16 +38,16 @@ def scene_of(
         running=len(view.running),
         next_end=_next_end(view, options.unknown_seconds),
         number=number,
-        type=_type(request, options),
-        job_milli_cpus=_milli(request.cpus),
+        type=type_of(request, options),
+        job_milli_cpus=milli(request.cpus),
         job_memory_mib=request.memory_mib,
         executors=job.executors,
         left=request.count,
         arrival=float(job.submitted_at),
         untouched=True,
         placed=np.array(present, np.int32),
-        next_type=np.array([_type(later, options) for later in upcoming], np.int64),
-        next_milli_cpus=np.array([_milli(later.cpus) for later in upcoming], np.int64),
+        next_type=np.array([type_of(later, options) for later in upcoming], np.int64),
+        next_milli_cpus=np.array([milli(later.cpus) for later in upcoming], np.int64),
         next_memory_mib=np.array([later.memory_mib for later in upcoming], np.int64),
         next_executors=np.array([later.count for later in upcoming], np.int64),
     )
@@ -76,12 +76,14 @@ def mask(scene: Scene, *, whole: bool = True) -> BoolArray:
     return out
 
 
-def _type(request: PlacementRequest, options: ObservationOptions) -> int:
+def type_of(request: PlacementRequest, options: ObservationOptions) -> int:
+    """The job's place in the list of types counted from 1, 0 when it is not there."""
     types = options.types
     return types.index(request.job.type) + 1 if request.job.type in types else 0
 
 
-def _milli(cpus: float) -> int:
+def milli(cpus: float) -> int:
+    """Cpus as the kernel counts them: whole thousandths, at least one."""
     return max(1, round(cpus * 1000))
 
 

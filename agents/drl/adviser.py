@@ -17,7 +17,7 @@ from environment.kernel.state import Float32Array
 from environment.types import ClusterView, Job, Place, PlacementRequest, Vm, Wait
 
 if TYPE_CHECKING:
-    from agents.drl.kernel.deciding import Choices
+    from agents.drl.kernel.deciding import Choices, Jobs
     from environment.kernel.observation import Scene
 
 
@@ -54,6 +54,30 @@ class Adviser:
         gain = gain_of(self._scene(view, queue, number, counted), self._layout, self._network, self._desk)
         return None if gain == -math.inf else Scored(float(gain), self._desk.scores)
 
+    def gains(
+        self,
+        view: ClusterView,
+        queue: Sequence[PlacementRequest],
+        numbers: Sequence[int],
+        counted: int = 0,
+    ) -> dict[int, float]:
+        """By how much it is better to place these jobs of the queue than to wait; of those that fit."""
+        from agents.drl.kernel.deciding import gains_of
+
+        # Few jobs ask for more than cpus and memory, or have executors already; these are seen one by one.
+        plain = [n for n in numbers if not (queue[n].job.resources or queue[n].present_on)]
+        found = np.full(len(plain), -np.inf)
+        if plain:
+            scene = self._scene(view, queue, 0, counted, view)
+            first = self._jobs(queue, range(min(len(queue), self._layout.upcoming + 1)))
+            jobs = self._jobs(queue, plain)
+            gains_of(scene, first, jobs, self._layout, self._network, self._desk, found)
+        gains = dict(zip(plain, found.tolist(), strict=True))
+        for number in {*numbers} - {*plain}:
+            scored = self.score(view, queue, number, counted)
+            gains[number] = -math.inf if scored is None else scored.gain
+        return {number: gains[number] for number in numbers if gains[number] > -math.inf}
+
     def decide(
         self,
         view: ClusterView,
@@ -77,10 +101,33 @@ class Adviser:
         why = tuple(self._says(draft.choices, i, names) for i in range(found))
         return Place(request.job.id, placement, why, tuple(draft.first[1:].tolist()))
 
+    def _jobs(self, queue: Sequence[PlacementRequest], numbers: Sequence[int]) -> "Jobs":
+        from agents.drl.kernel.deciding import Jobs
+        from environment.observation import milli, type_of
+
+        chosen = [queue[number] for number in numbers]
+        return Jobs(
+            number=np.array(numbers, np.int64),
+            type=np.array([type_of(request, self._options) for request in chosen], np.int64),
+            milli_cpus=np.array([milli(request.cpus) for request in chosen], np.int64),
+            memory_mib=np.array([request.memory_mib for request in chosen], np.int64),
+            executors=np.array([request.job.executors for request in chosen], np.int64),
+            left=np.array([request.count for request in chosen], np.int64),
+            arrival=np.array([request.job.submitted_at for request in chosen], np.float64),
+        )
+
     def _scene(
-        self, view: ClusterView, queue: Sequence[PlacementRequest], number: int, counted: int
+        self,
+        view: ClusterView,
+        queue: Sequence[PlacementRequest],
+        number: int,
+        counted: int,
+        seen: ClusterView | None = None,
     ) -> "Scene":
-        """What the network sees of the job of that number; `self._desk` fits the cluster then."""
+        """What the network sees of the job of that number; `self._desk` fits the cluster then.
+
+        It sees the view as it is for that job, or another that is given.
+        """
         from agents.drl.kernel.deciding import make_desk
         from environment.observation import scene_of
 
@@ -88,7 +135,7 @@ class Adviser:
             self._desk = make_desk(self._network, self._layout, len(view.vms))
         first = list(islice(queue, max(number, self._layout.upcoming) + 1))
         shown = [first.pop(number), *first]
-        seen = view.seen_by(queue[number])
+        seen = view.seen_by(queue[number]) if seen is None else seen
         return scene_of(seen, shown, self._options, counted)._replace(waiting=len(queue))
 
     def _compile(self, known: int | None) -> None:
@@ -98,6 +145,7 @@ class Adviser:
         view = ClusterView(0.0, machines, one, one.copy(), np.zeros(vms, np.int64), np.zeros(vms))
         queue = [PlacementRequest(Job("", "", 1.0, 1, 1, 0.0), 1)]
         self.score(view, queue, 0)
+        self.gains(view, queue, [0])
         self.decide(view, queue, 0)
 
 

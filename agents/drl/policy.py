@@ -161,14 +161,11 @@ class LearnedPolicy:
 
         Where the oldest has waited for long enough, none behind it is looked at.
         """
-        gains: dict[int, float] = {}
-        for number in _that_fit(view, list(islice(queue, self._reach(oldest, queue)))):
-            scored = self._adviser.score(view, queue, number, self._number)
-            if scored is not None:
-                gains[number] = scored.gain
-            if number in gains and number == 0 and (late or oldest.passed_over >= self._wait_limit):
-                break
-        return gains
+        numbers = _that_fit(view, list(islice(queue, self._reach(oldest, queue))))
+        enough = late or oldest.passed_over >= self._wait_limit
+        if enough and (alone := self._adviser.gains(view, queue, [0], self._number)):
+            return alone
+        return self._adviser.gains(view, queue, numbers, self._number)
 
     def _placed(
         self, view: ClusterView, queue: Sequence[PlacementRequest], number: int, fit: int, place: Place

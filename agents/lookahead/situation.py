@@ -11,6 +11,7 @@ import numpy as np
 
 from agents.estimates import duration_of, held_for
 from environment.kernel.state import ANYWHERE, CONSOLIDATE, SPREAD, Batch, Rules, blank, make_batch
+from environment.observation import milli
 from environment.types import ClusterView, PlacementRequest, RunningJob, Size, Vm
 
 _PREFERS = {None: ANYWHERE, "spread": SPREAD, "consolidate": CONSOLIDATE}
@@ -120,11 +121,6 @@ class Situations:
         jobs.prefers[:, :size] = prefer
         jobs.duration[:, :size] = durations
         jobs.first[:, :size] = np.cumsum(executors) - executors
-
-
-def milli(cpus: float) -> int:
-    """Cpus as the kernel counts them: whole thousandths."""
-    return max(1, round(cpus * 1000))
 
 
 def _load_state(

@@ -70,6 +70,20 @@ def test_a_network_has_to_make_lookahead_cheaper() -> None:
     assert judged[0].found.endswith("6.7% less")
 
 
+def test_on_larger_clusters_one_policy_has_to_be_cheaper_everywhere() -> None:
+    """That for cost; it does not help that another one is."""
+    scenes = {
+        "normal x 4, 48 VMs": _found(),
+        "burst x 4, 48 VMs": _found(**{"reinforce:beta=1.0": (1.10, 120.0)}),
+    }
+    judged = [
+        each for each in aims({"normal": _found(), "burst": _found()}, scenes) if "VMs" in each.statement
+    ]
+    assert [each.holds for each in judged] == [True, False]
+    assert [each.found.partition(":")[0] for each in judged] == ["`reinforce", "`reinforce"]
+    assert "2.8% more than `aep`" in judged[1].found
+
+
 def test_curves_show_when_returns_turn_positive(tmp_path: Path) -> None:
     """They are read from a training run's folder; another folder is refused in one line."""
     (tmp_path / "config.yaml").write_text(

@@ -13,6 +13,7 @@ from agents.drl.network import Network
 from environment.compiled import njit
 from environment.kernel.observation import Scene, observation_length, write, write_legal
 from environment.kernel.state import BoolArray, Float32Array, Layout, SmallIntArray
+from environment.types import FloatArray, IntArray
 
 #: What `decide` returns in place of a number of executors.
 WAITS, NO_ROOM = 0, -1
@@ -27,6 +28,20 @@ class Desk(NamedTuple):
     observation: Float32Array  # [L]
     mask: BoolArray  # [N + 1]
     scores: Float32Array  # [N + 1]
+    all: BoolArray  # [N + 1] true
+    upcoming: IntArray  # [4, U]
+
+
+class Jobs(NamedTuple):
+    """Jobs of a queue, by what a network sees of them; int64 [J], the last one float64."""
+
+    number: IntArray  # in the queue
+    type: IntArray
+    milli_cpus: IntArray
+    memory_mib: IntArray
+    executors: IntArray
+    left: IntArray
+    arrival: FloatArray
 
 
 class Choices(NamedTuple):
@@ -56,6 +71,8 @@ def make_desk(network: Network, layout: Layout, vms: int) -> Desk:
         observation=np.zeros(observation_length(vms, layout), np.float32),
         mask=np.zeros(vms + 1, np.bool_),
         scores=np.zeros(vms + 1, np.float32),
+        all=np.ones(vms + 1, np.bool_),
+        upcoming=np.zeros((4, layout.upcoming), np.int64),
     )
 
 
@@ -84,8 +101,20 @@ def gain_of(scene: Scene, layout: Layout, network: Network, desk: Desk) -> float
     if not desk.mask.any():
         return -np.inf
     write(scene, layout, desk.observation)
-    score(network, desk.observation, desk.scratch, desk.scores)
+    score(network, desk.observation, desk.mask, desk.scratch, desk.scores)
     return float(desk.scores[best_of(desk.scores, desk.mask)] - desk.scores[0])
+
+
+@njit()
+def gains_of(
+    scene: Scene, first: Jobs, jobs: Jobs, layout: Layout, network: Network, desk: Desk, out: FloatArray
+) -> None:
+    """Write the gain of each of the jobs, float64 [J], as if it were the head of the scene.
+
+    `first` are the first ones of the queue, as many as are shown behind the head and one more.
+    """
+    for j in range(len(jobs.number)):
+        out[j] = gain_of(_with_head(scene, first, jobs, j, desk.upcoming), layout, network, desk)
 
 
 @njit()
@@ -104,7 +133,7 @@ def decide(scene: Scene, layout: Layout, network: Network, desk: Desk, draft: Dr
             return NO_ROOM
         mask[0] = waiting
         write(now, layout, desk.observation)
-        score(network, desk.observation, desk.scratch, desk.scores)
+        score(network, desk.observation, desk.all, desk.scratch, desk.scores)
         action = best_of(desk.scores, mask)
         _note(draft.choices, i, desk.scores, mask, action)
         if i == 0:
@@ -117,6 +146,43 @@ def decide(scene: Scene, layout: Layout, network: Network, desk: Desk, draft: Dr
         scene.held[action - 1] += 1
         draft.placed[present + i] = action - 1
     return int(scene.left)
+
+
+@njit(inline=True)
+def _with_head(scene: Scene, first: Jobs, jobs: Jobs, j: int, upcoming: IntArray) -> Scene:
+    """The moment with that job as the head, and the others behind it in their order."""
+    count = 0
+    for i in range(len(first.number)):
+        if first.number[i] != jobs.number[j] and count < upcoming.shape[1]:
+            upcoming[0, count], upcoming[1, count] = first.type[i], first.milli_cpus[i]
+            upcoming[2, count], upcoming[3, count] = first.memory_mib[i], first.left[i]
+            count += 1
+    return Scene(
+        scene.milli_cpus,
+        scene.memory_mib,
+        scene.price_per_hour,
+        scene.free_milli_cpus,
+        scene.free_memory_mib,
+        scene.held,
+        scene.busy_until,
+        scene.clock,
+        scene.waiting,
+        scene.running,
+        scene.next_end,
+        scene.number,
+        jobs.type[j],
+        jobs.milli_cpus[j],
+        jobs.memory_mib[j],
+        jobs.executors[j],
+        jobs.left[j],
+        jobs.arrival[j],
+        True,
+        scene.placed[:0],
+        upcoming[0, :count],
+        upcoming[1, :count],
+        upcoming[2, :count],
+        upcoming[3, :count],
+    )
 
 
 @njit(inline=True)

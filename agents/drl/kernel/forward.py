@@ -10,7 +10,7 @@ import numpy as np
 
 from agents.drl.network import SHARED, Flat, Network, Shared
 from environment.compiled import njit
-from environment.kernel.state import Float32Array
+from environment.kernel.state import BoolArray, Float32Array
 
 _ZERO = np.float32(0.0)
 
@@ -38,10 +38,15 @@ def make_scratch(network: Network, vms: int) -> Scratch:
 
 
 @njit()
-def score(network: Network, observation: Float32Array, scratch: Scratch, out: Float32Array) -> None:
-    """Write the scores of all actions, float32 [N + 1]: of waiting, then of each VM."""
+def score(
+    network: Network, observation: Float32Array, asked: BoolArray, scratch: Scratch, out: Float32Array
+) -> None:
+    """Write the scores of all actions, float32 [N + 1]: of waiting, then of each VM.
+
+    Those of VMs that are not `asked` for, bool [N + 1], may be left out: they are minus infinity then.
+    """
     if network.kind == SHARED:
-        _shared(network.shared, observation, scratch, out)
+        _shared(network.shared, observation, asked, scratch, out)
     else:
         _flat(network.flat, observation, scratch.layer, out)
 
@@ -56,7 +61,9 @@ def _flat(weights: Flat, observation: Float32Array, layer: Float32Array, out: Fl
 
 
 @njit()
-def _shared(weights: Shared, observation: Float32Array, scratch: Scratch, out: Float32Array) -> None:
+def _shared(
+    weights: Shared, observation: Float32Array, asked: BoolArray, scratch: Scratch, out: Float32Array
+) -> None:
     features, vms = weights.vm.shape[0], len(out) - 1
     rest = observation[vms * features :]
     _hide(weights, observation, rest, scratch, vms)
@@ -68,6 +75,12 @@ def _shared(weights: Shared, observation: Float32Array, scratch: Scratch, out: F
     _copy(weights.place_bias, base)
     _add(context, weights.place_context, base)
     for vm in range(vms):
+        if not asked[vm + 1]:
+            out[vm + 1] = -np.inf
+            continue
+        if vm > 0 and asked[vm] and _as_before(observation, features, vm):
+            out[vm + 1] = out[vm]
+            continue
         _copy(base, layer)
         _add(scratch.hidden[vm], weights.place, layer)
         _cut(layer)
@@ -87,14 +100,28 @@ def _hide(weights: Shared, observation: Float32Array, rest: Float32Array, scratc
     pool[:] = _ZERO
     for vm in range(vms):
         hidden = scratch.hidden[vm]
-        _copy(scratch.base, hidden)
-        _add(observation[vm * features : (vm + 1) * features], weights.vm, hidden)
-        _cut(hidden)
+        if _as_before(observation, features, vm):
+            _copy(scratch.hidden[vm - 1], hidden)
+        else:
+            _copy(scratch.base, hidden)
+            _add(observation[vm * features : (vm + 1) * features], weights.vm, hidden)
+            _cut(hidden)
         for k in range(units):
             pool[k] += hidden[k]
             pool[units + k] = max(pool[units + k], hidden[k])
     for k in range(units):
         pool[k] /= np.float32(vms)
+
+
+@njit(inline=True)
+def _as_before(observation: Float32Array, features: int, vm: int) -> bool:
+    """Whether the VM looks as the one before it does: so do many where much is free."""
+    if vm == 0:
+        return False
+    for at in range(vm * features, (vm + 1) * features):
+        if observation[at] != observation[at - features]:
+            return False
+    return True
 
 
 @njit(inline=True)

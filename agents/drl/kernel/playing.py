@@ -223,7 +223,7 @@ def _gain(batch: Batch, b: int, layout: Layout, network: Network, space: Workspa
     observe(batch, b, layout, space.seen)
     write_mask(batch, b, True, space.mask)
     space.mask[0] = False
-    score(network, space.seen, space.scratch, space.scores)
+    score(network, space.seen, space.mask, space.scratch, space.scores)
     return float(space.scores[best_of(space.scores, space.mask)] - space.scores[0])
 
 
@@ -299,7 +299,7 @@ def _choose(
         return only
     if how.epsilon > 0.0 and _draw(cursor, b) < how.epsilon:
         return _nth(mask, int(_draw(cursor, b) * allowed))
-    score(network, seen, space.scratch, space.scores)
+    score(network, seen, mask, space.scratch, space.scores)
     best = best_of(space.scores, mask)
     if how.temperature <= 0.0:
         return best

@@ -35,12 +35,27 @@ def test_the_compiled_network_is_the_one_that_is_described(vms: int, hidden: int
         scratch = make_scratch(network, vms)
         for _ in range(3):
             observation = RANDOM.uniform(-1, 1, 11 * vms + 20).astype(np.float32)
-            score(network, observation, scratch, out)
+            score(network, observation, np.ones(vms + 1, np.bool_), scratch, out)
             wide = type(weights)(*(array.astype(np.float64) for array in weights))
             expected = scores(wide, observation.astype(np.float64), vms)
             assert out == pytest.approx(expected, rel=1e-5, abs=1e-5 * np.abs(expected).max())
         assert weights_of(network) is not weights
         assert all((a == b).all() for a, b in zip(weights_of(network), weights, strict=True))
+
+
+def test_vms_that_look_alike_are_computed_once_and_others_only_if_asked() -> None:
+    """What is given is the same, bit for bit, as when each VM differs from its neighbours by nothing seen."""
+    weights, vms = noisy(first_shared(11, 8, 16, 3)), 9
+    table = RANDOM.uniform(0, 1, (vms, 11)).astype(np.float32)[[0, 0, 0, 1, 1, 2, 3, 3, 0]]
+    observation = np.concatenate([table.ravel(), RANDOM.uniform(0, 1, 8).astype(np.float32)])
+    network, found = network_of(weights), np.zeros((2, vms + 1), np.float32)
+    asked = np.array([0, 1, 0, 1, 0, 1, 1, 0, 1, 0], bool)
+    for mask, out in ((np.ones(vms + 1, np.bool_), found[0]), (asked, found[1])):
+        score(network, observation, mask, make_scratch(network, vms), out)
+    wide = type(weights)(*(array.astype(np.float64) for array in weights))
+    assert found[0] == pytest.approx(scores(wide, observation.astype(np.float64), vms), abs=1e-4)
+    assert found[1, 0] == found[0, 0]
+    assert (found[1, 1:] == np.where(asked, found[0], -np.inf)[1:]).all()
 
 
 def test_a_shared_network_does_not_care_for_the_order_of_vms() -> None:
@@ -52,7 +67,7 @@ def test_a_shared_network_does_not_care_for_the_order_of_vms() -> None:
     shuffled = np.concatenate([table[order].ravel(), observation[11 * vms :]])
     network, found = network_of(weights), np.zeros((2, vms + 1), np.float32)
     for seen, out in ((observation, found[0]), (shuffled, found[1])):
-        score(network, seen, make_scratch(network, vms), out)
+        score(network, seen, np.ones(vms + 1, np.bool_), make_scratch(network, vms), out)
     assert found[1, 1:] == pytest.approx(found[0, 1:][order], abs=1e-5)
     assert found[1, 0] == pytest.approx(found[0, 0], abs=1e-5)
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agents.drl.adviser import Adviser
 from agents.drl.kernel.playing import Play
 from agents.drl.model import read_model
 from agents.drl.network import network_of
@@ -214,6 +215,25 @@ def test_of_the_jobs_that_fit_the_best_is_placed(seed: int, folders: dict[str, s
         assert f"of the {len(gains)} jobs that fit it is the best to place now" in decision.why[0]
     else:
         assert isinstance(decision, Wait)
+
+
+@given(view=views(), queue=queues())
+@settings(max_examples=60, deadline=None)
+def test_jobs_are_scored_together_as_one_by_one(
+    view: ClusterView, queue: list[PlacementRequest], adviser: Adviser
+) -> None:
+    """Bit for bit; those that ask for gpus, and lost executors, too."""
+    if view.vms:
+        numbers = list(range(len(queue)))
+        alone = {number: adviser.score(view, queue, number, 3) for number in numbers}
+        expected = {number: scored.gain for number, scored in alone.items() if scored is not None}
+        assert adviser.gains(view, queue, numbers, 3) == expected
+
+
+@pytest.fixture(scope="module")
+def adviser() -> Adviser:
+    """Of a model that looks at several jobs."""
+    return Adviser(make_model(considered=8))
 
 
 def test_nothing_is_waited_for_when_nothing_runs(folders: dict[str, str]) -> None:

@@ -153,7 +153,7 @@ def computed(weights: Shared | Flat, observations: np.ndarray[Any, Any], vms: in
     """Scores as the daemon computes them."""
     network, out = network_of(weights), np.zeros((len(observations), vms + 1), np.float32)
     for seen, scores in zip(observations, out, strict=True):
-        score(network, seen, make_scratch(network, vms), scores)
+        score(network, seen, np.ones(vms + 1, np.bool_), make_scratch(network, vms), scores)
     return out
 
 
