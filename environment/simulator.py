@@ -4,7 +4,7 @@ The rules are the kernel's; here is who asks the policy when. At one instant job
 then the policy decides, again and again until the queue is empty or it waits. A wait lasts until something
 happens, the end of a job or an arrival, as in the daemon: a policy that looks at the whole queue may decide
 otherwise when that has grown. A job that is placed before older ones becomes the head of the kernel's queue
-first. (Training, where only the head is seen, waits until a job ends: rule 4.)
+first. (Episodes in which only the head is seen wait until a job ends: rule 4.)
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

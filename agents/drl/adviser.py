@@ -26,7 +26,8 @@ class Scored(NamedTuple):
 
     #: By how much the best VM scores better than waiting.
     gain: float
-    #: The scores of waiting, then of each VM, with room or without; float32 [N + 1], until the next question.
+    #: The scores of waiting, then of each VM, minus infinity without room; float32 [N + 1], until the next
+    #: question.
     actions: Float32Array
 
 
@@ -87,13 +88,18 @@ class Adviser:
         *,
         may_wait: bool = True,
     ) -> Place | Wait:
-        """Place the job of that number in the queue, for which there must be room, or wait."""
-        from agents.drl.kernel.deciding import WAITS, decide, make_draft
+        """Place the job of that number in the queue, or wait.
+
+        ValueError when there is no room for all of it.
+        """
+        from agents.drl.kernel.deciding import NO_ROOM, WAITS, decide, make_draft
 
         request, vms = queue[number], len(view.vms)
         scene = self._scene(view, queue, number, counted)
         draft = make_draft(vms, scene.placed, request.count)
         found = decide(scene, self._layout, self._network, self._desk, draft, may_wait)
+        if found == NO_ROOM:
+            raise ValueError(f"there should be room for all of {request.job.id}")
         names = ("waiting for the next job to end", *(vm.name for vm in view.vms))
         if found == WAITS:
             return Wait(self._says(draft.choices, 0, names))

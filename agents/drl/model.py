@@ -120,6 +120,12 @@ def shipped_for(algorithm: Algorithm, beta: float | None) -> Path:
     return SHIPPED / name
 
 
+def nearest_beta(algorithm: Algorithm, beta: float) -> float | None:
+    """The beta nearest to this one of those that models of the algorithm ship for; None when none ships."""
+    known = {spec.meant_for for spec in shipped().values() if spec.algorithm == algorithm}
+    return min(known, key=lambda value: (abs(value - beta), value), default=None)
+
+
 def model_for(algorithm: Algorithm, name: str | None, beta: float | None) -> Model:
     """The model of that name or folder, which must be of the algorithm; without a name the shipped one."""
     folder = shipped_for(algorithm, beta) if name is None else find_model(name)

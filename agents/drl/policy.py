@@ -42,7 +42,8 @@ class LearnedOptions:
     #: How often the oldest job of the queue may be overtaken; 0: first come, first served. Without it, as
     #: often as in training.
     overtaken_at_most: int | None = None
-    #: Seconds for which a job that fits is made to wait. Then the fallback places it.
+    #: Seconds for which the oldest job is made to wait though it fits. Where the network would have it wait
+    #: longer, the fallback places it.
     patience: float = 1800.0
     #: The policy that places jobs that have waited too long.
     fallback: str = "best_fit"
@@ -67,7 +68,7 @@ class _Oldest:
     """The oldest job of the queue: what it has been made to bear though it fits."""
 
     job_id: str
-    #: How often it was passed over, and since when.
+    #: How often it was passed over, and since when it fits without being placed.
     passed_over: int = 0
     since: float | None = None
     #: How many later ones were placed before it.
@@ -79,7 +80,7 @@ class _Oldest:
 
 
 class LearnedPolicy:
-    """Decides by a trained network, first come first served, and names no VM without room.
+    """Decides by a trained network, and names no VM without room.
 
     A job waits when its executors do not all fit, or when the network would rather wait; but no more than
     `wait_limit` times while it fits, after which waiting is no choice, as in training; and no longer than
@@ -102,7 +103,7 @@ class LearnedPolicy:
         self._overtaken_at_most = model.spec.overtaken_at_most if most is None else most
         self._fallback: Policy = create(options.fallback)
         self._adviser = Adviser(model)
-        self._oldest = _Oldest("")
+        self._oldest, self._lost = _Oldest(""), _Oldest("")
         #: How many oldest jobs there were before this one.
         self._number = -1
 
@@ -120,16 +121,23 @@ class LearnedPolicy:
         oldest.seen = ()
         gains = self._gains(view, queue, oldest, late=late)
         if not gains:
+            oldest.since = None
             return Wait(shortage(view, queue[0]))
         number = max(gains, key=gains.__getitem__)
         must = number == 0 and oldest.passed_over >= self._wait_limit
         decision = self._adviser.decide(view, queue, number, self._number, may_wait=not must)
-        if 0 in gains and oldest.since is None and (number > 0 or isinstance(decision, Wait)):
+        if 0 not in gains:
+            oldest.since = None
+        elif oldest.since is None:
             oldest.since = view.at
         if isinstance(decision, Place):
-            return self._placed(view, queue, number, len(gains), decision)
+            return self._placed(view, queue, number, len(gains), decision, oldest)
         if 0 not in gains:
-            return Wait(shortage(view, queue[0]))
+            oldest.seen, oldest.reason = (
+                seen,
+                f"{shortage(view, queue[0])}; for the next job, {decision.reason}",
+            )
+            return Wait(oldest.reason)
         if late and oldest.since is not None:
             waited = f"it has waited for {view.at - oldest.since:.0f} s though it fits"
             return self._instead(view, queue, waited)
@@ -138,14 +146,21 @@ class LearnedPolicy:
         return decision
 
     def _know(self, request: PlacementRequest) -> _Oldest:
+        """What is known of the first request; lost executors go before the oldest job, which stays known."""
+        if request.again:
+            if request.job.id != self._lost.job_id:
+                self._lost = _Oldest(request.job.id)
+            return self._lost
         if request.job.id != self._oldest.job_id:
             self._oldest, self._number = _Oldest(request.job.id), self._number + 1
         return self._oldest
 
     def _seen(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> tuple[object, ...]:
-        """What makes the network decide again: jobs that have ended, VMs that have come or gone, arrivals."""
+        """What makes the network decide again: what has ended or is free, VMs and jobs that came or went."""
         running = tuple(running.job.id for running in view.running)
-        return running, view.vms, len(queue) if self._spec.considered > 1 else 0
+        free = float(view.free_cpus.sum()), float(view.free_memory_mib.sum())
+        waiting = (len(queue), queue[-1].job.id) if self._spec.considered > 1 else ()
+        return running, free, view.vms, waiting
 
     def _reach(self, oldest: _Oldest, queue: Sequence[PlacementRequest]) -> int:
         """How many jobs are looked at: none behind one overtaken enough, nor behind lost executors."""
@@ -168,7 +183,13 @@ class LearnedPolicy:
         return self._adviser.gains(view, queue, numbers, self._number)
 
     def _placed(
-        self, view: ClusterView, queue: Sequence[PlacementRequest], number: int, fit: int, place: Place
+        self,
+        view: ClusterView,
+        queue: Sequence[PlacementRequest],
+        number: int,
+        fit: int,
+        place: Place,
+        oldest: _Oldest,
     ) -> Decision:
         """The network's placement of that job of the queue; the fallback's where it cannot be executed.
 
@@ -177,12 +198,12 @@ class LearnedPolicy:
         if faults := check(view, queue[number], place):
             return self._instead(view, queue, f"by the network {faults[0]}")
         said = ""
-        if number == 0 and self._oldest.passed_over >= self._wait_limit:
-            said = f"; passed over {self._oldest.passed_over} times though it fits, it may wait no longer"
+        if number == 0 and oldest.passed_over >= max(1, self._wait_limit):
+            said = f"; passed over {oldest.passed_over} times though it fits, it may wait no longer"
         elif fit > 1:
             said = f"; of the {fit} jobs that fit it is the best to place now"
         if number > 0:
-            self._oldest.overtaken += 1
+            oldest.overtaken += 1
             overtaken = queue[0].job.id if number == 1 else f"{number} older jobs"
             limit = f"none is overtaken more than {self._overtaken_at_most} times as the oldest"
             said += f"; it overtakes {overtaken} ({limit})"

@@ -173,8 +173,8 @@ class Rollouts(Threaded):
         length = observation_length(vms, self._observation.layout)
         # Every step places an executor, or passes over a job: so many of them, until one is placed or at
         # least one more has ended (or arrived, where more than one is considered).
-        jobs, considered = self.batch.jobs.arrival.shape[1], self._considered
-        looks = jobs if considered == 1 else 3 * jobs * considered
+        jobs = self.batch.jobs.arrival.shape[1]
+        looks = jobs if self._considered == 1 else 3 * jobs * min(self._considered, jobs)
         longest = self.batch.state.placement.shape[1] + looks
         steps = longest if self._steps is None else self._steps
         return make_record(size, steps, length, vms)

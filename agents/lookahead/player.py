@@ -101,8 +101,12 @@ class Player:
         seed: int,
         may_wait: bool,
         reach: int = 0,
+        whole: bool = True,
     ) -> Found:
-        """Play candidates over all of the queue; no job of it after number `reach` is placed now."""
+        """Play candidates over all of the queue; no job of it after number `reach` is placed now.
+
+        Where this is not the `whole` queue a network is not asked: what comes next is known, if not planned.
+        """
         began = perf_counter()
         batch = self._situations.load(view, queue)
         found = self._arrays_for(batch)._replace(most=_most(view, queue))
@@ -117,7 +121,7 @@ class Player:
         self._plan = {queue[i].job.id: genes[i] for i in order}
         values = found.values[:last]
         judged = values
-        if self._judge is not None:
+        if self._judge is not None and whole:
             judged = self._judge.weigh(values, found.firsts, found.placements, view, queue)
         return _chosen(values, int(np.argmin(judged)), found, queue)
 

@@ -38,11 +38,11 @@ class LookaheadOptions:
     candidates: int = 100
     #: How many jobs behind the head of the queue are played.
     jobs_ahead: int = 16
-    #: What is assumed to place them. `reinforce`: near_ilp does, but a plan that begins as a trained network
-    #: would counts as cheaper than it is, for the sake of jobs that nobody knows yet.
+    #: What is assumed to place them. `reinforce`: near_ilp does, but where all jobs of the queue are played,
+    #: a plan that begins as a trained network would counts as cheaper, for the sake of jobs yet to come.
     base: Literal["near_ilp", "ff", "aep", "reinforce"] = "near_ilp"
-    #: Of base reinforce: a shipped model by its name, or the folder of any. Without it the shipped one for
-    #: `beta`.
+    #: Of base reinforce: a shipped model by its name, or the folder of any. Without it the shipped one whose
+    #: beta is nearest.
     model: str | None = None
     #: Seconds after which no further candidates are tried.
     time_budget: float = 1.0
@@ -107,7 +107,8 @@ class Lookahead:
             return Wait(shortage(view, queue[0]))
         waited = self._waited(view, queue[0])
         may_wait = not fits[0] or waited < options.patience
-        found = self._player.play(view, known, seed=options.seed, may_wait=may_wait, reach=reach)
+        whole = len(known) == len(queue)
+        found = self._player.play(view, known, seed=options.seed, may_wait=may_wait, reach=reach, whole=whole)
         over = f"played over {len(known)} job{'s' if len(known) > 1 else ''}"
         if found.job is None and found.value < np.inf:
             if not fits[0]:
@@ -158,14 +159,14 @@ class Lookahead:
 
 
 def _model(options: LookaheadOptions) -> "Model | None":
-    """What a trained base decides by; PolicyError says what is wrong with it."""
+    """What a trained base judges by; PolicyError says what is wrong with it."""
     if options.base != "reinforce":
         return None
-    from agents.drl.model import ModelError, model_for  # here, since other bases do without
+    from agents.drl.model import ModelError, model_for, nearest_beta  # here, since other bases do without
     from agents.registry import PolicyError  # here, since the registry names this module
 
     try:
-        model = model_for("reinforce", options.model, None if options.model else options.beta)
+        model = model_for("reinforce", options.model, nearest_beta("reinforce", options.beta))
     except ModelError as error:
         raise PolicyError(f"policy lookahead: model: {error}") from error
     if model.spec.vms is not None:

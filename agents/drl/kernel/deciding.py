@@ -1,4 +1,4 @@
-"""A whole job placed by a network: what the deployed policy and lookahead's base policy compute.
+"""A whole job placed by a network, and what placing it gains: what the deployed policy and lookahead compute.
 
 The best action is taken for one executor after the other, as a greedy episode of `playing.py` takes them.
 """

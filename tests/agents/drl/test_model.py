@@ -7,7 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.drl.model import SHIPPED, ModelError, find_model, read_model, shipped, shipped_for, write_model
+from agents.drl.model import (
+    SHIPPED,
+    ModelError,
+    find_model,
+    nearest_beta,
+    read_model,
+    shipped,
+    shipped_for,
+    write_model,
+)
 from tests.agents.drl.models import make_model
 
 
@@ -114,8 +123,10 @@ def test_shipped_models_are_found_by_name_and_beta(tmp_path: Path, monkeypatch: 
 
 
 def test_all_shipped_models_can_be_read() -> None:
-    """With their weights; there is one of each algorithm for time, for cost, and for both."""
+    """With their weights; there is one of each algorithm for time, for cost, and for both, and one more."""
     for name in shipped():
         assert read_model(SHIPPED / name)
     meant = sorted((spec.algorithm, spec.meant_for) for spec in shipped().values())
-    assert meant == [(algorithm, beta) for algorithm in ("dqn", "reinforce") for beta in (0.0, 0.5, 1.0)]
+    each = [(algorithm, beta) for algorithm in ("dqn", "reinforce") for beta in (0.0, 0.5, 1.0)]
+    assert meant == sorted([*each, ("reinforce", 0.75)])
+    assert [nearest_beta("reinforce", beta) for beta in (0.1, 0.6, 0.8, 1.0)] == [0.0, 0.5, 0.75, 1.0]

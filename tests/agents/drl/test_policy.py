@@ -168,6 +168,31 @@ def test_a_job_that_fits_waits_no_longer_than_its_patience(folders: dict[str, st
     assert told.choices[0].why.startswith("it has waited for 60 s though it fits, so best_fit decides: vm-1")
 
 
+def test_time_in_which_it_does_not_fit_takes_no_patience(folders: dict[str, str]) -> None:
+    """It counts from the moment from which on it fits all the time."""
+    view = make_view(make_vms(3), executors=[1, 0, 0])
+    full = view.changed(free_cpus=np.zeros(3))
+    policy = LearnedPolicy("reinforce", LearnedOptions(folders["waits"], patience=60.0))
+    for seen, at in ((view, 0.0), (full, 10.0), (view, 100.0), (view, 159.0)):
+        assert isinstance(decided(policy, seen, ["a"], at), Wait)
+    late = decided(policy, view, ["a"], 160.0)
+    assert isinstance(late, Place)
+    assert late.why[0].startswith("it has waited for 60 s though it fits, so best_fit decides")
+
+
+def test_lost_executors_do_not_make_it_forget_the_oldest_job(folders: dict[str, str]) -> None:
+    """It is overtaken no more often for them."""
+    policy = LearnedPolicy("reinforce", LearnedOptions(folders["looks"], overtaken_at_most=2))
+    view = make_view(make_vms(2))
+    large = PlacementRequest(make_job("large", 9), 9)
+    for number in range(4):
+        small = PlacementRequest(make_job(f"small-{number}"), 1)
+        decision = policy.decide(view, [large, small])
+        assert isinstance(decision, Place) == (number < 2)
+        lost = PlacementRequest(make_job(f"lost-{number}"), 1, again=True)
+        assert isinstance(policy.decide(view, [lost, large]), Place)
+
+
 def test_a_vm_that_joins_is_a_reason_to_think_again(folders: dict[str, str]) -> None:
     """The wait is counted anew by it, as by a job's end."""
     policy = LearnedPolicy("reinforce", LearnedOptions(folders["waits"], wait_limit=1))
