@@ -175,10 +175,10 @@ _TRIED = """### What was tried
 Cost in burst (AEP: 6.16 $ on the seeds 200 to 219, by which models are chosen). Models that placed the first
 job of the queue that they liked ended at 5.50 to 5.57 $, whatever waiting was priced at, with 64 jobs looked
 at, averages of weights, or trials of single moments. To place the best of the jobs that fit instead gives
-5.46 $ with the same weights, and learns in minutes. A discount of 0.975 from job to job instead of 0.95 (what a
-wait costs shows late where many jobs wait), a third workload between the two densities, and an objective that
-prices waiting at first, and less in a second stage, give 5.36 $, with jobs completed after 1,310 s instead of
-1,650 s.
+5.46 $ with the same weights, and learns in minutes. A discount of 0.975 from job to job instead of 0.95 (what
+a wait costs shows late where many jobs wait), a third workload between the two densities, and an objective
+that prices waiting at first, and less in a second stage, give 5.36 $, with jobs completed after 1,310 s
+instead of 1,650 s.
 
 On larger clusters it matters how many jobs are looked at: on a hundred VMs, 64 are too few to fill them
 (42.8 $ in burst), and 256 enough (40.5 $). Learning on 48 VMs besides (a stage of four minutes, with a
