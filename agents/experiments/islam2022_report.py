@@ -189,8 +189,8 @@ burst, also one that was trained to place jobs in a given order without waiting;
 of which jobs are planned for (1.2 %), and its choice of what is tried first changed nothing. What helps is
 its judgement of a plan's first step, where the plan covers the whole queue: in normal, where the jobs to come
 are unknown, it does much. In burst more jobs wait than are planned for most of the time; asked there too, it
-made schedules 0.4 % dearer, and not asked there it does nothing that 40 seeds could tell from chance
-(-0.1 ± 0.2 %).
+made schedules 0.4 % dearer. Not asked there it makes them 0.2 % cheaper, of which 20 seeds may show nothing:
+± 0.1, paired, for 160 (`stoker simulate --workload burst --seed 240 --seeds 160 --policy ...`, these two).
 """
 _SCALED = """## On larger clusters
 
