@@ -151,11 +151,11 @@ class Reference:
             return job.duration
         return job.duration * self.durations.penalty
 
-    def pass_time(self, until: float) -> None:
-        """Let the clock go to `until`; jobs end on the way."""
+    def pass_time(self, until: float, slack: float = 0.0) -> None:
+        """Let the clock go to `until`; jobs end on the way, also those that would within so many seconds."""
         for number in sorted(self.running, key=lambda j: (self.end_of(j), j)):
             end = self.end_of(number)
-            if end <= until:
+            if end <= until + slack:
                 self.running.remove(number)
                 for vm in self.jobs[number].placement:
                     machine = self.machines[vm]

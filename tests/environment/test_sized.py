@@ -142,7 +142,8 @@ def reference_of(result: Result, workload: Workload) -> Reference:
     for traced in result.decisions:
         if not isinstance(traced.decision, Place):
             continue
-        world.pass_time(traced.at)
+        # Durations are computed in another order here, and may end a rounding error later.
+        world.pass_time(traced.at, slack=1e-6)
         job, place = jobs[traced.job], traced.decision
         sizes = place.sizes or (Size(job.cpus, job.memory_mib),) * len(place.placement)
         cores, memory = sum(size.cpus for size in sizes), sum(size.memory_mib for size in sizes)
