@@ -143,7 +143,7 @@ def reference_of(result: Result, workload: Workload) -> Reference:
         if not isinstance(traced.decision, Place):
             continue
         # Durations are computed in another order here, and may end a rounding error later.
-        world.pass_time(traced.at, slack=1e-6)
+        world.pass_time(traced.at, slack=1e-12 * traced.at)
         job, place = jobs[traced.job], traced.decision
         sizes = place.sizes or (Size(job.cpus, job.memory_mib),) * len(place.placement)
         cores, memory = sum(size.cpus for size in sizes), sum(size.memory_mib for size in sizes)
