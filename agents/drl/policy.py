@@ -120,30 +120,25 @@ class LearnedPolicy:
             return Wait(oldest.reason)
         oldest.seen = ()
         gains = self._gains(view, queue, oldest, late=late)
-        if not gains:
+        fits = 0 in gains
+        if not fits:
             oldest.since = None
+        elif oldest.since is None:
+            oldest.since = view.at
+        if not gains:
             return Wait(shortage(view, queue[0]))
         number = max(gains, key=gains.__getitem__)
         must = number == 0 and oldest.passed_over >= self._wait_limit
         decision = self._adviser.decide(view, queue, number, self._number, may_wait=not must)
-        if 0 not in gains:
-            oldest.since = None
-        elif oldest.since is None:
-            oldest.since = view.at
         if isinstance(decision, Place):
             return self._placed(view, queue, number, len(gains), decision, oldest)
-        if 0 not in gains:
-            oldest.seen, oldest.reason = (
-                seen,
-                f"{shortage(view, queue[0])}; for the next job, {decision.reason}",
-            )
-            return Wait(oldest.reason)
-        if late and oldest.since is not None:
+        if fits and late and oldest.since is not None:
             waited = f"it has waited for {view.at - oldest.since:.0f} s though it fits"
             return self._instead(view, queue, waited)
-        oldest.passed_over += 1
-        oldest.seen, oldest.reason = seen, decision.reason
-        return decision
+        oldest.passed_over += fits
+        head = "" if fits else f"{shortage(view, queue[0])}; for the next job, "
+        oldest.seen, oldest.reason = seen, f"{head}{decision.reason}"
+        return Wait(oldest.reason)
 
     def _know(self, request: PlacementRequest) -> _Oldest:
         """What is known of the first request; lost executors go before the oldest job, which stays known."""

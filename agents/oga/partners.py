@@ -32,6 +32,7 @@ def allocator(name: str, model: Model, arrivals: FloatArray, options: LearnerOpt
     by its next call.
     """
     if name in LEARNERS:
+        # It is a Variant, which `in` does not tell mypy; Learner's options check it.
         with Learner(model, replace(options, variant=name)) as learner:  # type: ignore[arg-type]
             yield learner.step
     else:

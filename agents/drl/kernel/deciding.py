@@ -157,37 +157,29 @@ def _with_head(scene: Scene, first: Jobs, jobs: Jobs, j: int, upcoming: IntArray
             upcoming[0, count], upcoming[1, count] = first.type[i], first.milli_cpus[i]
             upcoming[2, count], upcoming[3, count] = first.memory_mib[i], first.left[i]
             count += 1
-    return Scene(
-        scene.milli_cpus,
-        scene.memory_mib,
-        scene.price_per_hour,
-        scene.free_milli_cpus,
-        scene.free_memory_mib,
-        scene.held,
-        scene.busy_until,
-        scene.clock,
-        scene.waiting,
-        scene.running,
-        scene.next_end,
-        scene.number,
-        jobs.type[j],
-        jobs.milli_cpus[j],
-        jobs.memory_mib[j],
-        jobs.executors[j],
-        jobs.left[j],
-        jobs.arrival[j],
-        True,
-        scene.placed[:0],
-        upcoming[0, :count],
-        upcoming[1, :count],
-        upcoming[2, :count],
-        upcoming[3, :count],
-    )
+    job = jobs.type[j], jobs.milli_cpus[j], jobs.memory_mib[j], jobs.executors[j], jobs.left[j]
+    behind = upcoming[0, :count], upcoming[1, :count], upcoming[2, :count], upcoming[3, :count]
+    return _moment(scene, job, jobs.arrival[j], True, scene.placed[:0], behind)
 
 
 @njit(inline=True)
 def _with_placed(scene: Scene, left: int, placed: SmallIntArray) -> Scene:
     """The moment when fewer executors are left."""
+    job = scene.type, scene.job_milli_cpus, scene.job_memory_mib, scene.executors, left
+    behind = scene.next_type, scene.next_milli_cpus, scene.next_memory_mib, scene.next_executors
+    return _moment(scene, job, scene.arrival, scene.untouched and left == scene.left, placed, behind)
+
+
+@njit(inline=True)
+def _moment(
+    scene: Scene,
+    job: tuple[int, int, int, int, int],
+    arrival: float,
+    untouched: bool,
+    placed: SmallIntArray,
+    behind: tuple[IntArray, IntArray, IntArray, IntArray],
+) -> Scene:
+    """The same cluster with this head: its type, cpus, memory, executors and those left, and so on."""
     return Scene(
         scene.milli_cpus,
         scene.memory_mib,
@@ -201,18 +193,18 @@ def _with_placed(scene: Scene, left: int, placed: SmallIntArray) -> Scene:
         scene.running,
         scene.next_end,
         scene.number,
-        scene.type,
-        scene.job_milli_cpus,
-        scene.job_memory_mib,
-        scene.executors,
-        left,
-        scene.arrival,
-        scene.untouched and left == scene.left,
+        job[0],
+        job[1],
+        job[2],
+        job[3],
+        job[4],
+        arrival,
+        untouched,
         placed,
-        scene.next_type,
-        scene.next_milli_cpus,
-        scene.next_memory_mib,
-        scene.next_executors,
+        behind[0],
+        behind[1],
+        behind[2],
+        behind[3],
     )
 
 
