@@ -188,8 +188,16 @@ def _goodness_rows(request: PlacementRequest, kinds: Sequence[Kind]) -> Iterator
         yield Row((g,), (1,), 0, 0)
 
 
+class SolverError(RuntimeError):
+    """HiGHS did not solve a program, for another reason than that time was up."""
+
+
 class Solver:
-    """HiGHS, kept for all programs of a policy: to make it takes longer than to solve a small one."""
+    """HiGHS, kept for all programs of a policy: to make it takes longer than to solve a small one.
+
+    It uses one thread, whatever the machine has. HiGHS keeps its threads for whichever thread calls it, and
+    refuses to run where they are not as many as asked for, because someone else used HiGHS there before.
+    """
 
     def __init__(self, time_limit: float) -> None:
         import highspy  # here, since it takes 30 ms that no other policy needs
@@ -197,17 +205,29 @@ class Solver:
         self._highspy: Any = highspy
         self._highs: Any = highspy.Highs()
         for option, value in (("output_flag", False), ("threads", 1), ("time_limit", time_limit)):
-            self._highs.setOptionValue(option, value)
+            self._check(f"taking the option {option}", self._highs.setOptionValue(option, value))
 
     def solve(self, program: Program) -> tuple[FloatArray | None, bool]:
-        """The best v found within the time limit, None if there is none; and whether none is better."""
+        """The best v found within the time limit, None if there is none; and whether none is better.
+
+        Raises:
+            SolverError: HiGHS failed, or found that no v can be. There is one for all of `program_of`.
+        """
         highs, highspy = self._highs, self._highspy
-        highs.passModel(self._model(program))
-        highs.run()
-        optimal = highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
+        self._check("reading a program", highs.passModel(self._model(program)))
+        if highs.run() == highspy.HighsStatus.kError:
+            highspy.Highs.resetGlobalScheduler(True)  # the threads that this thread has of someone else
+            self._check("solving a program", highs.run())
+        end = highs.getModelStatus()
+        if end not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kTimeLimit):
+            raise SolverError(f"HiGHS ended with: {highs.modelStatusToString(end)}")
         if highs.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
             return None, False
-        return np.array(highs.getSolution().col_value), optimal
+        return np.array(highs.getSolution().col_value), end == highspy.HighsModelStatus.kOptimal
+
+    def _check(self, doing: str, status: Any) -> None:
+        if status == self._highspy.HighsStatus.kError:
+            raise SolverError(f"HiGHS failed {doing}")
 
     def _model(self, program: Program) -> Any:
         highspy, rows, kinds = self._highspy, program.rows, len(program.costs) // 3

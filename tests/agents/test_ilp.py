@@ -5,12 +5,13 @@ from dataclasses import replace
 from itertools import combinations_with_replacement
 from typing import Literal
 
+import highspy
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from agents.baselines.ilp import IlpOptions, IntegerProgram
+from agents.baselines.ilp import IlpOptions, IntegerProgram, Program, Row, Solver, SolverError
 from agents.policy import Policy
 from agents.registry import POLICIES, PolicyError, create
 from environment.check import check
@@ -183,6 +184,27 @@ def test_first_fit_when_time_is_up() -> None:
     assert decision.why[0] == (
         "the solver found no placement in 1e-09 s, so first fit: vm-1 is the first VM with room for it"
     )
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_another_user_of_the_solver_does_no_harm(threads: int) -> None:
+    """Where HiGHS has run with another number of threads, programs are solved all the same."""
+    highspy.Highs.resetGlobalScheduler(True)
+    other = highspy.Highs()
+    other.setOptionValue("output_flag", False)
+    other.setOptionValue("threads", threads)
+    assert other.run() == highspy.HighsStatus.kOk
+    assert len(set(placed(make_view(make_vms(3)), request_of(3, "spread"), beta=0))) == 3
+
+
+def test_a_solver_that_fails_says_so() -> None:
+    """It is no lack of time: who asks hears of it, and the fallback decides."""
+    program = Program(np.array([1.0]), np.array([np.nan]), [Row([0], [1.0], 2.0, 1.0)])
+    with pytest.raises(SolverError, match="HiGHS failed reading a program"):
+        Solver(1.0).solve(program)
+    impossible = Program(np.ones(4), np.ones(4), [Row([0], [1.0], 2.0, 2.0)])
+    with pytest.raises(SolverError, match="HiGHS ended with: Infeasible"):
+        Solver(1.0).solve(impossible)
 
 
 def test_a_large_cluster_of_equal_vms_is_one_small_program() -> None:

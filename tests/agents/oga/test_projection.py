@@ -18,6 +18,7 @@ def solve(z: FloatArray, upper: FloatArray, rows: FloatArray, limits: FloatArray
     """The y nearest to z with 0 <= y <= upper, rows @ y <= limits, by HiGHS's quadratic solver."""
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
+    solver.setOptionValue("threads", 1)  # whatever the machine has, and as all that may share this process
     solver.setOptionValue("qp_regularization_value", 0.0)
     program = highspy.HighsModel()
     linear, hessian = program.lp_, program.hessian_
@@ -33,8 +34,8 @@ def solve(z: FloatArray, upper: FloatArray, rows: FloatArray, limits: FloatArray
     hessian.dim_, hessian.format_ = z.size, highspy.HessianFormat.kTriangular
     hessian.start_, hessian.index_ = np.arange(z.size + 1), np.arange(z.size)
     hessian.value_ = np.ones(z.size)
-    solver.passModel(program)
-    solver.run()
+    assert solver.passModel(program) == highspy.HighsStatus.kOk
+    assert solver.run() == highspy.HighsStatus.kOk
     return np.array(solver.getSolution().col_value)
 
 
