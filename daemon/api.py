@@ -17,11 +17,12 @@ from conf.schema import JobSpec, Policy
 from daemon import policy_schemas, schemas
 from daemon.comparison import report
 from daemon.contract import RejectedError, Scheduler
-from daemon.gate import Gate, Guard
+from daemon.gate import OPEN, Gate
 from daemon.metrics import Metrics
 from daemon.problems import describe, handle_problems
 from daemon.store import Store
 from environment.records import ExecutorRecord, JobRecord
+from framework.guard import Guard
 
 IdempotencyKey = Annotated[
     str | None,
@@ -60,7 +61,8 @@ def create_app(
     _add_cluster(app, scheduler)
     _add_policy(app, scheduler, store)
     _add_operations(app, scheduler, metrics, version)
-    app.add_middleware(Gate, guard=Guard(token, hosts), observe=metrics.observe, most=max_requests)
+    guard = Guard(token, hosts, open_paths=OPEN)
+    app.add_middleware(Gate, guard=guard, observe=metrics.observe, most=max_requests)
     handle_problems(app)
     describe(app, with_token=token is not None)
     return app

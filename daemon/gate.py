@@ -1,16 +1,13 @@
 """What every HTTP request passes before it reaches a route, and every answer on its way out.
 
-Who may ask (token, host, origin), how large and of what kind a body may be, counting, and the answer when
-something unexpected is raised.
+Who may ask (`framework/guard.py` says), how large and of what kind a body may be, counting, and the answer
+when something unexpected is raised.
 """
 
-import hmac
 import json
 from collections.abc import Callable, Collection
-from ipaddress import ip_address
 from time import perf_counter
 from typing import Any
-from urllib.parse import urlsplit
 
 import structlog
 from anyio import move_on_after
@@ -18,6 +15,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from daemon.problems import Refusal, problem
+from framework.guard import Guard
 
 log = structlog.get_logger("api")
 
@@ -27,55 +25,12 @@ LONGEST_BODY = 1 << 20
 SLOWEST_BODY = 20.0
 #: Chosen: no body that any route takes is nested deeper than a policy's options may sensibly be.
 _DEEPEST = 32
-_OPEN = frozenset({"/healthz", "/readyz"})
+#: Asked without a token and by any name, by whatever watches over the daemon.
+OPEN = frozenset({"/healthz", "/readyz"})
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 #: Told of every answer: method, route, status, seconds.
 Observer = Callable[[str, str, int, float], None]
-
-
-class Guard:
-    """Says who may not ask.
-
-    With a token, whoever does not send it. Without one, whoever comes by another name than this machine's
-    loopback: a page in the user's browser can reach loopback under a name of its own (DNS rebinding).
-    And always a page of another site that wants something done.
-    """
-
-    def __init__(self, token: str | None, hosts: Collection[str]) -> None:
-        self._token = None if token is None else token.encode()
-        self._hosts = frozenset(host.lower() for host in (*hosts, "localhost"))
-
-    def refusal(self, method: str, path: str, headers: Headers) -> Refusal | None:
-        """Why the request is refused; None when it is not."""
-        if path in _OPEN:
-            return None
-        host = headers.get("host", "")
-        if self._token is None and not self._is_known(host):
-            return Refusal(421, f"this server is not {host or 'without a name'}; ask for it as localhost")
-        origin = headers.get("origin")
-        if origin is not None and method not in _SAFE and origin.partition("://")[2].lower() != host.lower():
-            return Refusal(403, f"pages of {origin} may not ask this server for anything")
-        return None if self._token is None else self._token_refusal(headers.get("authorization"))
-
-    def _is_known(self, host: str) -> bool:
-        try:
-            name = (urlsplit(f"//{host}").hostname or "").lower()
-            return name in self._hosts or ip_address(name).is_loopback
-        except ValueError:
-            return False
-
-    def _token_refusal(self, authorization: str | None) -> Refusal | None:
-        if authorization is None:
-            detail = "this server wants a token: send the header Authorization: Bearer TOKEN"
-            return Refusal(401, detail, headers={"WWW-Authenticate": 'Bearer realm="stoker"'})
-        scheme, _, given = authorization.partition(" ")
-        # Headers are Latin-1; compared as bytes, so that any text can be.
-        right = hmac.compare_digest(given.strip().encode("latin-1", "replace"), self._token or b"")
-        if scheme.lower() == "bearer" and right:
-            return None
-        challenge = {"WWW-Authenticate": 'Bearer realm="stoker", error="invalid_token"'}
-        return Refusal(401, "the token is not the one that this server was given", headers=challenge)
 
 
 class Gate:
@@ -117,7 +72,7 @@ class Gate:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers, method = Headers(scope=scope), scope["method"]
-        refusal = self._guard.refusal(method, scope["path"], headers) or self._overload(scope["path"])
+        refusal = self._denied(method, scope["path"], headers) or self._overload(scope["path"])
         if refusal is None and method not in _SAFE:
             body = await _read(headers, receive)
             if body is None:
@@ -130,11 +85,22 @@ class Gate:
             return
         await self._app(scope, receive, send)
 
+    def _denied(self, method: str, path: str, headers: Headers) -> Refusal | None:
+        denial = self._guard.denial(method, path, _joined(headers))
+        return None if denial is None else Refusal(denial.status, denial.detail, headers=denial.headers)
+
     def _overload(self, path: str) -> Refusal | None:
-        if self._under_way <= self._most or path in _OPEN:
+        if self._under_way <= self._most or path in OPEN:
             return None
         detail = f"{self._most} requests are under way already (max_requests)"
         return Refusal(429, detail, headers={"Retry-After": "1"})
+
+
+def _joined(headers: Headers) -> dict[str, str]:
+    joined: dict[str, str] = {}
+    for name, value in headers.items():
+        joined[name] = f"{joined[name]}, {value}" if name in joined else value
+    return joined
 
 
 async def _read(headers: Headers, receive: Receive) -> bytes | Refusal | None:

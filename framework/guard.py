@@ -1,0 +1,72 @@
+"""Who may ask a server of ours: token, host and origin of a request, whatever server it came to.
+
+The daemon's API and the embedded Mesos listen where every local user, and every page in a browser on this
+machine, can knock; both ask a guard first.
+"""
+
+import hmac
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """Why a request is not served: an HTTP status, a text for whoever asked, headers of the answer."""
+
+    status: int
+    detail: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Guard:
+    """Says who may not ask.
+
+    With a token, whoever does not send it. Without one, whoever comes by another name than this machine's
+    loopback: a page in the user's browser can reach loopback under a name of its own (DNS rebinding).
+    And always a page of another site that wants something done.
+    """
+
+    def __init__(
+        self, token: str | None, hosts: Collection[str] = (), open_paths: Collection[str] = ()
+    ) -> None:
+        self._token = None if token is None else token.encode()
+        self._hosts = frozenset(host.lower() for host in (*hosts, "localhost"))
+        self._open = frozenset(open_paths)
+
+    def denial(self, method: str, path: str, headers: Mapping[str, str]) -> Denial | None:
+        """Why the request is refused; None when it is not.
+
+        Names of headers are in lower case; the values of one that came several times are joined by a comma.
+        """
+        if path in self._open:
+            return None
+        host = headers.get("host", "")
+        if self._token is None and not self._is_known(host):
+            return Denial(421, f"this server is not {host or 'without a name'}; ask for it as localhost")
+        origin = headers.get("origin")
+        if origin is not None and method not in _SAFE and origin.partition("://")[2].lower() != host.lower():
+            return Denial(403, f"pages of {origin} may not ask this server for anything")
+        return None if self._token is None else self._token_denial(headers.get("authorization"))
+
+    def _is_known(self, host: str) -> bool:
+        try:
+            name = (urlsplit(f"//{host}").hostname or "").lower()
+            return name in self._hosts or ip_address(name).is_loopback
+        except ValueError:
+            return False
+
+    def _token_denial(self, authorization: str | None) -> Denial | None:
+        if authorization is None:
+            detail = "this server wants a token: send the header Authorization: Bearer TOKEN"
+            return Denial(401, detail, {"WWW-Authenticate": 'Bearer realm="stoker"'})
+        scheme, _, given = authorization.partition(" ")
+        # Headers are Latin-1; compared as bytes, so that any text can be.
+        right = hmac.compare_digest(given.strip().encode("latin-1", "replace"), self._token or b"")
+        if scheme.lower() == "bearer" and right:
+            return None
+        challenge = {"WWW-Authenticate": 'Bearer realm="stoker", error="invalid_token"'}
+        return Denial(401, "the token is not the one that this server was given", challenge)
