@@ -3,6 +3,7 @@
 Reads only. Who asks is `profile run`, for the jobs that it has submitted, and `profile ingest`, for all.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from conf.schema import JobSpec
 from daemon.store import Store
 from environment.explain import Explanation
 from environment.records import ExecutorRecord, JobRecord
-from profiles.eventlog import AppLog, EventLogError, find_log, read_log
+from framework.files import open_beneath
+from profiles.eventlog import AppLog, EventLogError, find_log, parse_log
 from profiles.runs import MeasuredRun, measured
 from profiles.trajectories import Step
 from profiles.workload import Workload, WorkloadJob, workload_of
@@ -111,9 +113,12 @@ class History:
 
     def _log(self, job_id: str) -> AppLog | None:
         """Spark's own log; there is none on this host when the driver ran on the cluster, or never began."""
+        folder = self._data_dir / "jobs" / job_id
         try:
-            return read_log(find_log(self._data_dir / "jobs" / job_id / "driver" / "events"))
-        except EventLogError:
+            log = f"driver/events/{find_log(folder / 'driver' / 'events').name}"
+            with os.fdopen(open_beneath(folder, log), "rb") as file:
+                return parse_log(file, log)
+        except (EventLogError, OSError):
             return None
 
 

@@ -9,8 +9,9 @@ from daemon.contract import LogChunk, RejectedError
 from daemon.launcher import Launcher
 from daemon.store import Store
 from environment.records import ExecutorRecord, JobRecord
+from framework.files import UntrustedFileError, read_part
 from framework.link import MesosLink
-from framework.sandbox import read_local, read_part, read_remote
+from framework.sandbox import read_local, read_remote
 
 
 class Logs:
@@ -28,6 +29,8 @@ class Logs:
         """Read a log; see `Scheduler.log`."""
         try:
             data = self._read(job, executor, stream, offset, limit)
+        except UntrustedFileError as error:
+            raise RejectedError(409, "The log is not readable", f"{error}: the job put it there") from error
         except OSError as error:
             raise RejectedError(502, "The log cannot be read", str(error)) from error
         over = executor.ended if executor is not None else job.ended
@@ -38,7 +41,7 @@ class Logs:
         self, job: JobRecord, executor: ExecutorRecord | None, stream: str, offset: int, limit: int
     ) -> bytes:
         if executor is None and job.job.driver is None:
-            return read_part(self._launcher.folder(job.job.id) / "driver" / stream, offset, limit)
+            return read_part(self._launcher.folder(job.job.id), f"driver/{stream}", offset, limit)
         if executor is None:
             drivers = [task for task in self._store.executors(job.job.id) if task.number is None]
             if not drivers:

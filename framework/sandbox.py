@@ -4,10 +4,14 @@ import json
 import urllib.error
 import urllib.parse
 import urllib.request
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+
+from framework.files import read_part
 
 #: Seconds that an agent has to answer.
 PATIENCE = 10.0
+#: Bytes, 16 TiB: no log is so long, and an agent may answer an error to what it cannot seek to.
+_LONGEST = 1 << 44
 
 
 def sandbox_path(framework_id: str, task_id: str) -> str:
@@ -19,28 +23,23 @@ def read_local(
     agent_dir: Path, framework_id: str, task_id: str, stream: str, offset: int, limit: int
 ) -> bytes:
     """Read a log in the sandbox folder of an agent on this machine; empty when there is none yet."""
-    runs = agent_dir / "frameworks" / framework_id / "executors" / task_id / "runs"
+    runs = PurePosixPath("frameworks", framework_id, "executors", task_id, "runs")
     try:
-        latest = max((p for p in runs.iterdir() if p.name != "latest"), key=lambda p: p.stat().st_mtime)
-        return read_part(latest / stream, offset, limit)
+        latest = max(
+            (path for path in (agent_dir / runs).iterdir() if path.name != "latest"),
+            key=lambda path: path.lstat().st_mtime,
+        )
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return b""
-
-
-def read_part(path: Path, offset: int, limit: int) -> bytes:
-    """At most `limit` bytes of a file from `offset` on; empty when it is not there."""
-    try:
-        with path.open("rb") as file:
-            file.seek(offset)
-            return file.read(limit)
-    except FileNotFoundError:
-        return b""
+    return read_part(agent_dir, str(runs / latest.name / stream), offset, limit)
 
 
 def read_remote(
     agent_url: str, framework_id: str, task_id: str, stream: str, offset: int, limit: int
 ) -> bytes:
     """Read a log through the HTTP API of a Mesos agent; OSError when it cannot be reached or refuses."""
+    if offset >= _LONGEST:
+        return b""
     path = f"{sandbox_path(framework_id, task_id)}/{stream}"
     query = urllib.parse.urlencode({"path": path, "offset": offset, "length": limit})
     try:

@@ -5,11 +5,15 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 Event = Mapping[str, Any]
 
 _MIB = float(1 << 20)
+#: Bytes that are read of one log, and of one line of it.
+LONGEST_LOG = 1 << 30
+_LONGEST_LINE = 1 << 26
+_MOST_STAGES = 100_000
 #: Where the app lies on the driver's machine is not kept.
 _PATH = re.compile(r" at \S*/")
 
@@ -68,9 +72,31 @@ def find_log(folder: Path) -> Path:
 
 def read_log(path: Path) -> AppLog:
     """Read an event log, also one whose application was cut short; EventLogError when it is none."""
+    try:
+        with path.open("rb") as file:
+            return parse_log(file, str(path))
+    except OSError as error:
+        raise EventLogError(f"{path}: no event log: {error}") from error
+
+
+def parse_log(file: BinaryIO, name: str) -> AppLog:
+    """As `read_log`, from an open file, which is shown under this name.
+
+    An application writes its log itself, so anything may be in it: what is more than `LONGEST_LOG` is not
+    read, and whatever is not as Spark writes it is an EventLogError.
+    """
+    try:
+        return _parse(file, name)
+    except EventLogError:
+        raise
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+        raise EventLogError(f"{name}: no event log: {type(error).__name__}: {error}") from error
+
+
+def _parse(file: BinaryIO, name: str) -> AppLog:
     version, started, ended = "", None, None
     stages: dict[tuple[int, int], _Stage] = {}
-    for event in _events(path):
+    for event in _events(file, name):
         kind = event.get("Event")
         if kind == "SparkListenerLogStart":
             version = str(event["Spark Version"])
@@ -82,26 +108,26 @@ def read_log(path: Path) -> AppLog:
             _note_stage(stages, event["Stage Info"])
         elif kind == "SparkListenerTaskEnd":
             _note_task(stages, event)
+        if len(stages) > _MOST_STAGES:
+            raise EventLogError(f"{name}: more than {_MOST_STAGES} stages")
     if started is None:
-        raise EventLogError(f"{path}: no application has started in it")
+        raise EventLogError(f"{name}: no application has started in it")
     begun = [stage.submitted for stage in stages.values() if stage.submitted]
     return AppLog(version, started, min(begun, default=None), ended, tuple(_stages(stages)))
 
 
-def _events(path: Path) -> Iterator[Event]:
-    try:
-        with path.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                if not line.endswith("\n"):
-                    return  # the driver ended while it wrote
-                event = json.loads(line)
-                if not isinstance(event, dict):
-                    raise EventLogError(f"{path}:{number}: no event")
-                yield event
-    except (OSError, ValueError) as error:
-        if isinstance(error, EventLogError):
-            raise
-        raise EventLogError(f"{path}: no event log: {error}") from error
+def _events(file: BinaryIO, name: str) -> Iterator[Event]:
+    read, number = 0, 0
+    while line := file.readline(_LONGEST_LINE + 1):
+        read, number = read + len(line), number + 1
+        if len(line) > _LONGEST_LINE or read > LONGEST_LOG:
+            raise EventLogError(f"{name}:{number}: larger than an event log can be")
+        if not line.endswith(b"\n"):
+            return  # the driver ended while it wrote
+        event = json.loads(line)
+        if not isinstance(event, dict):
+            raise EventLogError(f"{name}:{number}: no event")
+        yield event
 
 
 def _note_stage(stages: dict[tuple[int, int], _Stage], info: Event) -> None:

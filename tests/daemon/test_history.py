@@ -1,6 +1,7 @@
 """What a daemon recorded becomes runs, a workload and trajectories."""
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -125,3 +126,16 @@ def test_what_cannot_be_ingested(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_the_input_is_what_the_app_was_told(args: tuple[str, ...], mib: float | None) -> None:
     """By `--size`, as all apps take it."""
     assert input_of(JobSpec(app="/a.py", args=args)) == mib
+
+
+@pytest.mark.parametrize("trick", ["fifo", "link"])
+def test_a_log_that_a_job_replaced_is_none(store: Store, tmp_path: Path, trick: str) -> None:
+    """A FIFO is not waited for, a link not followed; the run counts, without its stages."""
+    log = tmp_path / "jobs" / "job-1" / "driver" / "events" / "app-1"
+    log.unlink()
+    if trick == "fifo":
+        os.mkfifo(log)
+    else:
+        log.symlink_to(RECORDED.absolute())
+    first, _ = (run for run, _ in History(store, tmp_path, {}).runs())
+    assert first.stages == ()

@@ -10,7 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from framework.sandbox import read_local, read_part, read_remote
+from framework.files import UntrustedFileError
+from framework.sandbox import read_local, read_remote
 
 LOG = b"first line\nsecond line\n"
 
@@ -58,7 +59,22 @@ def test_the_latest_run_is_read(tmp_path: Path) -> None:
     assert read_local(tmp_path, "F", "job-1.0", "stdout", 4, 2) == b"ru"
     assert read_local(tmp_path, "F", "job-1.0", "stderr", 0, 100) == b""
     assert read_local(tmp_path, "F", "job-2.0", "stdout", 0, 100) == b""
-    assert read_part(tmp_path / "absent", 0, 10) == b""
+    assert read_local(tmp_path, "F", "job-1.0", "stdout", 2**53 - 1, 100) == b""
+
+
+def test_a_link_in_a_sandbox_leads_nowhere(tmp_path: Path) -> None:
+    """An executor that puts a link where its log is shows nobody another file."""
+    run = tmp_path / "frameworks/F/executors/job-1.0/runs/only"
+    run.mkdir(parents=True)
+    (tmp_path / "password").write_text("secret")
+    (run / "stdout").symlink_to(tmp_path / "password")
+    with pytest.raises(UntrustedFileError, match="link"):
+        read_local(tmp_path, "F", "job-1.0", "stdout", 0, 100)
+
+
+def test_an_agent_is_not_asked_for_what_no_file_has() -> None:
+    """An offset near 2 ** 53 is the end of the log, whatever an agent would say to it."""
+    assert read_remote("http://127.0.0.1:1", "F", "job-1.0", "stdout", 2**53 - 1, 10) == b""
 
 
 def test_an_agent_is_asked_for_a_part(agent_url: str) -> None:

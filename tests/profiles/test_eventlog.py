@@ -35,7 +35,17 @@ def test_a_log_that_was_cut_short(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "no event\n", "[]\n", '{"Event": "SparkListenerLogStart", "Spark Version": "3"}\n']
+    "text",
+    [
+        "",
+        "no event\n",
+        "[]\n",
+        '{"Event": "SparkListenerLogStart", "Spark Version": "3"}\n',
+        '{"Event": "SparkListenerApplicationStart"}\n',
+        '{"Event": "SparkListenerApplicationStart", "Timestamp": "now"}\n',
+        '{"Event": "SparkListenerTaskEnd", "Stage ID": [], "Stage Attempt ID": 0}\n',
+        "[" * 100_000 + "\n",
+    ],
 )
 def test_what_is_no_log(tmp_path: Path, text: str) -> None:
     """It is said which file is none."""

@@ -1,0 +1,107 @@
+"""Files that others may have touched: opened below a folder without following a link, never waited for.
+
+Whoever may write a folder may put a FIFO, a link to somebody else's file or an endless one where a file is
+expected. What is read here is a regular file of that folder, and no more of it than was asked for.
+"""
+
+import errno
+import os
+import stat
+from pathlib import Path, PurePosixPath
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# A FIFO without a writer would hold up who opens it.
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+# A link; a part on the way that is no folder, or a link; a socket.
+_NO_FILE = frozenset({errno.ELOOP, errno.ENOTDIR, errno.ENXIO})
+
+
+class UntrustedFileError(OSError):
+    """What is there is no regular file of the folder, or larger than it can be; the text says what it is."""
+
+
+def open_beneath(folder: Path, name: str) -> int:
+    """Open a regular file below `folder` for reading; returns its descriptor, which the caller closes.
+
+    No part of `name` may be a link; those of `folder` may, they are the caller's.
+
+    Raises:
+        FileNotFoundError: it, or the folder, is not there.
+        UntrustedFileError: it is a link, a FIFO, a device, a folder, a file with another name elsewhere, or
+            is reached through a link.
+        OSError: it cannot be opened.
+    """
+    *parents, last = PurePosixPath(name).parts
+    if ".." in (*parents, last) or name.startswith("/"):
+        raise UntrustedFileError(f"{name}: leads out of its folder")
+    at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for parent in parents:
+            below = _open(parent, _DIRECTORY, at, name)
+            os.close(at)
+            at = below
+        file = _open(last, _FILE, at, name)
+    finally:
+        os.close(at)
+    status = os.fstat(file)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        os.close(file)
+        what = "a file with a second name elsewhere" if stat.S_ISREG(status.st_mode) else "no regular file"
+        raise UntrustedFileError(f"{name}: is {what}")
+    return file
+
+
+def read_part(folder: Path, name: str, offset: int, limit: int) -> bytes:
+    """At most `limit` bytes of a file below `folder` from `offset` on; empty when it is not there.
+
+    Raises:
+        OSError: as `open_beneath`.
+    """
+    try:
+        file = open_beneath(folder, name)
+    except FileNotFoundError:
+        return b""
+    try:
+        # Beyond the largest file of a file system, an offset would be an error.
+        return os.pread(file, limit, offset) if offset < os.fstat(file).st_size else b""
+    finally:
+        os.close(file)
+
+
+def read_tail(folder: Path, name: str, limit: int) -> bytes:
+    """The last `limit` bytes of a file below `folder`; empty when it is not there. Raises as `read_part`."""
+    try:
+        file = open_beneath(folder, name)
+    except FileNotFoundError:
+        return b""
+    try:
+        return os.pread(file, limit, max(0, os.fstat(file).st_size - limit))
+    finally:
+        os.close(file)
+
+
+def read_whole(folder: Path, name: str, limit: int) -> bytes:
+    """A small file below `folder`.
+
+    Raises:
+        OSError: as `open_beneath`; UntrustedFileError also when it holds more than `limit` bytes.
+    """
+    file = open_beneath(folder, name)
+    try:
+        data = os.pread(file, limit + 1, 0)
+    finally:
+        os.close(file)
+    if len(data) > limit:
+        raise UntrustedFileError(f"{name}: holds more than {limit} bytes")
+    return data
+
+
+def _open(part: str, flags: int, at: int, name: str) -> int:
+    try:
+        return os.open(part, flags, dir_fd=at)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        if error.errno in _NO_FILE:
+            raise UntrustedFileError(f"{name}: {part} is a link, or no file") from None
+        raise

@@ -1,0 +1,83 @@
+"""Files that a job may have replaced by something else."""
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from framework.files import UntrustedFileError, open_beneath, read_part, read_tail, read_whole
+
+
+def test_a_file_is_read_in_parts(tmp_path: Path) -> None:
+    """Parts, the end, all of it; what is not there, or lies beyond the end, is empty."""
+    (tmp_path / "driver").mkdir()
+    (tmp_path / "driver/stdout").write_bytes(b"0123456789")
+    assert read_part(tmp_path, "driver/stdout", 2, 3) == b"234"
+    assert read_tail(tmp_path, "driver/stdout", 4) == b"6789"
+    assert read_tail(tmp_path, "driver/stdout", 400) == b"0123456789"
+    assert read_whole(tmp_path, "driver/stdout", 10) == b"0123456789"
+    for offset in (10, 2**53 - 1, 2**63 - 1, 2**70):
+        assert read_part(tmp_path, "driver/stdout", offset, 10) == b""
+    assert read_part(tmp_path, "driver/stderr", 0, 10) == b""
+    assert read_part(tmp_path / "absent", "driver/stdout", 0, 10) == b""
+    with pytest.raises(FileNotFoundError):
+        read_whole(tmp_path, "absent", 10)
+
+
+@pytest.mark.parametrize("trick", ["fifo", "link", "linked folder", "second name", "folder", "socket", "up"])
+def test_what_is_no_file_of_the_folder_is_refused_at_once(tmp_path: Path, trick: str) -> None:
+    """Neither waited for, as a FIFO without a writer would be, nor followed."""
+    folder, outside = tmp_path / "job", tmp_path / "outside"
+    folder.mkdir()
+    outside.mkdir()
+    (outside / "stdout").write_text("secret")
+    name = "driver/stdout"
+    if trick != "linked folder":
+        (folder / "driver").mkdir()
+    if trick == "fifo":
+        os.mkfifo(folder / name)
+    elif trick == "link":
+        (folder / name).symlink_to(outside / "stdout")
+    elif trick == "linked folder":
+        (folder / "driver").symlink_to(outside)
+    elif trick == "second name":
+        (folder / name).hardlink_to(outside / "stdout")
+    elif trick == "folder":
+        (folder / name).mkdir()
+    elif trick == "socket":
+        with socket.socket(socket.AF_UNIX) as listener:
+            here = Path.cwd()
+            os.chdir(folder / "driver")
+            try:
+                listener.bind("stdout")
+            finally:
+                os.chdir(here)
+    else:
+        name = "driver/../../outside/stdout"
+    for read in (read_whole, read_tail):
+        with pytest.raises(UntrustedFileError, match="stdout"):
+            read(folder, name, 100)
+    with pytest.raises(UntrustedFileError):
+        read_part(folder, name, 0, 100)
+
+
+def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    """A record of a few bytes that holds a gigabyte is none, and is not read."""
+    with (tmp_path / "record").open("wb") as file:
+        file.truncate(1 << 30)
+    with pytest.raises(UntrustedFileError, match="more than 100 bytes"):
+        read_whole(tmp_path, "record", 100)
+
+
+def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
+    """Neither by what works nor by what is refused."""
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "folder/fifo")
+    (tmp_path / "folder/file").write_text("x")
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for name in ("folder/fifo", "folder/file", "folder/file/x", "folder/absent"):
+        with pytest.raises(OSError, match=r"fifo|file|absent"):  # noqa: PT012 - the last one opened is closed
+            os.close(open_beneath(tmp_path, name))
+            raise FileNotFoundError(name)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
