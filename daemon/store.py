@@ -18,7 +18,8 @@ from conf.schema import JobSpec
 from daemon import tables
 from daemon.comparison import Comparison
 from daemon.database import Database, DeposedError, StoreBusyError, StoreError
-from daemon.tables import comparisons, executors, explanations, facts, jobs
+from daemon.migrations import FIRST, SCHEMA_VERSION, complete, migrate
+from daemon.tables import comparisons, executors, explanations, facts, jobs, sums
 from environment.cluster import Changes
 from environment.explain import Explanation
 from environment.records import ExecutorRecord, JobRecord
@@ -125,8 +126,7 @@ class Store:
         def work(connection: Connection) -> tuple[JobRecord, bool]:
             if idempotency_key is not None and (known := _by_key(connection, idempotency_key, spec)):
                 return known, False
-            last = connection.scalar(sa.select(sa.func.max(jobs.c.number)))
-            record = JobRecord(job(tables.job_id((last or 0) + 1)))
+            record = JobRecord(job(tables.job_id((connection.scalar(_LAST) or 0) + 1)))
             kept = {"spec": spec.model_dump_json(), "idempotency_key": idempotency_key, "accepted_at": at}
             connection.execute(sa.insert(jobs), {**tables.job_row(record), **kept})
             return record, True
@@ -212,12 +212,12 @@ class Store:
 
     def count_by_state(self) -> dict[str, int]:
         """How many jobs are in each state that occurs."""
-        return self._counts(jobs)
+        return self._sums("jobs")
 
     def totals(self) -> Totals:
-        """Sums over all jobs."""
-        cost = self._first(float, sa.select(sa.func.coalesce(sa.func.sum(jobs.c.cost), 0.0)))
-        return Totals(cost or 0.0, self._counts(executors))
+        """Sums over all jobs, in dollars over those that were pruned too."""
+        query = sa.select(sa.func.sum(sums.c.cost)).where(sums.c.name.in_(("jobs", "pruned")))
+        return Totals(self._first(float, query) or 0.0, self._sums("executors"))
 
     def head(self) -> JobRecord | None:
         """The oldest queued job; None when none is queued."""
@@ -267,17 +267,22 @@ class Store:
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtext("stoker schema"))))
         else:
             self._check_pages(connection)
-        new = not sa.inspect(connection).has_table(facts.name)
-        tables.metadata.create_all(connection)  # those that are missing: an older program may do without them
-        if new:
-            made = {"schema": str(tables.SCHEMA_VERSION), "made_at": str(at or "")}
+        if not sa.inspect(connection).has_table(facts.name):
+            tables.metadata.create_all(connection)
+            complete(connection)
+            made = {"schema": str(SCHEMA_VERSION), "made_at": str(at or "")}
             _upsert(connection, facts, [{"key": key, "value": value} for key, value in made.items()])
-        found = connection.scalar(sa.select(facts.c.value).where(facts.c.key == "schema"))
-        if found != str(tables.SCHEMA_VERSION):
+            return
+        found = str(connection.scalar(sa.select(facts.c.value).where(facts.c.key == "schema")))
+        if not found.isdecimal() or not FIRST <= int(found) <= SCHEMA_VERSION:
             raise StoreError(
-                f"the job store {self._database.name} has schema {found}, this program knows schema"
-                f" {tables.SCHEMA_VERSION}; use the Stoker that wrote it, or a new store"
+                f"the job store {self._database.name} has schema {found}, this program knows schemas"
+                f" {FIRST} to {SCHEMA_VERSION}; use the Stoker that wrote it, or a new store"
             )
+        if int(found) < SCHEMA_VERSION:
+            migrate(connection, int(found))
+            _upsert(connection, facts, [{"key": "schema", "value": str(SCHEMA_VERSION)}])
+        tables.metadata.create_all(connection)  # the first Stoker did without one of them
 
     def _check_pages(self, connection: Connection) -> None:
         found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
@@ -304,12 +309,23 @@ class Store:
     def _first(self, build: Callable[[Any], Result], query: sa.Select[Any]) -> Result | None:
         return next(iter(self._list(build, query)), None)
 
-    def _counts(self, table: sa.Table) -> dict[str, int]:
-        query = sa.select(table.c.state, sa.func.count()).group_by(table.c.state)
+    def _sums(self, name: str) -> dict[str, int]:
+        query = sa.select(sums.c.state, sums.c.number).where(sums.c.name == name, sums.c.number > 0)
         with self._database.read() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 
 
+#: The highest number that a job ever had, pruned ones too.
+_LAST = sa.select(
+    sa.func.max(
+        sa.union_all(
+            sa.select(sa.func.max(jobs.c.number).label("number")),
+            sa.select(sums.c.number).where(sums.c.name == "highest"),
+        )
+        .subquery()
+        .c.number
+    )
+)
 #: Read so that nobody can begin another term before this transaction is over.
 _TERM = sa.select(facts.c.value).where(facts.c.key == "term").with_for_update(read=True)
 

@@ -1,7 +1,8 @@
 """The job store's tables, and the one place where records become rows and rows records.
 
 What is filtered or summed has a column of its own; the record as a whole is JSON in plain ASCII, so that any
-text comes back as it went in. Who reads and writes the tables is `store.py`.
+text comes back as it went in. Who reads and writes the tables is `store.py`; whoever changes them adds a
+step to `migrations.py`.
 """
 
 import json
@@ -23,8 +24,6 @@ from environment.types import Job, Size
 Row = dict[str, Any]
 Result = TypeVar("Result")
 
-#: To be raised by one when the tables change in a way that another version would not understand.
-SCHEMA_VERSION = 1
 OPEN_JOB = tuple(state for state in get_args(JobState) if state not in ENDED_JOB)
 OPEN_EXECUTOR = tuple(state for state in get_args(ExecutorState) if state not in ENDED_EXECUTOR)
 
@@ -52,8 +51,13 @@ jobs = sa.Table(
     sa.Column("spec", sa.Text),
     sa.Column("accepted_at", sa.Double),
     sa.Column("idempotency_key", sa.Text, unique=True),
+    sa.Column("finished_at", sa.Double),
+    #: Bytes of its rows and folders, once it is over and they were measured.
+    sa.Column("size", _NUMBER),
     sa.Index("jobs_by_state", "state", "number"),
 )
+_OVER = jobs.c.finished_at.is_not(None)
+sa.Index("jobs_over", jobs.c.finished_at, jobs.c.number, sqlite_where=_OVER, postgresql_where=_OVER)
 executors = sa.Table(
     "executors",
     metadata,
@@ -79,6 +83,29 @@ comparisons = sa.Table(
     sa.Column("number", _NUMBER, primary_key=True),
     sa.Column("job", sa.ForeignKey(jobs.c.number), nullable=False),
     sa.Column("body", sa.Text, nullable=False),
+    sa.Index("comparisons_by_job", "job"),
+)
+#: How many jobs and executors are in each state, and what they cost and keep (dollars, bytes); the same of
+#: jobs that were pruned, and the highest number among those. The database keeps them (`migrations.py`).
+sums = sa.Table(
+    "sums",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("state", sa.Text, primary_key=True),
+    sa.Column("number", _NUMBER, nullable=False),
+    sa.Column("cost", sa.Double, nullable=False),
+    sa.Column("size", _NUMBER, nullable=False),
+)
+#: Rows of other tables (`name`, `key`) as they were when they could not be read.
+quarantine = sa.Table(
+    "quarantine",
+    metadata,
+    sa.Column("number", _NUMBER, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("key", sa.Text, nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Column("why", sa.Text, nullable=False),
+    sa.Column("found_at", sa.Double, nullable=False),
 )
 
 
@@ -103,6 +130,7 @@ def job_row(record: JobRecord) -> Row:
         "number": _number(record.job.id),
         "state": record.state,
         "cost": record.cost,
+        "finished_at": record.finished_at if record.ended else None,
         "record": _encode(record),
     }
 

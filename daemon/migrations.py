@@ -1,0 +1,183 @@
+"""How a job store that an earlier Stoker made becomes one of today's: numbered steps, each taken once.
+
+A step is SQL, written down as it was when it was made, in the words of either database. To change the tables:
+change `tables.py`, add a step here, and say in `tests/daemon/test_migrations.py` what becomes of old rows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy.engine import Connection
+
+#: The schema of the first Stoker.
+FIRST = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Triggers:
+    """What the database itself does at each write."""
+
+    sqlite: tuple[str, ...]
+    postgresql: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What turns a store of the schema before into one of the next; `triggers` are made in new stores too."""
+
+    sqlite: tuple[str, ...]
+    postgresql: tuple[str, ...]
+    triggers: Triggers | None = None
+
+
+# What is in `sums` of each job and executor. A sum that took an infinity in would never be a number again.
+_SUMS_ON_SQLITE = (
+    """CREATE TRIGGER jobs_added AFTER INSERT ON jobs BEGIN
+    INSERT INTO sums (name, state, number, cost, size) VALUES ('jobs', new.state, 1,
+        CASE WHEN abs(new.cost) <= 1e15 THEN new.cost ELSE 0 END, coalesce(new.size, 0))
+    ON CONFLICT (name, state) DO UPDATE SET
+        number = number + 1, cost = cost + excluded.cost, size = size + excluded.size;
+    END""",
+    """CREATE TRIGGER jobs_changed AFTER UPDATE OF state, cost, size ON jobs BEGIN
+    UPDATE sums SET number = number - 1, size = size - coalesce(old.size, 0),
+        cost = cost - CASE WHEN abs(old.cost) <= 1e15 THEN old.cost ELSE 0 END
+    WHERE name = 'jobs' AND state = old.state;
+    INSERT INTO sums (name, state, number, cost, size) VALUES ('jobs', new.state, 1,
+        CASE WHEN abs(new.cost) <= 1e15 THEN new.cost ELSE 0 END, coalesce(new.size, 0))
+    ON CONFLICT (name, state) DO UPDATE SET
+        number = number + 1, cost = cost + excluded.cost, size = size + excluded.size;
+    END""",
+    """CREATE TRIGGER jobs_deleted AFTER DELETE ON jobs BEGIN
+    UPDATE sums SET number = number - 1, size = size - coalesce(old.size, 0),
+        cost = cost - CASE WHEN abs(old.cost) <= 1e15 THEN old.cost ELSE 0 END
+    WHERE name = 'jobs' AND state = old.state;
+    INSERT INTO sums (name, state, number, cost, size) VALUES ('pruned', old.state, 1,
+        CASE WHEN abs(old.cost) <= 1e15 THEN old.cost ELSE 0 END, coalesce(old.size, 0))
+    ON CONFLICT (name, state) DO UPDATE SET
+        number = number + 1, cost = cost + excluded.cost, size = size + excluded.size;
+    INSERT INTO sums (name, state, number, cost, size) VALUES ('highest', '', old.number, 0, 0)
+    ON CONFLICT (name, state) DO UPDATE SET number = max(number, excluded.number);
+    END""",
+    """CREATE TRIGGER executors_added AFTER INSERT ON executors BEGIN
+    INSERT INTO sums (name, state, number, cost, size) VALUES ('executors', new.state, 1, 0, 0)
+    ON CONFLICT (name, state) DO UPDATE SET number = number + 1;
+    END""",
+    """CREATE TRIGGER executors_changed AFTER UPDATE OF state ON executors BEGIN
+    UPDATE sums SET number = number - 1 WHERE name = 'executors' AND state = old.state;
+    INSERT INTO sums (name, state, number, cost, size) VALUES ('executors', new.state, 1, 0, 0)
+    ON CONFLICT (name, state) DO UPDATE SET number = number + 1;
+    END""",
+    """CREATE TRIGGER executors_deleted AFTER DELETE ON executors BEGIN
+    UPDATE sums SET number = number - 1 WHERE name = 'executors' AND state = old.state;
+    END""",
+)
+_SUMS_ON_POSTGRESQL = (
+    """CREATE FUNCTION jobs_summed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF TG_OP <> 'INSERT' THEN
+        UPDATE sums SET number = number - 1, size = size - coalesce(OLD.size, 0),
+            cost = cost - CASE WHEN abs(OLD.cost) <= 1e15 THEN OLD.cost ELSE 0 END
+        WHERE name = 'jobs' AND state = OLD.state;
+    END IF;
+    IF TG_OP = 'DELETE' THEN
+        INSERT INTO sums (name, state, number, cost, size) VALUES ('pruned', OLD.state, 1,
+            CASE WHEN abs(OLD.cost) <= 1e15 THEN OLD.cost ELSE 0 END, coalesce(OLD.size, 0))
+        ON CONFLICT (name, state) DO UPDATE SET number = sums.number + 1,
+            cost = sums.cost + excluded.cost, size = sums.size + excluded.size;
+        INSERT INTO sums (name, state, number, cost, size) VALUES ('highest', '', OLD.number, 0, 0)
+        ON CONFLICT (name, state) DO UPDATE SET number = greatest(sums.number, excluded.number);
+        RETURN OLD;
+    END IF;
+    INSERT INTO sums (name, state, number, cost, size) VALUES ('jobs', NEW.state, 1,
+        CASE WHEN abs(NEW.cost) <= 1e15 THEN NEW.cost ELSE 0 END, coalesce(NEW.size, 0))
+    ON CONFLICT (name, state) DO UPDATE SET number = sums.number + 1,
+        cost = sums.cost + excluded.cost, size = sums.size + excluded.size;
+    RETURN NEW;
+    END $$""",
+    """CREATE TRIGGER jobs_summed AFTER INSERT OR DELETE OR UPDATE OF state, cost, size ON jobs
+    FOR EACH ROW EXECUTE FUNCTION jobs_summed()""",
+    """CREATE FUNCTION executors_summed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF TG_OP <> 'INSERT' THEN
+        UPDATE sums SET number = number - 1 WHERE name = 'executors' AND state = OLD.state;
+    END IF;
+    IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
+    INSERT INTO sums (name, state, number, cost, size) VALUES ('executors', NEW.state, 1, 0, 0)
+    ON CONFLICT (name, state) DO UPDATE SET number = sums.number + 1;
+    RETURN NEW;
+    END $$""",
+    """CREATE TRIGGER executors_summed AFTER INSERT OR DELETE OR UPDATE OF state ON executors
+    FOR EACH ROW EXECUTE FUNCTION executors_summed()""",
+)
+_FILL_SUMS = (
+    """INSERT INTO sums (name, state, number, cost, size)
+    SELECT 'jobs', state, count(*), sum(CASE WHEN abs(cost) <= 1e15 THEN cost ELSE 0 END), 0
+    FROM jobs GROUP BY state""",
+    """INSERT INTO sums (name, state, number, cost, size)
+    SELECT 'executors', state, count(*), 0, 0 FROM executors GROUP BY state""",
+)
+
+#: By the schema that each makes.
+STEPS: Mapping[int, Step] = {
+    # When jobs ended and what they keep, so that they can be pruned; sums, so that nobody counts all rows; a
+    # place for what cannot be read. A row that cannot be read has no end here, and `doctor` finds it.
+    2: Step(
+        sqlite=(
+            "ALTER TABLE jobs ADD COLUMN finished_at DOUBLE",
+            "ALTER TABLE jobs ADD COLUMN size INTEGER",
+            "UPDATE jobs SET finished_at = CASE WHEN json_valid(record)"
+            " THEN json_extract(record, '$.finished_at') END WHERE state IN ('finished', 'failed', 'killed')",
+            "CREATE INDEX jobs_over ON jobs (finished_at, number) WHERE finished_at IS NOT NULL",
+            "CREATE TABLE IF NOT EXISTS comparisons (number INTEGER NOT NULL, job INTEGER NOT NULL,"
+            " body TEXT NOT NULL, PRIMARY KEY (number), FOREIGN KEY (job) REFERENCES jobs (number))",
+            "CREATE INDEX comparisons_by_job ON comparisons (job)",
+            "CREATE TABLE sums (name TEXT NOT NULL, state TEXT NOT NULL, number INTEGER NOT NULL,"
+            " cost DOUBLE NOT NULL, size INTEGER NOT NULL, PRIMARY KEY (name, state))",
+            "CREATE TABLE quarantine (number INTEGER NOT NULL, name TEXT NOT NULL, key TEXT NOT NULL,"
+            " body BLOB NOT NULL, why TEXT NOT NULL, found_at DOUBLE NOT NULL, PRIMARY KEY (number))",
+            *_FILL_SUMS,
+        ),
+        postgresql=(
+            "ALTER TABLE jobs ADD COLUMN finished_at DOUBLE PRECISION",
+            "ALTER TABLE jobs ADD COLUMN size BIGINT",
+            "UPDATE jobs SET finished_at ="
+            """ substring(record from '"finished_at":([0-9]+[.]?[0-9]*)')::double precision"""
+            " WHERE state IN ('finished', 'failed', 'killed')",
+            "CREATE INDEX jobs_over ON jobs (finished_at, number) WHERE finished_at IS NOT NULL",
+            "CREATE TABLE IF NOT EXISTS comparisons (number BIGSERIAL NOT NULL, job BIGINT NOT NULL,"
+            " body TEXT NOT NULL, PRIMARY KEY (number), FOREIGN KEY (job) REFERENCES jobs (number))",
+            "CREATE INDEX comparisons_by_job ON comparisons (job)",
+            "CREATE TABLE sums (name TEXT NOT NULL, state TEXT NOT NULL, number BIGINT NOT NULL,"
+            " cost DOUBLE PRECISION NOT NULL, size BIGINT NOT NULL, PRIMARY KEY (name, state))",
+            "CREATE TABLE quarantine (number BIGSERIAL NOT NULL, name TEXT NOT NULL, key TEXT NOT NULL,"
+            " body BYTEA NOT NULL, why TEXT NOT NULL, found_at DOUBLE PRECISION NOT NULL,"
+            " PRIMARY KEY (number))",
+            *_FILL_SUMS,
+        ),
+        triggers=Triggers(_SUMS_ON_SQLITE, _SUMS_ON_POSTGRESQL),
+    ),
+}
+
+#: The schema that this program reads and writes.
+SCHEMA_VERSION = max(STEPS)
+
+
+def complete(connection: Connection) -> None:
+    """Give a store whose tables were just made what tables alone do not have."""
+    for _, step in sorted(STEPS.items()):
+        _set_triggers(connection, step)
+
+
+def migrate(connection: Connection, found: int) -> None:
+    """Take a store of that schema, at least `FIRST`, to today's; in the caller's transaction."""
+    for number in range(found + 1, SCHEMA_VERSION + 1):
+        step = STEPS[number]
+        for statement in step.sqlite if connection.dialect.name == "sqlite" else step.postgresql:
+            connection.exec_driver_sql(statement)
+        _set_triggers(connection, step)
+
+
+def _set_triggers(connection: Connection, step: Step) -> None:
+    if step.triggers is None:
+        return
+    on_sqlite = connection.dialect.name == "sqlite"
+    for statement in step.triggers.sqlite if on_sqlite else step.triggers.postgresql:
+        connection.exec_driver_sql(statement)
