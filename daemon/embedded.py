@@ -19,6 +19,7 @@ from pathlib import Path
 from conf.loader import ConfigError, load
 from conf.schema import Cluster
 from environment.clusters import vms_of
+from framework.embedded.credentials import PRINCIPAL, CredentialsError, own_secret
 from framework.embedded.isolation import IsolationOptions
 from framework.embedded.options import AgentSpec
 from framework.spark.supervisor import identity
@@ -81,6 +82,9 @@ class Embedded:
     host: str
     #: How the VMs are isolated, or why they are not; empty when that was not asked for.
     isolation: str
+    #: As whom to authenticate to the master, and with what.
+    principal: str
+    secret: str = field(repr=False)
     _folder: Path = field(repr=False)
     _process: "subprocess.Popen[bytes] | None" = field(default=None, repr=False)
 
@@ -114,7 +118,8 @@ def start_embedded(
     cluster = load(cluster_path, Cluster)
     agent_specs(cluster)
     folder = data_dir / "mesos"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _secret(folder)
     if (pid := _recorded_pid(folder)) is not None:
         return _take_over(folder, pid, _description(cluster, isolation), cluster_path)
     _check_free(port)
@@ -146,7 +151,16 @@ def _ready(folder: Path) -> tuple[str, str, str]:
 
 def _embedded(folder: Path, pid: int, process: "subprocess.Popen[bytes] | None" = None) -> Embedded:
     address, host, isolation = _ready(folder)
-    return Embedded(address, pid, process is None, host, isolation, folder, process)
+    secret = _secret(folder)
+    return Embedded(address, pid, process is None, host, isolation, PRINCIPAL, secret, folder, process)
+
+
+def _secret(folder: Path) -> str:
+    """What the master and we know and no other user of this machine does; it outlives us both."""
+    try:
+        return own_secret(folder / "secret")
+    except CredentialsError as error:
+        raise EmbeddedError(str(error)) from None
 
 
 def _description(cluster: Cluster, isolation: IsolationOptions | None) -> str:
@@ -184,6 +198,7 @@ def _spawn(
     command = [sys.executable, "-P", "-m", "daemon.cli", "mesos", "--cluster", str(cluster_path.resolve())]
     command += ["--host", HOST, "--port", str(port), "--work-dir", str((folder / "work").resolve())]
     command += ["--ready-file", str((folder / "address").resolve())]
+    command += ["--secret-file", str((folder / "secret").resolve())]
     if isolation is not None:
         command += ["--isolation", "vm", "--isolation-delay", str(isolation.delay_ms)]
         command += [f"--isolation-scale={isolation.scale}"] if isolation.scale else []

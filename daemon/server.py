@@ -139,8 +139,8 @@ def _service(
         roles=mesos.roles,
         user=mesos.user or getpass.getuser(),
         task_user=mesos.user,
-        principal=mesos.principal,
-        secret=_read_secret(mesos.secret_file, "mesos.secret_file") if mesos.secret_file else None,
+        principal=embedded.principal if embedded else mesos.principal,
+        secret=embedded.secret if embedded else _mesos_secret(config),
         failover_timeout=mesos.failover_timeout,
         task_image=config.spark.image,
         secret_variables=embedded is not None or mesos.secret_variables,
@@ -238,6 +238,11 @@ def _token(config: Config) -> str | None:
             "loopback needs token_file, a file with the token that clients must send"
         )
     return None
+
+
+def _mesos_secret(config: Config) -> str | None:
+    file = config.mesos.secret_file
+    return None if file is None else _read_secret(file, "mesos.secret_file")
 
 
 def _is_loopback(host: str) -> bool:

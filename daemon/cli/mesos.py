@@ -1,7 +1,9 @@
 """The command `mesos`: the embedded Mesos, in the foreground. `daemon.embedded` starts it for the daemon."""
 
 import contextlib
+import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -27,6 +29,26 @@ def mesos(
         Path | None,
         typer.Option("--ready-file", metavar="FILE", help="Write host:port here once it answers."),
     ] = None,
+    credentials: Annotated[
+        Path | None,
+        typer.Option(
+            "--credentials",
+            metavar="FILE",
+            help="Who may speak to it, as mesos-master takes it: JSON, or lines PRINCIPAL SECRET.",
+        ),
+    ] = None,
+    secret_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--secret-file",
+            metavar="FILE",
+            help="Without --credentials: the secret of the principal stoker, made when it is not there; "
+            "else WORK_DIR.secret.",
+        ),
+    ] = None,
+    faults: Annotated[
+        bool, typer.Option("--faults", help="For tests: misbehave on request, by POST /stoker/faults.")
+    ] = False,
     isolation: Annotated[
         Literal["none", "vm"],
         typer.Option(
@@ -65,13 +87,19 @@ def mesos(
     """Run a small Mesos on this machine: a master, and an agent for every VM of a cluster file.
 
     For laptops, demos and tests: the agents run tasks as local processes; with --isolation vm these have the
-    cores, the memory and the network of a VM, where this machine can do that.
+    cores, the memory and the network of a VM, where this machine can do that. Whoever may speak to it may run
+    programs as you, so it asks for a principal and its secret.
     """
     from framework.embedded.isolation import IsolationOptions
 
     options = IsolationOptions(scale, bandwidth, delay) if isolation == "vm" else None
+    work_dir = work_dir.expanduser()
+    secret = (secret_file or work_dir.with_name(f"{work_dir.name}.secret")).expanduser().absolute()
     try:
-        _serve(_agents(cluster), host, port, work_dir.expanduser(), ready_file, options)
+        agents = _agents(cluster)
+        access = _access(credentials, secret)
+        how = _how_to_ask(secret) if credentials is None else _HOW_TO_AUTHENTICATE
+        _serve(agents, host, port, work_dir, ready_file, options, access, how, faults)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         raise CommandError(where + (error.strerror or str(error))) from None
@@ -84,6 +112,9 @@ def _serve(
     work_dir: Path,
     ready_file: Path | None,
     options: "IsolationOptions | None",
+    credentials: Mapping[str, str],
+    how_to_ask: str,
+    faults: bool,
 ) -> None:
     from daemon.embedded import HOST, ready_text, write_whole
     from framework.embedded import serve
@@ -103,11 +134,45 @@ def _serve(
             print(f"isolation of VMs is {told}", file=sys.stderr, flush=True)
 
         def ready(address: str) -> None:
-            print(f"Mesos master on {address} with {len(agents)} agents; Ctrl-C ends it", flush=True)
+            print(f"Mesos master on {address} with {len(agents)} agents; Ctrl-C ends it")
+            print(how_to_ask.replace("ADDRESS", address), flush=True)
             if ready_file is not None:
                 write_whole(ready_file, ready_text(address, tasks_see, told))
 
-        serve(agents, host=host, port=port, work_dir=work_dir, on_ready=ready, cells=cells)
+        serve(
+            agents,
+            host=host,
+            port=port,
+            work_dir=work_dir,
+            credentials=credentials,
+            on_ready=ready,
+            cells=cells,
+            may_fail=faults,
+        )
+
+
+_HOW_TO_AUTHENTICATE = "Frameworks authenticate by the file that --credentials names"
+
+
+def _access(credentials: Path | None, secret: Path) -> Mapping[str, str]:
+    from framework.embedded.credentials import PRINCIPAL, own_secret, read_credentials
+
+    if credentials is not None:
+        return read_credentials(credentials.expanduser())
+    return {PRINCIPAL: own_secret(secret)}
+
+
+def _how_to_ask(secret: Path) -> str:
+    """How a daemon and curl get in; its user is no argument, which all users of this machine could read."""
+    from framework.embedded.credentials import PRINCIPAL
+
+    file = shlex.quote(str(secret))
+    return (
+        f"Principal {PRINCIPAL}, its secret is in {secret}; so another daemon or curl gets in:\n"
+        f"  stoker up --set mesos.master=ADDRESS --set mesos.principal={PRINCIPAL} "
+        f"--set mesos.secret_file={file}\n"
+        f'  curl -K <(printf \'user = "{PRINCIPAL}:%s"\' "$(cat {file})") http://ADDRESS/state'
+    )
 
 
 def _agents(cluster: str) -> "list[AgentSpec]":

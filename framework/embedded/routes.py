@@ -7,7 +7,9 @@ A path belongs to the longest route that it starts with, as in a real master; mo
 import asyncio
 import base64
 import binascii
+import hmac
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from framework.embedded import views
 from framework.embedded.calls import Call, CallError, parse_call
@@ -17,6 +19,7 @@ from framework.embedded.master import Master, RefusalError
 from framework.embedded.operator_api import OperatorApi
 from framework.embedded.records import Framework, State
 from framework.embedded.wire import EventStream, Request, Response, encode, json_response, text_response
+from framework.guard import Guard
 
 _JSON = "application/json"
 _PROTOBUF = "application/x-protobuf"
@@ -37,22 +40,33 @@ _ROUTES = frozenset(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may ask, and for what."""
+
+    guard: Guard
+    credentials: Mapping[str, str] | None = field(default=None, repr=False)
+    """Principals with their secrets; None lets everybody in whom the guard lets pass."""
+    may_fail: bool = False
+    """Whether faults can be asked for."""
+
+
 class Routes:
-    """Answers the requests to one embedded Mesos.
+    """Answers the requests to one embedded Mesos."""
 
-    `credentials` maps principals to secrets; None lets everybody in.
-    """
-
-    def __init__(self, cluster: Cluster, faults: Faults, credentials: Mapping[str, str] | None) -> None:
+    def __init__(self, cluster: Cluster, faults: Faults, access: Access) -> None:
         self._cluster = cluster
         self._faults = faults
-        self._credentials = credentials
+        self._access = access
         self._loop = asyncio.get_running_loop()
 
     def handle(self, request: Request) -> Response | None:
         """Answer a request; None when it became an event stream."""
+        denial = self._access.guard.denial(request.method, request.path, request.headers)
+        if denial is not None:
+            return text_response(denial.status, denial.detail)
         route = _route(request.path)
-        if route is None:
+        if route is None or (route == _FAULTS and not self._access.may_fail):
             return text_response(404, "404 Not Found.")
         principal, refused = self._authenticate(request, route)
         if refused is not None:
@@ -64,6 +78,9 @@ class Routes:
             return text_response(503, "No leader elected")
         if route in {_SCHEDULER, _OPERATOR}:
             return self._api(request, route, master, principal)
+        if "jsonp" in request.query and principal is None:
+            # Any page may have a script of this address run, and so read what it is told.
+            return text_response(403, "jsonp is for those who authenticate")
         return _read_only(request, route, master)
 
     def _api(self, request: Request, route: str, master: Master, principal: str | None) -> Response | None:
@@ -116,10 +133,11 @@ class Routes:
 
     def _authenticate(self, request: Request, route: str) -> tuple[str | None, Response | None]:
         """Return the principal, or the refusal."""
-        if self._credentials is None or route in _OPEN:
+        if self._access.credentials is None or route in _OPEN:
             return None, None
         principal, secret = _basic(request.headers.get("authorization", ""))
-        if principal is not None and self._credentials.get(principal) == secret:
+        right = self._access.credentials.get(principal or "")
+        if right is not None and hmac.compare_digest(right.encode(), secret.encode()):
             return principal, None
         kind = {_SCHEDULER: "scheduler", _OPERATOR: "readwrite", _FAULTS: "readwrite"}.get(route, "readonly")
         realm = f'Basic realm="mesos-master-{kind}"'

@@ -1,6 +1,7 @@
 """Runs one embedded Mesos until it is told to end: its socket, its signals, its clean end."""
 
 import asyncio
+import contextlib
 import errno
 import resource
 import signal
@@ -12,11 +13,13 @@ from framework.embedded.cluster import Cluster
 from framework.embedded.faults import Faults
 from framework.embedded.isolation import Cell
 from framework.embedded.options import AgentSpec, MasterOptions, check_agents
-from framework.embedded.routes import Routes
+from framework.embedded.routes import Access, Routes
 from framework.embedded.wire import Connection
+from framework.guard import Guard
 
 #: Of the event loop, from accepting a connection to its protocol: a task, a transport, a call. One is spare.
 _ROUNDS_TO_CONNECT = 4
+_EVERYWHERE = frozenset({"", "0.0.0.0"})  # noqa: S104 (asked for by whoever starts it)
 _FILES_WANTED = 8192  # chosen: streams, connections and sandbox files of thousands of tasks
 
 
@@ -30,29 +33,30 @@ def serve(
     on_ready: Callable[[str], None] | None = None,
     options: MasterOptions | None = None,
     cells: Mapping[str, Cell] | None = None,
+    may_fail: bool = False,
 ) -> None:
     """Run a master with these agents until SIGTERM or SIGINT; every task is killed at the end.
 
     Must be called in the main thread of a process that has no children of its own to wait for. `on_ready`
-    gets `host:port` once calls are answered; port 0 takes any free one. Tasks of an agent that `cells` names
-    run in its cell. Raises OSError when the port is
-    taken, ValueError when the agents contradict each other.
+    gets `host:port` once calls are answered; port 0 takes any free one. `credentials` maps principals to
+    secrets; None lets every program of this machine run tasks. Tasks of an agent that `cells` names run in
+    its cell. With `may_fail` it misbehaves on request, see `faults`. Raises OSError when the port is taken,
+    ValueError when the agents contradict each other.
     """
     check_agents(agents)
     work_dir = work_dir.resolve()
     work_dir.mkdir(parents=True, exist_ok=True)
     _allow_many_files()
     listener = _listen(host, port)
-    asyncio.run(
-        _serve(agents, listener, work_dir, credentials, on_ready, options or MasterOptions(), cells or {})
-    )
+    access = Access(Guard(None, _names(host)), credentials, may_fail=may_fail)
+    asyncio.run(_serve(agents, listener, work_dir, access, on_ready, options or MasterOptions(), cells or {}))
 
 
 async def _serve(
     agents: Sequence[AgentSpec],
     listener: socket.socket,
     work_dir: Path,
-    credentials: Mapping[str, str] | None,
+    access: Access,
     on_ready: Callable[[str], None] | None,
     options: MasterOptions,
     cells: Mapping[str, Cell],
@@ -63,7 +67,7 @@ async def _serve(
         loop.add_signal_handler(number, ended.set)
     host, port = listener.getsockname()[:2]
     cluster = Cluster(agents, options=options, work_dir=work_dir, host=host, port=port, cells=cells)
-    front = _Front(cluster, (host, port), credentials)
+    front = _Front(cluster, (host, port), access)
     try:
         await front.open(listener)
         cluster.start()
@@ -79,13 +83,11 @@ async def _serve(
 class _Front:
     """The master's socket and its connections."""
 
-    def __init__(
-        self, cluster: Cluster, address: tuple[str, int], credentials: Mapping[str, str] | None
-    ) -> None:
+    def __init__(self, cluster: Cluster, address: tuple[str, int], access: Access) -> None:
         self._cluster = cluster
         self._address = address
         self._faults = Faults(cluster, self._restart_master)
-        self._routes = Routes(cluster, self._faults, credentials)
+        self._routes = Routes(cluster, self._faults, access)
         self._connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
         self._opening: asyncio.Task[None] | None = None
@@ -135,6 +137,15 @@ class _Front:
         await self.open(_listen(*self._address))
         await asyncio.sleep(agents_after)
         self._cluster.agents_return()
+
+
+def _names(host: str) -> set[str]:
+    """Under which names a master that listens on this address may be asked, beside loopback's."""
+    own = {host, socket.gethostname(), socket.getfqdn()}
+    if host in _EVERYWHERE:
+        with contextlib.suppress(OSError):
+            own |= {str(found[4][0]) for found in socket.getaddrinfo(socket.gethostname(), None)}
+    return own
 
 
 def _listen(host: str, port: int) -> socket.socket:

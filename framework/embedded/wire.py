@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import httptools
 
 _LONGEST_REQUEST = 64 * 2**20  # chosen: far above any ACCEPT, small enough to stay harmless
+_LONGEST_HEAD = 64 * 2**10  # chosen: target and headers; no client of a master comes near it
 _LONGEST_BACKLOG = 256 * 2**20  # chosen: a client that leaves so much unread is cut off
 
 
@@ -119,6 +120,8 @@ class Connection(asyncio.Protocol):
         self._url = b""
         self._headers: dict[str, str] = {}
         self._body = bytearray()
+        self._in_head = True
+        self._head_bytes = 0
 
     # asyncio
 
@@ -136,11 +139,14 @@ class Connection(asyncio.Protocol):
             stream.lost()
 
     def data_received(self, data: bytes) -> None:
-        """Parse; garbage ends the connection."""
+        """Parse; garbage ends the connection, and so does a head without end."""
+        self._head_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade, UnicodeDecodeError):
             self._answer(text_response(400, "Failed to decode the request"), keep=False)
+        if self._in_head and self._head_bytes > _LONGEST_HEAD:
+            self._answer(text_response(431, f"Headers end at {_LONGEST_HEAD} bytes"), keep=False)
         if len(self._body) > _LONGEST_REQUEST:
             self._answer(text_response(413, f"Requests end at {_LONGEST_REQUEST} bytes"), keep=False)
 
@@ -148,15 +154,20 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """Start a request."""
-        self._url, self._headers, self._body = b"", {}, bytearray()
+        self._url, self._headers, self._body, self._in_head = b"", {}, bytearray(), True
 
     def on_url(self, url: bytes) -> None:
         """Take a piece of the target."""
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take one header."""
-        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+        """Take one header; those of one name are joined, so that a second Host or Origin hides nothing."""
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        self._headers[key] = f"{self._headers[key]}, {text}" if key in self._headers else text
+
+    def on_headers_complete(self) -> None:
+        """Note that the body begins."""
+        self._in_head, self._head_bytes = False, 0
 
     def on_body(self, body: bytes) -> None:
         """Take a piece of the body."""
@@ -173,7 +184,7 @@ class Connection(asyncio.Protocol):
             body=bytes(self._body),
             connection=self,
         )
-        self._body = bytearray()
+        self._body, self._in_head, self._head_bytes = bytearray(), True, 0
         self._waiting.append((request, self._parser.should_keep_alive()))
         self._serve_waiting()
 

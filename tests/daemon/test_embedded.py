@@ -61,6 +61,12 @@ def test_one_process_is_started_found_again_and_ended(tmp_path: Path) -> None:
         second = start_embedded(PAPER, 0, tmp_path)
         assert (second.pid, second.address, second.taken_over) == (first.pid, first.address, True)
         assert second.alive()
+        for embedded in (first, second):
+            known = (embedded.principal, embedded.secret)
+            assert httpx.get(f"http://{embedded.address}/slaves", auth=known).status_code == 200
+        assert httpx.get(f"http://{first.address}/slaves").status_code == 401
+        assert httpx.get(f"http://{first.address}/stoker/faults", auth=known).status_code == 404
+        assert first.secret not in f"{first} {Path(f'/proc/{first.pid}/cmdline').read_text()}"
 
         other = tmp_path / "other.yaml"
         other.write_text(SMALL)
@@ -86,7 +92,8 @@ def test_isolated_vms_are_told_from_others(tmp_path: Path) -> None:
         assert (second.host, second.isolation, second.taken_over) == (first.host, first.isolation, True)
         with pytest.raises(EmbeddedError, match="or another isolation; end it with"):
             start_embedded(cluster, 0, tmp_path)
-        (agent,) = httpx.get(f"http://{first.address}/slaves").json()["slaves"]
+        answer = httpx.get(f"http://{first.address}/slaves", auth=(first.principal, first.secret))
+        (agent,) = answer.json()["slaves"]
         assert agent["pid"].startswith(f"slave(1)@{first.host.rpartition('.')[0]}.")
     finally:
         first.stop()

@@ -74,6 +74,7 @@ def running(
     agents: list[AgentSpec] | None = None,
     *,
     credentials: dict[str, str] | None = None,
+    may_fail: bool = True,
     **options: object,
 ) -> Iterator[Mesos]:
     """Run an embedded Mesos on a free port; it must have ended cleanly afterwards."""
@@ -81,6 +82,7 @@ def running(
         "agents": [dataclasses.asdict(agent) for agent in agents or small_cluster()],
         "work_dir": str(work_dir),
         "credentials": credentials,
+        "may_fail": may_fail,
         "options": options,
     }
     argv = [sys.executable, "-W", "error", "-m", "tests.framework.embedded.running", json.dumps(told)]
@@ -253,6 +255,7 @@ def main() -> None:
         credentials=told["credentials"],
         options=MasterOptions(**told["options"]),
         on_ready=lambda address: print(address, flush=True),
+        may_fail=told.get("may_fail", True),
     )
 
 

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -215,7 +216,8 @@ def test_tasks_run_in_their_vm_and_end_for_want_of_memory(tmp_path: Path) -> Non
         if state.startswith("off"):
             pytest.skip(f"VMs cannot be isolated here: {state}")
         mesos = Mesos(address, tmp_path / "work", process)
-        with Subscription(mesos, framework_info()) as scheduler:
+        known = b64encode(f"stoker:{(tmp_path / 'work.secret').read_text().strip()}".encode()).decode()
+        with Subscription(mesos, framework_info(), Authorization=f"Basic {known}") as scheduler:
             first, second = scheduler.offers()
             own = first["url"]["address"]["ip"]
             assert own.rpartition(".")[0] == host.rpartition(".")[0]

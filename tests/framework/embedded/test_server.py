@@ -10,7 +10,9 @@ import pytest
 
 from framework.embedded.cluster import Cluster
 from framework.embedded.options import MasterOptions
+from framework.embedded.routes import Access
 from framework.embedded.server import _Front, _listen
+from framework.guard import Guard
 from tests.framework.embedded.running import small_cluster
 
 
@@ -24,7 +26,7 @@ def test_a_connection_of_the_last_moment_is_cut(rounds: int, tmp_path: Path) -> 
         cluster = Cluster(
             small_cluster(), options=MasterOptions(), work_dir=tmp_path, host=host, port=port, cells={}
         )
-        front = _Front(cluster, (host, port), None)
+        front = _Front(cluster, (host, port), Access(Guard(None)))
         await front.open(listener)
         with socket.create_connection((host, port)):
             for _ in range(rounds):

@@ -65,7 +65,7 @@ def still_open(connection: socket.socket) -> bool:
 def post(body: object, *headers: str) -> bytes:
     """Return a request to the scheduler API."""
     data = json.dumps(body)
-    head = ["POST /api/v1/scheduler HTTP/1.1", "Host: x", "Content-Type: application/json", *headers]
+    head = ["POST /api/v1/scheduler HTTP/1.1", "Host: localhost", "Content-Type: application/json", *headers]
     return "\r\n".join([*head, f"Content-Length: {len(data)}", "", data]).encode()
 
 
@@ -148,7 +148,7 @@ def test_stream_ends_with_the_last_chunk_and_the_connection_lives_on(mesos: Meso
 def test_gzip_on_request(mesos: Mesos) -> None:
     """A large answer is compressed for a client that takes it."""
     with connected(mesos) as connection:
-        connection.sendall(b"GET /state HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n")
+        connection.sendall(b"GET /state HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n")
         assert b"Content-Encoding: gzip\r\n" in receive(connection, b"\r\n\r\n")
 
 

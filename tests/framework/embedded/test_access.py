@@ -1,0 +1,175 @@
+"""Who gets in: nobody without the secret, no page of another site; faults only where a test wants them."""
+
+import base64
+import os
+import pwd
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from framework.embedded.credentials import CredentialsError, own_secret, read_credentials
+from tests.framework.embedded.running import Mesos, Subscription, framework_info, running
+
+SUBSCRIBE = {"type": "SUBSCRIBE", "subscribe": {"framework_info": framework_info()}}
+RIGHT = {"Authorization": "Basic " + base64.b64encode(b"stoker:right").decode()}
+
+#: What a program of another user does that has found the port: exit code 0 when it gets in.
+INTRUDER = """
+import base64, encodings.idna, json, os, sys, urllib.request
+address, file, user = sys.argv[1:]
+os.setgroups([])
+os.setgid(int(user))
+os.setuid(int(user))
+secrets = ["", "stoker", "guess"]
+try:
+    secrets.append(open(file).read().strip())
+except OSError:
+    pass
+for secret in secrets:
+    for path in ("/api/v1/scheduler", "/api/v1", "/state", "/slaves", "/stoker/faults", "/master/tasks"):
+        request = urllib.request.Request(f"http://{address}{path}")
+        request.add_header("Authorization", "Basic " + base64.b64encode(f"stoker:{secret}".encode()).decode())
+        if path.startswith("/api"):
+            request.data = json.dumps({"type": "SUBSCRIBE", "subscribe": {"framework_info": {"user": "root", "name": "x"}}}).encode()
+            request.add_header("Content-Type", "application/json")
+        try:
+            urllib.request.urlopen(request, timeout=10)
+            sys.exit(0)
+        except urllib.error.HTTPError as error:
+            if error.code not in (401, 404):
+                sys.exit(0)
+sys.exit(3)
+"""  # noqa: E501
+
+
+@pytest.fixture(scope="module")
+def mesos(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mesos]:
+    """One that asks for a secret, and misbehaves for nobody."""
+    work = tmp_path_factory.mktemp("mesos")
+    with running(work, credentials={"stoker": "right"}, may_fail=False) as mesos:
+        yield mesos
+
+
+def test_a_program_of_another_user_does_not_get_in(tmp_path: Path) -> None:
+    """It can reach the port, but not read the secret."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can run a program as another user")
+    other = pwd.getpwnam("nobody")
+    tmp_path.chmod(0o755)
+    file = tmp_path / "secret"
+    secret = own_secret(file)
+    with running(tmp_path / "work", credentials={"stoker": secret}, may_fail=False) as mesos:
+
+        def attempt(user: int) -> int:
+            command = [sys.executable, "-c", INTRUDER, mesos.address, str(file), str(user)]
+            return subprocess.run(command, cwd="/", env={}, check=False).returncode
+
+        assert attempt(other.pw_uid) == 3
+        assert attempt(0) == 0  # as ourselves it does: the attempt is a real one
+
+
+@pytest.mark.parametrize("path", ["/state", "/api/v1/scheduler", "/api/v1", "/health", "/version", "/tasks"])
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:5050", "127.0.0.1.evil.example"])
+def test_a_foreign_host_is_refused(mesos: Mesos, path: str, host: str) -> None:
+    """A page under a name that leads here (DNS rebinding) learns nothing, even with the secret."""
+    method = "POST" if path.startswith("/api") else "GET"
+    assert mesos.request(method, path, SUBSCRIBE, Host=host, **RIGHT)[0] == 421
+
+
+def test_a_second_host_hides_nothing(mesos: Mesos) -> None:
+    """Two Host headers are no host that is known."""
+    host, port = mesos.address.split(":")
+    with socket.create_connection((host, int(port)), 10.0) as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: evil.example\r\nHost: localhost\r\n\r\n")
+        assert connection.recv(1000).startswith(b"HTTP/1.1 421 ")
+
+
+def test_a_foreign_origin_is_refused(mesos: Mesos) -> None:
+    """A page of another site may not subscribe, even where the browser knows the secret."""
+    foreign = {"Origin": "http://evil.example"} | RIGHT
+    assert mesos.request("POST", "/api/v1/scheduler", SUBSCRIBE, **foreign)[0] == 403
+    assert mesos.request("POST", "/api/v1", {"type": "GET_STATE"}, **foreign)[0] == 403
+
+
+def test_a_script_of_another_page_reads_nothing(tmp_path: Path, mesos: Mesos) -> None:
+    """Answers as scripts (jsonp) are only for those who authenticate, also where nobody has to."""
+    assert mesos.request("GET", "/version?jsonp=leak")[0] == 403
+    assert mesos.request("GET", "/state?jsonp=leak")[0] == 401
+    status, body = mesos.request("GET", "/state?jsonp=leak", **RIGHT)
+    assert (status, body[:5]) == (200, "leak(")
+    with running(tmp_path) as everybodys:
+        assert everybodys.request("GET", "/state")[0] == 200
+        assert everybodys.request("GET", "/state?jsonp=leak")[0] == 403
+
+
+def test_faults_are_not_there_unless_asked_for(mesos: Mesos) -> None:
+    """Whoever knows the secret cannot make it misbehave either."""
+    assert mesos.request("POST", "/stoker/faults", {"fault": "drop_stream"}, **RIGHT)[0] == 404
+    assert mesos.request("GET", "/stoker/faults", **RIGHT)[0] == 404
+
+
+def test_with_the_secret_all_is_as_ever(mesos: Mesos) -> None:
+    """A framework that authenticates subscribes and is offered what there is."""
+    info = framework_info(principal="stoker")
+    with Subscription(mesos, info, **RIGHT) as scheduler:
+        assert len(scheduler.offers()) == 3
+
+
+def test_a_head_without_end_is_cut_off(mesos: Mesos) -> None:
+    """Nobody fills the memory with headers, one long or many."""
+    host, port = mesos.address.split(":")
+    for piece in (b"a" * 4096, b"X-A: b\r\n" * 512):
+        with socket.create_connection((host, int(port)), 10.0) as connection:
+            connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-Long: ")
+            cut = False
+            for _ in range(1 << 14):  # 64 MiB, unless it is cut off
+                try:
+                    connection.sendall(piece)
+                except OSError:
+                    cut = True
+                    break
+        assert cut
+
+
+def test_a_secret_is_made_once_and_is_private(tmp_path: Path) -> None:
+    """It is kept; one that others could read, or that is elsewhere, is replaced."""
+    file = tmp_path / "deep" / "secret"
+    first = own_secret(file)
+    assert (file.stat().st_mode & 0o777, len(first) > 32) == (0o600, True)
+    assert own_secret(file) == first
+    file.chmod(0o640)
+    second = own_secret(file)
+    assert (second != first, file.stat().st_mode & 0o777) == (True, 0o600)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("known to whoever put it there\n")
+    elsewhere.chmod(0o600)
+    file.unlink()
+    file.symlink_to(elsewhere)
+    assert own_secret(file) not in elsewhere.read_text()
+    assert not file.is_symlink()
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_credentials_of_an_operator(tmp_path: Path) -> None:
+    """Both forms of mesos-master are read; whatever else is refused with the file's name."""
+    file = tmp_path / "credentials"
+    file.write_text("spark abc\n\nother def\n")
+    assert read_credentials(file) == {"spark": "abc", "other": "def"}
+    file.write_text('{"credentials": [{"principal": "spark", "secret": "abc"}]}')
+    assert read_credentials(file) == {"spark": "abc"}
+    for text, why in {
+        "": "names no principal",
+        "spark": "line 1: should be PRINCIPAL SECRET, not 1 words",
+        "spark a:b": "without `:`",
+        '{"credentials": 5}': "should be like",
+        "{": "should be like",
+    }.items():
+        file.write_text(text)
+        with pytest.raises(CredentialsError, match=f"{file}: .*{why}"):
+            read_credentials(file)
+    with pytest.raises(CredentialsError, match="cannot be read"):
+        read_credentials(tmp_path / "nothing")
