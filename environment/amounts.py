@@ -32,6 +32,11 @@ def most(one: Amounts, other: Amounts) -> dict[str, float]:
     return {name: max(one.get(name, 0.0), other.get(name, 0.0)) for name in {**one, **other}}
 
 
+def less(one: Amounts, other: Amounts) -> dict[str, float]:
+    """What is left of each when the other is taken away, never less than nothing."""
+    return {name: max(round(amount - other.get(name, 0.0), 3), 0.0) for name, amount in one.items()}
+
+
 def text(cpus: float, memory_mib: int, resources: Amounts = NOTHING) -> str:
     """In words: 1 cpus and 1024 MiB; 1 cpus, 1024 MiB and 2 gpus."""
     parts = [f"{cpus:g} cpus", f"{memory_mib} MiB", *(f"{v:.10g} {name}" for name, v in resources.items())]

@@ -7,6 +7,7 @@ import numpy as np
 
 from environment import amounts
 from environment.amounts import NOTHING, TOLERANCE, Amounts
+from environment.offered import EXECUTOR_PORTS
 from environment.types import CPU_TOLERANCE, LEAST, ClusterView, Place, PlacementRequest, Shortfall, Vm
 
 #: What arithmetic may leave beyond the thousandths of a cpu.
@@ -34,7 +35,7 @@ def check(view: ClusterView, request: PlacementRequest, place: Place) -> tuple[s
     unknown = sorted({index for index in place.placement if not 0 <= index < len(view.vms)})
     if unknown:
         return tuple(f"VM {index} is not one of the {len(view.vms)} VMs" for index in unknown)
-    return tuple(str(shortfall) for shortfall in _shortfalls(view, request, place))
+    return tuple(_shortfalls(view, request, place))
 
 
 def _wrong_sizes(request: PlacementRequest, place: Place) -> Iterator[str]:
@@ -52,7 +53,7 @@ def _wrong_sizes(request: PlacementRequest, place: Place) -> Iterator[str]:
             yield f"executor {number} is given {size.cpus!r} cpus, of which Mesos keeps three decimals"
 
 
-def _shortfalls(view: ClusterView, request: PlacementRequest, place: Place) -> Iterable[Shortfall]:
+def _shortfalls(view: ClusterView, request: PlacementRequest, place: Place) -> Iterator[str]:
     counts = Counter(place.placement)
     if not (place.sizes or request.sizes):
         demand = {i: (request.cpus * n, request.memory_mib * n) for i, n in counts.items()}
@@ -62,15 +63,18 @@ def _shortfalls(view: ClusterView, request: PlacementRequest, place: Place) -> I
             cpus, memory_mib = demand.get(index, (0.0, 0))
             demand[index] = (cpus + size.cpus, memory_mib + size.memory_mib)
     for index, wanted in sorted(demand.items()):
+        taken = {name: amount * counts[index] for name, amount in request.job.resources.items()}
         free = float(view.free_cpus[index]), float(view.free_memory_mib[index])
-        yield from shortfalls(view.vms[index], *free, *wanted)
+        found = shortfalls(view.vms[index], *free, *wanted)
         if request.job.resources:
-            taken = {name: amount * counts[index] for name, amount in request.job.resources.items()}
-            yield from resource_shortfalls(view.vms[index], free_on(view, index, taken), taken)
+            found += resource_shortfalls(view.vms[index], free_on(view, index, taken), taken)
+        yield from map(str, found)
+        if not found and (why := not_offered(view, index, *wanted, counts[index], taken)):
+            yield why
 
 
 def shortfalls(
-    vm: Vm, free_cpus: float, free_memory_mib: float, cpus: float, memory_mib: int
+    vm: Vm, free_cpus: float, free_memory_mib: float, cpus: float, memory_mib: float
 ) -> list[Shortfall]:
     """What a VM with so much free lacks to take so many cpus and MiB."""
     found = []
@@ -96,20 +100,57 @@ def free_on(view: ClusterView, index: int, names: Iterable[str]) -> dict[str, fl
     return {name: round(float(free[name][index]), 3) if name in free else 0.0 for name in names}
 
 
+def not_offered(
+    view: ClusterView,
+    index: int,
+    cpus: float,
+    memory_mib: float,
+    executors: int,
+    resources: Amounts = NOTHING,
+) -> str | None:
+    """Say why so much of a VM may not be used now although it is free: the master has not offered it.
+
+    `resources` is what the executors take in all beside cpus and memory. None when it may be used.
+    """
+    offered, vm = view.offered, view.vms[index]
+    if offered is None:
+        return None
+    if not offered.there[index]:
+        return f"{vm.name} has no offer from the master yet"
+    found = shortfalls(vm, float(offered.cpus[index]), float(offered.memory_mib[index]), cpus, memory_mib)
+    there = {name: float(offered.resources[name][index]) for name in resources if name in offered.resources}
+    found += resource_shortfalls(vm, there, resources)
+    if found:
+        lacks = ", ".join(f"{short.free:.10g} {short.resource}" for short in found)
+        return f"{vm.name} has only {lacks} offered yet of what is free"
+    if offered.ports[index] < executors * EXECUTOR_PORTS:
+        return str(Shortfall(vm.name, "ports", executors * EXECUTOR_PORTS, float(offered.ports[index])))
+    return None
+
+
 def shortage(view: ClusterView, request: PlacementRequest) -> str:
-    """Say in a sentence why the request's executors do not all fit now: a policy's reason to wait."""
+    """Say in a sentence why the request's executors do not all fit now: a policy's reason to wait.
+
+    A VM lacks what is held of it, by us or by others; what is free but not offered (yet) is told apart.
+    """
     asked = amounts.text(request.cpus, request.memory_mib, request.job.resources)
     if not view.vms:
-        return f"there is no VM now for {request.count} executors of {asked}"
+        return f"no VM is known now for {request.count} executors of {asked}"
     room = int(np.minimum(view.room_for(request), request.count).sum())
     lacks = {
-        "cpus": np.count_nonzero(view.free_cpus + CPU_TOLERANCE < request.cpus),
-        "memory": np.count_nonzero(view.free_memory_mib < request.memory_mib),
+        "lack cpus": view.free_cpus + CPU_TOLERANCE < request.cpus,
+        "lack memory": view.free_memory_mib < request.memory_mib,
     }
     for name, amount in request.job.resources.items():
         free = view.free_resources.get(name, np.zeros(len(view.vms)))
-        lacks[name] = np.count_nonzero(free + TOLERANCE < amount)
-    short = " and ".join(f"{vms} lack {resource}" for resource, vms in lacks.items() if vms)
+        lacks[f"lack {name}"] = free + TOLERANCE < amount
+    if (offered := view.offered) is not None:
+        fit = ~np.logical_or.reduce(list(lacks.values()))
+        lacks["lack ports"] = offered.lacks_ports()
+        missing = fit & (view.room_for(request) == 0) & ~lacks["lack ports"]
+        lacks["have no offer from the master yet"] = missing & ~offered.there
+        lacks["are offered only in part yet"] = missing & offered.there
+    short = " and ".join(f"{count} {what}" for what, vms in lacks.items() if (count := np.count_nonzero(vms)))
     found = f"room for {min(room, request.count)} of {request.count} executors of {asked}"
     return f"{found}; of {len(view.vms)} VMs, {short}" if short else found
 

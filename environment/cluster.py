@@ -12,6 +12,7 @@ from copy import copy
 from typing import Any
 
 from environment import events as ev
+from environment.check import shortage
 from environment.launches import Launches
 from environment.ledger import Ledger
 from environment.life import JobLives
@@ -102,7 +103,7 @@ class ClusterModel:
         return ev.Restored(self.now, *self._roster.records(), self.options, moment)
 
     def view(self) -> ClusterView:
-        """The cluster as a policy may see it now: what is free is what is offered."""
+        """The cluster as a policy may see it now: what is free, and what of it is offered."""
         return self._book.view(self.now, tuple(self._roster.running()), sorted(self._roster.resources))
 
     def requests(self) -> tuple[PlacementRequest, ...]:
@@ -166,7 +167,7 @@ class ClusterModel:
     def _take_up(self) -> None:
         """A daemon has started with what an earlier one kept."""
         for task in self._roster.all_open():
-            self._book.learn(_vm_of(task))
+            self._book.guess(_vm_of(task))
             if task.state == "unreachable":
                 self._watch.lost_sight(task)
         for job in self._roster.jobs():
@@ -266,7 +267,7 @@ class ClusterModel:
         # The master knows its agent, and neither has ever told of the task: its launch got lost.
         never_ran = state in ev.NEVER_RAN or (state == "gone" and task.state == "launching")
         self._roster.charge(self.ledger.close(task, self.now))
-        self._book.changed(task.vm_id)
+        self._book.released(task.vm_id)
         self._watch.ended(task)
         task.ended_at = self.now
         end = state if state in ("finished", "failed", "killed") else "lost"
@@ -284,15 +285,18 @@ class ClusterModel:
         self._lives.end_overdue()
         if not self.subscribed:
             self._line.tell(None)
-            self._line.explain_silence("the Mesos master is not connected", self.now)
+            self._line.explain_silence(lambda _: "the Mesos master is not connected", self.now)
             return
         for task in self._watch.given_up():
             self._watch.kill(task)
             self._end_task(task, "lost", f"{task.vm_name} could not be reached for too long")
         self._watch.chase()
         if self._supply.dry():
-            why = "the master offers no resources now: all VMs are full, or none is there"
-            self._line.explain_silence(why, self.now)
+            self._line.explain_silence(self._dry, self.now)
+
+    def _dry(self, head: PlacementRequest) -> str:
+        """Why it waits when the master had the time to offer something and did not."""
+        return f"the master offers no resources now; {shortage(self.view(), head)}"
 
 
 def _vm_of(task: ExecutorRecord) -> Vm:

@@ -93,6 +93,9 @@ class Booked:
     measured: tuple[str, ...]
     gone: tuple[str, ...]
     told: tuple[VmSize, ...]
+    others: tuple[VmSize, ...] = ()
+    awaited: tuple[str, ...] = ()
+    guessed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from environment.amounts import NOTHING, Amounts, nothing
-from environment.check import free_on, resource_shortfalls, shortfalls
+from environment.check import free_on, not_offered, resource_shortfalls, shortfalls
 from environment.rounds import Verdict
 from environment.types import ClusterView, Place, PlacementRequest, Size
 
@@ -155,6 +155,21 @@ class _Sight:
         had, placed = free_on(self._view, index, self._resources), self._placed[index]
         return {name: round(had[name] - placed * amount, 3) for name, amount in self._resources.items()}
 
+    def _withheld(self, index: int) -> str | None:
+        """Why the next executor may not be placed on the VM although what it takes is free there."""
+        if self._view.offered is None:
+            return None
+        cpus, memory_mib = self._free(index)
+        executors = self._placed[index] + 1
+        return not_offered(
+            self._view,
+            index,
+            float(self._view.free_cpus[index]) - cpus + self._size.cpus,
+            float(self._view.free_memory_mib[index]) - memory_mib + self._size.memory_mib,
+            executors,
+            {name: executors * amount for name, amount in self._resources.items()},
+        )
+
     def _candidate(self, index: int, *, chosen: bool = False) -> Candidate:
         vm, (cpus, memory_mib) = self._view.vms[index], self._free(index)
         lacks = shortfalls(vm, cpus, memory_mib, self._size.cpus, self._size.memory_mib)
@@ -162,12 +177,15 @@ class _Sight:
         if self._resources:
             free = self._free_resources(index)
             lacks += resource_shortfalls(vm, free, self._resources)
+        said = [str(shortfall) for shortfall in lacks]
+        if not said and (withheld := self._withheld(index)):
+            said.append(withheld)
         return Candidate(
             vm=vm.name,
             type=vm.type,
             free_cpus=round(cpus, 3),
             free_memory_mib=int(memory_mib),
-            lacks=tuple(str(shortfall) for shortfall in lacks),
+            lacks=tuple(said),
             score=self._place.scores[index] if self._place.scores else None,
             chosen=chosen,
             details={name: values[index] for name, values in self._place.details.items()},

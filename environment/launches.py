@@ -9,15 +9,15 @@ from itertools import islice
 from environment.amounts import NOTHING, TOLERANCE, Amounts, total
 from environment.events import Launch, Placement, Task
 from environment.ledger import Ledger
+from environment.offered import DRIVER_PORTS, EXECUTOR_PORTS
 from environment.offers import OfferBook
 from environment.records import ExecutorRecord, JobRecord
 from environment.roster import Roster
 from environment.turn import Turn
 from environment.types import CPU_TOLERANCE, Size
 
-#: A driver listens on three ports (its own, its block manager's, its web page's), an executor on one.
-_DRIVER_PORTS = 3
 _TAKEN_BACK = "the master took back what was free where it was to run"
+_NO_PORTS = "the VM where it was to run has too few ports"
 
 
 class Launches:
@@ -48,11 +48,15 @@ class Launches:
             return "its driver was forgotten" if new and job.job.driver else "its driver has a place"
         sizes = self._sizes(job, placement, new=new)
         for vm_id, (cpus, memory_mib) in _demand(job, placement, sizes).items():
-            free_cpus, free_memory_mib = self._book.free(vm_id)
+            _, free_cpus, free_memory_mib, _ = self._book.offered(vm_id)
             free_cpus -= sum(task.cpus for task in self._tasks.get(vm_id, ()))
             free_memory_mib -= sum(task.memory_mib for task in self._tasks.get(vm_id, ()))
             if cpus > free_cpus + CPU_TOLERANCE or memory_mib > free_memory_mib:
                 return _TAKEN_BACK
+            ports = self._book.ports_offered(vm_id)
+            ports -= sum(len(task.ports) for task in self._tasks.get(vm_id, ()))
+            if _ports(placement, vm_id) > ports:
+                return _NO_PORTS
             if self._lacks(vm_id, job.job.resources, placement.vm_ids.count(vm_id)):
                 return _TAKEN_BACK
         return None
@@ -61,7 +65,10 @@ class Launches:
         """Whether a VM is offered less beside cpus and memory than so many executors take."""
         if not resources:
             return False
-        free, taken = self._book.free_resources(vm_id), total(t.resources for t in self._tasks.get(vm_id, ()))
+        free, taken = (
+            self._book.offered(vm_id).resources,
+            total(t.resources for t in self._tasks.get(vm_id, ())),
+        )
         return any(
             executors * amount > free.get(name, 0.0) - taken.get(name, 0.0) + TOLERANCE
             for name, amount in resources.items()
@@ -118,10 +125,15 @@ class Launches:
             price_per_hour=vm.price_per_hour,
             cpus=size.cpus,
             memory_mib=size.memory_mib,
-            ports=tuple(islice(ports, _DRIVER_PORTS if driver else 1)),
+            ports=tuple(islice(ports, DRIVER_PORTS if driver else EXECUTOR_PORTS)),
             launched_at=self._turn.now,
             resources=NOTHING if driver else job.job.resources,
         )
+
+
+def _ports(placement: Placement, vm_id: str) -> int:
+    """How many ports of a VM a placement takes."""
+    return placement.vm_ids.count(vm_id) * EXECUTOR_PORTS + (placement.driver_vm_id == vm_id) * DRIVER_PORTS
 
 
 def _demand(job: JobRecord, placement: Placement, sizes: tuple[Size, ...]) -> dict[str, tuple[float, int]]:

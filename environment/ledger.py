@@ -54,7 +54,8 @@ class Ledger:
 
     def resources(self, vm_id: str) -> dict[str, float]:
         """What tasks hold of the VM beside cpus and memory."""
-        return total(task.resources for task in self._holders.get(vm_id, {}).values())
+        held = self._holders.get(vm_id, {}).values()
+        return total(task.resources for task in held if task.resources)
 
     def due(self, at: float) -> Iterator[tuple[ExecutorRecord, float]]:
         """What each open task would owe at that time beyond its `cost`, in dollars; nothing is changed."""

@@ -1,15 +1,19 @@
-"""The VMs that are known and what of them is offered right now."""
+"""The VMs that are known, what of them is free, and what of that is offered right now.
 
-from collections.abc import Collection, Iterable, Iterator
+Free is what neither our tasks hold nor others. What others hold is learned from offers: one that came with
+less than our sum says that others hold the rest, until another tells otherwise.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import isnan, nan
 
 import numpy as np
 
 from environment import amounts
-from environment.amounts import NOTHING, Amounts
 from environment.events import Booked, Offer, VmSize
 from environment.ledger import Ledger
+from environment.offered import Offered
 from environment.types import CPU_TOLERANCE, ClusterView, FloatArray, RunningJob, Vm, natural_key
 
 
@@ -25,13 +29,20 @@ class OfferBook:
         self._ledger = ledger
         self._offers: dict[str, Offer] = {}
         self._by_vm: dict[str, dict[str, Offer]] = {}
-        self._free: dict[str, tuple[float, int]] = {}
-        self._free_resources: dict[str, Amounts] = {}
+        self._offered: dict[str, VmSize] = {}
+        self._ports: dict[str, int] = {}
+        self._free: dict[str, VmSize] = {}
+        #: What others than us hold of VMs, as far as offers showed it.
+        self._others: dict[str, VmSize] = {}
+        #: VMs of which nothing came in time when it was last waited for.
+        self._awaited: set[str] = set()
         self._vms: dict[str, Vm] = {}
         #: VMs whose capacity was seen while no task of ours was there.
         self._measured: set[str] = set()
         #: Sizes of VMs as the master told them, by VM: better than what can be learned from offers.
         self._told: dict[str, VmSize] = {}
+        #: VMs of which only tasks of ours are known yet, and so not what is free of them.
+        self._guessed: set[str] = set()
         self._gone: set[str] = set()
         self._incomplete: set[str] = set()
         self._order: tuple[Vm, ...] | None = ()
@@ -48,6 +59,9 @@ class OfferBook:
             tuple(sorted(self._measured)),
             tuple(sorted(self._gone)),
             tuple(self._told.values()),
+            tuple(self._others.values()),
+            tuple(sorted(self._awaited)),
+            tuple(sorted(self._guessed)),
         )
 
     def resume(self, state: Booked) -> None:
@@ -55,6 +69,8 @@ class OfferBook:
         self._vms = {vm.id: vm for vm in state.vms}
         self._measured, self._gone = set(state.measured), set(state.gone)
         self._told = {size.vm_id: size for size in state.told}
+        self._others = {size.vm_id: size for size in state.others}
+        self._awaited, self._guessed = set(state.awaited), set(state.guessed)
         self._order = None
         for offer in state.offers:
             self._offers[offer.id] = offer
@@ -68,7 +84,9 @@ class OfferBook:
         for size in sizes:
             self._told[size.vm_id] = size
             if size.vm_id in self._vms:
+                self._guessed.discard(size.vm_id)
                 self.learn(self._vms[size.vm_id])
+                self._look(size.vm_id)
 
     def take(self, offers: Iterable[Offer], at: float) -> None:
         """Hold these offers; their VMs are there."""
@@ -81,8 +99,31 @@ class OfferBook:
             vms[offer.vm.id] = offer.vm
         for vm in vms.values():
             self.found(vm.id)
+            self._awaited.discard(vm.id)
+            self._guessed.discard(vm.id)
             self.changed(vm.id)
             self.learn(vm)
+            self._look(vm.id)
+
+    def _look(self, vm_id: str) -> None:
+        """What is offered of the VM tells what others hold of it; nothing does while nothing is offered."""
+        if vm_id not in self._by_vm or not self._by_vm[vm_id]:
+            return
+        vm, offered, used = self._vms[vm_id], self._offered[vm_id], self._ledger
+        held = amounts.total((offered.resources, used.resources(vm_id)))
+        self._others[vm_id] = VmSize(
+            vm_id,
+            max(round(vm.cpus - used.cpus(vm_id) - offered.cpus, 3), 0.0),
+            max(vm.memory_mib - used.memory_mib(vm_id) - offered.memory_mib, 0),
+            amounts.less(vm.resources, held),
+        )
+        self.changed(vm_id)
+
+    def settled(self) -> None:
+        """It was waited for long enough: what is not offered by now will not be, until something changes."""
+        for vm_id in tuple(self._incomplete):
+            self._awaited.add(vm_id)
+            self._look(vm_id)
 
     def learn(self, vm: Vm) -> None:
         """Know the VM and its capacity: what the master told, or else what its offers show."""
@@ -93,13 +134,19 @@ class OfferBook:
             self._order = None
         self.changed(vm.id)
 
+    def guess(self, vm: Vm) -> None:
+        """Know the VM by tasks of ours that are there: what else is there of it is yet to be told."""
+        if vm.id not in self._told:
+            self._guessed.add(vm.id)
+        self.learn(vm)
+
     def _shown(self, vm_id: str) -> VmSize:
         """The most of the VM that was offered and used at once.
 
         Once the VM was seen without tasks of ours, what tasks use is no longer added, since resources
         can be offered again before the end of the task that had them is known here.
         """
-        (cpus, memory_mib), resources = self.free(vm_id), self.free_resources(vm_id)
+        _, cpus, memory_mib, resources = self.offered(vm_id)
         known, used = self._vms.get(vm_id), self._ledger
         if not self._ledger.count(vm_id):
             known = known if vm_id in self._measured else None
@@ -116,13 +163,17 @@ class OfferBook:
         """A VM that is known."""
         return self._vms[vm_id]
 
-    def free(self, vm_id: str) -> tuple[float, int]:
-        """Cpus and MiB of the VM that are offered now."""
-        return self._free.get(vm_id, (0.0, 0))
+    def free(self, vm_id: str) -> VmSize:
+        """What of the VM nobody holds, offered or not."""
+        return self._free.get(vm_id) or VmSize(vm_id, 0.0, 0)
 
-    def free_resources(self, vm_id: str) -> Amounts:
-        """What of the VM is offered now beside cpus and memory."""
-        return self._free_resources.get(vm_id, NOTHING)
+    def offered(self, vm_id: str) -> VmSize:
+        """What of the VM is offered now."""
+        return self._offered.get(vm_id) or VmSize(vm_id, 0.0, 0)
+
+    def ports_offered(self, vm_id: str) -> int:
+        """How many ports of the VM are offered now."""
+        return self._ports.get(vm_id, 0)
 
     def ports(self, vm_id: str) -> Iterator[int]:
         """The ports offered on the VM, in order."""
@@ -148,6 +199,7 @@ class OfferBook:
         """The VM is not there now."""
         if vm_id in self._vms:
             self._gone.add(vm_id)
+            self._others.pop(vm_id, None)
             self._order = None
             self.use(vm_id)
 
@@ -167,25 +219,59 @@ class OfferBook:
             self.changed(vm_id)
         return ids
 
+    def expect(self) -> None:
+        """Wait again for every VM: whom the master offers what may have changed."""
+        self._awaited.clear()
+
     def changed(self, vm_id: str) -> None:
         """What is offered of the VM, or what our tasks hold of it, is not what it was."""
-        offers = self._by_vm.get(vm_id)
-        if offers:
-            held = offers.values()
-            self._free[vm_id] = (sum(o.cpus for o in held), sum(o.memory_mib for o in held))
-            self._free_resources[vm_id] = amounts.total(o.resources for o in held if o.resources)
+        held = self._by_vm.get(vm_id, {}).values()
+        if held:
+            self._offered[vm_id] = VmSize(
+                vm_id,
+                sum(o.cpus for o in held),
+                sum(o.memory_mib for o in held),
+                amounts.total(o.resources for o in held if o.resources),
+            )
+            self._ports[vm_id] = sum(last - first + 1 for o in held for first, last in o.ports)
         else:
-            self._free.pop(vm_id, None)
-            self._free_resources.pop(vm_id, None)
+            self._offered.pop(vm_id, None)
+            self._ports.pop(vm_id, None)
         vm = self._vms.get(vm_id)
+        if vm is not None:
+            self._free[vm_id] = self._left(vm)
         if vm and vm_id not in self._gone and self._missing(vm):
             self._incomplete.add(vm_id)
         else:
             self._incomplete.discard(vm_id)
+            self._awaited.discard(vm_id)
+
+    def released(self, vm_id: str) -> None:
+        """A task of ours on the VM is over: what it held will be offered."""
+        self._awaited.discard(vm_id)
+        self.changed(vm_id)
+
+    def _left(self, vm: Vm) -> VmSize:
+        """What neither we nor others hold of a VM; at least what is offered, as the master knows best."""
+        others, used = self._others.get(vm.id) or VmSize(vm.id, 0.0, 0), self._ledger
+        offered = self.offered(vm.id)
+        cpus = round(vm.cpus - used.cpus(vm.id) - others.cpus, 3)
+        memory_mib = vm.memory_mib - used.memory_mib(vm.id) - others.memory_mib
+        resources = amounts.less(vm.resources, amounts.total((used.resources(vm.id), others.resources)))
+        return VmSize(
+            vm.id,
+            max(cpus, offered.cpus, 0.0),
+            max(memory_mib, offered.memory_mib, 0),
+            amounts.most(resources, offered.resources),
+        )
 
     def complete(self) -> bool:
-        """Whether all that our tasks do not use is offered, on every VM that is there."""
+        """Whether all is offered that is free, on every VM that is there."""
         return not self._incomplete
+
+    def came(self) -> bool:
+        """Whether all that can be expected is offered: all that is free, but on VMs that were waited for."""
+        return self._incomplete <= self._awaited
 
     def vms(self) -> tuple[Vm, ...]:
         """The VMs that are there, by name."""
@@ -195,31 +281,44 @@ class OfferBook:
         return self._order
 
     def view(self, at: float, running: tuple[RunningJob, ...], asked: Collection[str] = ()) -> ClusterView:
-        """The cluster as a policy may see it: what is free is what is offered.
+        """The cluster as a policy may see it: what is free, and what of it is offered.
 
-        `asked` names what is shown beside cpus and memory.
+        `asked` names what is shown beside cpus and memory. VMs of which that is not known are left out.
         """
         vms = self.vms()
-        free = np.array([self.free(vm.id) for vm in vms], dtype=np.float64).reshape(-1, 2)
+        if self._guessed:
+            vms = tuple(vm for vm in vms if vm.id not in self._guessed)
+        free, offered = [self.free(vm.id) for vm in vms], [self.offered(vm.id) for vm in vms]
         executors = [self._ledger.count(vm.id) for vm in vms]
         ends = _ends(at, running)
         until = [ends.get(vm.id, nan) if count else at for vm, count in zip(vms, executors, strict=True)]
+        cpus, memory_mib, others = _arrays(free, asked)
+        ports = np.array([self.ports_offered(vm.id) for vm in vms], dtype=np.int64)
+        there = np.array([vm.id in self._offered for vm in vms], dtype=np.bool_)
+        offered_cpus, offered_memory_mib, offered_others = _arrays(offered, asked)
         return ClusterView(
             at,
             vms,
-            free[:, 0].copy(),
-            free[:, 1].copy(),
+            cpus,
+            memory_mib,
             np.array(executors, dtype=np.int64),
             np.array(until, dtype=np.float64),
             running,
-            {name: self._free_of(name, vms) for name in asked},
+            others,
+            Offered(there, offered_cpus, offered_memory_mib, ports, offered_others),
         )
 
-    def _free_of(self, name: str, vms: Iterable[Vm]) -> FloatArray:
-        return np.array([self.free_resources(vm.id).get(name, 0.0) for vm in vms], dtype=np.float64)
-
     def _missing(self, vm: Vm) -> bool:
-        return self.free(vm.id)[0] + self._ledger.cpus(vm.id) < vm.cpus - CPU_TOLERANCE
+        return self.offered(vm.id).cpus < self._free[vm.id].cpus - CPU_TOLERANCE
+
+
+def _arrays(
+    sizes: Sequence[VmSize], asked: Collection[str]
+) -> tuple[FloatArray, FloatArray, dict[str, FloatArray]]:
+    """Cpus, MiB and what is asked for besides, each as [N]."""
+    cpus, memory_mib = ([size.cpus for size in sizes], [size.memory_mib for size in sizes])
+    others = {name: np.array([size.resources.get(name, 0.0) for size in sizes], np.float64) for name in asked}
+    return np.array(cpus, np.float64), np.array(memory_mib, np.float64), others
 
 
 def _ends(at: float, running: Iterable[RunningJob]) -> dict[str, float]:

@@ -12,7 +12,8 @@ import numpy as np
 
 from environment.check import check
 from environment.events import Decided, Placement, Waiting
-from environment.types import CPU_TOLERANCE, ClusterView, Decision, Place, PlacementRequest, Size, Wait
+from environment.offered import DRIVER_PORTS
+from environment.types import ClusterView, Decision, Place, PlacementRequest, Size, Wait
 
 #: Of what the parts of a placement are made.
 _PARTS: dict[str, tuple[type, ...]] = {
@@ -193,11 +194,12 @@ def room_for_driver(view: ClusterView, request: PlacementRequest, place: Place) 
         return None
     after = view.with_placement(request, place.placement, place.sizes)
     nearest: dict[int, None] = dict.fromkeys((*place.placement, *range(len(after.vms))))
+    room = after.room_for_driver(driver)
     for index in nearest:
-        fits = after.free_cpus[index] + CPU_TOLERANCE >= driver.cpus
-        if fits and after.free_memory_mib[index] >= driver.memory_mib:
+        if room[index]:
             return index
-    needed = f"{driver.cpus:g} cpus and {driver.memory_mib} MiB"
+    ports = "" if view.offered is None else f" with {DRIVER_PORTS} ports"
+    needed = f"{driver.cpus:g} cpus and {driver.memory_mib} MiB{ports}"
     return f"beside its executors no VM has room for its driver ({needed})"
 
 
@@ -219,7 +221,4 @@ def view_after(verdict: Verdict, place: Place) -> ClusterView:
     driver = verdict.request.job.driver
     if driver is None or verdict.driver_vm is None:
         return view
-    cpus, memory = view.free_cpus.copy(), view.free_memory_mib.copy()
-    cpus[verdict.driver_vm] -= driver.cpus
-    memory[verdict.driver_vm] -= driver.memory_mib
-    return view.changed(free_cpus=cpus, free_memory_mib=memory)
+    return view.with_driver(verdict.driver_vm, driver)

@@ -54,6 +54,7 @@ class Supply:
         """The master has (again) accepted the framework: what was said before is void."""
         self.subscribed, self._suppressed, self._stale = True, False, False
         self._book.clear()
+        self._book.expect()
         self._asked_at = self._turn.now
 
     def disconnect(self) -> None:
@@ -77,6 +78,8 @@ class Supply:
     def decided(self, view_at: float | None) -> bool:
         """A decision was made on the view of that time; returns whether something has changed since then."""
         outdated = view_at is not None and self._changed_at > view_at
+        if self._settled(self._turn.now if view_at is None else view_at):
+            self._book.settled()
         self._stale = self._stale and outdated
         self._asked_at = self._turn.now
         return outdated
@@ -85,7 +88,11 @@ class Supply:
         """Whether offers are there and no more of them are expected."""
         if not (self.subscribed and len(self._book)):
             return False
-        return self._turn.now - self._book.since >= self._options.settle or self._book.complete()
+        return self._book.came() or self._settled(self._turn.now)
+
+    def _settled(self, at: float) -> bool:
+        """Whether offers that were held at that time were waited for as long as ever."""
+        return len(self._book) > 0 and at - self._book.since >= self._options.settle
 
     def dry(self) -> bool:
         """Whether the master has had the time to offer something and did not."""

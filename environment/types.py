@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from environment.amounts import TOLERANCE, Amounts, nothing
+from environment.offered import DRIVER_PORTS, EXECUTOR_PORTS, Offered
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -198,10 +199,11 @@ class Observer(Protocol):
 class ClusterView:
     """An immutable picture of the cluster at one moment; arrays are indexed like `vms` and read-only.
 
-    `free_*` is what may be used now, `executors` counts the executors on each VM, `busy_until` is the time
+    `free_*` is what nobody holds, `executors` counts the executors on each VM, `busy_until` is the time
     (seconds) until which each VM is known to be held: the view's own time when it is free, NaN when unknown.
     `free_resources` has what is free beside cpus and memory, as far as a known job asks for it: [N] by
-    name; of what is not there nothing is free.
+    name; of what is not there nothing is free. `offered` is what of all that may be used now; without it,
+    as in a simulation, everything that is free. `room_for` counts with what may be used.
     """
 
     at: float
@@ -212,6 +214,7 @@ class ClusterView:
     busy_until: FloatArray
     running: tuple[RunningJob, ...] = field(default=(), repr=False)
     free_resources: Mapping[str, FloatArray] = field(default_factory=dict)
+    offered: Offered | None = None
 
     def __post_init__(self) -> None:
         for array in (self.free_cpus, self.free_memory_mib, self.executors, self.busy_until):
@@ -234,32 +237,58 @@ class ClusterView:
         """Capacity of each VM, MiB; float64 [N]."""
         return np.array([vm.memory_mib for vm in self.vms], dtype=np.float64)
 
+    @property
+    def usable_cpus(self) -> FloatArray:
+        """Cpus of each VM that are free and may be used now; float64 [N]."""
+        return self.free_cpus if self.offered is None else np.minimum(self.free_cpus, self.offered.cpus)
+
+    @property
+    def usable_memory_mib(self) -> FloatArray:
+        """Memory of each VM that is free and may be used now, MiB; float64 [N]."""
+        if self.offered is None:
+            return self.free_memory_mib
+        return np.minimum(self.free_memory_mib, self.offered.memory_mib)
+
     def room_for(self, request: PlacementRequest) -> IntArray:
-        """How many executors of the request fit on each VM now; int64 [N]."""
-        by_cpus = (self.free_cpus + CPU_TOLERANCE) / request.cpus
-        by_memory = self.free_memory_mib / request.memory_mib
+        """How many executors of the request may be placed on each VM now; int64 [N]."""
+        by_cpus = (self.usable_cpus + CPU_TOLERANCE) / request.cpus
+        by_memory = self.usable_memory_mib / request.memory_mib
         # Whole executors: what is below 1, negative too, becomes 0.
         room: IntArray = np.maximum(np.minimum(by_cpus, by_memory).astype(np.int64), 0)
-        return np.minimum(room, self.room_by_resources(request)) if request.job.resources else room
+        most = self.most_for(request)
+        return room if most is None else np.minimum(room, most)
 
-    def room_by_resources(self, request: PlacementRequest) -> IntArray:
-        """How many executors fit on each VM by what they take beside cpus and memory alone; int64 [N]."""
-        room = np.full(len(self.vms), np.iinfo(np.int64).max)
-        for name, amount in request.job.resources.items():
-            free = self.free_resources.get(name, np.zeros(len(self.vms)))
-            room = np.minimum(room, ((free + TOLERANCE) / amount).astype(np.int64))
-        return np.maximum(room, 0)
+    def most_for(self, request: PlacementRequest) -> IntArray | None:
+        """How many executors may be placed on each VM by what they take beside cpus and memory; int64 [N].
+
+        None when that limits nothing.
+        """
+        limits = [self._room_by(name, amount) for name, amount in request.job.resources.items()]
+        if self.offered is not None and self.offered.lacks_ports(request.count * EXECUTOR_PORTS).any():
+            limits.append(self.offered.ports // EXECUTOR_PORTS)
+        return np.maximum(np.minimum.reduce(limits), 0) if limits else None
+
+    def _room_by(self, name: str, amount: float) -> IntArray:
+        none = np.zeros(len(self.vms))
+        free = self.free_resources.get(name, none)
+        if self.offered is not None:
+            free = np.minimum(free, self.offered.resources.get(name, none))
+        room: IntArray = ((free + TOLERANCE) / amount).astype(np.int64)
+        return room
 
     def seen_by(self, request: PlacementRequest) -> "ClusterView":
-        """The view for one request, for who looks at cpus and memory alone.
+        """The view for one request, for who looks at free cpus and memory alone.
 
-        A VM has no more cpus free than as many executors take as there is room for by what else they ask for.
-        The view itself when they ask for nothing beside cpus and memory.
+        Only what may be used now is free of a VM, and no more cpus than as many executors take as
+        may be placed there by what else they ask for. The view itself where that makes no difference.
         """
-        if not request.job.resources:
+        most = self.most_for(request)
+        cpus, memory_mib = self.usable_cpus, self.usable_memory_mib
+        if most is not None:
+            cpus = np.minimum(cpus, most * request.cpus)
+        elif np.array_equal(cpus, self.free_cpus) and np.array_equal(memory_mib, self.free_memory_mib):
             return self
-        most = self.room_by_resources(request) * request.cpus
-        return self.changed(free_cpus=np.minimum(self.free_cpus, most))
+        return self.changed(free_cpus=cpus, free_memory_mib=memory_mib.copy())
 
     def with_placement(
         self, request: PlacementRequest, placement: Sequence[int], sizes: tuple[Size, ...] = ()
@@ -285,16 +314,35 @@ class ClusterView:
             executors=self.executors + counts,
             busy_until=until,
             running=self._running_with(request, placement, sizes),
-            free_resources=self._resources_without(job.resources, counts),
+            **self._others_without(job.resources, counts, cpus, memory_mib),
         )
 
-    def _resources_without(self, taken: Amounts, executors: IntArray) -> Mapping[str, FloatArray]:
-        """What is free beside cpus and memory when each of so many executors on each VM takes this."""
-        free = self.free_resources
-        if not taken:
-            return free
-        less = {name: free[name] - executors * amount for name, amount in taken.items() if name in free}
-        return {**free, **less}
+    def _others_without(
+        self, each: Amounts, executors: IntArray, cpus: FloatArray, memory_mib: FloatArray
+    ) -> dict[str, Any]:
+        """What is free beside cpus and memory, and what is offered, when so many executors took so much."""
+        free, offered = self.free_resources, self.offered
+        taken = {name: executors * amount for name, amount in each.items()}
+        if taken:
+            free = {name: had - taken[name] if name in taken else had for name, had in free.items()}
+        if offered is not None:
+            offered = offered.without(cpus, memory_mib, executors * EXECUTOR_PORTS, taken)
+        return {"free_resources": free, "offered": offered}
+
+    def with_driver(self, vm: int, driver: Size) -> "ClusterView":
+        """Return the view after a driver took its part of the VM with this index; nothing is checked here."""
+        there = np.arange(len(self.vms)) == vm
+        cpus, memory_mib, offered = there * driver.cpus, there * float(driver.memory_mib), self.offered
+        if offered is not None:
+            offered = offered.without(cpus, memory_mib, there * DRIVER_PORTS, {})
+        free_memory_mib = self.free_memory_mib - memory_mib
+        return self.changed(free_cpus=self.free_cpus - cpus, free_memory_mib=free_memory_mib, offered=offered)
+
+    def room_for_driver(self, driver: Size) -> "NDArray[np.bool_]":
+        """On which VMs there is room for this driver; bool [N]."""
+        cpus = self.usable_cpus + CPU_TOLERANCE >= driver.cpus
+        room: NDArray[np.bool_] = cpus & (self.usable_memory_mib >= driver.memory_mib)
+        return room if self.offered is None else room & ~self.offered.lacks_ports(DRIVER_PORTS)
 
     def _running_with(
         self, request: PlacementRequest, placement: Sequence[int], sizes: tuple[Size, ...]

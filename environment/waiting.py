@@ -3,7 +3,7 @@
 Whether offers are asked for on their behalf is in `supply.py`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from environment.events import Waiting
 from environment.records import JobRecord
@@ -86,12 +86,14 @@ class WaitingLine:
         if job.reason != waiting.reason:
             self._roster.explain(job, waiting.reason)
 
-    def explain_silence(self, why: str, now: float) -> None:
+    def explain_silence(self, why: Callable[[PlacementRequest], str], now: float) -> None:
         """Nothing can be decided for this reason: the first one says so, unless a policy told it another."""
         head = next(iter(self.requests(now)), None)
         job = self._roster.job(head.job.id) if head else None
-        if job is not None and job.job.id != self._told and job.reason != why:
-            self._roster.explain(job, why)
+        if head is None or job is None or job.job.id == self._told:
+            return
+        if (reason := why(head)) != job.reason:
+            self._roster.explain(job, reason)
 
     def _again(self, job: JobRecord) -> PlacementRequest:
         present = tuple(task.vm_id for task in self._roster.executors(job))

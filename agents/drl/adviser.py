@@ -65,8 +65,9 @@ class Adviser:
         """By how much it is better to place these jobs of the queue than to wait; of those that fit."""
         from agents.drl.kernel.deciding import gains_of
 
-        # Few jobs ask for more than cpus and memory, or have executors already; these are seen one by one.
-        plain = [n for n in numbers if not (queue[n].job.resources or queue[n].present_on)]
+        # Few jobs ask for more than cpus and memory, have executors already, or see VMs that they may not
+        # use; these are looked at one by one.
+        plain = [n for n in numbers if not queue[n].present_on and view.seen_by(queue[n]) is view]
         found = np.full(len(plain), -np.inf)
         if plain:
             scene = self._scene(view, queue, 0, counted, view)

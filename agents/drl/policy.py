@@ -153,7 +153,7 @@ class LearnedPolicy:
     def _seen(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> tuple[object, ...]:
         """What makes the network decide again: what has ended or is free, VMs and jobs that came or went."""
         running = tuple(running.job.id for running in view.running)
-        free = float(view.free_cpus.sum()), float(view.free_memory_mib.sum())
+        free = float(view.usable_cpus.sum()), float(view.usable_memory_mib.sum())
         waiting = (len(queue), queue[-1].job.id) if self._spec.considered > 1 else ()
         return running, free, view.vms, waiting
 
@@ -223,7 +223,7 @@ def _that_fit(view: ClusterView, shown: Sequence[PlacementRequest]) -> Sequence[
     cpus = np.array([request.cpus for request in shown])[:, None]
     memory_mib = np.array([request.memory_mib for request in shown])[:, None]
     counts = np.array([request.count for request in shown])
-    room = np.minimum((view.free_cpus + CPU_TOLERANCE) // cpus, view.free_memory_mib // memory_mib)
+    room = np.minimum((view.usable_cpus + CPU_TOLERANCE) // cpus, view.usable_memory_mib // memory_mib)
     numbers: list[int] = np.flatnonzero(np.maximum(room, 0).sum(axis=1) >= counts).tolist()
     return numbers
 

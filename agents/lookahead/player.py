@@ -164,9 +164,11 @@ class Player:
 
 def _most(view: ClusterView, queue: Sequence[PlacementRequest]) -> IntArray:
     """`Search.most` of a queue."""
-    if not any(request.job.resources for request in queue):
+    limits = [view.most_for(request) for request in queue]
+    if all(most is None for most in limits):
         return np.zeros((0, len(view.vms)), np.int64)
-    return np.array([view.room_by_resources(request) for request in queue])
+    every = np.full(len(view.vms), np.iinfo(np.int64).max)
+    return np.array([every if most is None else most for most in limits])
 
 
 def _chosen(values: FloatArray, best: int, found: Search, queue: Sequence[PlacementRequest]) -> Found:

@@ -135,8 +135,9 @@ def _load_state(
     state.heap[0, :running] = np.argsort(ends, kind="stable")  # what is sorted is a heap
     state.clock[0], state.head[0], state.running[0] = 0.0, running, running
     state.left[0] = queue[0].count
-    state.free_milli_cpus[0] = np.rint(view.free_cpus * 1000)
-    state.free_memory_mib[0] = np.floor(view.free_memory_mib)
+    # What is not offered yet is taken to be held by others.
+    state.free_milli_cpus[0] = np.rint(view.usable_cpus * 1000)
+    state.free_memory_mib[0] = np.floor(view.usable_memory_mib)
     state.held[0] = np.bincount(placement, minlength=len(view.vms)) if placement else 0
     state.since[0], state.used[0], state.busy_until[0] = 0.0, 0.0, 0.0
     lasting = [len(group.vms) for group in groups]

@@ -33,9 +33,8 @@ def uncut(view: ClusterView, request: PlacementRequest, wanted: Mapping[str, Flo
     Each takes all that its job asks for. So what is `wanted` of it, [N] by name, is rounded to executors,
     of which no more count than fit into what is free.
     """
-    if not request.job.resources:
+    if (most := view.most_for(request)) is None:
         return None
-    most = view.room_by_resources(request)
     for name, amount in request.job.resources.items():
         if name in wanted:
             most = np.minimum(most, np.rint(wanted[name] / amount).astype(np.int64))

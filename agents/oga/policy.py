@@ -147,16 +147,16 @@ class OgaSched:
         if conserving and _room_for_all(view, oldest) and (placement := whole(view, request, wanted["cpus"])):
             return placement, request.asked
         floor = floor_of(request, options.floor)
-        cpus = np.minimum(wanted["cpus"], view.free_cpus)
-        memory_mib = np.minimum(wanted["memory"], view.free_memory_mib)
+        cpus = np.minimum(wanted["cpus"], view.usable_cpus)
+        memory_mib = np.minimum(wanted["memory"], view.usable_memory_mib)
         if found := cut(request, cpus, memory_mib, floor, uncut(view, request, wanted)):
             return found
         # What the allocation has of VMs in use, or less than an executor of, is no reason to wait for ever.
         if conserving or self._waited > options.patience or not view.executors.any():
             if placement := whole(view, request, wanted["cpus"]):
                 return placement, request.asked
-            most = view.room_by_resources(request) if request.job.resources else None
-            return cut(request, view.free_cpus, view.free_memory_mib, floor, most)
+            most = view.most_for(request)
+            return cut(request, view.usable_cpus, view.usable_memory_mib, floor, most)
         return None
 
     def _place(

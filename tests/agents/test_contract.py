@@ -1,5 +1,6 @@
 """What every registered policy keeps to, on random clusters and requests."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from agents.registry import POLICIES, create
 from environment.check import check
+from environment.offered import Offered
 from environment.types import ClusterView, Place, PlacementRequest, Wait
 from tests.builders import make_job, make_request, make_view, make_vm
 
@@ -18,8 +20,9 @@ CPUS = st.sampled_from([0.1, 0.3, 0.5, 1.0, 1.1, 2.0, 3.0, 4.0])
 
 @st.composite
 def views(draw: st.DrawFn) -> ClusterView:
-    """Up to eight VMs, some with gpus, each with some of its resources taken."""
+    """Up to eight VMs, some with gpus, each with some resources taken, and not all others offered."""
     vms, free_cpus, free_memory, executors, free_gpus = [], [], [], [], []
+    offers = []
     for number in range(draw(st.integers(0, 8))):
         size = draw(st.sampled_from([1.0, 4.0, 8.0])), draw(st.integers(512, 8192))
         vm = make_vm(f"vm-{number + 1}", *size, gpus=draw(st.integers(0, 3)))
@@ -28,7 +31,18 @@ def views(draw: st.DrawFn) -> ClusterView:
         free_memory.append(draw(st.integers(0, vm.memory_mib)))
         executors.append(draw(st.integers(0, 2)))
         free_gpus.append(draw(st.integers(0, int(vm.resources["gpus"]))))
-    return make_view(vms, free_cpus, free_memory, executors, 10.0, {"gpus": free_gpus})
+        share, ports = draw(st.sampled_from([(1.0, 1000)] * 3 + [(1.0, 2), (0.5, 1000), (0.0, 0)]))
+        offers.append((share * free_cpus[-1], share * free_memory[-1], ports, share * free_gpus[-1]))
+    view = make_view(vms, free_cpus, free_memory, executors, 10.0, {"gpus": free_gpus})
+    return view if draw(st.booleans()) else offering(view, offers)
+
+
+def offering(view: ClusterView, offers: Sequence[tuple[float, float, int, float]]) -> ClusterView:
+    """The view with so many cpus, MiB, ports and gpus of each VM offered; nothing is no offer."""
+    cpus, memory_mib, ports, gpus = np.array(offers, dtype=np.float64).reshape(-1, 4).T
+    there = (cpus > 0) | (memory_mib > 0) | (ports > 0)
+    offered = Offered(there, cpus.copy(), memory_mib.copy(), ports.astype(np.int64), {"gpus": gpus.copy()})
+    return view.changed(offered=offered)
 
 
 @st.composite
@@ -94,7 +108,7 @@ def test_what_fits_is_placed(name: str, view: ClusterView, request: PlacementReq
 def test_an_empty_cluster_waits_with_a_reason(name: str) -> None:
     """Without a VM there is a reason and no exception."""
     decision = create(name).decide(make_view([]), [make_request(2)])
-    assert decision == Wait("there is no VM now for 2 executors of 1 cpus and 1024 MiB")
+    assert decision == Wait("no VM is known now for 2 executors of 1 cpus and 1024 MiB")
 
 
 @pytest.mark.parametrize("name", ["dqn", "reinforce", "lookahead"])

@@ -325,11 +325,16 @@ class Chaos:
             assert not lost or job.state == "relaunching"
 
     def check_view(self) -> None:
-        """What a policy sees as free is what the master has offered."""
+        """What a policy may use is what the master has offered; free is no more than what nobody holds."""
         view = self.model.view()
         for i, vm in enumerate(view.vms):
-            offered = sum(offer.cpus for offer in self.offers.values() if offer.vm.id == vm.id)
-            assert view.free_cpus[i] <= offered + CPU_TOLERANCE
+            offers = [offer for offer in self.offers.values() if offer.vm.id == vm.id]
+            offered = sum(offer.cpus for offer in offers)
+            assert view.usable_cpus[i] <= offered + CPU_TOLERANCE
+            held = self.model.ledger.cpus(vm.id)
+            assert view.free_cpus[i] <= max(self.vms[vm.id].cpus - held, offered) + CPU_TOLERANCE
+            assert view.offered is not None
+            assert not view.offered.there[i] or offers
 
     def check_costs(self) -> None:
         """At every moment, what jobs have cost up to now adds up to what the VMs have cost."""
