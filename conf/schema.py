@@ -275,6 +275,16 @@ class EventLog(Strict):
     earlier: Annotated[int, Field(ge=0, le=1000)] = 3
 
 
+class Http(Strict):
+    """What clients of the HTTP API may take up: connections, bytes of headers, seconds."""
+
+    connections: Annotated[int, Field(ge=1, le=100_000)] = 1000
+    connections_per_address: Annotated[int, Field(ge=1)] = 100
+    header_size: Annotated[int, Field(ge=1024, le=1 << 20)] = 32 * 1024
+    header_timeout: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 10.0
+    idle_timeout: Annotated[int, Field(ge=1, le=3600)] = 15
+
+
 class Config(Strict):
     """The daemon's config file."""
 
@@ -288,6 +298,8 @@ class Config(Strict):
     shadow: Policy | None = None
     max_queued_jobs: Annotated[int, Field(ge=1)] = 100_000
     max_requests: Annotated[int, Field(ge=1)] = 200
+    http: Http = Http()
+    log_rate: Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)] = 50.0
     decision_timeout: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 5.0
     mesos: Mesos = Mesos()
     spark: Spark = Spark()

@@ -21,12 +21,16 @@ log = structlog.get_logger("api")
 
 #: A job file of this size (bytes) is no job file.
 LONGEST_BODY = 1 << 20
+#: Bytes of bodies that may be held at one time, those that are still arriving among them.
+_MOST_BODIES = 32 << 20
 #: Seconds within which a body has to arrive.
 SLOWEST_BODY = 20.0
 #: Chosen: no body that any route takes is nested deeper than a policy's options may sensibly be.
 _DEEPEST = 32
 #: Asked without a token and by any name, by whatever watches over the daemon.
 OPEN = frozenset({"/healthz", "/readyz"})
+_AGAIN = {"Retry-After": "1"}
+_CLOSE = {"Connection": "close"}
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 #: Told of every answer: method, route, status, seconds.
@@ -40,6 +44,7 @@ class Gate:
         self._app = app
         self._most = most
         self._under_way = 0
+        self._held = 0
         self._guard = guard
         self._observe = observe
 
@@ -49,7 +54,6 @@ class Gate:
             await self._app(scope, receive, send)
             return
         begin, status = perf_counter(), 0
-        self._under_way += 1
 
         async def sending(message: Message) -> None:
             nonlocal status
@@ -66,34 +70,78 @@ class Gate:
             detail = "the server made a mistake; its log says more"
             await problem(500, detail)(scope, receive, sending)
         finally:
-            self._under_way -= 1
             route = getattr(scope.get("route"), "path", "none")
             self._observe(scope["method"], route, status, perf_counter() - begin)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers, method = Headers(scope=scope), scope["method"]
-        refusal = self._denied(method, scope["path"], headers) or self._overload(scope["path"])
-        if refusal is None and method not in _SAFE:
-            body = await _read(headers, receive)
-            if body is None:
-                return
-            refusal = body if isinstance(body, Refusal) else _body_refusal(headers, body)
-            if not isinstance(body, Refusal):
-                receive = _replayed(body, receive)
+        refusal = self._denied(method, scope["path"], headers)
+        if refusal is not None:
+            await refusal.response()(scope, receive, send)
+        elif method in _SAFE:
+            await self._ask(scope, receive, send)
+        else:
+            held = bytearray()
+            try:
+                await self._serve_body(held, scope, receive, send)
+            finally:
+                self._held -= len(held)
+
+    async def _serve_body(self, held: bytearray, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request once its body is there, which is read into `held`."""
+        headers = Headers(scope=scope)
+        try:
+            refusal = await self._read(held, headers, receive) or _body_refusal(headers, held)
+        except _GoneError:
+            return
         if refusal is not None:
             await refusal.response()(scope, receive, send)
             return
-        await self._app(scope, receive, send)
+        await self._ask(scope, _replayed(bytes(held), receive), send)
+
+    async def _ask(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the app answer, unless it has enough to do; a body that is slow to come is not done yet."""
+        if self._under_way >= self._most and scope["path"] not in OPEN:
+            detail = f"{self._most} requests are under way already (max_requests)"
+            await Refusal(429, detail, headers=_AGAIN).response()(scope, receive, send)
+            return
+        self._under_way += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._under_way -= 1
 
     def _denied(self, method: str, path: str, headers: Headers) -> Refusal | None:
         denial = self._guard.denial(method, path, _joined(headers))
         return None if denial is None else Refusal(denial.status, denial.detail, headers=denial.headers)
 
-    def _overload(self, path: str) -> Refusal | None:
-        if self._under_way <= self._most or path in OPEN:
+    async def _read(self, held: bytearray, headers: Headers, receive: Receive) -> Refusal | None:
+        """Read the whole body into `held`; a refusal when it is too large, too slow, or one too many."""
+        too_large = Refusal(413, f"a request may have {LONGEST_BODY} bytes", headers=_CLOSE)
+        length = headers.get("content-length", "0")
+        if not (length.isascii() and length.isdecimal()) or int(length[:20]) > LONGEST_BODY:
+            return too_large
+        more = True
+        with move_on_after(SLOWEST_BODY):
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise _GoneError
+                part = message.get("body", b"")
+                held += part
+                self._held += len(part)
+                if len(held) > LONGEST_BODY:
+                    return too_large
+                if self._held > _MOST_BODIES:
+                    detail = f"{_MOST_BODIES} bytes of bodies are under way already"
+                    return Refusal(429, detail, headers=_AGAIN | _CLOSE)
+                more = message.get("more_body", False)
             return None
-        detail = f"{self._most} requests are under way already (max_requests)"
-        return Refusal(429, detail, headers={"Retry-After": "1"})
+        return Refusal(408, f"the body did not arrive within {SLOWEST_BODY:g} s", headers=_CLOSE)
+
+
+class _GoneError(Exception):
+    """The client went away before its request was complete."""
 
 
 def _joined(headers: Headers) -> dict[str, str]:
@@ -101,28 +149,6 @@ def _joined(headers: Headers) -> dict[str, str]:
     for name, value in headers.items():
         joined[name] = f"{joined[name]}, {value}" if name in joined else value
     return joined
-
-
-async def _read(headers: Headers, receive: Receive) -> bytes | Refusal | None:
-    """The whole body; a refusal when it is too large or too slow, None when the client went away."""
-    refusal = Refusal(413, f"a request may have {LONGEST_BODY} bytes", headers={"Connection": "close"})
-    length = headers.get("content-length", "0")
-    if not (length.isascii() and length.isdecimal()) or int(length[:20]) > LONGEST_BODY:
-        return refusal
-    body = bytearray()
-    more = True
-    with move_on_after(SLOWEST_BODY):
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return None
-            body += message.get("body", b"")
-            if len(body) > LONGEST_BODY:
-                return refusal
-            more = message.get("more_body", False)
-        return bytes(body)
-    detail = f"the body did not arrive within {SLOWEST_BODY:g} s"
-    return Refusal(408, detail, headers={"Connection": "close"})
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
@@ -138,7 +164,7 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-def _body_refusal(headers: Headers, body: bytes) -> Refusal | None:
+def _body_refusal(headers: Headers, body: bytearray) -> Refusal | None:
     if not body:
         return None
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -1,13 +1,10 @@
 """`stoker up`: puts the parts together, serves until it is told to stop, and takes them apart again."""
 
-import contextlib
 import gc
 import getpass
-import logging
 import os
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -16,15 +13,16 @@ from ipaddress import ip_address
 from pathlib import Path
 
 import structlog
-import uvicorn
 
 from conf.loader import ConfigError, find
 from conf.schema import Config
 from daemon.api import create_app
 from daemon.candidate import Candidate
 from daemon.embedded import Embedded, start_embedded
+from daemon.front import serve
 from daemon.launcher import Launcher
 from daemon.leadership import Election, StoreElection, ZooKeeperElection
+from daemon.logging import configure_logging, say_suppressed
 from daemon.service import Service
 from daemon.store import Store, StoreError
 from framework.embedded.isolation import IsolationOptions
@@ -33,9 +31,6 @@ from profiles.profile import JobProfile, load_profiles
 
 log = structlog.get_logger("daemon")
 
-#: Seconds that open HTTP requests get when the daemon stops.
-_STOP_SECONDS = 3
-
 
 def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
     """Serve until SIGTERM or SIGINT; returns the exit code.
@@ -43,7 +38,7 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
     Raises ConfigError, StoreError, EmbeddedError or PolicyError with a text for the user when the daemon
     cannot start: nothing is left running then.
     """
-    _configure_logging(log_level)
+    throttle = configure_logging(log_level, config.log_rate)
     data_dir = _data_dir(config)
     with ExitStack() as stack:
         listener = stack.enter_context(_listen(config))
@@ -62,7 +57,7 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
         # What is there by now stays: looking through all of it for garbage takes 60 ms, each time.
         gc.collect()
         gc.freeze()
-        _serve(app, listener, log_level)
+        serve(app, listener, config.http, look=lambda: say_suppressed(throttle))
     return 0
 
 
@@ -170,19 +165,6 @@ def _loop(candidate: Candidate) -> None:
         # Without its loop the daemon is of no use: better to end and be started again than to look alive.
         log.exception("the scheduling loop failed")
         os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _serve(app: object, listener: socket.socket, log_level: str) -> None:
-    settings = uvicorn.Config(
-        app,  # type: ignore[arg-type]  # any ASGI application
-        log_level=max(logging.WARNING, logging.getLevelName(log_level.upper())),
-        lifespan="off",
-        timeout_graceful_shutdown=_STOP_SECONDS,
-    )
-    # uvicorn raises the signals that ended it once more; by then they have had their effect.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)
-    uvicorn.Server(settings).run(sockets=[listener])
 
 
 def _leave_embedded(embedded: Embedded, store: Store) -> None:
@@ -304,29 +286,3 @@ def _say_hello(listener: socket.socket, config: Config, token: str | None, data_
         log.warning("no token_file: every user of this machine may submit jobs, and so run code as you")
     else:
         log.info("clients need the token of token_file; whoever has it may run code here")
-
-
-def _configure_logging(level: str) -> None:
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=False),
-            structlog.processors.format_exc_info,
-            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
-        logger_factory=structlog.PrintLoggerFactory(_Stderr()),  # type: ignore[arg-type]  # as much of a file as print needs
-    )
-
-
-class _Stderr:
-    """Standard error; what cannot be written there (a full disk, a reader that is gone) stops nothing."""
-
-    def write(self, text: str) -> int:
-        with contextlib.suppress(OSError):
-            sys.stderr.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        with contextlib.suppress(OSError):
-            sys.stderr.flush()

@@ -5,11 +5,14 @@ machine, can knock; both ask a guard first.
 """
 
 import hmac
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+#: A name or an address with or without a port; empty is what HTTP/1.0 sends.
+_HOST = re.compile(r"([A-Za-z0-9._~%!$&'()*+;=-]+|\[[0-9A-Fa-f:.]+(%[A-Za-z0-9._-]+)?\])?(:[0-9]{0,5})?")
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -45,6 +48,10 @@ class Guard:
         if path in self._open:
             return None
         host = headers.get("host", "")
+        if not _HOST.fullmatch(host):
+            return Denial(400, f"the header Host should be there once, as HOST:PORT, found {host!r}")
+        if "," in headers.get("origin", ""):
+            return Denial(400, "the header Origin may be there once")
         if self._token is None and not self._is_known(host):
             return Denial(421, f"this server is not {host or 'without a name'}; ask for it as localhost")
         origin = headers.get("origin")

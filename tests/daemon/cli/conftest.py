@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 
 from agents.registry import PolicyError, create
-from conf.schema import JobSpec
+from conf.schema import Http, JobSpec
 from daemon.api import create_app
 from daemon.cli import main, watch
 from daemon.contract import Health, LogChunk, PolicyStatus, RejectedError, ShadowStatus, VmStatus
+from daemon.front import make_server
 from daemon.store import Store
 from environment.cluster import Changes
 from environment.explain import Candidate, Choice, Explanation
@@ -164,7 +164,7 @@ def served(cast: Cast, token: str | None = None) -> Iterator[str]:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         app = create_app(cast, cast.store, token=token, version="1.2.3")
-        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="off"))
+        server = make_server(app, listener, Http())
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

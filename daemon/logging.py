@@ -1,0 +1,127 @@
+"""The daemon's log on standard error: a line an event, of libraries too, and no more than a disk can bear.
+
+Whoever can make the daemon log (a client, a master, a job) could otherwise fill the disk.
+"""
+
+import contextlib
+import logging
+import sys
+import threading
+import time
+from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+Event = MutableMapping[str, Any]
+
+#: Seconds' worth of lines that may come at once.
+_BURST = 10.0
+#: Kinds of lines that are told apart; texts of more kinds than this are somebody's input.
+_MOST_KINDS = 1000
+
+
+@dataclass(slots=True)
+class _Kind:
+    """How many lines of a kind may still be written, by when; how many were not."""
+
+    left: float
+    at: float
+    suppressed: int = 0
+
+
+class Throttle:
+    """A structlog processor that counts and drops events of one kind (how their text begins) beyond a rate.
+
+    How many were dropped stands on the next event of that kind that is let through; `say_suppressed` tells of
+    those that were not followed by another.
+    """
+
+    def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = rate
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._kinds: dict[str, _Kind] = {}
+
+    def __call__(self, _: Any, __: str, event: Event) -> Event:
+        """Let an event through, or raise structlog.DropEvent."""
+        # Texts of libraries come with values in them: what they have in common is how they begin.
+        name = str(event.get("event", ""))[:24]
+        with self._lock:
+            now = self._clock()
+            if name not in self._kinds and len(self._kinds) >= _MOST_KINDS:
+                name = ""
+            kind = self._kinds.setdefault(name, _Kind(self._most, now))
+            kind.left, kind.at = min(self._most, kind.left + (now - kind.at) * self._rate), now
+            if kind.left < 1:
+                kind.suppressed += 1
+                raise structlog.DropEvent
+            kind.left -= 1
+            if kind.suppressed:
+                event["suppressed_before"], kind.suppressed = kind.suppressed, 0
+        return event
+
+    def suppressed(self) -> list[tuple[str, int]]:
+        """What was dropped and not told of yet, of kinds that may be written again; it is told of now."""
+        with self._lock:
+            now = self._clock()
+            found = []
+            for text, kind in self._kinds.items():
+                if kind.suppressed and kind.left + (now - kind.at) * self._rate >= self._most:
+                    found.append((text, kind.suppressed))
+                    kind.suppressed = 0
+            return found
+
+    @property
+    def _most(self) -> float:
+        return max(1.0, self._rate * _BURST)
+
+
+def configure_logging(level: str, rate: float) -> Throttle:
+    """Log events of at least a level, at most `rate` lines of one kind a second; of libraries, warnings."""
+    throttle = Throttle(rate)
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            throttle,
+            structlog.processors.TimeStamper(fmt="iso", utc=False),
+            structlog.processors.format_exc_info,
+            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
+        logger_factory=structlog.PrintLoggerFactory(_Stderr()),  # type: ignore[arg-type]  # as much of a file as print needs
+    )
+    logging.basicConfig(handlers=[_Bridge()], level=logging.WARNING, force=True)
+    return throttle
+
+
+def say_suppressed(throttle: Throttle) -> None:
+    """Tell of lines that were left out and that nothing told of since; to be called now and then."""
+    for text, count in throttle.suppressed():
+        structlog.get_logger("log").warning("lines of one kind were left out", like=text, count=count)
+
+
+class _Bridge(logging.Handler):
+    """Gives what libraries log to structlog."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Log a record."""
+        try:
+            text = record.getMessage()
+        except (TypeError, ValueError):
+            text = str(record.msg)
+        structlog.get_logger().log(record.levelno, text, library=record.name, exc_info=record.exc_info)
+
+
+class _Stderr:
+    """Standard error; what cannot be written there (a full disk, a reader that is gone) stops nothing."""
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):
+            sys.stderr.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            sys.stderr.flush()

@@ -1,0 +1,67 @@
+"""What the daemon logs: every event, unless one kind of them comes by the thousand."""
+
+import logging
+
+import pytest
+import structlog
+
+from daemon.logging import Throttle, configure_logging, say_suppressed
+
+
+def events(throttle: Throttle, text: str, count: int) -> list[dict[str, object]]:
+    """Those of so many events that are let through."""
+    through = []
+    for _ in range(count):
+        try:
+            through.append(dict(throttle(None, "info", {"event": text})))
+        except structlog.DropEvent:
+            continue
+    return through
+
+
+def test_one_kind_is_limited_and_the_others_are_not() -> None:
+    """Ten seconds' worth at once, then the rate; what was left out is counted on the next that is not."""
+    now = [0.0]
+    throttle = Throttle(5.0, lambda: now[0])
+    assert len(events(throttle, "Invalid HTTP request received.", 1000)) == 50
+    assert len(events(throttle, "job accepted", 50)) == 50
+    now[0] = 2.0
+    late = events(throttle, "Invalid HTTP request received.", 1000)
+    assert len(late) == 10
+    assert late[0]["suppressed_before"] == 950
+    assert "suppressed_before" not in late[1]
+
+
+def test_what_nothing_followed_is_told_of_all_the_same() -> None:
+    """Once it is over."""
+    now = [0.0]
+    throttle = Throttle(5.0, lambda: now[0])
+    events(throttle, "again and again", 80)
+    assert throttle.suppressed() == []
+    now[0] = 60.0
+    assert throttle.suppressed() == [("again and again", 30)]
+    assert throttle.suppressed() == []
+
+
+def test_kinds_without_end_take_no_memory() -> None:
+    """Texts that somebody makes up share one account."""
+    throttle = Throttle(5.0, lambda: 0.0)
+    assert sum(len(events(throttle, f"{number} is new", 1)) for number in range(5000)) == 1050
+    assert len(throttle._kinds) <= 1001
+
+
+def test_libraries_log_through_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """Warnings of asyncio and uvicorn stand in the same log, under the same limit."""
+    before, handlers = structlog.get_config(), logging.root.handlers[:]
+    try:
+        throttle = configure_logging("info", 1.0)
+        for _ in range(1000):
+            logging.getLogger("asyncio").error("socket.accept() out of %s", "system resource")
+        say_suppressed(throttle)
+        lines = capsys.readouterr().err.splitlines()
+    finally:
+        structlog.configure(**before)
+        logging.root.handlers[:] = handlers
+    assert len(lines) == 10
+    assert "socket.accept() out of system resource" in lines[0]
+    assert "asyncio" in lines[0]
