@@ -105,6 +105,7 @@ class Service:
         """
         try:
             self._restore()
+            self._link.start()
             while not self._stopping.is_set():
                 self._alive_at = time.monotonic()
                 self._turn()
@@ -121,7 +122,6 @@ class Service:
         items = self._take(timeout=TICK / 2)
         if time.monotonic() >= self._next_tick:
             self._next_tick = time.monotonic() + TICK
-            self._link.tend()
             items += [Item(event) for event in self._drivers.look()]
             items.append(Item(ev.Tick(time.time())))
         self._handle(items)

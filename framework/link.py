@@ -4,26 +4,38 @@ pymesos runs callbacks in its I/O thread, where an exception ends the thread; so
 over. One pymesos driver lives for one connection: when that is lost, refused or answered with an error, the
 driver is put away and, after a pause that doubles, the next one subscribes with the same framework id.
 The framework is torn down by nothing that happens here.
+
+Nobody who uses a link waits for the master: calls are made by a thread of each connection (`calls`), the
+watch over the connection is kept by one of the link, which makes no call itself, and who leads is followed
+by a third (`detector`).
 """
 
-import contextlib
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import structlog
 
 from environment import events as ev
 from framework.agents import agent_sizes
-from framework.session import Session, SessionOptions
+from framework.detector import Detector, is_zookeeper
+from framework.session import Driver, Session, SessionOptions
 from framework.spark import ProcessSpec
 from framework.translate import Json, Purse, agent_url, offer_from_json, role_of, task_to_json
 
 log = structlog.get_logger("mesos")
 
 FIRST_PAUSE = 0.25
-LONGEST_PAUSE = 15.0
+#: Between attempts at a master that does not answer or accept: it may be back, or another may lead, any time.
+LONGEST_PAUSE = 4.0
+#: Between attempts at one that answers, and not as it should.
+LONGEST_REFUSED = 15.0
+#: Seconds between two looks at the connection, when nothing calls for one.
+_LOOK = 0.2
+#: Connections that were given up and still hang somewhere; no other is tried while there are more.
+_MOST_ABANDONED = 20
+#: Seconds that calls which wait get when the link is stopped.
+_LAST_CALLS = 1.0
 
 #: What a task runs, and the name it is shown under.
 Describe = Callable[[ev.Task], tuple[ProcessSpec, str]]
@@ -32,100 +44,191 @@ Emit = Callable[[ev.Event, Json | None], None]
 
 
 class MesosLink:
-    """A framework's link to its master. Events may come from any thread; calls are made from one."""
+    """A framework's link to its master. Events come from any thread; everything public returns at once."""
 
     def __init__(
         self,
         options: SessionOptions,
         emit: Emit,
         framework_id: str | None,
+        may_call: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Under the id that an earlier subscription gave, if there was one."""
+        """Under the id that an earlier subscription gave, if there was one.
+
+        `may_call` is asked right before each call to the master, in the thread that makes it.
+        """
         self._options = options
         self._emit = emit
+        self._may_call = may_call
         self.framework_id = framework_id
-        #: In words, for /readyz.
-        self.state = f"connecting to {options.master}"
+        #: What `options.master` is called, without what only we should know.
+        self._name = options.master.rpartition("@")[2]
+        self._address = options.master if ":" in options.master else f"{options.master}:5050"
+        self._detector: Detector | None = None
+        if is_zookeeper(options.master):
+            self._detector = Detector(options.master, self._look_now)
+            self._name = f"the leading master of {options.master.partition('://')[0]}://{self._name}"
+        self._state = f"connecting to {self._name}"
         self._session: Session | None = None
+        #: Those that were put away and are not over yet.
+        self._abandoned: list[Session] = []
         self._pause = FIRST_PAUSE
         self._next_try = 0.0
-        self._master = options.master
+        self._redirected_to: str | None = None
+        #: Who led at the last look; with a new one, nothing is as it was.
+        self._leader = ""
         self._offers: dict[str, Json] = {}
         self._agents: dict[str, str] = {}
-        #: The master is to be asked for the sizes of its agents.
-        self._to_measure = False
+        self._look = threading.Event()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._watch, name="mesos-link", daemon=True)
 
     @property
     def subscribed(self) -> bool:
-        """Whether the master has accepted us on the present connection."""
-        return self._session is not None and self._session.subscribed
+        """Whether the master has accepted us on the present connection, and was heard of lately."""
+        session = self._session
+        return session is not None and session.subscribed and not self._doubt(session)
+
+    @property
+    def state(self) -> str:
+        """How the connection stands, in words, for /readyz."""
+        session = self._session
+        if session is not None and session.subscribed and (doubt := self._doubt(session)):
+            return f"connected to {session.master}, which may hang: {doubt}"
+        return self._state
 
     def agent_url(self, agent_id: str) -> str | None:
         """Where the agent's own HTTP API is, as its latest offer said; None before it offered anything."""
         return self._agents.get(agent_id)
 
-    def tend(self) -> None:
-        """Connect when there is no connection and it is time to; give up on one that is silent or dead."""
-        now = time.monotonic()
-        session = self._session
-        if session is not None and (why := session.trouble(now)):
-            self._put_away(session, why)
-        if self._session is None and now >= self._next_try:
-            self._session = Session(self, self._options, self._master, self.framework_id)
-        if self._to_measure and self._session is not None and (master := self._session.driver.master):
-            self._to_measure = False
-            threading.Thread(target=self._measure, args=(master,), name="mesos-sizes", daemon=True).start()
+    def start(self) -> None:
+        """Connect, and whenever the connection is lost, connect again."""
+        if self._detector is not None:
+            self._detector.start()
+        self._thread.start()
 
     def stop(self) -> None:
         """Leave the master; what runs goes on, and the framework may come back."""
-        if self._session is not None:
-            self._session.close()
-            self._session = None
+        session = self._session
+        if session is not None and not self._doubt(session):
+            session.drain(_LAST_CALLS)
+        self._stopping = True
+        self._look.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        if self._detector is not None:
+            self._detector.stop()
 
     def execute(self, command: ev.Command, describe: Describe) -> None:
-        """Make the call that a command asks for.
+        """Make the call that a command asks for, after those before it.
 
         What is lost on the way is found by the model's timeouts and the reconciliation after the next
-        subscription, so nothing is raised for it.
+        subscription, so nothing is raised for it; only a launch that was never sent is told at once.
         """
         session = self._session
         if session is None or not session.subscribed:
             if isinstance(command, ev.Launch):
                 self._refuse(command, "the connection to the master was lost")
             return
-        try:
-            self._call(session.driver, command, describe)
-        except (OSError, RuntimeError) as error:  # pymesos raises RuntimeError for whatever is not a 2xx
-            log.warning("call failed", call=type(command).__name__, error=str(error)[:300])
+        match command:
+            case ev.Launch():
+                self._launch(session, command, describe)
+            case ev.Decline(offer_ids=ids, refuse_seconds=seconds):
+                for offer_id in ids:
+                    self._offers.pop(offer_id, None)
+                _decline(session, ids, seconds)
+            case ev.Suppress():
+                session.call("SUPPRESS", lambda driver: driver.suppressOffers())
+            case ev.Revive():
+                session.call("REVIVE", lambda driver: driver.reviveOffers())
+            case ev.KillTask(task_id=task_id):
+                session.call("KILL", lambda driver: driver.killTask({"value": task_id}))
+            case ev.Reconcile(tasks=tasks):
+                session.call("RECONCILE", lambda driver: driver.reconcile(tasks))
 
     def acknowledge(self, status: Json) -> None:
         """Tell the master that a status update is stored."""
         session = self._session
-        if session is None or "uuid" not in status:
+        if session is not None and "uuid" in status:
+            session.call("ACKNOWLEDGE", lambda driver: driver.acknowledgeStatusUpdate(status))
+
+    # ---- the watch over the connection -------------------------------------------------------------
+
+    def _watch(self) -> None:
+        """Keep a connection, until `stop`; the only thread that makes and puts away sessions."""
+        while not self._stopping:
+            self._look.clear()
+            self._tend(time.monotonic())
+            self._look.wait(_LOOK)
+        if self._session is not None:
+            self._session.close("the daemon stops")
+            self._session = None
+
+    def _tend(self, now: float) -> None:
+        """Give up on a connection that is silent, dead, or to the wrong master; make one when it is time."""
+        self._abandoned = [session for session in self._abandoned if not session.over]
+        leader, nobody = self._address, ""
+        if self._detector is not None:
+            leader, nobody = self._detector.leader, self._detector.state
+        session = self._session
+        if leader != self._leader:
+            self._leader = leader
+            if session is not None:
+                self._put_away(session, f"{leader} leads now" if leader else nobody)
+            # Its pauses are not for another one.
+            self._pause, self._next_try = FIRST_PAUSE, now
+        elif session is not None and (why := session.trouble(now)):
+            self._put_away(session, why)
+        if self._session is not None:
             return
-        with contextlib.suppress(OSError, RuntimeError):
-            session.driver.acknowledgeStatusUpdate(status)
+        if not leader:
+            self._state = f"not connected to {self._name}: {nobody}"
+        elif len(self._abandoned) > _MOST_ABANDONED:
+            self._state = f"not connected to {self._name}: {len(self._abandoned)} earlier connections hang"
+        elif now >= self._next_try:
+            master, self._redirected_to = self._redirected_to or leader, None
+            self._session = Session(self, self._options, master, self.framework_id, self._may_call)
+            self._session.start()
 
-    # ---- calls -----------------------------------------------------------------------------------
+    def _look_now(self) -> None:
+        self._look.set()
 
-    def _call(self, driver: Any, command: ev.Command, describe: Describe) -> None:
-        match command:
-            case ev.Launch():
-                self._launch(driver, command, describe)
-            case ev.Decline(offer_ids=ids, refuse_seconds=seconds):
-                for offer_id in ids:
-                    self._offers.pop(offer_id, None)
-                driver.declineOffer([{"value": i} for i in ids], filters={"refuse_seconds": seconds})
-            case ev.Suppress():
-                driver.suppressOffers()
-            case ev.Revive():
-                driver.reviveOffers()
-            case ev.KillTask(task_id=task_id):
-                driver.killTask({"value": task_id})
-            case ev.Reconcile(tasks=tasks):
-                driver.reconcile(tasks)
+    def _doubt(self, session: Session) -> str:
+        now = time.monotonic()
+        return session.trouble(now) or session.doubt(now)
 
-    def _launch(self, driver: Any, command: ev.Launch, describe: Describe) -> None:
+    def _put_away(self, session: Session, why: str) -> None:
+        self._session = None
+        self._state = f"not connected to {self._name}: {why}; trying again"
+        session.fall_silent()
+        if session.subscribed:
+            self._emit(ev.Disconnected(time.time()), None)
+        session.close("the connection to the master was lost")
+        self._abandoned.append(session)
+        self._offers.clear()
+        if self._detector is None:  # otherwise ZooKeeper knows better
+            self._redirected_to = session.redirected_to
+        if session.removed:
+            self._forget_framework()
+        if session.subscribed and not session.refused:
+            # Otherwise it goes on growing: two with one id would evict each other for ever.
+            self._pause = FIRST_PAUSE
+        self._next_try = time.monotonic() + (0.0 if self._redirected_to else self._pause)
+        log.warning("master lost", master=session.master, why=why, pause=self._pause)
+        self._pause = min(2 * self._pause, LONGEST_REFUSED if session.refused else LONGEST_PAUSE)
+
+    def _forget_framework(self) -> None:
+        """The master will never take our id again, and has ended its tasks: begin anew under another one.
+
+        The reconciliation after the next subscription finds that they are gone. What is remembered is
+        replaced by the new id; whoever starts before that with the old one comes here again.
+        """
+        log.error("the master has removed our framework", framework=self.framework_id)
+        self.framework_id = None
+
+    # ---- launches --------------------------------------------------------------------------------
+
+    def _launch(self, session: Session, command: ev.Launch, describe: Describe) -> None:
         offers = [self._offers.pop(i) for i in command.offer_ids if i in self._offers]
         if len(offers) < len(command.offer_ids):
             self._refuse(command, "an offer was taken back")
@@ -137,7 +240,7 @@ class MesosLink:
                 resources = purse.pay(task.cpus, task.memory_mib, task.ports, task.resources)
             except (OSError, ValueError) as error:
                 self._refuse(command, str(error))
-                driver.declineOffer([{"value": i} for i in command.offer_ids])
+                _decline(session, command.offer_ids)
                 return
             tasks.append(
                 task_to_json(
@@ -151,9 +254,13 @@ class MesosLink:
                     secret_variables=self._options.secret_variables,
                 )
             )
-        # The remainder is wanted back at once: others may wait for it.
-        filters = {"refuse_seconds": 0.0}
-        driver.launchTasks([{"value": i} for i in command.offer_ids], tasks, filters=filters)
+        ids = [{"value": i} for i in command.offer_ids]
+
+        def launch(driver: Driver) -> None:
+            # The remainder is wanted back at once: others may wait for it.
+            driver.launchTasks(ids, tasks, filters={"refuse_seconds": 0.0})
+
+        session.call("ACCEPT", launch, unsent=lambda why: self._refuse(command, why))
 
     def _refuse(self, command: ev.Launch, why: str) -> None:
         """Say for each task that it was never started, as the master would have."""
@@ -162,21 +269,22 @@ class MesosLink:
 
     # ---- what the session reports --------------------------------------------------------------------
 
-    def on_subscribed(self, framework_id: str, master: str) -> None:
+    def on_subscribed(self, session: Session, framework_id: str) -> None:
         """The master has accepted us; the id is stored by whoever takes the event, before it acts on it."""
         self.framework_id = framework_id
         self._offers.clear()
-        self.state = f"subscribed to {master}"
-        self._to_measure = True
-        log.info("subscribed", master=master, framework=framework_id)
+        self._state = f"subscribed to {session.master}"
+        log.info("subscribed", master=session.master, framework=framework_id)
+        name, arguments = "mesos-sizes", (session.master,)
+        threading.Thread(target=self._measure, args=arguments, name=name, daemon=True).start()
         self._emit(ev.Subscribed(time.time(), framework_id), None)
 
-    def on_offers(self, driver: Any, offers: list[Json]) -> None:
+    def on_offers(self, session: Session, offers: list[Json]) -> None:
         """Hold the offers; of one agent only those to one role, as no task can use two roles' resources."""
         roles = {offer["agent_id"]["value"]: role_of(offer) for offer in (*offers, *self._offers.values())}
         held = [offer for offer in offers if role_of(offer) == roles[offer["agent_id"]["value"]]]
-        if others := [offer["id"] for offer in offers if offer not in held]:
-            driver.declineOffer(others)
+        if others := [offer["id"]["value"] for offer in offers if offer not in held]:
+            _decline(session, others)
         self._offers.update((offer["id"]["value"], offer) for offer in held)
         self._agents.update(agent_url(offer) for offer in offers)
         self._emit(ev.OffersReceived(time.time(), tuple(map(offer_from_json, held))), None)
@@ -190,6 +298,10 @@ class MesosLink:
         """Pass on what needs nothing from us."""
         self._emit(event, status)
 
+    def on_trouble(self) -> None:
+        """The session is of no use any more."""
+        self._look_now()
+
     def _measure(self, master: str) -> None:
         options = self._options
         try:
@@ -200,29 +312,8 @@ class MesosLink:
             return
         self._emit(ev.VmsMeasured(time.time(), sizes), None)
 
-    def _put_away(self, session: Session, why: str) -> None:
-        redirected = session.redirected_to
-        session.close()
-        self._session = None
-        self._offers.clear()
-        self._master = redirected or self._options.master
-        if session.removed:
-            self._forget_framework()
-        if session.subscribed and not session.refused:
-            # Otherwise it goes on growing: two with one id would evict each other for ever.
-            self._pause = FIRST_PAUSE
-        self._next_try = time.monotonic() + (0.0 if redirected else self._pause)
-        self.state = f"not connected to {self._options.master}: {why}; trying again"
-        log.warning("master lost", master=self._options.master, why=why, pause=self._pause)
-        self._pause = min(2 * self._pause, LONGEST_PAUSE)
-        if session.subscribed:
-            self._emit(ev.Disconnected(time.time()), None)
 
-    def _forget_framework(self) -> None:
-        """The master will never take our id again, and has ended its tasks: begin anew under another one.
-
-        The reconciliation after the next subscription finds that they are gone. What is remembered is
-        replaced by the new id; whoever starts before that with the old one comes here again.
-        """
-        log.error("the master has removed our framework", framework=self.framework_id)
-        self.framework_id = None
+def _decline(session: Session, offer_ids: Sequence[str], refuse_seconds: float | None = None) -> None:
+    ids = [{"value": offer_id} for offer_id in offer_ids]
+    filters = None if refuse_seconds is None else {"refuse_seconds": refuse_seconds}
+    session.call("DECLINE", lambda driver: driver.declineOffer(ids, filters=filters))

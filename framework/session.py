@@ -1,15 +1,18 @@
 """One connection to a Mesos master: a pymesos driver from its start to its loss.
 
 pymesos runs callbacks in its I/O thread, where an exception ends the thread: callbacks only hand things over.
-When a session is in trouble, whoever holds it closes it and makes another (see `link`).
+What is told to the master goes through `calls`, as pymesos holds a lock while it waits for an answer: nobody
+else may ask its driver for anything. When a session is in trouble, whoever holds it closes it and makes
+another (see `link`).
 """
 
 import contextlib
 import logging
 import signal
+import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, Protocol
@@ -18,6 +21,7 @@ from typing_extensions import override
 
 from environment import events as ev
 from framework import http_parser
+from framework.calls import Call, Calls
 from framework.translate import Json, task_changed_from_json
 
 http_parser.install()
@@ -36,6 +40,10 @@ pymesos.logger.setLevel(logging.CRITICAL)
 
 #: A master that was not heard for so many of its heartbeats is taken for gone.
 HEARTBEATS_MISSED = 3
+#: After so many heartbeats without a word it is not known any more whether the master is there.
+_DOUBTFUL = 1.5
+#: Seconds beyond its time-outs after which a call hangs, however slowly an answer drips in.
+_GRACE = 1.0
 #: What a master says to a framework id that it has removed: torn down, or away for too long.
 _REMOVED = "framework has been removed"
 _CAPABILITIES = ("MULTI_ROLE", "PARTITION_AWARE")
@@ -58,6 +66,8 @@ class SessionOptions:
     webui_url: str | None = None
     #: Whether agents that have gpus may be offered: a master keeps them from who does not know of gpus.
     gpus: bool = True
+    #: Seconds that a master has for each step of a call: to accept the connection, to answer.
+    call_timeout: float = 10.0
     #: Mesos' own default; the master tells it on subscription, but pymesos does not pass it on.
     heartbeat_seconds: float = 15.0
 
@@ -65,10 +75,10 @@ class SessionOptions:
 class Listener(Protocol):
     """Who hears what a session hears. Called in pymesos' I/O thread: must return at once and not raise."""
 
-    def on_subscribed(self, framework_id: str, master: str) -> None:
+    def on_subscribed(self, session: "Session", framework_id: str) -> None:
         """The master has accepted us."""
 
-    def on_offers(self, driver: Any, offers: list[Json]) -> None:
+    def on_offers(self, session: "Session", offers: list[Json]) -> None:
         """The master offers resources."""
 
     def on_rescinded(self, offer_id: str) -> None:
@@ -76,6 +86,9 @@ class Listener(Protocol):
 
     def on_event(self, event: ev.Event, status: Json | None = None) -> None:
         """Anything else; `status` is a status update to be acknowledged."""
+
+    def on_trouble(self) -> None:
+        """The session is of no use any more."""
 
 
 class Driver(pymesos.MesosSchedulerDriver):  # type: ignore[misc]  # pymesos has no types
@@ -126,8 +139,15 @@ class Session(pymesos.Scheduler):  # type: ignore[misc]  # pymesos has no types
     """A driver with its callbacks. Not subscribed at first; of no use once `trouble` says why."""
 
     def __init__(
-        self, listener: Listener, options: SessionOptions, master: str, framework_id: str | None
+        self,
+        listener: Listener,
+        options: SessionOptions,
+        master: str,
+        framework_id: str | None,
+        may_call: Callable[[], bool] = lambda: True,
     ) -> None:
+        """To the master at `host:port`. `may_call` is asked before each call to it."""
+        self.master = master
         self._listener = listener
         self.subscribed = False
         self.redirected_to: str | None = None
@@ -136,10 +156,13 @@ class Session(pymesos.Scheduler):  # type: ignore[misc]  # pymesos has no types
         #: The master has removed the framework id, and takes it never again.
         self.removed = False
         self._trouble = ""
-        self._closed = False
         self._started = False
         self._heard_at = time.monotonic()
-        self._silence_allowed = HEARTBEATS_MISSED * options.heartbeat_seconds
+        self._heartbeat, self._call_timeout = options.heartbeat_seconds, options.call_timeout
+        #: Held while something is handed over, so that nothing is after `close`.
+        self._handing = threading.Lock()
+        self._closed = False
+        self._calls = Calls(may_call, self._fail)
         gpus = ("GPU_RESOURCES",) if options.gpus else ()
         framework: Json = {
             "user": options.user,
@@ -155,7 +178,7 @@ class Session(pymesos.Scheduler):  # type: ignore[misc]  # pymesos has no types
             framework["principal"] = options.principal
         if framework_id:
             framework["id"] = {"value": framework_id}
-        self.driver = Driver(
+        self._driver = Driver(
             self,
             framework,
             master,
@@ -163,31 +186,80 @@ class Session(pymesos.Scheduler):  # type: ignore[misc]  # pymesos has no types
             principal=options.principal,
             secret=options.secret,
             failover=True,
+            timeout=self._call_timeout,  # a day, otherwise
         )
-        threading.Thread(target=self._start, name="mesos-connect", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, name="mesos-calls", daemon=True)
 
-    def _start(self) -> None:
-        # With a master that does not answer, this takes as long as its time-outs.
+    def _run(self) -> None:
+        """All that is asked of the driver."""
         try:
-            self.driver.start()
+            self._driver.start()
             self._started = True
         except Exception as error:
             self._fail(f"{type(error).__name__}: {error}")
+        self._calls.run()
+        self._stop()
+
+    # ---- what the link asks, never waiting for the master --------------------------------------------
+
+    def start(self) -> None:
+        """Subscribe; how that goes is told to the listener."""
+        self._heard_at = time.monotonic()
+        self._thread.start()
+
+    def call(
+        self, name: str, make: Callable[["Driver"], object], unsent: Callable[[str], None] = lambda _: None
+    ) -> None:
+        """Make a call after those before it. `unsent` is told why, when it is certain that it never was."""
+        self._calls.put(Call(name, lambda: make(self._driver), unsent))
 
     def trouble(self, now: float) -> str:
         """Why this session is of no use any more; empty while it is."""
         if self._trouble:
             return self._trouble
-        if now - self._heard_at > self._silence_allowed:
-            return f"nothing heard for {now - self._heard_at:.0f} s"
-        if self._started and not self.driver.works():
-            self._fail(_last_words() or "its connection ended")
+        silent, allowed = now - self._heard_at, HEARTBEATS_MISSED * self._heartbeat
+        if silent > (allowed if self.subscribed else min(self._call_timeout, allowed)):
+            return f"nothing heard for {silent:.0f} s"
+        if (pending := self._calls.pending(now)) > self._call_timeout + _GRACE:
+            return f"a call was not answered for {pending:.0f} s"
+        if self._started and not self._driver.works():
+            self._trouble = _last_words() or "its connection ended"
         return self._trouble
 
-    def close(self) -> None:
-        """Stop the driver without tearing the framework down."""
-        self._closed = True
-        self._stop()
+    def doubt(self, now: float) -> str:
+        """Why the master may not be there any more, although the connection stands; empty when it is."""
+        silent, pending = now - self._heard_at, self._calls.pending(now)
+        if silent > _DOUBTFUL * self._heartbeat:
+            return f"nothing heard for {silent:.0f} s"
+        return f"a call is not answered for {pending:.0f} s" if pending > self._call_timeout / 2 else ""
+
+    def drain(self, seconds: float) -> None:
+        """Give the calls that wait so many seconds to be made."""
+        self._calls.drain(seconds)
+
+    def fall_silent(self) -> None:
+        """Hand nothing over any more, whatever the master still tells."""
+        with self._handing:
+            self._closed = True
+
+    def close(self, why: str) -> None:
+        """Hand over and call nothing any more; the driver is stopped, without tearing the framework down.
+
+        By the thread that has it, which is not waited for. Calls that were never made are told `why`.
+        """
+        self.fall_silent()
+        self._calls.close(why)
+        if self._calls.pending(time.monotonic()):
+            # Whatever does not answer is not waited for.
+            with contextlib.suppress(AttributeError, OSError):
+                self._driver._conn.sock.shutdown(socket.SHUT_RDWR)
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing of this session is left after `close`."""
+        return not (self._thread.is_alive() or self._driver.works())
+
+    # ---- its end -----------------------------------------------------------------------------------
 
     def at_odds(self, why: str) -> None:
         """The master and we do not agree; to try again at once would be to disagree again."""
@@ -199,23 +271,27 @@ class Session(pymesos.Scheduler):  # type: ignore[misc]  # pymesos has no types
         if self._trouble:
             return
         self._trouble = why
+        self._listener.on_trouble()
         self._stop()
 
     def _stop(self) -> None:
         with contextlib.suppress(Exception):
-            self.driver.stop(failover=True)
+            self._driver.stop(failover=True)
 
-    def _heard(self) -> None:
+    def _hand_over(self, handle: Callable[..., None], *what: Any) -> None:
         self._heard_at = time.monotonic()
+        with self._handing:
+            if not self._closed:
+                handle(*what)
 
     @override
     def registered(self, driver: Any, framework_id: Mapping[str, str], master: Mapping[str, Any]) -> None:
         """Note the subscription."""
-        if self._closed:
-            return
-        self._heard()
+        self._hand_over(self._accepted, framework_id["value"])
+
+    def _accepted(self, framework_id: str) -> None:
         self.subscribed = True
-        self._listener.on_subscribed(framework_id["value"], f"{master['hostname']}:{master['port']}")
+        self._listener.on_subscribed(self, framework_id)
 
     @override
     def reregistered(self, driver: Any, master: Mapping[str, Any]) -> None:
@@ -225,35 +301,27 @@ class Session(pymesos.Scheduler):  # type: ignore[misc]  # pymesos has no types
     @override
     def resourceOffers(self, driver: Any, offers: list[Json]) -> None:
         """Hand offers over."""
-        self._heard()
-        if not self._closed:
-            self._listener.on_offers(driver, offers)
+        self._hand_over(self._listener.on_offers, self, offers)
 
     @override
     def offerRescinded(self, driver: Any, offer_id: Mapping[str, str]) -> None:
         """Hand it over."""
-        self._heard()
-        if not self._closed:
-            self._listener.on_rescinded(offer_id["value"])
+        self._hand_over(self._listener.on_rescinded, offer_id["value"])
 
     @override
     def statusUpdate(self, driver: Any, status: Json) -> None:
         """Hand it over; it is acknowledged when it is stored."""
-        self._heard()
-        if not self._closed:
-            self._listener.on_event(task_changed_from_json(status, time.time()), status)
+        self._hand_over(self._listener.on_event, task_changed_from_json(status, time.time()), status)
 
     @override
     def slaveLost(self, driver: Any, agent_id: Mapping[str, str]) -> None:
         """Hand it over."""
-        self._heard()
-        if not self._closed:
-            self._listener.on_event(ev.VmLost(time.time(), agent_id["value"]))
+        self._hand_over(self._listener.on_event, ev.VmLost(time.time(), agent_id["value"]))
 
     @override
     def processHeartBeat(self, driver: Any) -> None:
         """Note that the master is there."""
-        self._heard()
+        self._heard_at = time.monotonic()
 
     @override
     def error(self, driver: Any, message: str) -> None:

@@ -108,12 +108,13 @@ def ends(master: Master, answer: bytes, *, closes: bool = True, heartbeat_second
     master.answers.put((answer, closes))
     options = SessionOptions(master.address, heartbeat_seconds=heartbeat_seconds)
     session = Session(Deaf().link, options, master.address, None)
+    session.start()
     deadline = time.monotonic() + PATIENCE
     while not (why := session.trouble(time.monotonic())):
         assert time.monotonic() < deadline
         time.sleep(0.002)
-    session.close()
-    session.driver.join()
+    session.close("the test is over")
+    session._driver.join()
     return why
 
 
@@ -241,12 +242,12 @@ def follow(master: Master, expected: list[str]) -> MesosLink:
     """Tend a link until it has reported these events, no more and no others, and stop it."""
     inbox: queue.Queue[ev.Event] = queue.Queue()
     link = MesosLink(SessionOptions(master.address), lambda event, _: inbox.put(event), None)
+    link.start()
     heard: list[str] = []
     deadline = time.monotonic() + PATIENCE
     while heard != expected:
         assert heard == expected[: len(heard)]
         assert time.monotonic() < deadline, heard
-        link.tend()
         with contextlib.suppress(queue.Empty):
             heard.append(type(inbox.get(timeout=0.02)).__name__)
     link.stop()

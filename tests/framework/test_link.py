@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +24,7 @@ from tests.framework.embedded.running import PATIENCE, Mesos, eventually, runnin
 
 
 class Framework:
-    """A link that is tended by a thread, and what came of it."""
+    """A link, and what came of it."""
 
     def __init__(self, master: str, framework_id: str | None = None, **options: Any) -> None:
         self.inbox: queue.Queue[tuple[ev.Event, Any]] = queue.Queue()
@@ -34,8 +33,6 @@ class Framework:
         self.fails = False
         settings = SessionOptions(master=master, user="root", roles=("role-a",), **options)
         self.link = MesosLink(settings, self._take, framework_id)
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._tend)
 
     def _take(self, event: ev.Event, status: Any = None) -> None:
         if self.fails and isinstance(event, ev.TaskChanged):
@@ -44,10 +41,6 @@ class Framework:
         if isinstance(event, ev.Subscribed):
             self.ids.append(event.framework_id)
         self.inbox.put((event, status))
-
-    def _tend(self) -> None:
-        while not self._stopping.wait(0.02):
-            self.link.tend()
 
     def wait(self, kind: type[ev.Event]) -> Any:
         """Return the next event of a kind; updates on the way are acknowledged."""
@@ -71,12 +64,10 @@ class Framework:
         self.link.execute(command, lambda task: (process, f"test: {task.task_id}"))
 
     def __enter__(self) -> "Framework":
-        self._thread.start()
+        self.link.start()
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._stopping.set()
-        self._thread.join()
         self.link.stop()
 
 
