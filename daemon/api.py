@@ -102,9 +102,9 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         """Show a job with its executors."""
         record = known(job_id)
         reason = _reasons(store, [record])[job_id]
-        due = scheduler.due()
+        due, spec = scheduler.due(), store.spec(job_id)
         tasks = [_task_now(task, due.get(job_id, {})) for task in store.executors(job_id)]
-        return schemas.job_detail(_now(record, due), reason, store.spec(job_id), tasks)
+        return schemas.job_detail(_now(record, due), reason + _unreadable(store, job_id), spec, tasks)
 
     @app.delete("/v1/jobs/{job_id}", status_code=202)
     @app.post("/v1/jobs/{job_id}/kill", status_code=202)
@@ -116,8 +116,8 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     def explain(job_id: str) -> schemas.ExplanationBody:
         """Say why a job's executors are where they are, or why it waits."""
         record = known(job_id)
-        reason = _reasons(store, [record])[job_id]
-        return schemas.explanation_body(record, reason, store.explanations(job_id))
+        reason, explanations = _reasons(store, [record])[job_id], store.explanations(job_id)
+        return schemas.explanation_body(record, reason + _unreadable(store, job_id), explanations)
 
     @app.get("/v1/jobs/{job_id}/logs")
     def logs(job_id: str, query: Annotated[schemas.LogQuery, Query()]) -> schemas.LogBody:
@@ -232,6 +232,12 @@ def _behind(position: int, head: JobRecord) -> str:
     jobs = "1 job is" if position == 1 else f"{position} jobs are"
     first = head.job.id if position == 1 else f"{head.job.id}, the first of them,"
     return f"{jobs} before it, first come first served; {first} waits because: {head.reason}"
+
+
+def _unreadable(store: Store, job_id: str) -> str:
+    """What of the job is left out, as its rows in the store are damaged."""
+    rows = [str(damage) for damage in store.damages_of(job_id) if damage.table != "jobs"]
+    return f" (left out, as the job store is damaged: {'; '.join(rows)}; see `stoker doctor`)" if rows else ""
 
 
 def _submission(record: JobRecord) -> Any:

@@ -19,6 +19,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from daemon import storefile
 from daemon.tables import UnreadableRowError
 
 Result = TypeVar("Result")
@@ -84,6 +85,16 @@ class Database:
     def path(self) -> Path | None:
         """The SQLite file; None for PostgreSQL."""
         return Path(str(self._url.database)) if self._url.get_backend_name() == "sqlite" else None
+
+    def note_made(self, at: str) -> None:
+        """Say beside an SQLite file that a store was made there, so that none is made anew in its stead."""
+        if self.path is None:
+            return
+        try:
+            storefile.note(self.path, at)
+        except OSError as error:
+            note = storefile.note_of(self.path)
+            raise StoreError(f"{note} cannot be written: {error.strerror or error}") from error
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -155,6 +166,8 @@ class Database:
 
     def _make_private(self, path: Path) -> None:
         """A job's environment may hold secrets, so the file is its owner's only."""
+        if wrong := storefile.fault(path):
+            raise StoreError(f"the job store {self.name} {wrong}")
         try:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             self._file = _identity(path)
@@ -335,6 +348,8 @@ def _parse(text: str) -> URL:
 def _set_up_sqlite(connection: Any, _: object) -> None:
     # Transactions are begun by `_begin_sqlite`, not by the driver's guesses.
     connection.isolation_level = None
+    # One byte that a disk has changed must not keep all other rows of a query from being read.
+    connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
     for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
         connection.execute(f"PRAGMA {setting}").close()
 

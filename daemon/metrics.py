@@ -74,6 +74,8 @@ class _State(Collector):
         held = sum(totals.executors.get(state, 0) for state in OPEN_EXECUTOR)
         yield GaugeMetricFamily("stoker_executors_open", "Executors and drivers that hold resources", held)
         yield CounterMetricFamily("stoker_cost_dollars", "What all jobs have cost, in dollars", totals.cost)
+        text = "Rows of the job store that could not be read when they were last asked for"
+        yield GaugeMetricFamily("stoker_store_damaged_rows", text, len(self._store.damaged()))
 
     def _decisions(self) -> Iterator[Metric]:
         policy = self._scheduler.policy()

@@ -234,6 +234,8 @@ class Service:
 
     def _restore(self) -> None:
         """Take up what an earlier daemon left: its jobs, its tasks, its drivers."""
+        for damage in self._store.put_damaged_aside(time.time()):
+            log.error("a row of the job store cannot be read and is put aside", row=str(damage))
         jobs, tasks = self._store.unfinished()
         self._handle([Item(ev.Restored(time.time(), tuple(jobs), tuple(tasks), self._model.options))])
         self._drivers.take_up(jobs)
@@ -301,6 +303,8 @@ class Service:
             self._store.check()
         except StoreError as error:
             checks["store"] = str(error)
+        if damaged := self._store.damaged():
+            checks["rows"] = f"{len(damaged)} cannot be read ({damaged[0]}); see `stoker doctor`"
         if self._journal.trouble:
             checks["events"] = self._journal.trouble
         ready = self._link.subscribed and checks["store"] == "ok" and silent < 10

@@ -5,18 +5,22 @@ transactions are made in `database.py`; the life of a job is the model's busines
 """
 
 import contextlib
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from secrets import token_hex
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
+from sqlalchemy.exc import OperationalError
 
 from conf.schema import JobSpec
 from daemon import tables
 from daemon.comparison import Comparison
+from daemon.damage import Damage, Damages, put_aside
 from daemon.database import Database, DeposedError, StoreBusyError, StoreError
 from daemon.migrations import FIRST, SCHEMA_VERSION, complete, migrate
 from daemon.tables import comparisons, executors, explanations, facts, jobs, sums
@@ -29,6 +33,8 @@ __all__ = ["DeposedError", "IdempotencyConflictError", "Store", "StoreBusyError"
 
 Result = TypeVar("Result")
 
+#: Seconds for which a file is checked before a start. Chosen: enough for a million jobs that are in memory.
+_CHECK_SECONDS = 2.0
 #: Chosen: what is read at once when somebody asks for them, in well under a second.
 COMPARISONS_KEPT = 10_000
 
@@ -56,8 +62,10 @@ class Store:
         self._database = Database(url)
         #: Which time this is that a daemon leads; None for one that need not care.
         self._term: int | None = None
+        self._damages = Damages()
         try:
             self._database.write(lambda connection: self._prepare(connection, at))
+            self._database.note_made(datetime.now().astimezone().isoformat(" ", "seconds"))
         except BaseException:
             self._database.close()
             raise
@@ -109,7 +117,8 @@ class Store:
         self._database.close()
 
     def check(self) -> None:
-        """Raise StoreError when nothing can be written now."""
+        """Raise StoreError when nothing can be read or written now."""
+        self.jobs(limit=1)
         self.put("probe", token_hex(8))  # a value that changes: SQLite does not write an equal one
 
     # ---- writing ---------------------------------------------------------------------------------
@@ -127,7 +136,11 @@ class Store:
             if idempotency_key is not None and (known := _by_key(connection, idempotency_key, spec)):
                 return known, False
             record = JobRecord(job(tables.job_id((connection.scalar(_LAST) or 0) + 1)))
-            kept = {"spec": spec.model_dump_json(), "idempotency_key": idempotency_key, "accepted_at": at}
+            kept = {
+                "spec": tables.seal(spec.model_dump_json()),
+                "idempotency_key": idempotency_key,
+                "accepted_at": at,
+            }
             connection.execute(sa.insert(jobs), {**tables.job_row(record), **kept})
             return record, True
 
@@ -179,15 +192,26 @@ class Store:
         """A fact that was put; None when it was not."""
         return self._first(str, sa.select(facts.c.value).where(facts.c.key == key))
 
+    def damaged(self) -> tuple[Damage, ...]:
+        """The rows that could not be read when they were last asked for."""
+        return self._damages.all()
+
+    def damages_of(self, job_id: str) -> tuple[Damage, ...]:
+        """Those of them that belong to a job."""
+        return self._damages.of(job_id)
+
     def job(self, job_id: str) -> JobRecord | None:
         """A job's record; None when there is no such job."""
-        query = sa.select(jobs.c.record).where(jobs.c.number == tables.job_number(job_id))
-        return self._first(tables.read_job, query)
+        number = tables.job_number(job_id)
+        return next(iter(self._jobs(_JOB.where(jobs.c.number == number))), None)
 
     def spec(self, job_id: str) -> JobSpec | None:
-        """What the user submitted; None when there is no such job."""
-        query = sa.select(jobs.c.spec).where(jobs.c.number == tables.job_number(job_id))
-        return self._first(tables.read_spec, query)
+        """What the user submitted; None when there is no such job, or when it cannot be read."""
+        number = tables.job_number(job_id)
+        text = self._first(str, sa.select(jobs.c.spec).where(jobs.c.number == number))
+        if number is None or text is None:
+            return None
+        return self._damages.read("specs", job_id, number, tables.read_spec, text)
 
     def jobs(
         self,
@@ -201,14 +225,14 @@ class Store:
 
         For the next page, `before` is the last page's last id: what follows it in the chosen order comes.
         """
-        query = sa.select(jobs.c.record).limit(limit)
+        query = _JOB.limit(limit)
         query = query.order_by(jobs.c.number.desc() if newest_first else jobs.c.number)
         if states:
             query = query.where(jobs.c.state.in_(sorted(states)))
         if before is not None:
             number = tables.job_number(before) or 0
             query = query.where(jobs.c.number < number if newest_first else jobs.c.number > number)
-        return self._list(tables.read_job, query)
+        return self._jobs(query)
 
     def count_by_state(self) -> dict[str, int]:
         """How many jobs are in each state that occurs."""
@@ -231,34 +255,51 @@ class Store:
 
     def executors(self, job_id: str) -> list[ExecutorRecord]:
         """All tasks that a job ever had, in order of launch."""
-        query = sa.select(executors.c.record).where(executors.c.job == tables.job_number(job_id))
-        return sorted(self._list(tables.read_executor, query), key=_launch)
+        return self._tasks(_TASK.where(executors.c.job == tables.job_number(job_id)))
 
     def explanations(self, job_id: str) -> list[Explanation]:
         """Why a job's executors are where they are, oldest decision first, and why it waited last."""
-        query = sa.select(explanations.c.body).where(explanations.c.job == tables.job_number(job_id))
-        return self._list(tables.read_explanation, query.order_by(explanations.c.number))
+        number = tables.job_number(job_id)
+        query = sa.select(explanations.c.number, explanations.c.body).where(explanations.c.job == number)
+        with self._database.read() as connection:
+            rows = connection.execute(query.order_by(explanations.c.number)).all()
+        read, of = self._damages.read, tables.read_explanation
+        found = (read("explanations", str(key), number or 0, of, body) for key, body in rows)
+        return [explanation for explanation in found if explanation is not None]
 
     def comparisons(self) -> list[tuple[Comparison, JobRecord]]:
         """All comparisons that are kept, the newest first, with their jobs."""
-        query = sa.select(comparisons.c.body, jobs.c.record).join(jobs, jobs.c.number == comparisons.c.job)
+        columns = (comparisons.c.number, comparisons.c.body, jobs.c.number.label("job"), jobs.c.record)
+        query = sa.select(*columns).join(jobs, jobs.c.number == comparisons.c.job)
+        found: list[tuple[Comparison, JobRecord]] = []
         with self._database.read() as connection:
-            rows = connection.execute(query.order_by(comparisons.c.number.desc()))
-            return [(tables.read_comparison(body), tables.read_job(record)) for body, record in rows]
+            for row in connection.execute(query.order_by(comparisons.c.number.desc())).all():
+                read = tables.read_comparison
+                comparison = self._damages.read("comparisons", str(row.number), row.job, read, row.body)
+                if comparison is not None:
+                    found.append((comparison, self._damages.job(connection, row.job, row.record)))
+        return found
 
     def unfinished(self) -> tuple[list[JobRecord], list[ExecutorRecord]]:
         """What a daemon takes up at its start: jobs that are not over or have open tasks; all their tasks.
 
         Jobs come in order of submission, tasks in order of launch.
         """
-        with_open = sa.select(executors.c.job).where(executors.c.state.in_(tables.OPEN_EXECUTOR))
-        going_on = sa.or_(jobs.c.state.in_(tables.OPEN_JOB), jobs.c.number.in_(with_open))
-        records = sa.select(jobs.c.record).where(going_on).order_by(jobs.c.number)
-        tasks = sa.select(executors.c.record).join(jobs, jobs.c.number == executors.c.job).where(going_on)
-        return (
-            self._list(tables.read_job, records),
-            sorted(self._list(tables.read_executor, tasks), key=_launch),
-        )
+        numbers = _going_on().subquery()
+        records = _JOB.join(numbers, numbers.c.number == jobs.c.number).order_by(jobs.c.number)
+        tasks = _TASK.join(numbers, numbers.c.number == executors.c.job)
+        return self._jobs(records), self._tasks(tasks)
+
+    def put_damaged_aside(self, at: float) -> tuple[Damage, ...]:
+        """Put aside what cannot be read of the jobs that `unfinished` gives; what that was.
+
+        Such jobs have failed since then, and say why.
+        """
+
+        def work(connection: Connection) -> tuple[Damage, ...]:
+            return put_aside(connection, list(connection.scalars(_going_on())), at)
+
+        return self._write(work)
 
     # ---- helpers ---------------------------------------------------------------------------------
 
@@ -285,10 +326,23 @@ class Store:
         tables.metadata.create_all(connection)  # the first Stoker did without one of them
 
     def _check_pages(self, connection: Connection) -> None:
-        found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
+        """Look at as much of the file as a start has time for; `stoker doctor` looks at all of it."""
+        driver: Any = connection.connection.driver_connection
+        until = time.monotonic() + _CHECK_SECONDS
+        driver.set_progress_handler(lambda: time.monotonic() > until, 10_000)
+        try:
+            found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
+        except OperationalError as error:
+            if "interrupted" not in str(error.orig):
+                raise
+            return
+        finally:
+            driver.set_progress_handler(None, 0)
         if found != "ok":
             what = str(found).splitlines()[-1]
-            raise StoreError(f"the job store {self._database.name} is corrupt ({what}); restore a copy of it")
+            raise StoreError(
+                f"the job store {self._database.name} is corrupt ({what}); restore a backup of it"
+            )
 
     def _write(self, work: Callable[[Connection], Result]) -> Result:
         term = self._term
@@ -302,6 +356,14 @@ class Store:
 
         return self._database.write(in_office)
 
+    def _jobs(self, query: sa.Select[Any]) -> list[JobRecord]:
+        with self._database.read() as connection:
+            return self._damages.jobs(connection, query)
+
+    def _tasks(self, query: sa.Select[Any]) -> list[ExecutorRecord]:
+        with self._database.read() as connection:
+            return sorted(self._damages.executors(connection, query), key=_launch)
+
     def _list(self, build: Callable[[Any], Result], query: sa.Select[Any]) -> list[Result]:
         with self._database.read() as connection:
             return [build(value) for value in connection.scalars(query) if value is not None]
@@ -313,6 +375,16 @@ class Store:
         query = sa.select(sums.c.state, sums.c.number).where(sums.c.name == name, sums.c.number > 0)
         with self._database.read() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
+
+
+_JOB = sa.select(jobs.c.number, jobs.c.record)
+_TASK = sa.select(executors.c.task_id, executors.c.job, executors.c.record)
+
+
+def _going_on() -> sa.CompoundSelect[Any]:
+    """The numbers of jobs that are not over or have open tasks."""
+    with_open = sa.select(executors.c.job).where(executors.c.state.in_(tables.OPEN_EXECUTOR))
+    return sa.union(sa.select(jobs.c.number).where(jobs.c.state.in_(tables.OPEN_JOB)), with_open)
 
 
 #: The highest number that a job ever had, pruned ones too.
@@ -331,12 +403,13 @@ _TERM = sa.select(facts.c.value).where(facts.c.key == "term").with_for_update(re
 
 
 def _by_key(connection: Connection, key: str, spec: JobSpec) -> JobRecord | None:
-    query = sa.select(jobs.c.record, jobs.c.spec).where(jobs.c.idempotency_key == key)
+    query = sa.select(jobs.c.number, jobs.c.record, jobs.c.spec).where(jobs.c.idempotency_key == key)
     known = connection.execute(query).first()
     if known is None:
         return None
-    record = tables.read_job(known.record)
-    if tables.read_spec(known.spec) != spec:
+    record = Damages().job(connection, known.number, known.record)
+    kept = Damages().read("specs", record.job.id, known.number, tables.read_spec, known.spec)
+    if kept is not None and kept != spec:
         raise IdempotencyConflictError(
             f"the idempotency key was used for {record.job.id}, which is another job; use a new key"
         )

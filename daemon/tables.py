@@ -1,8 +1,8 @@
 """The job store's tables, and the one place where records become rows and rows records.
 
 What is filtered or summed has a column of its own; the record as a whole is JSON in plain ASCII, so that any
-text comes back as it went in. Who reads and writes the tables is `store.py`; whoever changes them adds a
-step to `migrations.py`.
+text comes back as it went in, with a checksum behind it, as a disk may change a digit and nobody would see.
+Who reads and writes the tables is `store.py`; whoever changes them adds a step to `migrations.py`.
 """
 
 import json
@@ -131,7 +131,7 @@ def job_row(record: JobRecord) -> Row:
         "state": record.state,
         "cost": record.cost,
         "finished_at": record.finished_at if record.ended else None,
-        "record": _encode(record),
+        "record": seal(_encode(record)),
     }
 
 
@@ -142,7 +142,7 @@ def executor_row(record: ExecutorRecord) -> Row:
         "job": _number(record.job_id),
         "state": record.state,
         "launched_at": record.launched_at,
-        "record": _encode(record),
+        "record": seal(_encode(record)),
     }
 
 
@@ -157,7 +157,7 @@ def explanation_row(explanation: Explanation) -> Row:
 
 def comparison_row(comparison: Comparison) -> Row:
     """The row of a comparison, but for its number."""
-    return {"job": _number(comparison.job_id), "body": _encode(comparison)}
+    return {"job": _number(comparison.job_id), "body": seal(_encode(comparison))}
 
 
 def read_comparison(text: str) -> Comparison:
@@ -170,9 +170,22 @@ def read_comparison(text: str) -> Comparison:
     return _read(build, text)
 
 
-def read_job(text: str) -> JobRecord:
-    """The record that `job_row` wrote."""
-    return _read(_job, text)
+def seal(text: str) -> str:
+    """The JSON text with its checksum behind it."""
+    return f"{text}#{zlib.crc32(text.encode()):08x}"
+
+
+def read_job(text: str, number: int) -> JobRecord:
+    """The record that `job_row` wrote under that number."""
+    record = _read(_job, text)
+    if record.job.id != job_id(number):
+        raise UnreadableRowError(f"it is that of {record.job.id}")
+    return record
+
+
+def read_json(text: str) -> Any:
+    """JSON of any kind."""
+    return _read(lambda values: values, text)
 
 
 def read_spec(text: str) -> JobSpec:
@@ -228,6 +241,10 @@ def _plain(value: Any) -> Any:
 
 
 def _read(build: Callable[[Row], Result], text: str | bytes) -> Result:
+    if isinstance(text, str) and text[-9:-8] == "#":  # the first Stoker wrote none
+        text, check = text[:-9], text[-8:]
+        if check != f"{zlib.crc32(text.encode('utf-8', 'surrogateescape')):08x}":
+            raise UnreadableRowError("its checksum is another one")
     try:
         return build(json.loads(text))
     except (ValueError, TypeError, KeyError, AttributeError) as error:

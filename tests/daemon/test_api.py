@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import sqlite3
 import threading
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
@@ -90,6 +91,24 @@ def submit(api: Api, key: str | None = None, **spec: Any) -> httpx.Response:
     """Submit a job that is valid unless the test says otherwise."""
     headers = {} if key is None else {"Idempotency-Key": key}
     return api("POST", "/v1/jobs", json={"app": "count.py", **spec}, headers=headers)
+
+
+def test_a_damaged_row_is_shown_and_counted(api: Api, store: Store, tmp_path: Path) -> None:
+    """The list and the job itself are answered, and say what is damaged; so does /metrics."""
+    submit(api)
+    submit(api)
+    with contextlib.closing(sqlite3.connect(tmp_path / "stoker.db")) as sql:
+        sql.execute("UPDATE jobs SET record = replace(record, 'queued', 'qveued') WHERE number = 1")
+        sql.execute("UPDATE jobs SET spec = replace(spec, 'count', 'cpunt') WHERE number = 2")
+        sql.commit()
+    listed = api("GET", "/v1/jobs").json()["jobs"]
+    assert [job["id"] for job in listed] == ["job-2", "job-1"]
+    assert "is damaged; `stoker doctor`" in listed[1]["reason"]
+    detail = api("GET", "/v1/jobs/job-2").json()
+    assert detail["spec"] is None
+    assert "left out, as the job store is damaged: specs job-2: its checksum" in detail["reason"]
+    assert api("GET", "/v1/jobs/job-1/explain").status_code == 200
+    assert "stoker_store_damaged_rows 2.0" in api("GET", "/metrics").text
 
 
 def run_job(store: Store) -> None:

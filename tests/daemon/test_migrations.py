@@ -86,6 +86,7 @@ def first_store(url: str) -> tuple[JobRecord, JobRecord, ExecutorRecord]:
         for record in (over, runs):
             row = tables.job_row(record)
             del row["finished_at"]
+            row["record"] = row["record"][:-9]  # it wrote no checksums
             connection.execute(sa.insert(tables.jobs), {**row, "spec": SPEC.model_dump_json()})
         damaged = {"number": 2, "state": "failed", "cost": 0.0, "record": '{"job":{"id"'}
         connection.execute(sa.insert(tables.jobs), damaged)

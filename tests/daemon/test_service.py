@@ -1,7 +1,9 @@
 """The scheduling loop at its start and its end: what it takes up, what it leaves, what it keeps."""
 
+import contextlib
 import json
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -152,6 +154,29 @@ def test_what_is_handled_while_the_daemon_stops_is_kept(store: Store, tmp_path: 
     job = store.job(record.job.id)
     assert job is not None
     assert job.state == "killed"
+
+
+def test_a_job_whose_record_is_damaged_fails_and_the_others_go_on(store: Store, tmp_path: Path) -> None:
+    """Its driver is ended; the job behind it is taken up, and readiness says what cannot be read."""
+    damaged, other = keep(store, "running"), keep(store, "running")
+    folders = [drive(tmp_path, record.job.id) for record in (damaged, other)]
+    with contextlib.closing(sqlite3.connect(tmp_path / "stoker.db")) as sql:
+        sql.execute("UPDATE jobs SET record = replace(record, 'running', 'runnjng') WHERE number = 1")
+        sql.commit()
+    service = make_service(store, tmp_path)
+    with running(service):
+        eventually_ends(folders[0])
+        service.kill(other.job.id)
+        eventually_ends(folders[1])
+    failed = store.job(damaged.job.id)
+    assert failed is not None
+    assert failed.state == "failed"
+    assert "its record in the job store was damaged" in failed.reason
+    with contextlib.closing(sqlite3.connect(tmp_path / "stoker.db")) as sql:
+        sql.execute("UPDATE jobs SET record = replace(record, 'failed', 'fajled') WHERE number = 1")
+        sql.commit()
+    assert len(store.jobs()) == 2
+    assert "1 cannot be read (jobs job-1: " in service.health().checks["rows"]
 
 
 def test_a_kill_is_kept_before_it_is_answered(store: Store, tmp_path: Path) -> None:

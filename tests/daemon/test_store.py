@@ -395,16 +395,6 @@ def test_a_damaged_store_is_refused(tmp_path: Path) -> None:
         Store(url_of(tmp_path))
 
 
-def test_a_damaged_row_is_an_error_of_the_store(file_store: Store, tmp_path: Path) -> None:
-    """A row that is no record's is a StoreError, not a traceback."""
-    submit(file_store)
-    with sqlite3.connect(tmp_path / "stoker.db") as connection:
-        connection.execute("UPDATE jobs SET record = '{}'")
-    connection.close()
-    with pytest.raises(StoreError, match="holds a row that cannot be read"):
-        file_store.job("job-1")
-
-
 def test_a_newer_schema_is_refused(url: str) -> None:
     """A store that a newer program wrote is left alone, and both versions are named."""
     store = Store(url)
