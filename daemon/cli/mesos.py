@@ -139,7 +139,7 @@ def _serve(
             if ready_file is not None:
                 write_whole(ready_file, ready_text(address, tasks_see, told))
 
-        serve(
+        code = serve(
             agents,
             host=host,
             port=port,
@@ -149,6 +149,8 @@ def _serve(
             cells=cells,
             may_fail=faults,
         )
+    if code:
+        raise CommandError(f"the embedded Mesos ended with {code}, and all of its tasks with it")
 
 
 _HOW_TO_AUTHENTICATE = "Frameworks authenticate by the file that --credentials names"

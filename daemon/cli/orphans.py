@@ -1,16 +1,12 @@
 """Processes that outlive their parents: adopted by this process, found below it, ended."""
 
 import contextlib
-import ctypes
 import os
 import signal
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 from daemon.embedded import until
-from framework.spark.supervisor import identity
-
-_PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
+from framework.descendants import below
 
 
 def end_all(find_pids: Callable[[], list[int]], grace_seconds: float = 5.0) -> None:
@@ -23,22 +19,6 @@ def end_all(find_pids: Callable[[], list[int]], grace_seconds: float = 5.0) -> N
             return
 
 
-def adopt_orphans() -> None:
-    """Make this process the parent of every descendant whose own parent ends."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def descendants() -> Iterator[int]:
+def descendants() -> list[int]:
     """The pids of all living processes below this one."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError, IndexError, ValueError):
-                parent = int((entry / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
-                children.setdefault(parent, []).append(int(entry.name))
-    pending = list(children.get(os.getpid(), []))
-    while pending:
-        pid = pending.pop()
-        pending += children.get(pid, [])
-        if identity(pid) is not None:
-            yield pid
+    return below(os.getpid())

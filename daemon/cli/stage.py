@@ -19,8 +19,9 @@ import yaml
 
 from conf.loader import find
 from daemon.cli.errors import CommandError
-from daemon.cli.orphans import adopt_orphans, descendants, end_all
+from daemon.cli.orphans import descendants, end_all
 from daemon.embedded import find_embedded, until
+from framework.descendants import adopt_orphans
 from framework.spark.supervisor import identity
 
 if TYPE_CHECKING:

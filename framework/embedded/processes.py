@@ -5,19 +5,15 @@ per child.
 """
 
 import asyncio
-import ctypes
 import os
 import pwd
 import signal
 import subprocess
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from framework.embedded import guardian
-
-_PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+from framework.descendants import adopt_orphans, below, kill
 
 
 class ProcessGroup:
@@ -58,19 +54,12 @@ class Processes:
 
     Attributes:
         _groups: the living groups by pid.
-        _guardian: a process that kills what is left if this one is killed; see `guardian`.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._groups: dict[int, ProcessGroup] = {}
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        self._guardian = subprocess.Popen(
-            [sys.executable, "-S", "-E", guardian.__file__],
-            stdin=subprocess.PIPE,
-            start_new_session=True,
-            env={},
-        )
+        adopt_orphans()
         loop.add_signal_handler(signal.SIGCHLD, self._reap)
         # Hundreds of ends while the loop is busy fill its pipe. One byte in it is enough to reap them all.
         signal.set_wakeup_fd(signal.set_wakeup_fd(-1), warn_on_full_buffer=False)
@@ -106,50 +95,29 @@ class Processes:
         process.returncode = 0  # reaped below, not by Popen, which would warn about that
         group = ProcessGroup(process.pid, self._loop, on_exit)
         self._groups[process.pid] = group
-        self._tell_guardian(f"+{process.pid}\n")
         return group
 
     async def close(self) -> None:
-        """Kill and reap all that was started here, also what has left its group, and end the guardian."""
+        """Kill and reap all that was started here, also what has left its group."""
         for group in list(self._groups.values()):
             group.on_exit = _ignore
-        while victims := self._others():
+        while victims := below(os.getpid()):
             for pid in victims:
-                _kill(pid)
+                kill(pid)
             await asyncio.sleep(0.005)
             self._reap()
         self._loop.remove_signal_handler(signal.SIGCHLD)
-        assert self._guardian.stdin is not None  # noqa: S101 (it was opened with a pipe)
-        self._guardian.stdin.close()
-        self._guardian.wait()
-
-    def _others(self) -> list[int]:
-        """Return the living descendants of this process, the guardian left out."""
-        return [pid for pid in _descendants(os.getpid()) if pid != self._guardian.pid]
 
     def _reap(self) -> None:
         # WNOWAIT first: while a leader is a zombie its number cannot be used again, so killing the group is
         # safe.
         while (info := _next_zombie()) is not None:
-            if info == self._guardian.pid:
-                self._guardian.poll()
-                continue
             group = self._groups.pop(info, None)
             if group is not None:
                 group.ended()
             _, status = os.waitpid(info, 0)
             if group is not None:
-                self._tell_guardian(f"-{info}\n")
                 group.on_exit(status)
-
-    def _tell_guardian(self, line: str) -> None:
-        assert self._guardian.stdin is not None  # noqa: S101 (it was opened with a pipe)
-        if self._guardian.stdin.closed:
-            return  # a reaping that the loop had queued before the end
-        try:
-            os.write(self._guardian.stdin.fileno(), line.encode())
-        except BrokenPipeError:
-            return
 
 
 def describe_exit(wait_status: int) -> str:
@@ -182,31 +150,6 @@ def _next_zombie() -> int | None:
     except ChildProcessError:
         return None
     return None if info is None else info.si_pid
-
-
-def _descendants(root: int) -> Iterator[int]:
-    """Yield the living (not zombie) descendants of a process."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
-            except (OSError, ValueError):
-                continue
-            if state != "Z":
-                children.setdefault(int(parent), []).append(int(entry.name))
-    stack = list(children.get(root, []))
-    while stack:
-        pid = stack.pop()
-        stack += children.get(pid, [])
-        yield pid
-
-
-def _kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
 
 
 def _ignore(_wait_status: int) -> None:

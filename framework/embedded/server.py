@@ -3,15 +3,18 @@
 import asyncio
 import contextlib
 import errno
+import fcntl
 import resource
 import signal
 import socket
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from framework.embedded.cluster import Cluster
 from framework.embedded.faults import Faults
 from framework.embedded.isolation import Cell
+from framework.embedded.keeper import keep
 from framework.embedded.options import AgentSpec, MasterOptions, check_agents
 from framework.embedded.routes import Access, Routes
 from framework.embedded.wire import Connection
@@ -19,6 +22,7 @@ from framework.guard import Guard
 
 #: Of the event loop, from accepting a connection to its protocol: a task, a transport, a call. One is spare.
 _ROUNDS_TO_CONNECT = 4
+_ALONE_SECONDS = 15.0  # chosen: more than one that was told to end takes to end its tasks
 _EVERYWHERE = frozenset({"", "0.0.0.0"})  # noqa: S104 (asked for by whoever starts it)
 _FILES_WANTED = 8192  # chosen: streams, connections and sandbox files of thousands of tasks
 
@@ -34,9 +38,10 @@ def serve(
     options: MasterOptions | None = None,
     cells: Mapping[str, Cell] | None = None,
     may_fail: bool = False,
-) -> None:
+) -> int:
     """Run a master with these agents until SIGTERM or SIGINT; every task is killed at the end.
 
+    It runs in a process below this one, see `keeper`; returns its exit code, 128 + N when signal N killed it.
     Must be called in the main thread of a process that has no children of its own to wait for. `on_ready`
     gets `host:port` once calls are answered; port 0 takes any free one. `credentials` maps principals to
     secrets; None lets every program of this machine run tasks. Tasks of an agent that `cells` names run in
@@ -47,9 +52,14 @@ def serve(
     work_dir = work_dir.resolve()
     work_dir.mkdir(parents=True, exist_ok=True)
     _allow_many_files()
-    listener = _listen(host, port)
     access = Access(Guard(None, _names(host)), credentials, may_fail=may_fail)
-    asyncio.run(_serve(agents, listener, work_dir, access, on_ready, options or MasterOptions(), cells or {}))
+    with _alone_in(work_dir), _listen(host, port) as listener:
+        return keep(
+            lambda: asyncio.run(
+                _serve(agents, listener, work_dir, access, on_ready, options or MasterOptions(), cells or {})
+            ),
+            listener.close,
+        )
 
 
 async def _serve(
@@ -137,6 +147,24 @@ class _Front:
         await self.open(_listen(*self._address))
         await asyncio.sleep(agents_after)
         self._cluster.agents_return()
+
+
+@contextlib.contextmanager
+def _alone_in(work_dir: Path) -> Iterator[None]:
+    """Hold the folder against others, in this process and those forked from it; OSError when one has it.
+
+    One that was just killed holds it until its tasks are gone.
+    """
+    with (work_dir / "lock").open("w") as file:
+        end = time.monotonic() + _ALONE_SECONDS
+        while True:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            if time.monotonic() > end:
+                raise OSError(errno.EBUSY, "another embedded Mesos has it", str(work_dir))
+            time.sleep(0.05)
+        yield
 
 
 def _names(host: str) -> set[str]:

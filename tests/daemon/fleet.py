@@ -14,7 +14,8 @@ import httpx
 import yaml
 
 from daemon.cli.client import Client
-from daemon.cli.orphans import adopt_orphans, descendants, end_all
+from daemon.cli.orphans import descendants, end_all
+from framework.descendants import adopt_orphans
 from framework.embedded import AgentSpec
 from tests.chaos.scene import MESOS_TIMES, REPOSITORY, SPARK
 from tests.daemon.ports import free_port

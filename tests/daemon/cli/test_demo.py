@@ -18,7 +18,8 @@ VMS = [
 
 ADOPTING = """
 import subprocess, sys
-from daemon.cli.orphans import adopt_orphans, descendants, end_all
+from daemon.cli.orphans import descendants, end_all
+from framework.descendants import adopt_orphans
 
 adopt_orphans()
 stubborn = "import signal, time; signal.signal(15, signal.SIG_IGN); print(1, flush=True); time.sleep(600)"

@@ -95,7 +95,7 @@ def running(
     finally:
         process.send_signal(signal.SIGTERM)
         _, complaints = process.communicate(timeout=PATIENCE)
-    assert process.returncode in {0, -signal.SIGKILL}, complaints
+    assert process.returncode in {0, -signal.SIGKILL, 128 + signal.SIGKILL}, complaints
     assert not complaints, complaints
 
 
@@ -244,11 +244,11 @@ def eventually(true: Callable[[], bool], what: str) -> None:
         time.sleep(0.01)
 
 
-def main() -> None:
+def main() -> int:
     """Serve as told by the JSON in the first argument."""
     told = json.loads(sys.argv[1])
     agents = [AgentSpec(**agent | {"ports": tuple(agent["ports"])}) for agent in told["agents"]]
-    serve(
+    return serve(
         agents,
         port=told.get("port", 0),
         work_dir=Path(told["work_dir"]),
@@ -260,4 +260,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

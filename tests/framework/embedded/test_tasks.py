@@ -190,17 +190,41 @@ def test_nothing_is_left_after_the_end(tmp_path: Path) -> None:
         assert not any(alive(pid) for pid in pids)
 
 
-def test_task_ends_when_the_embedded_mesos_is_killed(tmp_path: Path) -> None:
-    """After SIGKILL the guardian ends the process groups of tasks."""
+#: Leaves its session, its parents and its environment behind, and tells its pid.
+HIDE = "(setsid env -i sh -c 'trap : TERM; echo $$ > hidden; sleep 600; sleep 600' &)"
+
+
+@pytest.mark.parametrize("victim", ["the keeper", "the master"])
+def test_tasks_end_when_the_embedded_mesos_is_killed(tmp_path: Path, victim: str) -> None:
+    """After SIGKILL of either of its processes nothing that tasks started goes on, wherever it hides."""
     info = framework_info(failover_timeout=600.0)
     with running(tmp_path) as mesos, Subscription(mesos, info) as scheduler:
-        scheduler.launch(scheduler.offers()[0], task("t", "trap '' TERM; echo $$ > pid; sleep 600; true"))
+        stubborn = f"{HIDE}; trap '' TERM; echo $$ > pid; sleep 600; true"
+        scheduler.launch(scheduler.offers()[0], task("t", stubborn))
         scheduler.update("t", "TASK_RUNNING")
-        file = mesos.sandbox("t") / "pid"
-        eventually(lambda: file.exists() and file.read_text() != "", "the task tells its pid")
-        pid = int(file.read_text())
-        os.kill(mesos.process.pid, signal.SIGKILL)
-        eventually(lambda: not alive(pid), "the task's process ends")
+        files = [mesos.sandbox("t") / name for name in ("pid", "hidden")]
+        eventually(lambda: all(f.exists() and f.read_text() != "" for f in files), "the task tells its pids")
+        pids = [int(file.read_text()) for file in files]
+        assert all(alive(pid) for pid in pids)
+        (master,) = below_directly(mesos.process.pid)
+        os.kill(mesos.process.pid if victim == "the keeper" else master, signal.SIGKILL)
+        mesos.process.wait(30)
+        if victim == "the master":
+            assert not any(alive(pid) for pid in pids)  # the keeper ends last
+        eventually(lambda: not any(alive(pid) for pid in (*pids, master)), "all of them end")
+
+
+def below_directly(pid: int) -> list[int]:
+    """The children of a process."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def test_two_do_not_share_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second waits until the first and its tasks are gone, and gives up with the folder's name."""
+    monkeypatch.setattr("framework.embedded.server._ALONE_SECONDS", 0.1)
+    with running(tmp_path), pytest.raises(OSError, match="another embedded Mesos has it") as caught:
+        serve([], port=0, work_dir=tmp_path)
+    assert caught.value.filename == str(tmp_path)
 
 
 def test_taken_port_is_explained(tmp_path: Path) -> None:

@@ -1,0 +1,71 @@
+"""The processes below one of ours: adopted when their parents end, found, and ended with all they start.
+
+It imports nothing but the standard library, so that small programs of their own may use it.
+"""
+
+import contextlib
+import ctypes
+import os
+import signal
+import time
+from collections.abc import Collection
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+_PAUSE_SECONDS = 0.005  # what a killed process takes to be gone
+
+
+def adopt_orphans() -> None:
+    """Make this process the parent of every descendant whose own parent ends, whatever session it is in."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def end_with_parent(parent: int, number: signal.Signals) -> None:
+    """Have the kernel send this process a signal when its parent, of that pid, ends or has ended already."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), number)
+
+
+def below(root: int) -> list[int]:
+    """The pids of all living processes below this one; zombies are not living, but what is below them is."""
+    children: dict[int, list[int]] = {}
+    dead = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError, ValueError):
+                # The name in parentheses may hold anything, also what is no text.
+                text = (entry / "stat").read_text(errors="replace").rpartition(")")[2]
+                state, parent = text.split()[:2]
+                children.setdefault(int(parent), []).append(int(entry.name))
+                if state in "ZX":
+                    dead.add(int(entry.name))
+    found, pending = [], list(children.get(root, []))
+    while pending:
+        pid = pending.pop()
+        pending += children.get(pid, [])
+        if pid not in dead:
+            found.append(pid)
+    return found
+
+
+def kill_below(root: int, seconds: float, spared: Collection[int] = ()) -> list[int]:
+    """Kill all that is below a process until nothing is, and return what is left after so many seconds.
+
+    What ends is not reaped here. Repeated, because what is being killed may be starting others.
+    """
+    end = time.monotonic() + seconds
+    while victims := [pid for pid in below(root) if pid not in spared]:
+        for pid in victims:
+            kill(pid)
+        if time.monotonic() > end:
+            return victims
+        time.sleep(_PAUSE_SECONDS)
+    return []
+
+
+def kill(pid: int) -> None:
+    """Kill a process, if it is still there and ours."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)
