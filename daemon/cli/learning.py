@@ -52,17 +52,20 @@ def ingested(
     return runs, workload, len(steps)
 
 
-def with_history(spec: TrainingSpec, data_dir: Path, folder: Path) -> TrainingSpec:
+def with_history(spec: TrainingSpec, data_dir: Path, folder: Path, *, again: bool = True) -> TrainingSpec:
     """The training file with workloads drawn from the jobs that a daemon has recorded, kept in `folder`.
 
-    A job takes there what a model of the recorded runs says of the best number of VMs; of a type with a
-    single run, what that took. What a placement that is not good costs is the rule of Islam 2022, 7.1.
+    What is kept there is read anew unless told not to: a run that has begun goes on with what it began with,
+    whatever has been recorded since. A job takes there what a model of the recorded runs says of the best
+    number of VMs; of a type with a single run, what that took. What a placement that is not good costs is the
+    rule of Islam 2022, 7.1.
     """
     folder = folder.absolute()
-    runs, workload, _ = ingested(data_dir, folder, spec.cluster)
-    write_workload(_at_best(workload, runs, spec.cluster), folder / "workload.csv")
     path = folder / "workload.yaml"
-    path.write_text(yaml.safe_dump({"jobs": _JOBS, "recorded": {"path": str(folder / "workload.csv")}}))
+    if again or not path.is_file():
+        runs, workload, _ = ingested(data_dir, folder, spec.cluster)
+        write_workload(_at_best(workload, runs, spec.cluster), folder / "workload.csv")
+        path.write_text(yaml.safe_dump({"jobs": _JOBS, "recorded": {"path": str(folder / "workload.csv")}}))
     return spec.model_copy(update={"workloads": {str(path): 1.0}})
 
 

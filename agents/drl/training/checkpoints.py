@@ -1,16 +1,20 @@
 """Where a training run stands, on disk, so that it goes on after it was killed at any moment.
 
-A checkpoint is a folder that gets its name when it is complete; the one before is deleted after that.
+A checkpoint is a folder that gets its name when it is complete and on the disk; the one before is deleted
+after that.
 """
 
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import tensorflow as tf
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
@@ -22,21 +26,24 @@ class Checkpoint(NamedTuple):
     arrays: Arrays
 
 
-def save(folder: Path, number: int, variables: tf.train.Checkpoint, kept: Checkpoint) -> None:
+def save(folder: Path, number: int, variables: "tf.train.Checkpoint", kept: Checkpoint) -> None:
     """Keep this state as the newest; `number` grows from one to the next."""
     partial, complete = folder / "partial", folder / f"{number:09}"
-    for left_over in (partial, complete):
-        shutil.rmtree(left_over, ignore_errors=True)
+    shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     variables.write(str(partial / "variables"))
     np.savez(partial / "arrays.npz", **kept.arrays)
     (partial / "state.json").write_text(json.dumps(kept.state), encoding="utf-8")
+    for written in partial.iterdir():
+        _flush(written)
+    _flush(partial)
     partial.rename(complete)
+    _flush(folder)
     for older in _complete(folder)[:-1]:
         shutil.rmtree(older)
 
 
-def restore(folder: Path, variables: tf.train.Checkpoint) -> Checkpoint | None:
+def restore(folder: Path, variables: "tf.train.Checkpoint") -> Checkpoint | None:
     """Take TensorFlow's variables from the newest checkpoint; the rest of it, or None when there is none."""
     found = _complete(folder)
     if not found:
@@ -45,6 +52,15 @@ def restore(folder: Path, variables: tf.train.Checkpoint) -> Checkpoint | None:
     with np.load(found[-1] / "arrays.npz") as arrays:
         kept = dict(arrays)
     return Checkpoint(json.loads((found[-1] / "state.json").read_text(encoding="utf-8")), kept)
+
+
+def _flush(path: Path) -> None:
+    """Wait until a file, or a folder's entries, are on the disk."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def exists(folder: Path) -> bool:

@@ -53,7 +53,10 @@ class Reinforce:
             train_step_counter=tf.Variable(0, dtype=tf.int64),
         )
         self.agent.initialize()
-        self._train = tf.function(self.agent.train, reduce_retracing=True)
+        # One graph for any number of steps. Left to itself TensorFlow makes the first call's for its number
+        # of steps alone, which rounds otherwise: a run that was resumed would end with other weights.
+        signature = [_of_any_length(self.agent.training_data_spec)]
+        self._train = tf.function(self.agent.train, input_signature=signature)
         self._player = Player(worlds)
 
     @property
@@ -155,6 +158,11 @@ class Reinforce:
             discount=spread(discounts, np.float32),
         )
         return tf.nest.map_structure(tf.convert_to_tensor, episode)
+
+
+def _of_any_length(step: Trajectory) -> Trajectory:
+    """What a row of steps is, [1, T, ...], of which each is as given."""
+    return tf.nest.map_structure(lambda of: tf.TensorSpec((1, None, *of.shape), of.dtype), step)
 
 
 def advantages_of(by_job: FloatArray, rollouts: int, discount: float) -> FloatArray:

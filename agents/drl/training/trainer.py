@@ -1,6 +1,8 @@
 """A training run: learn, evaluate, keep the best, write it all down. How is learned is in the learners."""
 
+import contextlib
 import json
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,20 +70,20 @@ class _Run:
     best_iteration: int = 0
     #: An entry for each evaluation.
     history: list[dict[str, Any]] = field(default_factory=list)
+    #: What it is trained on, in short.
+    fingerprint: str = ""
 
 
 def train(spec: TrainingSpec, out: Path, *, resume: bool = False, progress: Progress | None = None) -> Path:
     """Train as the file says, and write the policy of the best evaluation to the folder; returns its path.
 
-    Where the run stands is kept in `out/run`; with `resume` it goes on from there. ConfigError, WorkloadError
-    and PolicyError say what is wrong with the input, or the folder.
+    Where the run stands is kept in `out/run`; with `resume` it goes on from there, and ends with the weights
+    of one that was not interrupted, to the bit on the same kind of processor. ConfigError, WorkloadError and
+    PolicyError say what is wrong with the input, or the folder.
     """
     report = progress or _say_nothing
-    kept = out / "run" / "checkpoints"
-    if checkpoints.exists(kept) != resume:
-        text = "there is no run to resume" if resume else "there is a run already; resume it, or take another"
-        raise ConfigError(f"{out}: {text}")
-    _keep_config(out / "config.yaml", spec, resume=resume)
+    _compute_alike()
+    _claim(out, spec, resume=resume)
     worlds = worlds_of(spec)
     learner = learner_of(worlds)
     try:
@@ -97,11 +99,32 @@ def _say_nothing(done: int, total: int, what: str) -> None:
     """Nobody asked for progress."""
 
 
-def _keep_config(path: Path, spec: TrainingSpec, *, resume: bool) -> None:
-    """Write it down; a run is resumed with nothing else than it was begun with."""
+def _compute_alike() -> None:
+    """Let sums of TensorFlow be made in one order: how it shares them between threads depends on the cores.
+
+    The networks are so small that it is no slower.
+    """
+    if tf.config.threading.get_intra_op_parallelism_threads() != 1:
+        # It is too late where the process has computed with it; only another machine would find other bits.
+        with contextlib.suppress(RuntimeError):
+            tf.config.threading.set_intra_op_parallelism_threads(1)
+
+
+def _claim(out: Path, spec: TrainingSpec, *, resume: bool) -> None:
+    """Write the config down; a run is resumed with nothing else than it was begun with.
+
+    One that ended before its first checkpoint may be resumed, or begun anew.
+    """
+    path, run = out / "config.yaml", out / "run"
+    if checkpoints.exists(run / "checkpoints") and not resume:
+        raise ConfigError(f"{out}: there is a run already; resume it, or take another")
+    if resume and not (path.is_file() and run.is_dir()):
+        raise ConfigError(f"{out}: there is no run to resume")
     text = yaml.safe_dump(spec.model_dump(mode="json"), sort_keys=False)
     if not resume:
+        shutil.rmtree(run, ignore_errors=True)
         _write(path, text)
+        run.mkdir()
     elif path.read_text(encoding="utf-8") != text:
         before = yaml.safe_load(path.read_text(encoding="utf-8"))
         now = yaml.safe_load(text)
@@ -139,12 +162,15 @@ def _weights_of(worlds: Worlds, start: str) -> Shared | Flat:
 
 def _learn(worlds: Worlds, learner: Learner, out: Path, report: Progress) -> tuple[_Run, Shared | Flat]:
     """Iterate until all is done; where the run stands at its end, and the best weights."""
-    spec, folder, run = worlds.spec, out / "run", _Run()
+    spec, folder, run = worlds.spec, out / "run", _Run(fingerprint=worlds.fingerprint())
     evaluation = Evaluation(worlds)
     average = best = learner.network.weights_as_arrays()
     before = checkpoints.restore(folder / "checkpoints", learner.checkpoint)
     if before is not None:
         run = _Run(**before.state)
+        if run.fingerprint != worlds.fingerprint():
+            text = "its workloads or its cluster are others than when the run was begun; it cannot be resumed"
+            raise ConfigError(f"{out}: {text}")
         learner.restore(before.arrays)
         best, average = (
             type(best)(**{name: before.arrays[f"{which}.{name}"] for name in best._fields})

@@ -4,6 +4,7 @@ Every draw depends on the file's seed and its own number alone, so a run that wa
 had not been. Training seeds and those of evaluation never meet (see `environment.workloads`).
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -54,6 +55,14 @@ class Worlds:
         chosen = random.choice(len(names), count, p=weights / weights.sum())
         seeds = random.integers(FIRST_TRAINING_SEED, 2**62, count)
         return [self.by_workload[names[which]](int(seed)) for which, seed in zip(chosen, seeds, strict=True)]
+
+    def fingerprint(self) -> str:
+        """A short text, another one where VMs or jobs are others: the spec only names their files."""
+        found = hashlib.sha256()
+        for name in self.by_workload:
+            for array in self.evaluated(name)[0]:
+                found.update(array.tobytes())
+        return found.hexdigest()[:16]
 
     def evaluated(self, name: str) -> list[Episode]:
         """The episodes of a workload on which the agent is evaluated while it learns."""

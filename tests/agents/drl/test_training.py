@@ -1,6 +1,10 @@
 """Training: all the way from a file to a policy folder, on a cluster so small that the best is known."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -267,6 +271,104 @@ def test_a_run_that_was_killed_goes_on_as_one_that_was_not(
     assert curve(killed) == curve(tmp_path / "whole")
     one, other = read_model(killed).weights, read_model(tmp_path / "whole").weights
     assert all((a == b).all() for a, b in zip(one, other, strict=True))
+
+
+def test_a_run_that_ended_before_its_first_checkpoint_goes_on_or_begins_anew(
+    tiny: dict[str, Any], tmp_path: Path
+) -> None:
+    """And nothing of what another training file left there is used."""
+    from agents.drl.training.trainer import train
+
+    values = {**tiny, **SHORT["reinforce"], "imitation": {"teacher": "ff", "episodes": 1, "epochs": 1}}
+
+    def kill(done: int, total: int, what: str) -> None:
+        if what.startswith("imitating"):
+            raise StopError
+
+    folder = tmp_path / "killed"
+    with pytest.raises(ConfigError, match="there is no run to resume"):
+        train(spec_of(values), folder, resume=True)
+    with pytest.raises(StopError):
+        train(spec_of({**values, "observation": {"upcoming": 2}}), folder, progress=kill)
+    with pytest.raises(StopError):  # the teacher's examples of another observation do not fit this one
+        train(spec_of(values), folder, progress=kill)
+    train(spec_of(values), folder, resume=True)
+    train(spec_of(values), tmp_path / "whole")
+    assert curve(folder) == curve(tmp_path / "whole")
+
+
+def test_a_run_is_not_resumed_with_other_jobs(tiny: dict[str, Any], tmp_path: Path) -> None:
+    """The file of the workload, which the training file only names, was written anew meanwhile."""
+    from agents.drl.training.trainer import train
+
+    spec = spec_of({**tiny, **SHORT["reinforce"]})
+    train(spec, tmp_path / "out")
+    write_workload(Workload(JOBS.jobs[:2]), tmp_path / "jobs.csv")
+    with pytest.raises(ConfigError, match="its workloads or its cluster are others"):
+        train(spec, tmp_path / "out", resume=True)
+
+
+def test_a_learner_makes_one_graph_for_any_number_of_steps(tiny: dict[str, Any]) -> None:
+    """One of the first number alone rounds otherwise: a run that was resumed would end with other weights."""
+    from agents.drl.training.trainer import learner_of
+    from agents.drl.training.worlds import worlds_of
+
+    values = {**tiny, **SHORT["reinforce"], "workloads": {"burst": 1.0}, "cluster": "paper"}
+    learner = learner_of(worlds_of(spec_of({**values, "iterations": 100})))
+    steps, graphs = [], []
+    for number in range(3):
+        _, told = learner.learn(number)
+        steps.append(told["steps"])
+        graphs.append(learner._train.experimental_get_tracing_count())  # type: ignore[attr-defined]
+    learner.close()
+    assert len(set(steps)) > 1
+    assert len(set(graphs)) == 1
+
+
+#: Trains in one folder after the other: to the end, until it is killed (-9) after that iteration, or on from
+#: where that ended.
+RUN = """
+import os, signal, sys, threading, time
+from pathlib import Path
+from agents.drl.training.trainer import train
+from conf.loader import load
+from conf.training import TrainingSpec
+
+spec, timers = load(Path(sys.argv[1]), TrainingSpec), []
+for way in sys.argv[2:]:
+    out, _, until = way.partition(":")
+
+    def say(done, total, what):
+        if until.isdecimal() and done >= int(until) and not timers:
+            moment = time.time_ns() % 1000 / 10_000
+            timers.append(threading.Timer(moment, os.kill, (os.getpid(), signal.SIGKILL)))
+            timers[0].start()
+        while until.isdecimal() and done == total:
+            time.sleep(1)
+
+    train(spec, Path(out), resume=until == "resume", progress=say)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", ["reinforce", "dqn"])
+def test_a_process_that_was_killed_is_followed_by_one_that_ends_with_the_same_weights(
+    algorithm: str, tiny: dict[str, Any], tmp_path: Path
+) -> None:
+    """At a moment drawn by chance; bit by bit."""
+    values = {**tiny, **SMALL[algorithm], "averaging": 0.5, "threads": 2}
+    iterations = {"reinforce": 18, "dqn": 240}[algorithm]
+    values |= {"iterations": iterations, "evaluation": {"every": iterations // 6, "seeds": 1}}
+    (tmp_path / "train.yaml").write_text(yaml.safe_dump(values))
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    until = iterations // 3 + time.time_ns() % (iterations // 2)
+    command = [sys.executable, "-W", "ignore", "-c", RUN, str(tmp_path / "train.yaml")]
+    ended = subprocess.run([*command, f"{whole}:", f"{killed}:{until}"], capture_output=True, check=False)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
+    subprocess.run([*command, f"{killed}:resume"], check=True, capture_output=True)
+    assert curve(killed) == curve(whole), f"killed from iteration {until} on"
+    one, other = read_model(killed).weights, read_model(whole).weights
+    assert all((a == b).all() for a, b in zip(one, other, strict=True)), f"killed from iteration {until} on"
 
 
 def curve(folder: Path) -> list[dict[str, Any]]:

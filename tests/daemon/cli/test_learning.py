@@ -64,6 +64,19 @@ def test_workloads_are_drawn_from_recorded_jobs(data_dir: Path) -> None:
     assert drawn != load_workload(name, 8)
 
 
+def test_a_run_that_has_begun_goes_on_with_what_was_recorded_then(data_dir: Path) -> None:
+    """Though the daemon has recorded more since."""
+    with_history(spec_of(data_dir), data_dir, data_dir / "history")
+    before = (data_dir / "history" / "workload.csv").read_bytes()
+    store = Store(f"sqlite:///{data_dir / 'stoker.db'}")
+    add_job(store, AT + 900, "sort", ("vm-1",), 99.0)
+    store.close()
+    with_history(spec_of(data_dir), data_dir, data_dir / "history", again=False)
+    assert (data_dir / "history" / "workload.csv").read_bytes() == before
+    with_history(spec_of(data_dir), data_dir, data_dir / "history")
+    assert (data_dir / "history" / "workload.csv").read_bytes() != before
+
+
 @pytest.mark.slow
 def test_a_policy_learns_on(data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It starts from the weights of the given policy, and is trained on the recorded jobs."""
