@@ -10,10 +10,11 @@ from agents.experiments.reports import table
 _HEADING = "## Compared with other policies"
 
 
-def write_comparison(card: Path, runs: Sequence[Run], cluster: str) -> None:
-    """Write tables of these runs into a card, one for each workload, in place of an earlier comparison.
+def write_comparison(card: Path, target: Path, runs: Sequence[Run], cluster: str) -> None:
+    """Write the card with tables of these runs, one for each workload, in place of an earlier comparison.
 
-    OSError when the card cannot be read or written.
+    `target`, whose folder is made, is where it goes: the card itself, or another file. OSError when the card
+    cannot be read, or the target not be written.
     """
     before = card.read_text(encoding="utf-8").partition(_HEADING)[0].rstrip()
     seeds = sorted({run.seed for run in runs})
@@ -25,4 +26,5 @@ def write_comparison(card: Path, runs: Sequence[Run], cluster: str) -> None:
     ]
     for workload, of in groupby(runs, key=lambda run: run.workload):
         parts += [f"### {Path(workload).stem.capitalize()}", table(list(of)).rstrip()]
-    card.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text("\n\n".join(parts) + "\n", encoding="utf-8")

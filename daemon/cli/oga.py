@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from daemon.cli.errors import CommandError
-from daemon.cli.options import Output, print_json
+from daemon.cli.options import RESULTS, Output, ReportFolder, print_json
 from daemon.cli.simulate import progress_bar
 
 if TYPE_CHECKING:
@@ -200,9 +200,7 @@ def sweep(
 
 @oga.command("reproduce")
 def reproduce(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the report goes.")] = Path(
-        "docs/results"
-    ),
+    out: ReportFolder = RESULTS,
     seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many seeds.")] = 3,
     alibaba: Alibaba = None,
 ) -> None:

@@ -10,6 +10,8 @@ import typer
 if TYPE_CHECKING:
     from daemon.cli.client import Client
 
+#: Where reports go unless told otherwise: what is published (docs/results) is only written by who names it.
+RESULTS = Path("stoker-results")
 DEFAULT_URL = "http://127.0.0.1:8642"
 
 Url = Annotated[str, typer.Option("--url", envvar="STOKER_URL", help="Where the daemon is.")]
@@ -20,6 +22,7 @@ TokenFile = Annotated[
 Output = Annotated[
     Literal["table", "json"], typer.Option("-o", "--output", help="For people, or the API's own JSON.")
 ]
+ReportFolder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the report goes.")]
 JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id.", show_default=False)]
 
 

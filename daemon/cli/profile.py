@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from daemon.cli.errors import CommandError
-from daemon.cli.options import Output, TokenFile, print_json
+from daemon.cli.options import RESULTS, Output, TokenFile, print_json
 from daemon.cli.simulate import progress_bar
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ def validate(
     ] = "ff",
     out: Annotated[
         Path, typer.Option("--out", metavar="FILE", help="The report; its picture is put beside it.")
-    ] = Path("docs/results/fidelity.md"),
+    ] = RESULTS / "fidelity.md",
     output: Output = "table",
 ) -> int:
     """Run a workload with real Spark, and simulate it with the model of DIR; report how far they are apart.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from daemon.cli.errors import CommandError
-from daemon.cli.options import Output, print_json
+from daemon.cli.options import RESULTS, Output, ReportFolder, print_json
 
 if TYPE_CHECKING:
     from agents.experiments.comparison import Run, Statistic
@@ -145,13 +145,11 @@ def workload(
 
 @reproduce.command("baselines")
 def baselines(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the report goes.")] = Path(
-        "docs/results"
-    ),
+    out: ReportFolder = RESULTS,
     seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many seeds.")] = 20,
 ) -> None:
     """Compare all baselines at the paper's two densities; write tables, plots and what stands out."""
-    with _errors(), progress_bar() as progress:
+    with _errors(), writing(out), progress_bar() as progress:
         from agents.experiments.reports import report_baselines
 
         report = report_baselines(out, seeds, progress)
@@ -160,9 +158,7 @@ def baselines(
 
 @reproduce.command("islam2022")
 def islam2022(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the report goes.")] = Path(
-        "docs/results"
-    ),
+    out: ReportFolder = RESULTS,
     seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many seeds.")] = 20,
     scaled_seeds: Annotated[
         int, typer.Option("--scaled-seeds", min=2, help="How many on the larger clusters.")
@@ -174,7 +170,7 @@ def islam2022(
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Another number of jobs.")] = None,
 ) -> None:
     """Compare the shipped trained policies with the baselines, beside what Islam 2022 claims of its own."""
-    with _errors(), progress_bar() as progress:
+    with _errors(), writing(out), progress_bar() as progress:
         from agents.experiments.islam2022_report import report
 
         written = report(out, seeds, scaled_seeds, curves or (), jobs, progress)
@@ -247,6 +243,15 @@ def _errors() -> Iterator[None]:
         yield
     except (PolicyError, ConfigError, WorkloadError) as error:
         raise CommandError(str(error)) from None
+
+
+@contextlib.contextmanager
+def writing(out: Path) -> Iterator[None]:
+    """What cannot be written, in one line."""
+    try:
+        yield
+    except OSError as error:
+        raise CommandError(f"--out {out}: {error.strerror or error}") from None
 
 
 @contextlib.contextmanager

@@ -5,16 +5,20 @@ import importlib
 import io
 import logging
 import os
+import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from daemon.cli.errors import CommandError
-from daemon.cli.options import Output
+from daemon.cli.options import RESULTS, Output
 from daemon.cli.simulate import COMPARED, compare_policies, progress_bar
+
+if TYPE_CHECKING:
+    from agents.experiments.comparison import Run
 
 
 def train(
@@ -51,7 +55,8 @@ def train(
         if from_history is not None:
             from daemon.cli.learning import with_history
 
-            spec = with_history(spec, from_history, folder / "history")
+            begun = resume or (folder / "run" / "checkpoints").is_dir()
+            spec = with_history(spec, from_history, folder / "history", again=not begun)
         with progress_bar() as progress:
             _trainer()(spec, folder, resume=resume, progress=progress)
     except (ConfigError, PolicyError, WorkloadError) as error:
@@ -93,11 +98,22 @@ def evaluate(
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw cost against completion (.png).")
     ] = None,
     card: Annotated[
-        bool, typer.Option("--card", help="Write the comparison into the card of every model.")
+        bool,
+        typer.Option(
+            "--card", help="Write the comparison into the card of every model that was given as a folder."
+        ),
     ] = False,
+    out: Annotated[
+        Path,
+        typer.Option("--out", metavar="DIR", help="Where the cards of models given by name go."),
+    ] = RESULTS,
     output: Output = "table",
 ) -> None:
-    """Compare trained policies with others, on workloads and seeds that none was trained on."""
+    """Compare trained policies with others, on workloads and seeds that none was trained on.
+
+    With --card a model's card takes the comparison up; the cards that ship stay as they are, unless their
+    folders are given.
+    """
     learned = {name: _learned(name) for name in model or []}
     others = [] if policy == "none" else policy.split(",")
     policies, workloads, numbers = (
@@ -107,14 +123,22 @@ def evaluate(
     )
     runs = compare_policies(policies, workloads, cluster, numbers, plot, output)
     for name, own in learned.items() if card else ():
-        from agents.drl.model import find_model
-        from agents.experiments.cards import write_comparison
-
         rivals = [run for run in runs if run.policy == own or run.policy not in learned.values()]
-        try:
-            write_comparison(find_model(name) / "card.md", rivals, cluster)
-        except OSError as error:
-            raise CommandError(f"--card: {error.filename}: {error.strerror or error}") from None
+        _write_card(name, rivals, cluster, out)
+
+
+def _write_card(model: str, runs: "Sequence[Run]", cluster: str, out: Path) -> None:
+    """Write the comparison into the model's card, or into a copy of it when the model came by its name."""
+    from agents.drl.model import find_model, shipped
+    from agents.experiments.cards import write_comparison
+
+    card = find_model(model) / "card.md"
+    target = out / f"{model}.md" if model in shipped() else card
+    try:
+        write_comparison(card, target, runs, cluster)
+    except OSError as error:
+        raise CommandError(f"--card: {error.filename}: {error.strerror or error}") from None
+    print(f"The comparison is in {target}.", file=sys.stderr)
 
 
 def _learned(model: str) -> str:

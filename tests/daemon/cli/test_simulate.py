@@ -117,3 +117,31 @@ def test_a_comparison_is_written_into_the_card(tmp_path: Path, capsys: pytest.Ca
     capsys.readouterr()
     assert main([*command, "--seed", "100"]) == 2
     assert "card.md: No such file" in capsys.readouterr().err
+
+
+def test_a_card_that_ships_stays_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The comparison of a model given by its name goes into a copy, which is named."""
+    monkeypatch.chdir(tmp_path)
+    shipped = SHIPPED / "reinforce-cost" / "card.md"
+    before = shipped.read_text(encoding="utf-8")
+    assert main(["evaluate", "reinforce-cost", "--policy", "rr", "--seeds", "1", "--card"]) == 0
+    assert "stoker-results/reinforce-cost.md" in capsys.readouterr().err
+    assert shipped.read_text(encoding="utf-8") == before
+    copy = (tmp_path / "stoker-results" / "reinforce-cost.md").read_text(encoding="utf-8")
+    assert copy.startswith(before.partition("## Compared")[0].rstrip())
+    assert "seeds 100 to 100" in copy
+
+
+@pytest.mark.parametrize(
+    "command", [("reproduce", "baselines"), ("reproduce", "islam2022"), ("oga", "reproduce")]
+)
+def test_a_report_that_cannot_be_written_is_one_line(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before anything is simulated."""
+    assert main([*command, "--out", "/dev/null/results", "--seeds", "2"]) == 2
+    error = capsys.readouterr().err
+    assert "/dev/null/results" in error
+    assert len(error.splitlines()) == 1
