@@ -37,6 +37,10 @@ POLICIES: dict[str, str] = {
 }
 
 
+#: Policies of ours that decide for measurements only, and are not listed.
+_UNLISTED = frozenset({"agents.baselines.even:Even"})
+
+
 class PolicyError(ValueError):
     """A policy that cannot be made; the text is fit for a user."""
 
@@ -83,6 +87,11 @@ def describe(name: str) -> PolicyInfo:
     options = tuple(Option(f.name, inspect.formatannotation(hints[f.name]), _default(f)) for f in fields)
     text = inspect.getdoc(factory) or "no description"
     return PolicyInfo(name, text.splitlines()[0], options)
+
+
+def is_ours(name: str) -> bool:
+    """Whether a policy comes with Stoker; of any other nobody knows what importing and making it does."""
+    return name in POLICIES or name in _UNLISTED
 
 
 def list_policies() -> tuple[PolicyInfo, ...]:

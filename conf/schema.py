@@ -19,6 +19,7 @@ from pydantic import (
     model_validator,
 )
 
+from conf.characters import UNSEEN_IN_PLANE_0, unseen
 from conf.units import RESOURCE_NAME, checked_resources, memory_mib
 
 
@@ -34,6 +35,13 @@ def _like(pattern: str, otherwise: str) -> Callable[[str], str]:
     return check
 
 
+def _one_line(text: str) -> str:
+    """A check that a reader sees all of a text, in the order in which it is written."""
+    if found := unseen(text):
+        raise ValueError(f"should be one line without control or invisible characters (here {found})")
+    return text
+
+
 def _three_decimals(cpus: float) -> float:
     """A check that Mesos can keep this number of cpus as it is; what arithmetic left beyond it is dropped."""
     if cpus < 0.001:
@@ -45,7 +53,6 @@ def _three_decimals(cpus: float) -> float:
 
 
 # Half a surrogate pair, which JSON and YAML can spell, fits in no file, command line or answer.
-_NO_CONTROLS = r"[^\x00-\x1f\x7f\ud800-\udfff]*"
 _NO_NUL = r"[^\x00\ud800-\udfff]*"
 _ZOOKEEPER = r"[^\s/,:]+:\d+(,[^\s/,:]+:\d+)*(/[^\s/]+)+"
 _VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
@@ -71,8 +78,8 @@ Cpus = Annotated[
 ]
 Name = Annotated[
     str,
-    Field(min_length=1, max_length=200, json_schema_extra={"pattern": r"^[^\x00-\x1f\x7f]*$"}),
-    AfterValidator(_like(_NO_CONTROLS, "should be one line without control characters")),
+    Field(min_length=1, max_length=200, json_schema_extra={"pattern": f"^[^{UNSEEN_IN_PLANE_0}]*$"}),
+    AfterValidator(_one_line),
 ]
 Resources = Annotated[
     Mapping[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]],
@@ -121,7 +128,11 @@ class Driver(Strict):
 class JobSpec(Strict):
     """A Spark job as a user submits it: a YAML file, command line flags, or the body of POST /v1/jobs."""
 
-    app: Annotated[Text, Field(min_length=1, json_schema_extra={"pattern": r"^[^\x00]*\.(py|jar)$"})]
+    app: Annotated[
+        Text,
+        Field(min_length=1, json_schema_extra={"pattern": rf"^[^{UNSEEN_IN_PLANE_0}]*\.(py|jar)$"}),
+        AfterValidator(_one_line),
+    ]
     name: Name | None = None
     type: Name = "unknown"
     executors: Annotated[int, Field(ge=1, le=10_000)] = 1
@@ -294,6 +305,7 @@ class Config(Strict):
     database: Text | None = None
     profiles: Text = "profiles/data/paper.yaml"
     policy: Policy = Policy()
+    policies_allowed: Annotated[tuple[Name, ...], Field(strict=False)] = ()
     fallback: Policy | None = Policy()
     shadow: Policy | None = None
     max_queued_jobs: Annotated[int, Field(ge=1)] = 100_000

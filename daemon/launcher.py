@@ -81,8 +81,8 @@ class Launcher:
         heap_mib(self._driver(spec).memory, "driver")
         _application(spec)
         for path in (spec.app, *spec.py_files, *spec.files, *spec.jars):
-            if path.startswith("/") and not Path(path).is_file():
-                raise ValueError(f"{path}: no such file on the daemon's host")
+            if path.startswith("/"):
+                _check_file(Path(path))
 
     def describe(
         self, task: Task, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]
@@ -233,6 +233,16 @@ def _application(spec: JobSpec) -> Application:
         conf=spec.conf,
         environment=spec.env,
     )
+
+
+def _check_file(path: Path) -> None:
+    try:
+        if path.is_file():
+            return
+        why = "no such file on the daemon's host"
+    except OSError as error:  # a part of the path is too long, or a folder cannot be looked into
+        why = f"cannot be found on the daemon's host: {error.strerror}"
+    raise ValueError(f"{path}: {why}")
 
 
 def _is_free(host: str, port: int) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 import structlog
 
-from agents.registry import PolicyError
+from agents.registry import PolicyError, is_ours
 from conf.schema import Config, Policy
 from daemon.contract import PolicyStatus, RejectedError
 from daemon.deciding import Deciders
@@ -32,8 +32,8 @@ class Panel:
         """Take what was set last, unless the config says something else since; PolicyError for no policy."""
         self._config = config
         self._store = store
-        self._deciders = self._make_deciders(_kept(store, "policy", config.policy) or config.policy)
-        self._shadow = self._make_shadow(_kept(store, "shadow", config.shadow))
+        self._deciders = self._make_deciders(self._kept("policy", config.policy) or config.policy)
+        self._shadow = self._make_shadow(self._kept("shadow", config.shadow))
         #: Those that were switched off; closed by the loop, which may still be using them.
         self._retired: list[Deciders | Shadow] = []
         self._lock = Lock()
@@ -70,6 +70,7 @@ class Panel:
 
     def set_policy(self, name: str, options: Mapping[str, Any]) -> PolicyStatus:
         """Let another policy decide from the next round on; RejectedError when it cannot be made or kept."""
+        self._check_allowed(name)
         try:
             chosen = Policy(name=name, **options)
             deciders = self._make_deciders(chosen)
@@ -84,6 +85,8 @@ class Panel:
 
     def set_shadow(self, name: str | None, options: Mapping[str, Any]) -> PolicyStatus:
         """Let another policy look on, or none; RejectedError when it cannot be made or kept."""
+        if name is not None:
+            self._check_allowed(name)
         try:
             chosen = None if name is None else Policy(name=name, **options)
             shadow = self._make_shadow(chosen)
@@ -97,6 +100,25 @@ class Panel:
         log.info("shadow set", name=name, options=dict(options))
         return self.status()
 
+    def _check_allowed(self, name: str) -> None:
+        """RejectedError unless the policy is ours or the operator's: to make one is to run its code."""
+        if ":" not in name or self._is_allowed(name):
+            return
+        others = sorted(self._of_the_config())
+        detail = (
+            f"policy {name} does not come with Stoker, and may not be chosen over the API; besides those "
+            f"that do, allowed are {', '.join(others) or 'none'} (policies_allowed in the daemon's config)"
+        )
+        raise RejectedError(403, "This policy is not allowed", detail)
+
+    def _is_allowed(self, name: str) -> bool:
+        return is_ours(name) or name in self._of_the_config()
+
+    def _of_the_config(self) -> set[str]:
+        config = self._config
+        named = {policy.name for policy in (config.policy, config.fallback, config.shadow) if policy}
+        return {name for name in (*config.policies_allowed, *named) if not is_ours(name)}
+
     def _make_deciders(self, chosen: Policy) -> Deciders:
         config = self._config
         return Deciders(
@@ -108,6 +130,17 @@ class Panel:
             return None
         return Shadow(chosen, self._store.add_comparisons, self._config.decision_timeout)
 
+    def _kept(self, key: str, configured: Policy | None) -> Policy | None:
+        """What was chosen last, unless the config says something else, or no longer allows it."""
+        kept = json.loads(self._store.get(key) or "{}")
+        if "chosen" not in kept or kept["configured"] != _plain(configured):
+            return configured
+        chosen = None if kept["chosen"] is None else Policy(**kept["chosen"])
+        if chosen is not None and ":" in chosen.name and not self._is_allowed(chosen.name):
+            log.warning("a policy chosen earlier is not in policies_allowed", name=chosen.name)
+            return configured
+        return chosen
+
     def _keep(
         self, key: str, configured: Policy | None, chosen: Policy | None, made: Deciders | Shadow | None
     ) -> None:
@@ -118,13 +151,6 @@ class Panel:
             if made is not None:
                 made.close()
             raise RejectedError(503, "The job store is not available", str(error)) from error
-
-
-def _kept(store: Store, key: str, configured: Policy | None) -> Policy | None:
-    kept = json.loads(store.get(key) or "{}")
-    if "chosen" not in kept or kept["configured"] != _plain(configured):
-        return configured
-    return None if kept["chosen"] is None else Policy(**kept["chosen"])
 
 
 def _plain(policy: Policy | None) -> Any:

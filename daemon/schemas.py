@@ -4,22 +4,21 @@ Times are seconds since the epoch, money is dollars, memory MiB. What users subm
 bodies about policies are in `policy_schemas`.
 """
 
-import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from math import isfinite
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from conf.masking import masked_arguments, masked_text, masked_urls, masked_values
 from conf.schema import JobSpec
 from daemon.contract import Health, LogChunk, VmStatus
 from daemon.problems import printable
 from environment.explain import Candidate, Choice, Explanation
 from environment.records import ExecutorRecord, ExecutorState, JobRecord, JobState
 
-#: Names of settings and variables whose values are nobody's business.
-_SECRET = re.compile(r"secret|passw|token|key|credential|auth", re.IGNORECASE)
-_MASK = "********"
+#: Bytes (8 TiB): the systems on which logs are kept read nothing beyond 16 TiB, and refuse to be asked.
+LONGEST_LOG = 1 << 43
 
 
 def _finite(value: Any) -> Any:
@@ -27,7 +26,8 @@ def _finite(value: Any) -> Any:
     return value if value is None or isfinite(value) else None
 
 
-Said = Annotated[str, BeforeValidator(printable)]
+Printed = Annotated[str, BeforeValidator(printable)]
+Said = Annotated[Printed, BeforeValidator(masked_urls)]
 Score = Annotated[float | None, BeforeValidator(_finite)]
 JobId = Annotated[str, Field(pattern=r"^job-[1-9][0-9]{0,17}$")]
 
@@ -51,7 +51,7 @@ class LogQuery(Query):
 
     executor: Annotated[int, Field(ge=0, lt=2**31)] | None = None
     stream: Literal["stdout", "stderr"] = "stdout"
-    offset: Annotated[int, Field(ge=0, lt=2**53)] = 0
+    offset: Annotated[int, Field(ge=0, le=LONGEST_LOG)] = 0
     limit: Annotated[int, Field(ge=4, le=1 << 20)] = 1 << 16
 
 
@@ -172,7 +172,7 @@ class ExplanationBody(Body):
 class LogBody(Body):
     """Part of a log; `next_offset` (bytes) is where the next part begins, `complete` that none can follow."""
 
-    text: Said
+    text: Printed
     next_offset: int
     complete: bool
 
@@ -239,8 +239,15 @@ def job_detail(
 
 
 def masked(spec: JobSpec) -> JobSpec:
-    """The spec without the values of variables and settings whose names sound secret."""
-    return spec.model_copy(update={"env": _masked(spec.env), "conf": _masked(spec.conf)})
+    """The spec without what is nobody's business: see `conf.masking`."""
+    shown = {
+        "app": masked_text(spec.app),
+        "args": masked_arguments(spec.args),
+        "conf": masked_values(spec.conf),
+        "env": masked_values(spec.env),
+        **{name: tuple(map(masked_text, getattr(spec, name))) for name in ("py_files", "files", "jars")},
+    }
+    return spec.model_copy(update=shown)
 
 
 def explanation_body(record: JobRecord, reason: str, explanations: Sequence[Explanation]) -> ExplanationBody:
@@ -315,10 +322,6 @@ def fields_of(record: object, body: type[BaseModel], **instead: Any) -> dict[str
     """The body's fields that the record has under the same name, but for those given."""
     same = {name: getattr(record, name) for name in body.model_fields if name not in instead}
     return same | instead
-
-
-def _masked(values: Mapping[str, str]) -> dict[str, str]:
-    return {name: _MASK if _SECRET.search(name) else value for name, value in values.items()}
 
 
 def _between(begin: float | None, end: float | None) -> float | None:

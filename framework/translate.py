@@ -4,6 +4,7 @@ import base64
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
+from conf.masking import masked_urls
 from environment.amounts import NOTHING, TOLERANCE, Amounts, total
 from environment.events import Offer, Task, TaskChanged, TaskState
 from environment.types import Vm
@@ -61,7 +62,7 @@ def task_changed_from_json(status: Mapping[str, Any], at: float) -> TaskChanged:
         state=_STATES.get(state, "unknown"),
         vm_id=str(status.get("agent_id", {}).get("value", "")),
         reason=str(status.get("reason", "")).removeprefix("REASON_").lower(),
-        message=str(status.get("message", "")),
+        message=masked_urls(str(status.get("message", ""))),
     )
 
 

@@ -1,11 +1,15 @@
 """A workload as a value: jobs with their times of arrival. It comes from `generators` or from `files`."""
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from conf.characters import unseen
 from conf.units import checked_resources
+
+#: Seconds, some hundred years; cpus or executors of a job; MiB, an exbibyte: beyond lie only mistakes, with
+#: which sums would lose what is added or become infinite.
+LONGEST, MOST, MOST_MIB = 1e10, 1e6, 2**40
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +36,23 @@ class WorkloadJob:
     def __post_init__(self) -> None:
         if not (self.name and self.type):
             raise ValueError(f"{'type' if self.name else 'name'}: should not be empty")
-        if not 0 <= self.submitted_at < math.inf:
-            raise ValueError(f"submitted_at: should be 0 or more seconds, found {self.submitted_at}")
-        if not 0.001 <= self.cpus < math.inf:
-            raise ValueError(f"cpus: should be 0.001 or more, found {self.cpus}")
-        if self.memory_mib < 1:
-            raise ValueError(f"memory_mib: should be 1 or more, found {self.memory_mib}")
-        if self.executors < 1:
-            raise ValueError(f"executors: should be 1 or more, found {self.executors}")
+        for key in ("name", "type"):
+            if found := unseen(getattr(self, key)):
+                raise ValueError(f"{key}: should be one line without control characters (here {found})")
+        if not 0 <= self.submitted_at <= LONGEST:
+            raise ValueError(f"submitted_at: should be 0 to {LONGEST:g} seconds, found {self.submitted_at}")
+        if not 0.001 <= self.cpus <= MOST:
+            raise ValueError(f"cpus: should be 0.001 to {MOST:g}, found {self.cpus}")
+        if not 1 <= self.memory_mib <= MOST_MIB:
+            raise ValueError(f"memory_mib: should be 1 to {MOST_MIB:g}, found {self.memory_mib}")
+        if not 1 <= self.executors <= MOST:
+            raise ValueError(f"executors: should be 1 to {MOST:g}, found {self.executors}")
         if self.min_executors is not None and not 1 <= self.min_executors <= self.executors:
             raise ValueError(f"min_executors: should be 1 to {self.executors}, found {self.min_executors}")
-        if self.input_mib is not None and not 0 < self.input_mib < math.inf:
-            raise ValueError(f"input_mib: should be more than 0, found {self.input_mib}")
-        if not 0 < self.duration < math.inf:
-            raise ValueError(f"duration: should be more than 0 seconds, found {self.duration}")
+        if self.input_mib is not None and not 0 < self.input_mib <= MOST_MIB:
+            raise ValueError(f"input_mib: should be more than 0, up to {MOST_MIB:g}, found {self.input_mib}")
+        if not 0 < self.duration <= LONGEST:
+            raise ValueError(f"duration: should be more than 0, up to {LONGEST:g} s, found {self.duration}")
         if self.resources:
             checked_resources(self.resources)
 

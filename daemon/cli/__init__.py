@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
+from conf.characters import visible
 from daemon.cli import cluster, demo, jobs, mesos, oga, profile, simulate, train, up
 from daemon.cli.errors import CommandError
 
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _complain(text: str, exit_code: int) -> int:
     for line in text.splitlines():
-        print(f"stoker: {line}", file=sys.stderr)
+        print(f"stoker: {visible(line)}", file=sys.stderr)
     return exit_code
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from conf.characters import visible
 from daemon.cli.errors import CommandError
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def _verdict(client: "Client", jobs: list[Json], timeout: float) -> int:
     for job in failed:
         late = "" if job["state"] in ENDED else f" and was not done after {timeout:g} s"
         print(
-            f"\nstoker: job {job['id']} ({job['name']}) is {job['state']}{late}: {job['reason']}",
+            visible(f"\nstoker: job {job['id']} ({job['name']}) is {job['state']}{late}: {job['reason']}"),
             file=sys.stderr,
         )
         print(f"The end of its driver's log:\n{_tail(client, job['id'], 'stderr', 30)}", file=sys.stderr)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from conf.characters import visible, visible_json
 from daemon.cli.errors import CommandError
 from daemon.cli.options import DEFAULT_URL, JobId, Output, TokenFile, Url, connect, print_json
 
@@ -135,7 +136,7 @@ def logs(
     with connect(url, token_file) as client:
         for part in watch.log(client, job_id, executor, "stderr" if stderr else "stdout", follow, _notice):
             if output == "json":
-                print(json.dumps(part, ensure_ascii=False))
+                print(visible_json(json.dumps(part, ensure_ascii=False)))
             else:
                 sys.stdout.write(part["text"])
             sys.stdout.flush()
@@ -195,7 +196,7 @@ def _print_submitted(job: Any, output: str) -> None:
         return
     from daemon.cli import views
 
-    print(f"Job {job['id']} ({job['name']}) submitted: {views.job_line(job)}.")
+    print(visible(f"Job {job['id']} ({job['name']}) submitted: {views.job_line(job)}."))
 
 
 def _print_ended(job: Any, output: str) -> None:
@@ -213,7 +214,7 @@ def _wait(client: "Client", submitted: Any) -> Any:
 
     console = render.console(stderr=True)
     job = submitted
-    console.print(f"Job {job['id']} ({job['name']}): {views.job_line(job)}")
+    console.print(visible(f"Job {job['id']} ({job['name']}): {views.job_line(job)}"))
     try:
         with console.status("waiting ...") as status:
             for job in watch.changes(client, submitted["id"], _notice):
@@ -227,4 +228,4 @@ def _wait(client: "Client", submitted: Any) -> Any:
 
 
 def _notice(text: str) -> None:
-    print(f"stoker: {text}", file=sys.stderr, flush=True)
+    print(f"stoker: {visible(text)}", file=sys.stderr, flush=True)

@@ -48,13 +48,19 @@ class Bench:
 
 
 @contextlib.contextmanager
-def own_bench(folder: Path, cluster: str, mesos: Mapping[str, object], policy: str = "ff") -> Iterator[Bench]:
+def own_bench(
+    folder: Path,
+    cluster: str,
+    mesos: Mapping[str, object],
+    policy: str = "ff",
+    policies_allowed: Sequence[str] = (),
+) -> Iterator[Bench]:
     """A daemon of one's own in `folder`/daemon, which is removed when all went well."""
     place = folder / "daemon"
     end_left(place)
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    with Stage(place, policy, cluster, mesos) as stage, Client(stage.url) as client:
+    with Stage(place, policy, cluster, mesos, policies_allowed) as stage, Client(stage.url) as client:
         stage.await_ready(client)
         embedded = find_embedded(stage.data_dir)
         with _bench(client, stage.data_dir, embedded.isolation if embedded else "", stage.check_alive) as it:

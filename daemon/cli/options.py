@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from conf.characters import visible_json
+
 if TYPE_CHECKING:
     from daemon.cli.client import Client
 
@@ -35,4 +37,4 @@ def connect(url: str, token_file: Path | None) -> "AbstractContextManager[Client
 
 def print_json(value: Any) -> None:
     """Print an answer of the API as it came."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    print(visible_json(json.dumps(value, indent=2, ensure_ascii=False)))

@@ -5,7 +5,6 @@ rich takes its time.
 """
 
 import os
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -14,6 +13,8 @@ from rich import box
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
+
+from conf.characters import visible
 
 NONE = "-"
 
@@ -28,7 +29,6 @@ _STATE_STYLES = {
     "unreachable": "yellow",
     "relaunching": "yellow",
 }
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -46,8 +46,8 @@ def show(*parts: RenderableType) -> None:
 
 
 def plain(text: str) -> str:
-    """The text without control characters, which could steer the reader's terminal."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+    """The text with what could steer the reader's terminal, or hide from him, as escapes."""
+    return visible(text)
 
 
 def duration(seconds: float | None) -> str:

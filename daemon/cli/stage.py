@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any
@@ -37,7 +37,7 @@ class Stage:
     """`stoker up` with an embedded Mesos in `folder`, from `with` to its end.
 
     This process adopts whatever the daemon leaves behind, so that it can be found and ended. `mesos` are
-    further settings of that section of the daemon's config.
+    further settings of that section of the daemon's config, `policies_allowed` may be chosen later.
     """
 
     def __init__(
@@ -46,6 +46,7 @@ class Stage:
         policy: str,
         cluster: str,
         mesos: Mapping[str, object] = MappingProxyType({}),
+        policies_allowed: Sequence[str] = (),
     ) -> None:
         self._folder = folder
         self.url = f"http://127.0.0.1:{_free_port()}"
@@ -54,6 +55,7 @@ class Stage:
         self.data_dir = folder / "data"
         self._mesos = mesos
         self._policy = policy
+        self._policies_allowed = policies_allowed
         self._cluster = find(cluster)
         self._before: set[int] = set()
         self._process: subprocess.Popen[bytes] | None = None
@@ -105,6 +107,7 @@ class Stage:
             "listen": self.url.removeprefix("http://"),
             "data_dir": str(self.data_dir),
             "policy": {"name": self._policy},
+            "policies_allowed": list(self._policies_allowed),
             "mesos": {"master": "embedded", "cluster": str(self._cluster), "port": 0, **self._mesos},
         }
         return yaml.safe_dump(values, sort_keys=False)

@@ -55,7 +55,8 @@ def compared(folder: Path, workload: str, policy: str, progress: Progress) -> Fi
     for name, why in result.refused.items():
         raise ConfigError(f"{workload}: {name}: {why}")
     paper = _by_the_papers_rule(who, jobs, vms, model, options)
-    with own_bench(folder / "validation", str(cluster), isolation_of(plan)) as bench:
+    place, isolation = folder / "validation", isolation_of(plan)
+    with own_bench(place, str(cluster), isolation, policies_allowed=[who.name]) as bench:
         bench.client.set_policy(who.name, who.options)
         began, runs = _for_real(bench, jobs, plan, progress)
         about = {**about, "isolation": bench.isolation}

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from framework.spark.properties import properties_text
+
 RESERVED_CONF = (
     "spark.app.id",
     "spark.authenticate*",
@@ -48,9 +50,15 @@ RESERVED_ENVIRONMENT = (
 )
 """Environment variables that an application cannot give; `*` ends a prefix."""
 
-# One string of a command or an environment may hold 128 KiB on Linux; the rest is room for what is added.
+# Linux' MAX_ARG_STRLEN: one string of a command or an environment may hold 128 KiB, and all settings together
+# are one. The rest is room for what is added.
 LONGEST_TEXT = 96 * 1024
+# Linux gives a command and its environment a quarter of the stack (8 MiB), together, with a pointer to each
+# string. Half of that is for what is there already.
+MOST_TEXT = 1024 * 1024
+_POINTER = 8
 
+_EXECUTOR_OPTIONS = ("spark.executor.defaultJavaOptions", "spark.executor.extraJavaOptions")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -81,7 +89,24 @@ class Application:
             _check_setting(key, value)
         for name, value in self.environment.items():
             _check_variable(name, value)
-        _check_texts(self.arguments, "arguments")
+        for argument in self.arguments:
+            _check_texts((argument,), "args: one argument")
+        _check_texts((properties_text(self.conf),), "conf: all settings together")
+        java = [value for key, value in self.conf.items() if key in _EXECUTOR_OPTIONS]
+        _check_texts(tuple(java), "conf: spark.executor's Java options together")
+        for name in ("py_files", "files", "jars"):
+            _check_texts((",".join(getattr(self, name)),), f"{name}: together")
+        self._check_total()
+
+    def _check_total(self) -> None:
+        texts = [self.app, *self.arguments, *self.py_files, *self.files, *self.jars, *self.conf.values()]
+        texts += [f"{name}={value}" for name, value in self.environment.items()]
+        size = sum(len(text.encode()) + _POINTER for text in texts)
+        if size > MOST_TEXT:
+            raise ValueError(
+                f"args, conf, env and files have {size // 1024} KiB together; a process can be given "
+                f"{MOST_TEXT // 1024}: put what is large in a file"
+            )
 
 
 def is_reserved(name: str, reserved: tuple[str, ...]) -> bool:
@@ -113,7 +138,7 @@ def _check_variable(name: str, value: str) -> None:
         raise ValueError(
             f"environment: {name} is reserved: Stoker sets it. Reserved are {', '.join(RESERVED_ENVIRONMENT)}"
         )
-    _check_texts((value,), f"environment: {name}")
+    _check_texts((name, value), f"environment: {name}")
 
 
 def _check_texts(texts: tuple[str, ...], where: str) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from conf.characters import unseen
 from conf.loader import SHIPPED, ConfigError, build, load, parse
 from conf.schema import Cluster, Config, Driver, JobSpec, Policy, VmGroup
 
@@ -81,7 +82,8 @@ def test_the_default_config_has_every_key() -> None:
         ("app: x.py\ndriver: {on: x}", "job.yaml:2: driver.on: should be 'host' or 'cluster', found 'x'"),
         ("app: x.py\nname: ~\ntype: ~", "job.yaml:3: type: should be a text, found nothing"),
         ('app: x.py\nname: "a\\nb"',
-         "job.yaml:2: name: should be one line without control characters, found 'a\\nb'"),
+         "job.yaml:2: name: should be one line without control or invisible characters (here \\n), "
+         "found 'a\\nb'"),
         ('app: "x\\0.py"', "job.yaml:1: app: should be a text without NUL characters, found 'x\\x00.py'"),
         ("app: x.py\n1: x", "job.yaml:2: 1: keys should be texts, found 1"),
     ],
@@ -162,7 +164,8 @@ def test_the_address_to_listen_on(listen: str, address: tuple[str, int]) -> None
     assert Config(listen=listen).address == address
 
 
-texts = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=10)
+characters = st.characters(exclude_categories=["Cs", "Cc"]).filter(lambda text: not unseen(text))
+texts = st.text(characters, min_size=1, max_size=10)
 specs = st.builds(
     JobSpec,
     app=texts.map(lambda stem: f"{stem}.py"),

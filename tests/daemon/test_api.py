@@ -272,8 +272,65 @@ def test_secrets_are_masked(api: Api) -> None:
     assert (spec["env"]["HOME"], spec["conf"]["a"], spec["env"]["AWS_SECRET_ACCESS_KEY"]) == (
         "/",
         "b",
-        "********",
+        "***",
     )
+
+
+def test_secrets_within_values_are_masked(api: Api, store: Store) -> None:
+    """In URLs, arguments and Java options too; what is stored stays as it is."""
+    given: dict[str, Any] = {
+        "app": "https://me:s3cr3t@example.org/count.py",
+        "files": ["s3a://s3cr3t@bucket/x?X-Amz-Signature=s3cr3t&a=b", "/plain"],
+        "args": ["--password", "s3cr3t", "--api-token=s3cr3t", "db.password=s3cr3t", "--rows", "5"],
+        "conf": {"spark.driver.extraJavaOptions": "-Dstore.password=s3cr3t -Dx=y"},
+        "env": {"URL": "jdbc:postgresql://h/d?user=u&password=s3cr3t", "JSON": '{"token": "s3cr3t"}'},
+    }
+    submit(api, **given)
+    response = api("GET", "/v1/jobs/job-1")
+    assert "s3cr3t" not in response.text
+    spec = response.json()["spec"]
+    assert spec["app"] == "https://***@example.org/count.py"
+    assert spec["files"] == ["s3a://***@bucket/x?X-Amz-Signature=***&a=b", "/plain"]
+    assert spec["args"] == ["--password", "***", "--api-token=***", "db.password=***", "--rows", "5"]
+    assert spec["conf"] == {"spark.driver.extraJavaOptions": "-Dstore.password=*** -Dx=y"}
+    assert spec["env"] == {"URL": "jdbc:postgresql://h/d?user=u&password=***", "JSON": '{"token": ***}'}
+    assert store.spec("job-1") == JobSpec(**given)
+
+
+def test_reasons_show_no_password(api: Api, store: Store) -> None:
+    """What a master or an agent says of a file it could not fetch goes without whoever may fetch it."""
+    submit(api)
+    record = store.job("job-1")
+    assert record is not None
+    why = "failed to fetch http://me:s3cr3t@example.org/x"
+    store.save(Changes((replace(record, state="failed", reason=why, finished_at=1.0),), ()))
+    assert api("GET", "/v1/jobs/job-1").json()["reason"] == "failed to fetch http://***@example.org/x"
+
+
+@pytest.mark.parametrize("key", ["name", "type", "app"])
+@pytest.mark.parametrize(
+    "bad", ["\x00", "\n", "\x1b[2J", "\x9b2J", "\u202e", "\u2066", "\u200b", "\ufeff", "\U000e0041"]
+)
+def test_names_show_what_they_are(api: Api, key: str, bad: str) -> None:
+    """No control, bidirectional override or invisible character, whether C0 or C1."""
+    response = submit(api, **{"app": "a.py", key: f"a{bad}b.py"})
+    assert response.status_code == 422
+    assert response.json()["errors"][0]["field"] == key
+
+
+def test_half_a_character_is_refused(api: Api) -> None:
+    """JSON can spell half a surrogate pair."""
+    text = '{"app": "a.py", "name": "a\\ud83d"}'
+    assert api("POST", "/v1/jobs", content=text, headers=JSON).status_code == 422
+    assert submit(api, name="\u2764\ufe0f \u05e9\u05dc\u05d5\u05dd 名").status_code == 201
+
+
+@pytest.mark.parametrize("offset", [2**43 + 1, 2**53 - 1, 2**53, 2**63, 10**30, -1])
+def test_no_log_is_that_long(api: Api, offset: int) -> None:
+    """An offset that no file can have is the client's mistake."""
+    submit(api)
+    assert api("GET", f"/v1/jobs/job-1/logs?offset={offset}").status_code == 422
+    assert api("GET", f"/v1/jobs/job-1/logs?offset={2**43}").status_code == 200
 
 
 def test_the_cluster(api: Api) -> None:

@@ -22,7 +22,12 @@ def overcommits(view: ClusterView, queue: Sequence[PlacementRequest]) -> Decisio
 def test_jobs_are_placed_whatever_the_policy_does(fleet: Starter) -> None:
     """One that does not return, then one that overcommits: first fit steps in, live switches lose nothing."""
     name = f"{__name__}:dawdles"
-    group = fleet(policy={"name": name}, shadow={"name": "rr"}, decision_timeout=0.2)
+    group = fleet(
+        policy={"name": name},
+        shadow={"name": "rr"},
+        decision_timeout=0.2,
+        policies_allowed=[f"{__name__}:overcommits"],
+    )
     daemon = group.add()
     until(daemon.leads, daemon.log)
     jobs = [group.submit(daemon, 0.2) for _ in range(3)]

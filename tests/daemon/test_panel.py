@@ -186,6 +186,32 @@ def test_what_is_no_policy_changes_nothing(
     assert (room.status().name, shadow_of(room.status()).name) == ("ff", "rr")
 
 
+@pytest.mark.parametrize("name", ["os:abort", "posix:abort", f"{__name__}:packs", "agents.policy:Policy"])
+def test_policies_of_others_are_not_chosen_over_the_api(panel: Callable[[Config], Panel], name: str) -> None:
+    """To import and make one is to run its code: what is allowed stands in the answer, and in the config."""
+    allowed = f"{__name__}:backwards"
+    room = panel(CONFIG.model_copy(update={"policies_allowed": (allowed,)}))
+    for switch in (room.set_policy, room.set_shadow):
+        with pytest.raises(RejectedError) as error:
+            switch(name, {})
+        assert error.value.status == 403
+        assert f"allowed are {allowed} (policies_allowed" in error.value.detail
+    assert (room.status().name, shadow_of(room.status()).name) == ("ff", "rr")
+    assert room.set_policy(allowed, {}).name == allowed
+    assert room.set_policy("agents.baselines.even:Even", {"vms": 2}).name == "agents.baselines.even:Even"
+
+
+def test_a_policy_that_is_no_longer_allowed_is_not_taken_up(panel: Callable[[Config], Panel]) -> None:
+    """One that was chosen before the config forbade it, or by an older daemon, ends no newer one."""
+    allowed = CONFIG.model_copy(update={"policies_allowed": (f"{__name__}:packs",)})
+    room = panel(allowed)
+    room.set_policy(f"{__name__}:packs", {})
+    room.set_shadow(f"{__name__}:packs", {})
+    assert panel(allowed).status().name == f"{__name__}:packs"
+    status = panel(CONFIG).status()
+    assert (status.name, shadow_of(status).name) == ("ff", "rr")
+
+
 def test_policies_are_switched_under_load(panel: Callable[[Config], Panel]) -> None:
     """While rounds are decided, switching from other threads costs no decision and no time-out."""
     room = panel(CONFIG)

@@ -6,11 +6,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from conf.characters import unseen
 from profiles.files import WorkloadError, read_workload, write_workload
 from profiles.workload import Workload, WorkloadJob, workload_of
 
 HEADER = "submitted_at,type,cpus,memory_mib,executors,duration"
-TEXTS = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=8)
+CHARACTERS = st.characters(exclude_categories=("Cs", "Cc")).filter(lambda text: not unseen(text))
+TEXTS = st.text(CHARACTERS, min_size=1, max_size=8)
 SECONDS = st.floats(0, 1e9)
 
 
@@ -61,10 +63,25 @@ def test_jobs_without_names_are_numbered_and_put_in_order(tmp_path: Path) -> Non
         (HEADER, "{path}: holds no job"),
         (f"{HEADER}\n1,sort,2,1024,3,soon", "{path}:2: duration: should be a number, found 'soon'"),
         (f"{HEADER}\n1,sort,2,1024,3.5,9", "{path}:2: executors: should be a whole number, found '3.5'"),
-        (f"{HEADER}\n\n1,sort,2,1024,0,9", "{path}:3: executors: should be 1 or more, found 0"),
-        (f"{HEADER}\n-1,sort,2,1024,1,9", "{path}:2: submitted_at: should be 0 or more seconds, found -1.0"),
-        (f"{HEADER}\n1,sort,nan,1024,1,9", "{path}:2: cpus: should be 0.001 or more, found nan"),
+        (f"{HEADER}\n\n1,sort,2,1024,0,9", "{path}:3: executors: should be 1 to 1e+06, found 0"),
+        (f"{HEADER}\n-1,sort,2,1024,1,9", "{path}:2: submitted_at: should be 0 to 1e+10 seconds, found -1.0"),
+        (f"{HEADER}\n1,sort,nan,1024,1,9", "{path}:2: cpus: should be 0.001 to 1e+06, found nan"),
         (f"{HEADER}\n1,,1,1024,1,9", "{path}:2: type: should be a text, found ''"),
+        (
+            f"{HEADER}\n1e308,sort,2,1024,1,9",
+            "{path}:2: submitted_at: should be 0 to 1e+10 seconds, fou",
+        ),
+        (
+            f"{HEADER}\n1,sort,2,1024,1,1e308",
+            "{path}:2: duration: should be more than 0, up to 1e+10 s, fo",
+        ),
+        (f"{HEADER}\n1,sort,2,{2**70},1,9", "{path}:2: memory_mib: should be 1 to "),
+        (
+            f"{HEADER}\n1,sort,2,{'9' * 5000},1,9",
+            "{path}:2: memory_mib: should be a whole number, found",
+        ),
+        (f"{HEADER}\n1,so\0rt,2,1024,1,9", "{path}:2: type: should be one line without control"),
+        (f"{HEADER}\n1,sort\u202e,2,1024,1,9", "{path}:2: type: should be one line without control"),
         (f"{HEADER}\n1,sort,2,1024", "{path}:2: 4 columns, 6 expected"),
         (f'{HEADER}\n1,"sort,2,1024,1,9', "{path}:2: not valid CSV: "),
         ("submitted_at,type", "{path}:1: cpus: missing; the header should be " + HEADER),

@@ -1,10 +1,13 @@
 """Numbers and times as people read them."""
 
+import json
 import time
 
 import pytest
 
+from conf.characters import unseen
 from daemon.cli import render
+from daemon.cli.options import print_json
 
 
 @pytest.mark.parametrize(
@@ -69,3 +72,19 @@ def test_no_control_characters_reach_the_terminal(capsys: pytest.CaptureFixture[
     assert "[red]a[/red]" in printed
     assert "\x1b" not in printed
     assert "\x07" not in printed
+
+
+def test_what_comes_from_elsewhere_steers_no_terminal() -> None:
+    """Escape sequences, C1 controls, overrides and halves of characters are shown as escapes; lines stay."""
+    text = "a\x1b]0;x\x07 \x9b2J \u202eb\u2066 \ud83d\tc\nd é \u2764\ufe0f"
+    assert render.plain(text) == ("a\\x1b]0;x\\x07 \\x9b2J \\u202eb\\u2066 \\ud83d\tc\nd é \u2764\ufe0f")
+
+
+def test_json_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """What JSON leaves as it is, is escaped as JSON does, and reads back the same."""
+    value = {"name": "a\x9b\u202e\U000e0041\ud83d é"}
+    print_json(value)
+    printed = capsys.readouterr().out
+    assert unseen(printed.replace("\n", "")) is None
+    assert "é" in printed
+    assert json.loads(printed) == value

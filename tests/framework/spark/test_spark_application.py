@@ -1,8 +1,19 @@
 """What an application may and may not ask for."""
 
+import os
+import subprocess
+
 import pytest
 
-from framework.spark import Application
+from framework.spark import (
+    Application,
+    DriverEndpoint,
+    ExecutorPlace,
+    ExecutorShape,
+    SparkHome,
+    driver_process,
+    executor_process,
+)
 
 
 @pytest.mark.parametrize(
@@ -18,14 +29,38 @@ from framework.spark import Application
         ({"environment": {"A B": "1"}}, "'A B' is no variable's name"),
         ({"environment": {"JAVA_HOME": "/java"}}, "JAVA_HOME is reserved"),
         ({"environment": {"_SPARK_AUTH_SECRET": "x"}}, "is reserved"),
-        ({"arguments": ("x" * 100_000,)}, "arguments: more than 96 KiB"),
-        ({"arguments": ("a\0b",)}, "arguments: a NUL"),
+        ({"arguments": ("x" * 100_000,)}, "one argument: more than 96 KiB"),
+        ({"conf": {f"spark.x{i}": "x" * 4_000 for i in range(25)}}, "settings together: more than 96 KiB"),
+        ({"conf": {"spark.x": "\u00e9" * 20_000}}, "settings together: more than 96 KiB"),
+        ({"py_files": ("/" + "x" * 50_000, "/" + "y" * 50_000)}, "py_files: together: more than 96 KiB"),
+        ({"environment": {f"X{i}": "x" * 90_000 for i in range(12)}}, "1054 KiB together; .* given 1024"),
+        ({"arguments": ("",) * 200_000}, "KiB together"),
+        ({"arguments": ("a\0b",)}, "one argument: a NUL"),
     ],
 )
 def test_what_cannot_be_launched_is_refused(fields, message):
     """Paths, settings, variables and arguments that would break the launch are refused by name."""
     with pytest.raises(ValueError, match=message):
         Application(**{"app": "/apps/app.py", **fields})
+
+
+def test_the_largest_that_is_accepted_can_be_started():
+    """The kernel takes driver and executors of an application that is as large as it may be."""
+    application = Application(
+        app="/apps/app.py",
+        arguments=("x" * 95_000,) * 4,
+        conf={f"spark.x{i}": "x" * 1_000 for i in range(90)},
+        environment={f"X{i}": "x" * 95_000 for i in range(5)},
+    )
+    spark = SparkHome("/spark", "/java", "python3")
+    endpoint = DriverEndpoint("127.0.0.1", 1, 2, 3, 1024)
+    shape = ExecutorShape(1.0, 1024)
+    place = ExecutorPlace(0, "127.0.0.1", 4)
+    driver = driver_process("large", application, endpoint, [shape], "secret", spark)
+    executor = executor_process(application, endpoint, place, shape, "secret", spark)
+    for process in (driver, executor):
+        command = ["true", *process.argv]
+        subprocess.run(command, env={**os.environ, **process.environment, **process.secrets}, check=True)
 
 
 def test_ordinary_application_is_accepted():

@@ -1,0 +1,43 @@
+"""What of a text is nobody's business, and how it is shown instead. What is stored stays as it is.
+
+Rules: the value of a name that sounds secret; in a text also NAME=VALUE, "NAME": VALUE and the argument after
+--NAME; whoever is named before the @ of a URL, and its signature.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+MASK = "***"
+
+_WORDS = r"secret|passw|passphrase|pwd|token|key|credential|auth|signature"
+_SECRET = re.compile(_WORDS, re.IGNORECASE)
+_USER = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)[^/\s?#]*@")
+_ASSIGNED = re.compile(
+    rf"""([\w.-]*(?:{_WORDS}|\bsig)[\w.-]*["']?\s*[=:]\s*)(?:"[^"]*"|'[^']*'|[^\s&;,"'}}]+)""", re.IGNORECASE
+)
+_FLAG = re.compile(rf"--?[\w.-]*(?:{_WORDS})[\w.-]*", re.IGNORECASE)
+
+
+def masked_urls(text: str) -> str:
+    """The text without users and passwords in its URLs."""
+    return _USER.sub(rf"\1{MASK}@", text) if "@" in text else text
+
+
+def masked_text(text: str) -> str:
+    """The text without users in URLs and without what is assigned to names that sound secret."""
+    return _ASSIGNED.sub(rf"\1{MASK}", masked_urls(text))
+
+
+def masked_values(values: Mapping[str, str]) -> dict[str, str]:
+    """Settings or variables without the values of names that sound secret, nor secrets in the others."""
+    return {name: MASK if _SECRET.search(name) else masked_text(value) for name, value in values.items()}
+
+
+def masked_arguments(arguments: Sequence[str]) -> tuple[str, ...]:
+    """Arguments of a command without secrets: --password X, password=X, -Dtoken=X, URLs."""
+    shown: list[str] = []
+    named = False
+    for argument in arguments:
+        shown.append(MASK if named and not argument.startswith("-") else masked_text(argument))
+        named = _FLAG.fullmatch(argument) is not None
+    return tuple(shown)
