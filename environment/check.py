@@ -10,6 +10,8 @@ from environment.amounts import NOTHING, TOLERANCE, Amounts
 from environment.offered import EXECUTOR_PORTS
 from environment.types import CPU_TOLERANCE, LEAST, ClusterView, Place, PlacementRequest, Shortfall, Vm
 
+#: So many VMs that are left out are named in a reason, the others counted. Chosen: what fits a few lines.
+_CLOSED_NAMED = 3
 #: What arithmetic may leave beyond the thousandths of a cpu.
 _ROUNDING = 1e-9
 
@@ -35,7 +37,25 @@ def check(view: ClusterView, request: PlacementRequest, place: Place) -> tuple[s
     unknown = sorted({index for index in place.placement if not 0 <= index < len(view.vms)})
     if unknown:
         return tuple(f"VM {index} is not one of the {len(view.vms)} VMs" for index in unknown)
+    if wrong := tuple(_closed(view, request, place)):
+        return wrong
     return tuple(_shortfalls(view, request, place))
+
+
+def _closed(view: ClusterView, request: PlacementRequest, place: Place) -> Iterator[str]:
+    for index in sorted(set(place.placement)):
+        if why := closed(view, index, request):
+            yield why
+
+
+def closed(view: ClusterView, index: int, request: PlacementRequest) -> str | None:
+    """Say why a VM is no place for the request, whatever is free there; None when it may be."""
+    vm = view.vms[index]
+    if why := view.left_out.get(vm.id):
+        return f"{vm.name} {why}"
+    if vm.id in request.avoided:
+        return f"{vm.name} is avoided for a while, since the last launch of {request.job.id} there never ran"
+    return None
 
 
 def _wrong_sizes(request: PlacementRequest, place: Place) -> Iterator[str]:
@@ -144,15 +164,19 @@ def shortage(view: ClusterView, request: PlacementRequest) -> str:
     for name, amount in request.job.resources.items():
         free = view.free_resources.get(name, np.zeros(len(view.vms)))
         lacks[f"lack {name}"] = free + TOLERANCE < amount
+    closed_to = view.closed_to(request)
     if (offered := view.offered) is not None:
-        fit = ~np.logical_or.reduce(list(lacks.values()))
+        fit = ~np.logical_or.reduce([*lacks.values(), closed_to])
         lacks["lack ports"] = offered.lacks_ports()
         missing = fit & (view.room_for(request) == 0) & ~lacks["lack ports"]
         lacks["have no offer from the master yet"] = missing & ~offered.there
         lacks["are offered only in part yet"] = missing & offered.there
     short = " and ".join(f"{count} {what}" for what, vms in lacks.items() if (count := np.count_nonzero(vms)))
     found = f"room for {min(room, request.count)} of {request.count} executors of {asked}"
-    return f"{found}; of {len(view.vms)} VMs, {short}" if short else found
+    found = f"{found}; of {len(view.vms)} VMs, {short}" if short else found
+    whys = [why for index in np.flatnonzero(closed_to).tolist() if (why := closed(view, index, request))]
+    more = f" (and {len(whys) - _CLOSED_NAMED} more)" if len(whys) > _CLOSED_NAMED else ""
+    return "; ".join((found, *whys[:_CLOSED_NAMED])) + more
 
 
 def whole_cluster_shortfall(

@@ -2,13 +2,14 @@
 
 Here is what each event means for whom. The steps of a job's life are in `life.py`, the records in
 `roster.py`, the queue in `waiting.py`, offers in `offers.py` and `supply.py`, doubts about tasks in
-`watch.py`, launches in `launches.py`. The model never asks the clock, draws a random number or opens a
-socket, so the same events always give the same commands. Who places a job is not decided here: a decision
-enters as the event `Decided`.
+`watch.py`, launches in `launches.py`, those that never ran in `setbacks.py`. The model never asks the clock,
+draws a random number or opens a socket, so the same events always give the same commands. Who places a
+job is not decided here: a decision enters as the event `Decided`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 from environment import events as ev
@@ -18,8 +19,9 @@ from environment.ledger import Ledger
 from environment.life import JobLives
 from environment.model_options import ModelOptions
 from environment.offers import OfferBook
-from environment.records import ExecutorRecord, JobRecord
+from environment.records import ExecutorRecord, ExecutorState, JobRecord
 from environment.roster import Changes, Roster
+from environment.setbacks import Setbacks
 from environment.supply import Supply
 from environment.turn import Turn
 from environment.types import ClusterView, PlacementRequest, Vm
@@ -62,11 +64,14 @@ class ClusterModel:
         self.ledger = Ledger()
         self._turn = Turn()
         self._roster = Roster()
-        self._line = WaitingLine(self._roster)
+        self._setbacks = Setbacks(self._turn, options)
+        self._line = WaitingLine(self._roster, self._setbacks)
         self._book = OfferBook(self.ledger)
         self._supply = Supply(self._turn, self._book, options)
         self._watch = Watch(self._turn, self._roster, options)
-        self._lives = JobLives(self._turn, self._roster, self._line, self._supply, self._watch, options)
+        self._lives = JobLives(
+            self._turn, self._roster, self._line, self._supply, self._watch, self._setbacks, options
+        )
 
     # ---- what others ask ------------------------------------------------------------------------
 
@@ -86,9 +91,12 @@ class ClusterModel:
         A tick that leads to nothing is not counted, so that a log may leave it out and replays the same.
         """
         self._turn.begin(event.at)
+        if self._setbacks and (woken := self._setbacks.wake()) is not None:
+            self._supply.reconsider(woken)
         self._handlers[type(event)](event)
         if not isinstance(event, ev.Restored):
-            self._supply.balance(anyone=len(self._line) > 0, due=self._line.due(self.now))
+            soon = self._line.due(self.now + self.options.relaunch_grace)
+            self._supply.balance(anyone=soon, due=self._line.due(self.now))
         return self._turn.end(counted=not isinstance(event, ev.Tick))
 
     def snapshot(self) -> ev.Restored:
@@ -99,16 +107,22 @@ class ClusterModel:
             self._book.state(),
             self._watch.state(),
             *self._line.state(),
+            *self._setbacks.state(),
         )
         return ev.Restored(self.now, *self._roster.records(), self.options, moment)
 
     def view(self) -> ClusterView:
         """The cluster as a policy may see it now: what is free, and what of it is offered."""
-        return self._book.view(self.now, tuple(self._roster.running()), sorted(self._roster.resources))
+        running, asked = tuple(self._roster.running()), sorted(self._roster.resources)
+        return self._book.view(self.now, running, asked, self._setbacks.left_out())
 
     def requests(self) -> tuple[PlacementRequest, ...]:
         """What waits for a placement, first come first served; lost executors come before new jobs."""
         return self._line.requests(self.now)
+
+    def paused(self) -> Mapping[str, float]:
+        """The jobs that are to be placed later, since their launches never ran, and when, seconds."""
+        return self._setbacks.paused()
 
     @property
     def waiting(self) -> int:
@@ -182,6 +196,7 @@ class ClusterModel:
         self._supply.resume(moment.supply)
         self._watch.resume(moment.watch)
         self._line.resume(moment.relaunch_at, moment.told)
+        self._setbacks.resume(moment.job_setbacks, moment.vm_setbacks)
 
     def _on_submitted(self, event: ev.JobSubmitted) -> None:
         if self._roster.job(event.job.id) is not None:
@@ -221,7 +236,7 @@ class ClusterModel:
 
     def _on_decided(self, event: ev.Decided) -> None:
         outdated = self._supply.decided(event.view_at)
-        launches = Launches(self._turn, self._roster, self._book, self.ledger)
+        launches = Launches(self._turn, self._roster, self._book, self.ledger, self._setbacks)
         for placement in event.placements:
             job = self._roster.job(placement.job_id)
             if job is None or job not in self._line:
@@ -253,7 +268,7 @@ class ClusterModel:
             return
         if event.state in ev.ENDED:
             taken = event.state == "killed" and task.killed_at is None and event.reason in ev.CLUSTER_REASONS
-            self._end_task(task, "lost" if taken else event.state, event.message or event.reason)
+            self._end_task(task, replace(event, state="lost") if taken else event)
         elif event.state in ("unreachable", "unknown"):
             self._watch.lost_sight(task)
             why = event.message or "its VM cannot be reached; it may still run"
@@ -263,17 +278,20 @@ class ClusterModel:
             self._book.found(task.vm_id)
             self._lives.task_is_there(task, event.state, event.message)
 
-    def _end_task(self, task: ExecutorRecord, state: ev.TaskState, message: str) -> None:
+    def _end_task(self, task: ExecutorRecord, end: ev.TaskChanged) -> None:
+        state, message = end.state, end.message or end.reason
         # The master knows its agent, and neither has ever told of the task: its launch got lost.
         never_ran = state in ev.NEVER_RAN or (state == "gone" and task.state == "launching")
         self._roster.charge(self.ledger.close(task, self.now))
         self._book.released(task.vm_id)
         self._watch.ended(task)
         task.ended_at = self.now
-        end = state if state in ("finished", "failed", "killed") else "lost"
-        self._roster.move(task, end, message or state)
+        ended: ExecutorState = "lost"
+        if state == "finished" or state == "failed" or state == "killed":
+            ended = state
+        self._roster.move(task, ended, message or state)
         self._supply.reconsider()
-        self._lives.task_ended(task, state, never_ran=never_ran)
+        self._lives.task_ended(task, end, never_ran=never_ran)
 
     # ---- master and time -------------------------------------------------------------------------
 
@@ -289,7 +307,8 @@ class ClusterModel:
             return
         for task in self._watch.given_up():
             self._watch.kill(task)
-            self._end_task(task, "lost", f"{task.vm_name} could not be reached for too long")
+            why = f"{task.vm_name} could not be reached for too long"
+            self._end_task(task, ev.TaskChanged(self.now, task.task_id, "lost", task.vm_id, "", why))
         self._watch.chase()
         if self._supply.dry():
             self._line.explain_silence(self._dry, self.now)

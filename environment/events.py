@@ -36,6 +36,21 @@ CLUSTER_REASONS: frozenset[str] = frozenset(
         "framework_removed",
     }
 )
+#: Reasons for which a launch came to nothing that say nothing about its VM: the offers were gone, the master
+#: or the agent was, or it was never sent.
+NOT_THE_VM: frozenset[str] = frozenset(
+    {
+        "invalid_offers",
+        "launch_not_sent",
+        "agent_disconnected",
+        "agent_removed",
+        "agent_removed_by_operator",
+        "agent_unknown",
+        "master_disconnected",
+        "framework_removed",
+        "reconciliation",
+    }
+)
 #: States that say that the task was never started.
 NEVER_RAN: frozenset[str] = frozenset({"error", "dropped"})
 
@@ -107,6 +122,29 @@ class Watched:
     swept_at: float
 
 
+class JobSetback(NamedTuple):
+    """A job whose launches never ran; what each field means is said in `setbacks.py`."""
+
+    job_id: str
+    launches: int
+    due: float
+    last: float
+    avoided: tuple[tuple[str, float], ...]
+
+
+class VmSetback(NamedTuple):
+    """A VM whose launches never ran; what each field means is said in `setbacks.py`."""
+
+    vm_id: str
+    name: str
+    launches: int
+    last: float
+    left_out: int
+    until: float
+    message: str
+    trying: str
+
+
 @dataclass(frozen=True, slots=True)
 class Moment:
     """All that a model knows beyond its records, `number` events after it began."""
@@ -117,6 +155,8 @@ class Moment:
     watch: Watched
     relaunch_at: tuple[tuple[str, float], ...]
     told: str | None
+    job_setbacks: tuple[JobSetback, ...] = ()
+    vm_setbacks: tuple[VmSetback, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

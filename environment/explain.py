@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from environment.amounts import NOTHING, Amounts, nothing
-from environment.check import free_on, not_offered, resource_shortfalls, shortfalls
+from environment.check import closed, free_on, not_offered, resource_shortfalls, shortfalls
 from environment.rounds import Verdict
 from environment.types import ClusterView, Place, PlacementRequest, Size
 
@@ -79,7 +79,7 @@ def explain(verdict: Verdict, policy: str) -> Explanation:
         choices = _choices(view, request, decision)
     else:
         kind, reason = "wait", decision.reason
-        sight = _Sight(view, Place("", ()), Size(request.cpus, request.memory_mib), request.job.resources)
+        sight = _Sight(view, Place("", ()), Size(request.cpus, request.memory_mib), request)
         candidates = sight.candidates()
         choices = (Choice(None, None, reason, candidates, len(view.vms) - len(candidates)),)
     return Explanation(view.at, request.job.id, policy, kind, reason, verdict.faults, choices)
@@ -88,7 +88,7 @@ def explain(verdict: Verdict, policy: str) -> Explanation:
 def _choices(view: ClusterView, request: PlacementRequest, decision: Place) -> tuple[Choice, ...]:
     sizes = request.granted(decision)
     resources = request.job.resources
-    sight, choices = _Sight(view, decision, sizes[0], resources), []
+    sight, choices = _Sight(view, decision, sizes[0], request), []
     for executor, (index, size) in enumerate(zip(decision.placement, sizes, strict=True)):
         why = decision.why[executor] if executor < len(decision.why) else "the policy gave no reason"
         sight.look_for(size)
@@ -108,11 +108,12 @@ class _Sight:
     left of them.
     """
 
-    def __init__(self, view: ClusterView, place: Place, size: Size, resources: Amounts) -> None:
+    def __init__(self, view: ClusterView, place: Place, size: Size, request: PlacementRequest) -> None:
         self._view = view
         self._place = place
         self._size = size
-        self._resources = resources
+        self._request = request
+        self._resources = request.job.resources
         #: Of the VMs that executors of this job were placed on: cpus and MiB that are free, and how many.
         self._left: dict[int, tuple[float, float]] = {}
         self._placed: Counter[int] = Counter()
@@ -178,7 +179,9 @@ class _Sight:
             free = self._free_resources(index)
             lacks += resource_shortfalls(vm, free, self._resources)
         said = [str(shortfall) for shortfall in lacks]
-        if not said and (withheld := self._withheld(index)):
+        if why := closed(self._view, index, self._request):
+            said.insert(0, why)
+        elif not said and (withheld := self._withheld(index)):
             said.append(withheld)
         return Candidate(
             vm=vm.name,

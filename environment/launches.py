@@ -13,6 +13,7 @@ from environment.offered import DRIVER_PORTS, EXECUTOR_PORTS
 from environment.offers import OfferBook
 from environment.records import ExecutorRecord, JobRecord
 from environment.roster import Roster
+from environment.setbacks import Setbacks
 from environment.turn import Turn
 from environment.types import CPU_TOLERANCE, Size
 
@@ -26,11 +27,14 @@ class Launches:
     Invariant: the tasks that were added take no more of a VM than was offered of it, and no port twice.
     """
 
-    def __init__(self, turn: Turn, roster: Roster, book: OfferBook, ledger: Ledger) -> None:
+    def __init__(
+        self, turn: Turn, roster: Roster, book: OfferBook, ledger: Ledger, setbacks: Setbacks
+    ) -> None:
         self._turn = turn
         self._roster = roster
         self._book = book
         self._ledger = ledger
+        self._setbacks = setbacks
         self._tasks: dict[str, list[Task]] = {}
         self._ports: dict[str, Iterator[int]] = {}
 
@@ -48,6 +52,8 @@ class Launches:
             return "its driver was forgotten" if new and job.job.driver else "its driver has a place"
         sizes = self._sizes(job, placement, new=new)
         for vm_id, (cpus, memory_mib) in _demand(job, placement, sizes).items():
+            if why := self._setbacks.why_not(vm_id, job.job.id):
+                return f"{self._book.vm(vm_id).name} {why}"
             _, free_cpus, free_memory_mib, _ = self._book.offered(vm_id)
             free_cpus -= sum(task.cpus for task in self._tasks.get(vm_id, ()))
             free_memory_mib -= sum(task.memory_mib for task in self._tasks.get(vm_id, ()))
@@ -98,6 +104,7 @@ class Launches:
         self._roster.mark_task(task)
         self._roster.charge(self._ledger.open(task))
         self._book.changed(vm_id)
+        self._setbacks.launched(vm_id, job.job.id)
         self._tasks.setdefault(vm_id, []).append(
             Task(
                 task.task_id,

@@ -9,6 +9,7 @@ from environment import events as ev
 from environment.model_options import ModelOptions
 from environment.records import ExecutorRecord, JobRecord
 from environment.roster import Roster
+from environment.setbacks import Setbacks
 from environment.supply import Supply
 from environment.turn import Turn
 from environment.waiting import WaitingLine
@@ -29,6 +30,7 @@ class JobLives:
         line: WaitingLine,
         supply: Supply,
         watch: Watch,
+        setbacks: Setbacks,
         options: ModelOptions,
     ) -> None:
         self._turn = turn
@@ -36,6 +38,7 @@ class JobLives:
         self._line = line
         self._supply = supply
         self._watch = watch
+        self._setbacks = setbacks
         self._options = options
 
     # ---- its start ---------------------------------------------------------------------------------
@@ -54,6 +57,7 @@ class JobLives:
 
     def task_is_there(self, task: ExecutorRecord, state: ev.TaskState, message: str) -> None:
         """One of its tasks starts, runs, or is seen again."""
+        self._setbacks.seen(task)
         if state == "running" or (task.state == "unreachable" and task.running_at is not None):
             if task.running_at is None:
                 task.running_at = self._turn.now
@@ -74,6 +78,7 @@ class JobLives:
             return
         if any(task.state != "running" for task in executors):
             return
+        self._setbacks.forget(job.job.id)
         if job.started_at is None:
             job.started_at, job.state = self._turn.now, "running"
             self._roster.explain(job, "all its executors run")
@@ -89,6 +94,7 @@ class JobLives:
         """It is over; what runs of it is killed, but for a driver on the host (see `stop_driver`)."""
         job.state, job.finished_at = state, self._turn.now
         job.aborting = False
+        self._setbacks.forget(job.job.id)
         if self._line.leave(job):
             self._supply.reconsider()  # the next one may fit where this one did not
         self._roster.explain(job, reason)
@@ -129,9 +135,10 @@ class JobLives:
         self._line.rejoin(job)
         self._roster.mark(job)
 
-    def task_ended(self, task: ExecutorRecord, state: ev.TaskState, *, never_ran: bool) -> None:
+    def task_ended(self, task: ExecutorRecord, end: ev.TaskChanged, *, never_ran: bool) -> None:
         """One of its tasks is over, as its record says already; `never_ran` when that is certain."""
-        job = self._roster.job_of(task)
+        self._setbacks.ended(task)
+        job, state = self._roster.job_of(task), end.state
         if job.ended:
             return
         if task.number is None and not never_ran:
@@ -139,12 +146,12 @@ class JobLives:
         elif job.aborting:
             self.requeue_when_clear(job)
         elif task.number is None or not self._roster.stands(job):
-            self._undo_launch(job, task, state)
+            self._undo_launch(job, task, end)
         elif state == "finished":
             task.replaced = True  # its driver told it to stop
             self._look_whether_all_run(job)
         else:
-            self._executor_lost(job, task, state)
+            self._executor_lost(job, task, end)
 
     def _cluster_driver_ended(self, job: JobRecord, task: ExecutorRecord, state: ev.TaskState) -> None:
         if state == "finished":
@@ -153,23 +160,31 @@ class JobLives:
         else:
             self.end(job, "failed", f"its driver on {task.vm_name} ended: {task.message}")
 
-    def _undo_launch(self, job: JobRecord, task: ExecutorRecord, state: ev.TaskState) -> None:
+    def _undo_launch(self, job: JobRecord, task: ExecutorRecord, end: ev.TaskChanged) -> None:
         """All or none: one task could not be started, so the others go too and the job waits again."""
-        if self._too_many_failures(job, task, state):
+        if self._too_many_failures(job, task, end.state):
             return
         job.aborting, job.started_at = True, None
         self._line.leave(job)
-        self._roster.explain(job, f"{_name(task)} could not be started on {task.vm_name}: {task.message}")
+        why = f"{_name(task)} could not be started on {task.vm_name}: {task.message}"
+        self._roster.explain(job, f"{why}; {self._set_back(task, end)}")
         self._kill_tasks(job)
         self.requeue_when_clear(job)
 
-    def _executor_lost(self, job: JobRecord, task: ExecutorRecord, state: ev.TaskState) -> None:
-        if self._too_many_failures(job, task, state):
+    def _executor_lost(self, job: JobRecord, task: ExecutorRecord, end: ev.TaskChanged) -> None:
+        if self._too_many_failures(job, task, end.state):
             return
         job.state = "relaunching"
-        self._line.relaunch(job, self._turn.now + self._pause(job, state))
-        why = f"{_name(task)} on {task.vm_name} was lost ({task.message}); it is placed again"
+        again = "it is placed again" if task.running_at is not None else self._set_back(task, end)
+        due = max(self._turn.now + self._pause(job, end.state), self._setbacks.due(job.job.id))
+        self._line.relaunch(job, due)
+        why = f"{_name(task)} on {task.vm_name} was lost ({task.message}); {again}"
         self._roster.explain(job, why)
+
+    def _set_back(self, task: ExecutorRecord, end: ev.TaskChanged) -> str:
+        """Its launch came to nothing: what is said of how it goes on."""
+        blamed = end.state == "dropped" and end.reason not in ev.NOT_THE_VM
+        return self._setbacks.never_ran(task, task.message, blamed=blamed)
 
     def _pause(self, job: JobRecord, state: ev.TaskState) -> float:
         """How long to wait before an executor is placed again: what fails by itself may well fail again."""

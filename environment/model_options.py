@@ -27,6 +27,13 @@ class ModelOptions:
     relaunch_grace: float = 2.0
     #: The pause before executors are placed again doubles with each that ended by itself, up to this.
     relaunch_longest: float = 30.0
+    #: The pause before a job is placed again whose launches never ran: from the second on, doubling.
+    retry_first: float = 1.0
+    retry_longest: float = 60.0
+    #: After so many launches in a row that never ran, a VM is left out for so long, doubling.
+    leave_out_after: int = 3
+    leave_out_first: float = 30.0
+    leave_out_longest: float = 300.0
     #: First and longest pause between two questions about the same tasks.
     reconcile_first: float = 2.0
     reconcile_longest: float = 60.0

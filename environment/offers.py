@@ -4,9 +4,10 @@ Free is what neither our tasks hold nor others. What others hold is learned from
 less than our sum says that others hold the rest, until another tells otherwise.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isnan, nan
+from types import MappingProxyType
 
 import numpy as np
 
@@ -280,10 +281,17 @@ class OfferBook:
             self._order = tuple(sorted(there, key=lambda vm: natural_key(vm.name)))
         return self._order
 
-    def view(self, at: float, running: tuple[RunningJob, ...], asked: Collection[str] = ()) -> ClusterView:
+    def view(
+        self,
+        at: float,
+        running: tuple[RunningJob, ...],
+        asked: Collection[str] = (),
+        left_out: Mapping[str, str] = MappingProxyType({}),
+    ) -> ClusterView:
         """The cluster as a policy may see it: what is free, and what of it is offered.
 
-        `asked` names what is shown beside cpus and memory. VMs of which that is not known are left out.
+        `asked` names what is shown beside cpus and memory. VMs of which that is not known are
+        not shown; of others, `left_out` says why nothing is placed there now.
         """
         vms = self.vms()
         if self._guessed:
@@ -306,6 +314,7 @@ class OfferBook:
             running,
             others,
             Offered(there, offered_cpus, offered_memory_mib, ports, offered_others),
+            left_out,
         )
 
     def _missing(self, vm: Vm) -> bool:

@@ -71,9 +71,10 @@ class Supply:
         """It is worth to ask for offers: somebody has begun to wait."""
         self._stale = True
 
-    def reconsider(self) -> None:
-        """What was decided may be decided otherwise now: it is worth to ask for offers."""
-        self._changed_at, self._stale = self._turn.now, True
+    def reconsider(self, since: float | None = None) -> None:
+        """What was decided may be decided otherwise, now or since then: it is worth to ask for offers."""
+        changed_at = self._turn.now if since is None else since
+        self._changed_at, self._stale = max(self._changed_at, changed_at), True
 
     def decided(self, view_at: float | None) -> bool:
         """A decision was made on the view of that time; returns whether something has changed since then."""

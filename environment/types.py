@@ -111,6 +111,7 @@ class PlacementRequest:
     `present_on` names, by VM id, where the job's other executors are; `again` says that these replace lost
     ones, so that a driver on the cluster is there already; `first_number` is the first new executor's number.
     `sizes` is what the lost ones had, one for each of `count`; without it all are what the job asks for.
+    `avoided` names, by id, VMs that are no place for it now: its last launches there never ran.
     """
 
     job: Job
@@ -119,6 +120,7 @@ class PlacementRequest:
     again: bool = False
     first_number: int = 0
     sizes: tuple[Size, ...] = ()
+    avoided: tuple[str, ...] = ()
 
     @property
     def fewest(self) -> int:
@@ -203,7 +205,8 @@ class ClusterView:
     (seconds) until which each VM is known to be held: the view's own time when it is free, NaN when unknown.
     `free_resources` has what is free beside cpus and memory, as far as a known job asks for it: [N] by
     name; of what is not there nothing is free. `offered` is what of all that may be used now; without it,
-    as in a simulation, everything that is free. `room_for` counts with what may be used.
+    as in a simulation, everything that is free. `left_out` says of VMs, by id, why nothing is placed there
+    now (`is left out until ...`). `room_for` counts with what may be used.
     """
 
     at: float
@@ -215,6 +218,7 @@ class ClusterView:
     running: tuple[RunningJob, ...] = field(default=(), repr=False)
     free_resources: Mapping[str, FloatArray] = field(default_factory=dict)
     offered: Offered | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for array in (self.free_cpus, self.free_memory_mib, self.executors, self.busy_until):
@@ -266,7 +270,14 @@ class ClusterView:
         limits = [self._room_by(name, amount) for name, amount in request.job.resources.items()]
         if self.offered is not None and self.offered.lacks_ports(request.count * EXECUTOR_PORTS).any():
             limits.append(self.offered.ports // EXECUTOR_PORTS)
+        if self.left_out or request.avoided:
+            limits.append(np.where(self.closed_to(request), 0, request.count))
         return np.maximum(np.minimum.reduce(limits), 0) if limits else None
+
+    def closed_to(self, request: PlacementRequest) -> "NDArray[np.bool_]":
+        """Which VMs are no place for the request, whatever is free there; bool [N]."""
+        closed = (vm.id in self.left_out or vm.id in request.avoided for vm in self.vms)
+        return np.fromiter(closed, np.bool_, len(self.vms))
 
     def _room_by(self, name: str, amount: float) -> IntArray:
         none = np.zeros(len(self.vms))

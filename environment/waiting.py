@@ -4,10 +4,12 @@ Whether offers are asked for on their behalf is in `supply.py`.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from environment.events import Waiting
 from environment.records import JobRecord
 from environment.roster import Roster
+from environment.setbacks import Setbacks
 from environment.types import PlacementRequest
 
 
@@ -17,8 +19,9 @@ class WaitingLine:
     Invariants: a job is in one of the two at most; new jobs stand in the order of their submission.
     """
 
-    def __init__(self, roster: Roster) -> None:
+    def __init__(self, roster: Roster, setbacks: Setbacks) -> None:
         self._roster = roster
+        self._setbacks = setbacks
         self._queue: dict[str, PlacementRequest] = {}
         #: Jobs that lost executors, and when these may be placed again.
         self._relaunch_at: dict[str, float] = {}
@@ -63,13 +66,26 @@ class WaitingLine:
         return job.job.id in self._queue
 
     def due(self, now: float) -> bool:
-        """Whether someone may be placed now."""
-        return bool(self._queue) or any(at <= now for at in self._relaunch_at.values())
+        """Whether someone may be placed at that time."""
+        pauses = self._setbacks.paused().items()
+        paused = sum(at > now for job_id, at in pauses if job_id in self._queue)
+        return len(self._queue) > paused or any(at <= now for at in self._relaunch_at.values())
 
     def requests(self, now: float) -> tuple[PlacementRequest, ...]:
-        """What may be placed now, in order; lost executors come before new jobs."""
+        """What may be placed now, in order; lost executors come before new jobs.
+
+        A job that pauses, because its launches never ran, is not among them, and keeps its place.
+        """
         due = (self._roster.job(job_id) for job_id, at in self._relaunch_at.items() if at <= now)
-        return (*(self._again(job) for job in due if job is not None), *self._queue.values())
+        paused = self._setbacks.paused()
+        new = (request for job_id, request in self._queue.items() if paused.get(job_id, now) <= now)
+        waiting = (*(self._again(job) for job in due if job is not None), *new)
+        return tuple(map(self._placeable, waiting)) if self._setbacks else waiting
+
+    def _placeable(self, request: PlacementRequest) -> PlacementRequest:
+        """The request with the VMs that are no place for it."""
+        avoided = self._setbacks.avoided(request.job.id)
+        return replace(request, avoided=avoided) if avoided else request
 
     @property
     def told(self) -> bool:

@@ -265,7 +265,10 @@ class MesosLink:
     def _refuse(self, command: ev.Launch, why: str) -> None:
         """Say for each task that it was never started, as the master would have."""
         for task in command.tasks:
-            self._emit(ev.TaskChanged(time.time(), task.task_id, "dropped", command.vm.id, "", why), None)
+            self._emit(
+                ev.TaskChanged(time.time(), task.task_id, "dropped", command.vm.id, "launch_not_sent", why),
+                None,
+            )
 
     # ---- what the session reports --------------------------------------------------------------------
 
