@@ -19,6 +19,7 @@ from conf.schema import Config
 from daemon.api import create_app
 from daemon.candidate import Candidate
 from daemon.embedded import Embedded, start_embedded
+from daemon.embedded_watch import EmbeddedWatch
 from daemon.front import serve
 from daemon.launcher import Launcher
 from daemon.leadership import Election, StoreElection, ZooKeeperElection
@@ -86,24 +87,29 @@ def _candidate(
 
 
 @contextmanager
-def _mesos(config: Config, config_dir: Path, data_dir: Path, store: Store) -> Iterator[Embedded | None]:
-    """The embedded Mesos, for a daemon that leads and wants one."""
+def _mesos(config: Config, config_dir: Path, data_dir: Path, store: Store) -> Iterator[EmbeddedWatch | None]:
+    """The embedded Mesos and the watch over it, for a daemon that leads and wants one."""
     if config.mesos.master != "embedded":
         yield None
         return
     mesos = config.mesos
     isolation = IsolationOptions(mesos.isolation_scale, mesos.isolation_bandwidth, mesos.isolation_delay)
-    embedded = start_embedded(
-        find(mesos.cluster, config_dir), mesos.port, data_dir, isolation if mesos.isolation == "vm" else None
-    )
+
+    def start(port: int) -> Embedded:
+        return start_embedded(
+            find(mesos.cluster, config_dir), port, data_dir, isolation if mesos.isolation == "vm" else None
+        )
+
+    embedded = start(mesos.port)
     how = "taken over" if embedded.taken_over else "started"
     log.info("embedded mesos, for this machine only", how=how, address=embedded.address, pid=embedded.pid)
     if embedded.isolation:
         log.info("isolation of VMs", state=embedded.isolation)
+    watch = EmbeddedWatch(embedded, start)
     try:
-        yield embedded
+        yield watch
     finally:
-        _leave_embedded(embedded, store)
+        _leave_embedded(watch.stop(), store)
 
 
 def _sweep(launcher: Launcher, store: Store) -> None:
@@ -123,9 +129,10 @@ def _service(
     config: Config,
     store: Store,
     data_dir: Path,
-    embedded: Embedded | None,
+    watch: EmbeddedWatch | None,
     profiles: Mapping[str, JobProfile],
 ) -> Service:
+    embedded = watch.embedded if watch else None
     master = embedded.address if embedded else config.mesos.master
     mesos = config.mesos
     session = SessionOptions(
@@ -145,7 +152,14 @@ def _service(
     sandboxes = data_dir / "mesos" / "work" / "agents" if embedded else None
     try:
         return Service(
-            config, store, launcher, session, data_dir=data_dir, sandboxes=sandboxes, profiles=profiles
+            config,
+            store,
+            launcher,
+            session,
+            data_dir=data_dir,
+            sandboxes=sandboxes,
+            profiles=profiles,
+            watch=watch,
         )
     except OSError as error:
         raise ConfigError(f"data_dir: {error}") from error

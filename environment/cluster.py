@@ -145,6 +145,10 @@ class ClusterModel:
         """All tasks of a job that is held in memory."""
         return self._roster.tasks(job_id)
 
+    def open_tasks(self) -> tuple[ExecutorRecord, ...]:
+        """All tasks that have not ended."""
+        return tuple(self._roster.all_open())
+
     def task(self, task_id: str) -> ExecutorRecord | None:
         """One task that is held in memory."""
         return self._roster.task(task_id)
