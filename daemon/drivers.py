@@ -1,25 +1,48 @@
 """Drivers on the daemon's host, as the scheduling loop sees them: started, looked at, found again, ended.
 
-How a driver becomes a process is the launcher's business, what its end means the cluster model's.
+The loop only says what is wanted. What is done about it is done on threads of its own, since a job can make
+it slow, and comes back as events. How a driver becomes a process is the launcher's business, what its end
+means the cluster model's.
 """
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import structlog
 
 from conf.schema import JobSpec
+from daemon.crew import Crew
 from daemon.launcher import Launcher
+from daemon.launches import LaunchLostError
 from daemon.store import Store, StoreError
 from environment import events as ev
 from environment.records import ExecutorRecord, JobRecord
 from environment.types import Job
+from framework.spark import DriverStatus, HostError
 
 log = structlog.get_logger("drivers")
 
+#: Threads that start, look at and end drivers; a start takes a tenth of a second.
+THREADS = 8
+#: Seconds that a start, a look at all drivers or an end may take, and those left when the daemon stops.
+PATIENCE, LAST_PATIENCE = 90.0, 5.0
+#: Seconds between one try to start a driver and the next, where the host is to blame; the executors wait for
+#: their driver for longer than all of them (`spark.connect_timeout`).
+PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)
+#: How often a job is launched afresh because the host failed its driver, and then fails.
+FRESH_STARTS = 10
+#: The longest pause before such a launch, seconds; the first is a second, and each is twice the one before.
+LONGEST_PAUSE = 60.0
+_LOOK = "a look at all drivers"  # no job's id
+
 
 class HostDrivers:
-    """The drivers that run here, and what is remembered for launches of jobs that go on. For one thread."""
+    """The drivers that run here, and what is remembered for launches of jobs that go on.
+
+    For one thread, the loop's; the threads at work here share `_running` and what is below it under a lock.
+    """
 
     def __init__(
         self,
@@ -30,7 +53,7 @@ class HostDrivers:
         *,
         requeue: bool,
     ) -> None:
-        """`put` takes events, `tasks` knows those of a job by its id.
+        """`put` takes events, from any thread; `tasks` knows those of a job by its id.
 
         With `requeue`, jobs whose driver is on a host that is gone start afresh.
         """
@@ -39,12 +62,18 @@ class HostDrivers:
         self._put = put
         self._tasks = tasks
         self._requeue = requeue
-        self._running: set[str] = set()
+        self._crew = Crew(THREADS, PATIENCE)
         #: Jobs whose driver is to be started when the store can be read again.
         self._late: dict[str, Job] = {}
         self._specs: dict[str, JobSpec] = {}
         #: Jobs that are over, and whose launch is to be forgotten when their last task has ended.
         self._over: set[str] = set()
+        self._lock = threading.Lock()
+        self._running: set[str] = set()
+        #: Jobs whose driver the host failed: when (monotonic) to do what about it.
+        self._again: dict[str, tuple[float, Callable[[], None]]] = {}
+        self._fresh_starts: dict[str, int] = {}
+        self._looking = False
 
     def spec(self, job_id: str) -> JobSpec:
         """What the user submitted; ValueError when the store does not know, StoreError when it is silent."""
@@ -58,37 +87,40 @@ class HostDrivers:
     def start(self, job: Job) -> None:
         """Start the job's driver, if it never was; when the store cannot be read now, as soon as it can."""
         try:
-            self._launcher.start_driver(job, self.spec(job.id), self._tasks(job.id))
+            spec = self.spec(job.id)
         except StoreError:
             self._late[job.id] = job
             return
-        except (OSError, ValueError) as error:
-            self._put(ev.DriverEnded(time.time(), job.id, None, f"its driver could not be started: {error}"))
+        except ValueError as error:
+            self._failed(job.id, f"its driver could not be started: {error}")
             return
-        self._running.add(job.id)
-        self._put(ev.DriverStarted(time.time(), job.id))
+        tasks = [replace(task) for task in self._tasks(job.id)]  # the model goes on with its own
+        self._crew.hand(job.id, lambda: self._start(job, spec, tasks, 0))
 
     def stop(self, job_id: str) -> None:
         """Ask the job's driver to end."""
-        self._launcher.stop_driver(job_id)
+        self._crew.hand(job_id, lambda: self._stop(job_id))
 
-    def look(self) -> list[ev.Event]:
-        """The ends of drivers that have ended since."""
+    def tend(self) -> None:
+        """Have what is due done: late starts, further tries, a look at who runs. Never waits."""
         late, self._late = self._late, {}
         for job in late.values():
             self.start(job)
-        ended: list[ev.Event] = []
-        for job_id in sorted(self._running):
-            status = self._launcher.driver_status(job_id)
-            if status.state == "running":
-                continue
-            self._running.discard(job_id)
-            message = ""
-            if status.state == "lost":
-                message = "its driver vanished: nobody saw how it ended"
-                self._launcher.stop_driver(job_id)  # it may have lost its supervisor only
-            ended.append(ev.DriverEnded(time.time(), job_id, status.exit_code, message))
-        return ended
+        for job_id in self._crew.overdue():
+            if job_id == _LOOK:
+                log.error("drivers cannot be looked at", seconds=PATIENCE)
+                self._looking = False
+            else:
+                self._failed(job_id, f"its driver was given up: no answer in {PATIENCE:.0f} s")
+                self.stop(job_id)
+        with self._lock:
+            due = [job_id for job_id, (at, _) in self._again.items() if at <= time.monotonic()]
+            again = [(job_id, self._again.pop(job_id)[1]) for job_id in due]
+        for job_id, work in again:
+            self._crew.hand(job_id, work)
+        if self._running and not self._looking:
+            self._looking = True
+            self._crew.hand(_LOOK, self._look)
 
     def take_up(self, jobs: Sequence[JobRecord]) -> None:
         """Find an earlier daemon's drivers again, given the jobs that are not over or have open tasks."""
@@ -101,7 +133,7 @@ class HostDrivers:
         for job_id in self._launcher.launched():
             if job_id not in going_on:
                 # It was over when the earlier daemon died, who may not have come to say so to its driver.
-                self._launcher.stop_driver(job_id)
+                self.stop(job_id)
                 self._over.add(job_id)
 
     def over(self, jobs: Iterable[JobRecord]) -> None:
@@ -116,7 +148,12 @@ class HostDrivers:
         for job_id in [job_id for job_id in self._over if gone(job_id)]:
             self._over.discard(job_id)
             self._specs.pop(job_id, None)
-            self._launcher.forget(job_id)
+            self._fresh_starts.pop(job_id, None)
+            self._crew.hand(job_id, lambda job_id=job_id: self._launcher.forget(job_id))  # type: ignore[misc]
+
+    def close(self) -> None:
+        """Begin nothing more. Drivers go on."""
+        self._crew.close(LAST_PATIENCE)
 
     def _resume(self, job: JobRecord) -> None:
         started = job.started_at is not None
@@ -129,3 +166,107 @@ class HostDrivers:
         message = f"its driver ran {where}" if started else f"its driver was to run {where}"
         again = self._requeue or not started
         self._put(ev.DriverEnded(time.time(), job.job.id, None, message, requeue=again))
+
+    # ---- on threads of their own -------------------------------------------------------------------
+
+    def _start(self, job: Job, spec: JobSpec, tasks: list[ExecutorRecord], tried: int) -> None:
+        """Start a driver; what comes of that is an event, or another try."""
+        if job.id in self._over:
+            return  # it was ended while it waited for another try
+        try:
+            status = self._launcher.start_driver(job, spec, tasks)
+        except HostError as error:
+            self._try_again(job.id, str(error), tried, lambda: self._start(job, spec, tasks, tried + 1))
+        except LaunchLostError as error:
+            self._begin_afresh(job.id, str(error))
+        except (OSError, ValueError) as error:
+            self._failed(job.id, f"its driver could not be started: {error}")
+            self._launcher.stop_driver(job.id)
+        else:
+            with self._lock:
+                self._running.add(job.id)
+            if status.state == "running":
+                self._put(ev.DriverStarted(time.time(), job.id))
+
+    def _stop(self, job_id: str) -> None:
+        with self._lock:
+            self._again.pop(job_id, None)
+        self._launcher.stop_driver(job_id)
+
+    def _try_again(self, job_id: str, why: str, tried: int, again: Callable[[], None]) -> None:
+        """Try once more a little later, with the same executors; at last, with others."""
+        if tried >= len(PAUSES):
+            self._begin_afresh(job_id, why)
+            return
+        pause = PAUSES[tried]
+        log.warning("a driver could not be started", job=job_id, why=why, tries=tried + 1)
+        message = f"its driver could not be started here ({why}); try {tried + 2} follows in {pause:.0f} s"
+        self._later(job_id, pause, message, again)
+
+    def _begin_afresh(self, job_id: str, why: str) -> None:
+        """Give a launch up that the host has failed, for another one with other ports."""
+        count = self._fresh_starts[job_id] = self._fresh_starts.get(job_id, 0) + 1
+        if count > FRESH_STARTS:
+            self._failed(job_id, f"this host failed its driver {count} times; the last time: {why}")
+            return
+        pause = min(2.0 ** (count - 1), LONGEST_PAUSE)
+        log.warning("a driver is launched afresh", job=job_id, why=why, count=count, pause=pause)
+        message = f"this host failed its driver ({why}); fresh start {count} of {FRESH_STARTS}"
+
+        def let_go() -> None:
+            if job_id not in self._over:
+                self._launcher.abandon(job_id, afresh=True)
+                self._put(ev.DriverEnded(time.time(), job_id, None, message, requeue=True))
+
+        self._later(job_id, pause, f"{message} follows in {pause:.0f} s", let_go)
+
+    def _later(self, job_id: str, pause: float, message: str, work: Callable[[], None]) -> None:
+        with self._lock:
+            self._again[job_id] = (time.monotonic() + pause, work)
+        self._put(ev.DriverDelayed(time.time(), job_id, message))
+
+    def _failed(self, job_id: str, why: str) -> None:
+        with self._lock:
+            self._running.discard(job_id)
+        self._put(ev.DriverEnded(time.time(), job_id, None, why))
+
+    def _look(self) -> None:
+        """Look at all drivers that run; the ends of those that have ended become events."""
+        try:
+            with self._lock:
+                running = sorted(self._running)
+            for job_id in running:
+                try:
+                    self._look_at(job_id)
+                except OSError as error:  # of this host, such as too many open files: another look will tell
+                    log.warning("a driver cannot be looked at", job=job_id, why=str(error))
+        finally:
+            self._looking = False
+
+    def _look_at(self, job_id: str) -> None:
+        status = self._launcher.driver_status(job_id)
+        if status.state == "running":
+            return
+        with self._lock:
+            if job_id not in self._running:
+                return
+            self._running.discard(job_id)
+        if status.state == "ended" and (why := self._launcher.host_trouble(job_id, status)):
+            self._crew.hand(job_id, lambda: self._begin_afresh(job_id, why))
+            return
+        message = _reason(status)
+        if status.state != "ended":
+            self.stop(job_id)  # it may have lost its supervisor, or its records, only
+        self._put(ev.DriverEnded(time.time(), job_id, status.exit_code, message))
+
+
+def _reason(status: DriverStatus) -> str:
+    """Why a driver is not there any more, where its exit code does not tell."""
+    match status.state:
+        case "lost":
+            return "its driver vanished: nobody saw how it ended"
+        case "absent":
+            return "its driver's records vanished: nobody can say how it ended"
+        case "unclear":
+            return f"its driver's records are not what the daemon wrote: {status.message}"
+    return f"its driver could not be started: {status.message}" if status.message else ""

@@ -1,29 +1,32 @@
 """From a job's specification to the processes of Spark: whose Spark, which ports, which secret, which folder.
 
-Every job has a folder under the data folder: `launch.json` (private: the secret and the driver's ports),
-and for a driver on this host `driver/` with its logs and Spark's event log.
+Under the data folder every job has a folder in `jobs`, for a driver on this host: `driver/` with its logs and
+Spark's event log. What the daemon writes down of it is in `records`, where no job has any business:
+`launch.json` (the secret and the driver's ports), and `driver/` with what its supervisor writes.
 """
 
 import contextlib
-import json
 import os
-import random
+import re
 import secrets
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from conf.schema import Config, Driver, JobSpec
+from daemon.launches import Launch, Launches, LaunchLostError
 from environment.events import Task
 from environment.records import ExecutorRecord, sizes_of
 from environment.types import Job, Size
+from framework.files import read_tail
 from framework.spark import (
     Application,
     DriverEndpoint,
+    DriverPlace,
     DriverStatus,
     ExecutorPlace,
     ExecutorShape,
+    HostError,
     ProcessSpec,
     SparkHome,
     driver_process,
@@ -35,16 +38,12 @@ from framework.spark import (
     stop_driver,
 )
 
-#: Where drivers on this host listen: below the range from which Linux takes ports for outgoing connections.
-DRIVER_PORTS = range(10_000, 20_000)
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """What driver and executors of one job must agree on; `ports`: driver, block manager, UI."""
-
-    secret: str
-    ports: tuple[int, int, int]
+# Spark's own words for a port that it could not have, at the end of what the driver printed.
+_PORT_TAKEN = re.compile(
+    rb"BindException: [^\n]*Service '?"
+    rb"(sparkDriver|SparkUI|[\w.]*NettyBlockTransferService)'? failed after[^\n!]*"
+)
+_TAIL = 1 << 16
 
 
 class Launcher:
@@ -55,8 +54,7 @@ class Launcher:
         self._jobs = data_dir / "jobs"
         self._driver_host = config.spark.driver_host or driver_host
         self._here_id = _host_id(data_dir)
-        #: Ports of drivers that may not listen on them yet.
-        self._given: dict[str, tuple[int, int, int]] = {}
+        self._launches = Launches(data_dir, self._driver_host)
         self._here = local_spark_home(os.environ)
         spark = config.spark
         self._there = SparkHome(
@@ -88,7 +86,7 @@ class Launcher:
         self, task: Task, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]
     ) -> tuple[ProcessSpec, str]:
         """The process of one Mesos task and the name it is shown under; ValueError when it cannot be made."""
-        launch, application = self._launch(job.id), _application(spec)
+        launch, application = self._launches.of(job.id), _application(spec)
         endpoint = self._endpoint(spec, launch, tasks)
         if task.executor is None:
             python = self._there.python
@@ -112,30 +110,58 @@ class Launcher:
         process = executor_process(application, endpoint, place, shape, launch.secret, self._there, patience)
         return process, f"{job.name}: executor {task.executor}"
 
-    def start_driver(self, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]) -> None:
+    def start_driver(self, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]) -> DriverStatus:
         """Start the driver on this host, once, for the executors among these tasks.
 
-        OSError or ValueError when it cannot be.
+        Raises:
+            HostError: this host could not; it may be tried again.
+            LaunchLostError: it has never started, and its executors wait for it nobody knows where.
+            ValueError: it cannot be started.
         """
-        launch = self._launch(job.id)
+        records = self._launches.records(job.id)
+        try:
+            status = driver_status(records)
+        except OSError as error:
+            raise HostError(str(error)) from error
+        if status.state != "absent":
+            return status
+        launch = self._launches.kept(job.id)
+        if launch is None:
+            raise LaunchLostError("its launch was given up before its driver was started")
+        endpoint = self._endpoint(spec, launch, ())
         process = driver_process(
             job.name,
             _application(spec),
-            self._endpoint(spec, launch, ()),
+            endpoint,
             _shapes(job, tasks),
             launch.secret,
             self._here,
             self._there.python,
         )
-        start_driver(process, self.folder(job.id) / "driver", os.environ)
+        address = endpoint.bind_address or endpoint.host
+        place = DriverPlace(
+            self.folder(job.id) / "driver", records, tuple((address, port) for port in launch.ports)
+        )
+        status = start_driver(process, place, os.environ)
+        self._launches.release(job.id)
+        return status
 
     def driver_status(self, job_id: str) -> DriverStatus:
-        """How the driver on this host is doing."""
-        return driver_status(self.folder(job_id) / "driver")
+        """How the driver on this host is doing; OSError when that cannot be read now."""
+        return driver_status(self._launches.records(job_id))
+
+    def host_trouble(self, job_id: str, status: DriverStatus) -> str:
+        """Why a driver that has ended did so, if that is this host's fault and not the job's; else empty."""
+        if status.host_failed or not status.exit_code:
+            return status.message
+        with contextlib.suppress(OSError):
+            if found := _PORT_TAKEN.search(read_tail(self.folder(job_id), "driver/stderr", _TAIL)):
+                return found[0].decode(errors="replace")[:300]
+        return ""
 
     def stop_driver(self, job_id: str) -> None:
         """Ask the driver on this host to end."""
-        stop_driver(self.folder(job_id) / "driver")
+        stop_driver(self._launches.records(job_id))
 
     @property
     def here(self) -> str:
@@ -148,26 +174,20 @@ class Launcher:
 
     def abandon(self, job_id: str, *, afresh: bool) -> None:
         """End a driver here that nobody waits for. Once it has ended, the job may start here `afresh`."""
-        folder = self.folder(job_id) / "driver"
-        if driver_status(folder).state == "running":
-            stop_driver(folder)
+        records = self._launches.records(job_id)
+        running = driver_status(records).state == "running"
+        stop_driver(records)  # it may have lost its supervisor only
+        if running or not afresh:
             return
-        stop_driver(folder)  # it may have lost its supervisor only
-        if not afresh:
-            return
-        if folder.exists():
-            number = sum(1 for _ in folder.parent.glob("driver.*"))
-            folder.rename(folder.with_name(f"driver.{number}"))
-        self.forget(job_id)
+        self._launches.put_aside(job_id)
 
     def launched(self) -> list[str]:
         """The jobs that were launched and not forgotten since."""
-        return [path.parent.name for path in self._jobs.glob("*/launch.json")]
+        return self._launches.all()
 
     def forget(self, job_id: str) -> None:
         """The job is over: its secret and its ports are of no more use. Logs stay."""
-        self._given.pop(job_id, None)
-        (self.folder(job_id) / "launch.json").unlink(missing_ok=True)
+        self._launches.forget(job_id)
 
     def _driver(self, spec: JobSpec) -> Driver:
         return spec.driver or self._config.driver
@@ -181,29 +201,6 @@ class Launcher:
                 raise ValueError("no three ports are offered for the driver")
             host, ports = task.address, (task.ports[0], task.ports[1], task.ports[2])
         return DriverEndpoint(host, *ports, memory_mib=driver.memory)
-
-    def _launch(self, job_id: str) -> Launch:
-        path = self.folder(job_id) / "launch.json"
-        try:
-            kept = json.loads(path.read_text())
-            return Launch(kept["secret"], tuple(kept["ports"]))
-        except FileNotFoundError:
-            launch = Launch(secrets.token_urlsafe(32), self._free_ports())
-        self._given[job_id] = launch.ports
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(".draft")
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            json.dump({"secret": launch.secret, "ports": launch.ports}, file)
-        draft.rename(path)
-        return launch
-
-    def _free_ports(self) -> tuple[int, int, int]:
-        given = {port for ports in self._given.values() for port in ports}
-        candidates = random.sample(DRIVER_PORTS, len(DRIVER_PORTS))
-        free = (port for port in candidates if port not in given and _is_free(self._driver_host, port))
-        for first, second, third in zip(free, free, free, strict=False):
-            return first, second, third
-        raise ValueError(f"no free ports for a driver on {self._driver_host} in {DRIVER_PORTS}")
 
 
 def _shapes(job: Job, tasks: Sequence[ExecutorRecord]) -> list[ExecutorShape]:
@@ -243,12 +240,3 @@ def _check_file(path: Path) -> None:
     except OSError as error:  # a part of the path is too long, or a folder cannot be looked into
         why = f"cannot be found on the daemon's host: {error.strerror}"
     raise ValueError(f"{path}: {why}")
-
-
-def _is_free(host: str, port: int) -> bool:
-    with socket.socket() as probe:
-        try:
-            probe.bind((host, port))
-        except OSError:
-            return False
-    return True

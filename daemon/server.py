@@ -19,7 +19,6 @@ from conf.schema import Config
 from daemon.api import create_app
 from daemon.candidate import Candidate
 from daemon.embedded import Embedded, start_embedded
-from daemon.embedded_watch import EmbeddedWatch
 from daemon.front import serve
 from daemon.launcher import Launcher
 from daemon.leadership import Election, StoreElection, ZooKeeperElection
@@ -48,7 +47,8 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
         stack.callback(store.close)
         candidate = _candidate(config, config_dir, store, data_dir, _url(config, listener), stack)
         _say_hello(listener, config, token, data_dir)
-        loop = threading.Thread(target=_loop, args=(candidate,), name="scheduler")
+        failures: list[BaseException] = []
+        loop = threading.Thread(target=_loop, args=(candidate, failures), name="scheduler")
         loop.start()
         stack.callback(loop.join)
         stack.callback(candidate.stop)
@@ -59,7 +59,7 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
         gc.collect()
         gc.freeze()
         serve(app, listener, config.http, look=lambda: say_suppressed(throttle))
-    return 0
+    return 1 if failures else 0
 
 
 def _candidate(
@@ -87,29 +87,24 @@ def _candidate(
 
 
 @contextmanager
-def _mesos(config: Config, config_dir: Path, data_dir: Path, store: Store) -> Iterator[EmbeddedWatch | None]:
-    """The embedded Mesos and the watch over it, for a daemon that leads and wants one."""
+def _mesos(config: Config, config_dir: Path, data_dir: Path, store: Store) -> Iterator[Embedded | None]:
+    """The embedded Mesos, for a daemon that leads and wants one."""
     if config.mesos.master != "embedded":
         yield None
         return
     mesos = config.mesos
     isolation = IsolationOptions(mesos.isolation_scale, mesos.isolation_bandwidth, mesos.isolation_delay)
-
-    def start(port: int) -> Embedded:
-        return start_embedded(
-            find(mesos.cluster, config_dir), port, data_dir, isolation if mesos.isolation == "vm" else None
-        )
-
-    embedded = start(mesos.port)
+    embedded = start_embedded(
+        find(mesos.cluster, config_dir), mesos.port, data_dir, isolation if mesos.isolation == "vm" else None
+    )
     how = "taken over" if embedded.taken_over else "started"
     log.info("embedded mesos, for this machine only", how=how, address=embedded.address, pid=embedded.pid)
     if embedded.isolation:
         log.info("isolation of VMs", state=embedded.isolation)
-    watch = EmbeddedWatch(embedded, start)
     try:
-        yield watch
+        yield embedded
     finally:
-        _leave_embedded(watch.stop(), store)
+        _leave_embedded(embedded, store)
 
 
 def _sweep(launcher: Launcher, store: Store) -> None:
@@ -129,10 +124,9 @@ def _service(
     config: Config,
     store: Store,
     data_dir: Path,
-    watch: EmbeddedWatch | None,
+    embedded: Embedded | None,
     profiles: Mapping[str, JobProfile],
 ) -> Service:
-    embedded = watch.embedded if watch else None
     master = embedded.address if embedded else config.mesos.master
     mesos = config.mesos
     session = SessionOptions(
@@ -152,14 +146,7 @@ def _service(
     sandboxes = data_dir / "mesos" / "work" / "agents" if embedded else None
     try:
         return Service(
-            config,
-            store,
-            launcher,
-            session,
-            data_dir=data_dir,
-            sandboxes=sandboxes,
-            profiles=profiles,
-            watch=watch,
+            config, store, launcher, session, data_dir=data_dir, sandboxes=sandboxes, profiles=profiles
         )
     except OSError as error:
         raise ConfigError(f"data_dir: {error}") from error
@@ -172,12 +159,13 @@ def _launcher(config: Config, data_dir: Path, host: str = "") -> Launcher:
         raise ConfigError(str(error)) from error
 
 
-def _loop(candidate: Candidate) -> None:
+def _loop(candidate: Candidate, failures: list[BaseException]) -> None:
     try:
         candidate.run()
-    except BaseException:
+    except BaseException as error:
         # Without its loop the daemon is of no use: better to end and be started again than to look alive.
         log.exception("the scheduling loop failed")
+        failures.append(error)
         os.kill(os.getpid(), signal.SIGTERM)
 
 

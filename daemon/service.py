@@ -18,10 +18,10 @@ import structlog
 from conf.schema import Config, JobSpec
 from daemon.contract import Health, LogChunk, PolicyStatus, RejectedError, VmStatus
 from daemon.drivers import HostDrivers
-from daemon.embedded_watch import EmbeddedWatch
 from daemon.intake import Intake
 from daemon.journal import Journal
 from daemon.launcher import Launcher
+from daemon.launches import RecordsError
 from daemon.logs import Logs
 from daemon.panel import Panel
 from daemon.store import DeposedError, Store, StoreError
@@ -69,10 +69,8 @@ class Service:
         data_dir: Path,
         sandboxes: Path | None = None,
         profiles: Mapping[str, JobProfile] | None = None,
-        watch: EmbeddedWatch | None = None,
     ) -> None:
         self._store = store
-        self._watch = watch
         self._launcher = launcher
         self._inbox: queue.SimpleQueue[Item] = queue.SimpleQueue()
         self._model = ClusterModel(
@@ -114,6 +112,7 @@ class Service:
                 self._turn()
         finally:
             self._link.stop()
+            self._drivers.close()
             self._panel.close()
             self._journal.close()
 
@@ -125,20 +124,11 @@ class Service:
         items = self._take(timeout=TICK / 2)
         if time.monotonic() >= self._next_tick:
             self._next_tick = time.monotonic() + TICK
-            items += [Item(event) for event in self._drivers.look()]
-            items += [Item(event) for event in self._gone_with_mesos()]
+            self._drivers.tend()
             items.append(Item(ev.Tick(time.time())))
         self._handle(items)
         if self._model.ready_to_decide():
             self._decide()
-
-    def _gone_with_mesos(self) -> list[ev.Event]:
-        """What it means that the embedded Mesos has ended: nobody else could tell of its tasks."""
-        if self._watch is None or not self._watch.took_its_tasks():
-            return []
-        now, why = time.time(), "the embedded Mesos ended, and its tasks with it"
-        tasks = [ev.TaskChanged(now, t.task_id, "gone", t.vm_id, "", why) for t in self._model.open_tasks()]
-        return [*tasks, *(ev.VmLost(now, vm.id) for vm in self._model.vms())]
 
     def _put(self, event: ev.Event, status: Json | None = None) -> None:
         self._inbox.put(Item(event, status))
@@ -231,7 +221,11 @@ class Service:
             spec = self._drivers.spec(task.job_id)
         except StoreError as error:
             raise ValueError(str(error)) from error  # the launch is dropped, and decided again
-        return self._launcher.describe(task, job.job, spec, self._model.tasks(task.job_id))
+        try:
+            return self._launcher.describe(task, job.job, spec, self._model.tasks(task.job_id))
+        except RecordsError as error:  # no other launch would do better
+            self._put(ev.DriverEnded(time.time(), task.job_id, None, str(error)))
+            raise
 
     # ---- deciding --------------------------------------------------------------------------------
 
@@ -317,8 +311,6 @@ class Service:
             checks["store"] = str(error)
         if damaged := self._store.damaged():
             checks["rows"] = f"{len(damaged)} cannot be read ({damaged[0]}); see `stoker doctor`"
-        if self._watch is not None:
-            checks["embedded mesos"] = self._watch.state
         if self._journal.trouble:
             checks["events"] = self._journal.trouble
         ready = self._link.subscribed and checks["store"] == "ok" and silent < 10

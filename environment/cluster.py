@@ -54,6 +54,7 @@ class ClusterModel:
             ev.PolicyChanged: lambda _: self._supply.reconsider(),
             ev.TaskChanged: self._on_task_changed,
             ev.DriverStarted: self._on_driver_started,
+            ev.DriverDelayed: self._on_driver_delayed,
             ev.DriverEnded: self._on_driver_ended,
             ev.Tick: self._on_tick,
         }
@@ -145,10 +146,6 @@ class ClusterModel:
         """All tasks of a job that is held in memory."""
         return self._roster.tasks(job_id)
 
-    def open_tasks(self) -> tuple[ExecutorRecord, ...]:
-        """All tasks that have not ended."""
-        return tuple(self._roster.all_open())
-
     def task(self, task_id: str) -> ExecutorRecord | None:
         """One task that is held in memory."""
         return self._roster.task(task_id)
@@ -221,6 +218,11 @@ class ClusterModel:
         job = self._roster.job(event.job_id)
         if job is not None and not job.ended:
             self._roster.explain(job, "its driver runs")
+
+    def _on_driver_delayed(self, event: ev.DriverDelayed) -> None:
+        job = self._roster.job(event.job_id)
+        if job is not None and not (job.ended or job.aborting):
+            self._roster.explain(job, event.message)
 
     def _on_driver_ended(self, event: ev.DriverEnded) -> None:
         job = self._roster.job(event.job_id)

@@ -284,6 +284,14 @@ class DriverStarted(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class DriverDelayed(Event):
+    """The daemon's host could not start the driver, or keep it: it is tried again, as `message` says."""
+
+    job_id: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class DriverEnded(Event):
     """The driver on the daemon's host is gone: with an exit code, or without one when nobody saw it end.
 

@@ -5,7 +5,14 @@ here knows Mesos: a `ProcessSpec` becomes a task elsewhere.
 """
 
 from framework.spark.application import RESERVED_CONF, RESERVED_ENVIRONMENT, Application
-from framework.spark.driver import DriverStatus, driver_status, start_driver, stop_driver
+from framework.spark.driver import (
+    DriverPlace,
+    DriverStatus,
+    HostError,
+    driver_status,
+    start_driver,
+    stop_driver,
+)
 from framework.spark.java import find_java
 from framework.spark.launch import (
     DriverEndpoint,
@@ -26,9 +33,11 @@ __all__ = [
     "SMALLEST_MEMORY_MIB",
     "Application",
     "DriverEndpoint",
+    "DriverPlace",
     "DriverStatus",
     "ExecutorPlace",
     "ExecutorShape",
+    "HostError",
     "ProcessSpec",
     "SparkHome",
     "Uri",

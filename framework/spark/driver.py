@@ -1,7 +1,9 @@
 """Drivers on this host: starts them, finds them again after a restart of the daemon, ends them.
 
-A driver belongs to its folder. Its supervisor (see `supervisor`) keeps it there through the daemon's death;
-what a later daemon knows of it, it reads from the files in that folder.
+A driver has a folder to run in, and records, in a folder that is none of the job's. Its supervisor (see
+`supervisor`) keeps both through the daemon's death; what a later daemon knows of the driver, it reads from
+the records. Where jobs run as the daemon's own user they can write there all the same: so records are read as
+something that anybody may have put there, and nonsense in them is the end of this driver and nothing else.
 """
 
 import contextlib
@@ -10,102 +12,221 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+from framework.files import UntrustedFileError, read_whole
 from framework.spark import supervisor
 from framework.spark.launch import ProcessSpec
 
 # What a driver takes over from the daemon's environment. Credentials of the daemon are none of its business.
 _INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "HADOOP_CONF_DIR")
+#: Bytes of a record; those that are written hold less than a tenth.
+_LONGEST = 1 << 14
+#: Seconds for the supervisor to start the driver, which takes it a tenth of one.
+_PATIENCE = 30.0
+
+Process = Mapping[str, int | str]
+
+
+class HostError(OSError):
+    """The driver could not be started because of the host, not because of the job: it may be tried again."""
 
 
 @dataclass(frozen=True, slots=True)
 class DriverStatus:
     """How a driver on this host is doing."""
 
-    state: Literal["absent", "running", "ended", "lost"]
-    """absent: never started in this folder; lost: its supervisor is gone and nobody knows how it ended."""
+    state: Literal["absent", "running", "ended", "lost", "unclear"]
+    """absent: never started under these records; lost: its supervisor is gone and nobody knows how it ended;
+    unclear: its records are not what was written there."""
     exit_code: int | None = None
     """When ended; 128 + N when signal N ended it."""
+    message: str = ""
+    """Why it could not be started, or why it is unclear."""
+    host_failed: bool = False
+    """Ended before it began, for a reason that is the host's."""
+
+
+@dataclass(frozen=True, slots=True)
+class DriverPlace:
+    """Where a driver is on this host: `folder` is the job's own, `records` is not for jobs to see."""
+
+    folder: Path
+    records: Path
+    ports: tuple[tuple[str, int], ...] = ()
+    """Addresses and ports that are kept for it until it has ended."""
+    user: tuple[int, ...] | None = None
+    """Uid, gid and further groups to run with; None: the daemon's."""
+    groups: tuple[str, ...] = ()
+    """Control groups to run in, made for this driver alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """What `process.json` says."""
+
+    supervisor: Process | None
+    driver: Process | None
+    groups: tuple[Path, ...]
 
 
 def start_driver(
-    spec: ProcessSpec, folder: Path, environ: Mapping[str, str], grace_seconds: float = 10.0
+    spec: ProcessSpec, place: DriverPlace, environ: Mapping[str, str], grace_seconds: float = 10.0
 ) -> DriverStatus:
-    """Start a driver in `folder`, once: where one was started before, that one's status is the answer.
+    """Start a driver, once: where one was started before, that one's status is the answer.
 
-    `stdout`, `stderr`, Spark's event log (`events/`) and `exit_code` are left in the folder. The driver
-    survives this process. `environ` is the daemon's environment; few variables of it reach the driver.
-    `grace_seconds` is how long it may take to end after `stop_driver`.
+    `stdout`, `stderr` and Spark's event log (`events/`) are left in its folder. The driver survives this
+    process. `environ` is the daemon's environment; few variables of it reach the driver, and none of the
+    driver's reach the supervisor. `grace_seconds` is how long it may take to end after `stop_driver`.
 
     Raises:
-        OSError: the folder or the supervisor could not be made.
+        HostError: a folder or the supervisor could not be made, or there was no answer in time.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    status = driver_status(folder)
-    if status.state != "absent":
-        return status
-    inherited = {name: environ[name] for name in _INHERITED if name in environ}
-    program = [sys.executable, "-I", "-S", supervisor.__file__, str(folder.absolute()), str(grace_seconds)]
-    # Its output ends when the supervisor lets go of the stream: then the driver is started.
-    started = subprocess.run(
-        [*program, *spec.argv],
-        env={**inherited, **spec.environment, **spec.secrets},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    status = driver_status(folder)
+    try:
+        place.records.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = driver_status(place.records)
+        if status.state != "absent":
+            return status
+        place.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if place.user is not None:
+            os.chown(place.folder, place.user[0], place.user[1], follow_symlinks=False)
+        said = _run_supervisor(spec, place, environ, grace_seconds)
+        status = driver_status(place.records)
+    except HostError:
+        raise
+    except OSError as error:
+        raise HostError(str(error)) from error
     if status.state == "absent":
-        raise OSError(f"cannot start a driver in {folder}: {started.stdout.strip()}")
+        raise HostError(f"cannot start a driver under {place.records}: {said.strip()[-1000:]}")
     return status
 
 
-def driver_status(folder: Path) -> DriverStatus:
-    """Return how the driver of `folder` is doing. Costs a few reads of small files."""
-    processes = _processes(folder)
-    if processes is None:
-        return DriverStatus("absent")
-    running = _is_alive(processes["supervisor"])
-    # Read after the look at the process: a supervisor that is gone has written all that it ever will.
-    try:
-        return DriverStatus("ended", int((folder / supervisor.EXIT_CODE_FILE).read_text()))
-    except FileNotFoundError:
-        return DriverStatus("running" if running else "lost")
+def _run_supervisor(
+    spec: ProcessSpec, place: DriverPlace, environ: Mapping[str, str], grace_seconds: float
+) -> str:
+    """Let a supervisor start the driver; what it says is nothing when all is well."""
+    inherited = {name: environ[name] for name in _INHERITED if name in environ}
+    task = {
+        "argv": spec.argv,
+        "environment": {**inherited, **spec.environment, **spec.secrets},
+        "folder": str(place.folder.absolute()),
+        "grace": grace_seconds,
+        "user": place.user,
+        "ports": place.ports,
+        "groups": place.groups,
+    }
+    program = [sys.executable, "-I", "-S", supervisor.__file__, str(place.records.absolute())]
+    with subprocess.Popen(
+        program,
+        env=inherited,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        try:
+            # Its output ends when the supervisor lets go of the stream: then the driver is started.
+            return process.communicate(json.dumps(task), timeout=_PATIENCE)[0]
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise HostError(f"the driver's supervisor did not answer in {_PATIENCE:.0f} s") from None
 
 
-def stop_driver(folder: Path) -> None:
-    """Ask the driver of `folder` to end and return at once; its supervisor kills it after the grace period.
+def driver_status(records: Path) -> DriverStatus:
+    """Return how the driver with these records is doing. Costs a few reads of small files.
 
-    A driver that lost its supervisor is killed at once. One that is absent or has ended is left alone.
+    Raises:
+        OSError: the records cannot be read now.
     """
-    processes = _processes(folder)
-    if processes is None:
-        return
-    keeper, driver = processes["supervisor"], processes["driver"]
-    with contextlib.suppress(ProcessLookupError):
-        if keeper and _is_alive(keeper):
-            os.kill(int(keeper["pid"]), signal.SIGTERM)
-        elif driver and _group_is_ours(driver) and driver_status(folder).state == "lost":
-            os.killpg(int(driver["pid"]), signal.SIGKILL)
-
-
-def _processes(folder: Path) -> dict[str, dict[str, int | str] | None] | None:
     try:
-        processes: dict[str, dict[str, int | str] | None] = json.loads(
-            (folder / supervisor.PROCESS_FILE).read_text()
-        )
+        processes = _processes(records)
+        if processes is None:
+            return DriverStatus("absent")
+        running = _is_supervisor(processes.supervisor, records)
+        # Read after the look at the process: a supervisor that is gone has written all that it ever will.
+        return _ended(records) or DriverStatus("running" if running else "lost")
+    except ValueError as error:
+        return DriverStatus("unclear", message=str(error))
+
+
+def stop_driver(records: Path) -> None:
+    """Ask the driver with these records to end and return at once; it is killed after the grace period.
+
+    A driver that lost its supervisor is killed at once. One whose records are not what was written there is
+    found by its supervisor. One that is absent or has ended is left alone.
+    """
+    try:
+        processes = _processes(records)
+    except ValueError:
+        processes = None
+    if processes is None:
+        for pid in _supervisors(records):
+            _signal(pid, signal.SIGTERM)
+        return
+    keeper, driver = processes.supervisor, processes.driver
+    if keeper is not None and _is_supervisor(keeper, records):
+        _signal(int(keeper["pid"]), signal.SIGTERM)
+    elif driver_status(records).state != "ended":
+        if driver is not None and _group_is_ours(driver):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(int(driver["pid"]), signal.SIGKILL)
+        for group in processes.groups:
+            supervisor.kill_group(group)
+
+
+def _ended(records: Path) -> DriverStatus | None:
+    """How it ended, as its supervisor wrote it down; None when there is no such record."""
+    text = _read(records, supervisor.EXIT_CODE_FILE)
+    if text is None:
+        return None
+    code, _, message = text.partition("\n")
+    if not (code.isascii() and code.isdecimal() and len(code) <= 3 and int(code) <= 255):
+        raise ValueError(f"{supervisor.EXIT_CODE_FILE}: is no exit code")
+    whose, _, why = message.partition(": ")
+    return DriverStatus("ended", int(code), why, host_failed=whose == "host")
+
+
+def _processes(records: Path) -> _Records | None:
+    """Who runs; None when nobody ever did. ValueError when that is not what was written."""
+    text = _read(records, supervisor.PROCESS_FILE)
+    if text is None:
+        return None
+    try:
+        found = json.loads(text)
+        groups = tuple(Path(group) for group in found.get("groups", ()))
+        if not all(group.is_relative_to("/sys/fs/cgroup") and ".." not in group.parts for group in groups):
+            raise ValueError
+        return _Records(_process(found["supervisor"]), _process(found["driver"]), groups)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise ValueError(f"{supervisor.PROCESS_FILE}: is no record of a process") from None
+
+
+def _process(found: Any) -> Process | None:
+    if found is None:
+        return None
+    pid, start, boot = found["pid"], found["start"], found["boot"]
+    if type(pid) is not int or not 1 < pid < 1 << 31 or type(start) is not int or type(boot) is not str:
+        raise ValueError
+    return {"pid": pid, "start": start, "boot": boot}
+
+
+def _read(records: Path, name: str) -> str | None:
+    """A record; None when it is not there, ValueError when it cannot be one."""
+    try:
+        return read_whole(records, name, _LONGEST).decode()
     except FileNotFoundError:
         return None
-    return processes
+    except UnicodeDecodeError:
+        raise ValueError(f"{name}: is no text") from None
+    except UntrustedFileError as error:
+        raise ValueError(str(error)) from None
 
 
-def _group_is_ours(leader: Mapping[str, int | str]) -> bool:
+def _group_is_ours(leader: Process) -> bool:
     """Tell whether the leader's process group, if any is left, is the driver's.
 
     While one member lives, Linux gives the group's number to no new process; so it is ours unless the
@@ -114,5 +235,27 @@ def _group_is_ours(leader: Mapping[str, int | str]) -> bool:
     return supervisor.identity(int(leader["pid"])) in (None, leader)
 
 
-def _is_alive(process: Mapping[str, int | str] | None) -> bool:
-    return process is not None and supervisor.identity(int(process["pid"])) == process
+def _is_supervisor(process: Process | None, records: Path) -> bool:
+    """Tell whether this process lives and is what runs in the records' folder, as nothing of a job does."""
+    if process is None or supervisor.identity(int(process["pid"])) != process:
+        return False
+    return _works_in(int(process["pid"]), records)
+
+
+def _supervisors(records: Path) -> Iterator[int]:
+    """The pids of all processes that run in the records' folder."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and _works_in(int(entry.name), records):
+            yield int(entry.name)
+
+
+def _works_in(pid: int, folder: Path) -> bool:
+    try:
+        return os.path.samestat(Path(f"/proc/{pid}/cwd").stat(), folder.stat())
+    except OSError:
+        return False
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)

@@ -1,25 +1,36 @@
 """Runs one driver so that it outlives the daemon, and writes down how it ended. A program of its own.
 
-    python supervisor.py FOLDER GRACE_SECONDS COMMAND...
+    python supervisor.py RECORDS < task
 
-It leaves the caller's session, runs the command in FOLDER in a session of the command's own, and then waits.
-SIGTERM to the supervisor ends the command: SIGTERM to its process group, SIGKILL after the grace. Files:
+The task is JSON, handed over by a pipe, since nothing of a job may touch this program and its secrets are not
+for command lines: `argv`, `environment`, `folder` (where it runs), `grace` (seconds), `user` (null, or uid,
+gid and further groups), `ports` (address and port each) and `groups` (control groups to run in).
+
+The supervisor leaves the caller's session, runs the command in a session of its own, and then waits. SIGTERM
+to the supervisor ends the command: SIGTERM to its process group, SIGKILL after the grace. When it has ended,
+whatever it left behind is killed: its group, its control groups, and all that was adopted here. In the folder
+are `stdout` and `stderr`; in RECORDS, which is no folder of the job's:
 
     process.json   who runs: pids, start times and the boot they belong to; made once, so a folder starts once
-    stdout stderr  of the command
-    exit_code      written last, in one step; 128 + N when signal N ended the command
+    exit_code      written last, in one step: the code, 128 + N when signal N ended the command; when it could
+                   not be started, a second line `host: why` or `job: why` says whose fault that is
 
 It imports nothing but the standard library, so that it starts at once and stays small.
 """
 
 import contextlib
+import ctypes
+import errno
 import json
 import os
 import shutil
 import signal
+import socket
 import sys
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 PROCESS_FILE = "process.json"
 EXIT_CODE_FILE = "exit_code"
@@ -28,73 +39,142 @@ EXIT_CODE_FILE = "exit_code"
 _LEFTOVERS = ("spark.properties", "tmp")
 _NOT_STARTED = 127  # what a shell answers for a command that it cannot start
 _AWAITED = (signal.SIGCHLD, signal.SIGTERM)
+_PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
+#: Seconds for removing scratch files, and for killing what multiplies faster than it is killed.
+_CLEANING, _KILLING = 20.0, 30.0
+#: Errors of a disk that may have room again.
+_PASSING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE})
+#: Errors that say that the command is no good, and not the host.
+_FAULTS_OF_THE_JOB = frozenset({errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.E2BIG, errno.ENOTDIR})
 
 
 def identity(pid: int) -> dict[str, int | str] | None:
     """Return what tells this process from every other that had or will have its pid; None when it is gone."""
-    try:
-        # The name in parentheses may hold anything; after it come the state and, 20th, the start in ticks.
-        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    if fields[0] in "ZX":
+    fields = _stat(pid)
+    if fields is None or fields[0] in "ZX":
         return None
     return {"pid": pid, "start": int(fields[19]), "boot": _boot()}
 
 
-def main(folder: str, grace_seconds: float, command: list[str]) -> None:
+def main(records: str) -> None:
     """Start the command and return at once; a process of its own sees it through."""
+    task = json.load(sys.stdin)
     if os.fork():
         return
     os.setsid()
-    os.chdir(folder)
+    os.chdir(records)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a caller that ignores it must not make us miss the end
     signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
+    # A child of the driver that leaves its session and loses its parent becomes a child of this process.
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     try:
-        _register()
+        _register(task["groups"])
     except FileExistsError:
         return  # another one got here first: its driver is the one
     try:
-        pid = _spawn(command)
+        held = [_hold(*address) for address in task["ports"]]
+        pid = _spawn(task)
     except OSError as error:
-        Path("stderr").write_text(f"cannot start {command[0]}: {error}\n")
-        _write(EXIT_CODE_FILE, str(_NOT_STARTED))
+        whose = "job" if error.errno in _FAULTS_OF_THE_JOB else "host"
+        _close_groups(task["groups"])
+        _write_at_last(EXIT_CODE_FILE, f"{_NOT_STARTED}\n{whose}: {error.strerror or error}")
         return
-    _write(PROCESS_FILE, json.dumps({"supervisor": identity(os.getpid()), "driver": identity(pid)}))
+    _write_at_last(PROCESS_FILE, _processes(identity(pid), task["groups"]))
     _close_streams()
-    code = _see_through(pid, grace_seconds)
-    _clean_up()
-    _write(EXIT_CODE_FILE, str(code))
+    code = _see_through(pid, task["grace"])
+    _kill_the_rest(task["groups"])
+    _in_the_name_of(task, _clean_up)
+    _write_at_last(EXIT_CODE_FILE, str(code))
+    for holder in held:
+        holder.close()
+
+
+# ---- its start -----------------------------------------------------------------------------------
 
 
 def _boot() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
-def _register() -> None:
-    """Claim the folder: making a link fails when the name is there, and shows a whole file or none."""
+def _processes(driver: Mapping[str, int | str] | None, groups: list[str]) -> str:
+    return json.dumps({"supervisor": identity(os.getpid()), "driver": driver, "groups": groups})
+
+
+def _register(groups: list[str]) -> None:
+    """Claim the records: making a link fails when the name is there, and shows a whole file or none."""
     draft = Path(f"{PROCESS_FILE}.{os.getpid()}")
-    draft.write_text(json.dumps({"supervisor": identity(os.getpid()), "driver": None}))
     try:
+        draft.write_text(_processes(None, groups))
         os.link(draft, PROCESS_FILE)
     finally:
-        draft.unlink()
+        draft.unlink(missing_ok=True)
 
 
-def _spawn(command: list[str]) -> int:
-    create = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    return os.posix_spawnp(
-        command[0],
-        command,
-        os.environ,
-        file_actions=[
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, "stdout", create, 0o644),
-            (os.POSIX_SPAWN_OPEN, 2, "stderr", create, 0o644),
-        ],
-        setsid=True,
-        setsigmask=(),
-    )
+def _hold(address: str, port: int) -> socket.socket:
+    """Bind a port that the driver will listen on: nobody else gets it then, and the driver does."""
+    holder = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    # Linux lets two sockets that both say so have one address, as long as one of them does not listen.
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        holder.bind((address, port))
+    except OSError as error:
+        holder.close()
+        raise OSError(error.errno, f"port {port} on {address}: {error.strerror}") from None
+    return holder
+
+
+def _spawn(task: Mapping[str, Any]) -> int:
+    """Start the command; what goes wrong on the way to it is raised here."""
+    heard, told = os.pipe()
+    pid = os.fork()
+    if not pid:
+        _become(task, told)
+    os.close(told)
+    with open(heard, "rb") as pipe:  # noqa: PTH123 - a descriptor  # it ends when the command runs
+        why = pipe.read(4096)
+    if why:
+        os.waitpid(pid, 0)
+        number, _, text = why.decode(errors="replace").partition(" ")
+        raise OSError(int(number), text)
+    return pid
+
+
+def _become(task: Mapping[str, Any], told: int) -> None:
+    """Turn into the command, in its session, groups, user and folder; tell why not, and end."""
+    what = "start a process"
+    try:
+        os.setsid()
+        for group in task["groups"]:
+            what = f"enter {group}"
+            Path(group, "cgroup.procs").write_text("0")
+        what = "take another user's part"
+        _take_part(task["user"])
+        what = f"enter {task['folder']}"
+        os.chdir(task["folder"])
+        create = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW
+        for number, (name, flags) in enumerate(
+            ((os.devnull, os.O_RDONLY), ("stdout", create), ("stderr", create))
+        ):
+            what = f"open {name}"
+            os.dup2(os.open(name, flags, 0o644), number)
+        what = f"start {task['argv'][0]}"
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python, and a command would inherit that
+            signal.signal(ignored, signal.SIG_DFL)
+        os.execvpe(task["argv"][0], task["argv"], task["environment"])  # noqa: S606 - without a shell
+    except OSError as error:
+        os.write(told, f"{error.errno} cannot {what}: {error.strerror}".encode())
+    except Exception as error:  # such as a text that no system call takes
+        os.write(told, f"{errno.ENOEXEC} cannot {what}: {error}".encode())
+    finally:
+        os._exit(_NOT_STARTED)
+
+
+def _take_part(user: list[int] | None) -> None:
+    if user is not None:
+        os.setgroups(user[2:])
+        os.setresgid(user[1], user[1], user[1])
+        os.setresuid(user[0], user[0], user[0])
 
 
 def _close_streams() -> None:
@@ -104,10 +184,14 @@ def _close_streams() -> None:
         os.dup2(nothing, stream)
 
 
+# ---- its end -------------------------------------------------------------------------------------
+
+
 def _see_through(pid: int, grace_seconds: float) -> int:
-    """Wait for the driver, end it when asked to, kill what it leaves behind and return its exit code."""
+    """Wait for the driver, end it when asked to, kill its process group and return its exit code."""
     kill_at: float | None = None
     while not os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+        _reap_orphans(pid)
         if kill_at is None:
             received = signal.sigwaitinfo(_AWAITED)
             if received.si_signo == signal.SIGTERM:
@@ -123,17 +207,124 @@ def _see_through(pid: int, grace_seconds: float) -> int:
     return code if code >= 0 else 128 - code
 
 
+def _reap_orphans(driver: int) -> None:
+    """Let those go that were adopted here and have ended; the driver itself is seen to elsewhere."""
+    while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and ended.si_pid != driver:
+        os.waitpid(ended.si_pid, 0)
+
+
 def _signal_group(group: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
+
+
+def _kill_the_rest(groups: list[str]) -> None:
+    """Kill what left the driver's process group: all in its control groups, and all that was adopted here."""
+    deadline = time.monotonic() + _KILLING
+    while time.monotonic() < deadline:
+        left = {pid for group in groups for pid in kill_group(Path(group))} | set(_descendants())
+        _kill(left)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        if not left:
+            break
+        time.sleep(0.005)
+    _close_groups(groups)
+
+
+def kill_group(group: Path) -> list[int]:
+    """Kill all processes of a control group, those that multiply among them; those that were there."""
+    try:
+        pids = [int(line) for line in (group / "cgroup.procs").read_text().split()]
+    except (OSError, ValueError):
+        return []
+    if not pids:
+        return []
+    with contextlib.suppress(OSError):
+        (group / "cgroup.kill").write_text("1")  # version 2, since Linux 5.14
+        return pids
+    # What stands still makes no children while it is killed.
+    with contextlib.suppress(OSError):
+        (group / "freezer.state").write_text("FROZEN")
+        pids = [int(line) for line in (group / "cgroup.procs").read_text().split()]
+    _kill(pids)
+    with contextlib.suppress(OSError):
+        (group / "freezer.state").write_text("THAWED")
+    return pids
+
+
+def _close_groups(groups: list[str]) -> None:
+    for group in groups:
+        with contextlib.suppress(OSError):
+            Path(group).rmdir()
+
+
+def _kill(pids: Iterable[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _descendants() -> Iterator[int]:
+    """Return the pids of all processes below this one that have not ended."""
+    children: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):  # noqa: PTH208 - names only
+        if entry.isdigit() and (fields := _stat(int(entry))) and fields[0] not in "ZX":
+            children.setdefault(int(fields[1]), []).append(int(entry))
+    pending = children.get(os.getpid(), [])
+    while pending:
+        pid = pending.pop()
+        pending += children.get(pid, [])
+        yield pid
+
+
+def _stat(pid: int) -> list[str] | None:
+    try:
+        # The name in parentheses may hold anything; after it come the state, the parent and, 20th, the start.
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def _in_the_name_of(task: Mapping[str, Any], work: Callable[[], None]) -> None:
+    """Do something in the job's folder with the job's rights and no others; only so much time is given."""
+    pid = os.fork()
+    if not pid:
+        with contextlib.suppress(Exception):
+            _take_part(task["user"])
+            os.chdir(task["folder"])
+            work()
+        os._exit(0)
+    deadline = time.monotonic() + _CLEANING
+    while not os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+        if time.monotonic() > deadline:
+            _kill([pid])
+        signal.sigtimedwait((signal.SIGCHLD,), 0.1)
+    os.waitpid(pid, 0)
 
 
 def _clean_up() -> None:
     for name in _LEFTOVERS:
-        if Path(name).is_dir():
-            shutil.rmtree(name, ignore_errors=True)
+        if os.path.islink(name) or not Path(name).is_dir():  # noqa: PTH114 - quick
+            with contextlib.suppress(OSError):
+                Path(name).unlink()
         else:
-            Path(name).unlink(missing_ok=True)
+            shutil.rmtree(name, ignore_errors=True)
+
+
+# ---- records -------------------------------------------------------------------------------------
+
+
+def _write_at_last(name: str, text: str) -> None:
+    """Write a record, when the disk has room for it: until then the driver counts as running."""
+    while True:
+        try:
+            return _write(name, text)
+        except OSError as error:
+            if error.errno not in _PASSING:
+                return None  # somebody took the records away: then nobody waits for them either
+            time.sleep(1.0)
 
 
 def _write(name: str, text: str) -> None:
@@ -147,4 +338,4 @@ def _write(name: str, text: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], float(sys.argv[2]), sys.argv[3:])
+    main(sys.argv[1])

@@ -34,8 +34,9 @@ class CommandLauncher(Launcher):
         """The command."""
         return ProcessSpec(self.command, {}, {}), task.task_id
 
-    def start_driver(self, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]) -> None:
+    def start_driver(self, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]) -> DriverStatus:
         """Nothing."""
+        return DriverStatus("running")
 
     def driver_status(self, job_id: str) -> DriverStatus:
         """Over at once, or never."""

@@ -28,7 +28,7 @@ from environment.records import ExecutorRecord, JobRecord
 from environment.types import Job
 from framework.link import MesosLink
 from framework.session import SessionOptions
-from framework.spark import ProcessSpec, driver_status, start_driver
+from framework.spark import DriverPlace, ProcessSpec, driver_status, start_driver
 from framework.spark.supervisor import PROCESS_FILE, identity
 from tests.benchmarks.daemon_of_commands import CommandLauncher
 from tests.builders import make_job
@@ -75,12 +75,13 @@ def keep(store: Store, state: str) -> JobRecord:
 
 
 def drive(tmp_path: Path, job_id: str) -> Path:
-    """A driver of the job as an earlier daemon left it: its folder."""
+    """A driver of the job as an earlier daemon left it: its records."""
     folder = tmp_path / "jobs" / job_id
     spec = ProcessSpec(("sleep", "600"), {}, {})
-    start_driver(spec, folder / "driver", os.environ, grace_seconds=1.0)
-    (folder / "launch.json").write_text('{"secret": "s", "ports": [1, 2, 3]}')
-    return folder
+    records = tmp_path / "records" / job_id
+    start_driver(spec, DriverPlace(folder / "driver", records / "driver"), os.environ, grace_seconds=1.0)
+    (records / "launch.json").write_text('{"secret": "s", "ports": [1, 2, 3]}')
+    return records
 
 
 def eventually_ends(folder: Path) -> None:
@@ -247,10 +248,14 @@ def test_a_driver_is_started_when_the_store_can_be_read_again(
     with monkeypatch.context() as silent:
         silent.setattr(Store, "spec", lambda *_: (_ for _ in ()).throw(StoreError("gone")))
         drivers.start(job)
-        drivers.look()
-        assert events == []
+        drivers.tend()
     assert Store.spec is spec
-    drivers.look()
+    drivers.tend()
+    deadline = time.monotonic() + PATIENCE
+    while not events:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    drivers.close()
     assert [type(event) for event in events] == [ev.DriverStarted]
 
 

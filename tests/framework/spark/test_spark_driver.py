@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -10,10 +11,32 @@ from pathlib import Path
 
 import pytest
 
-from framework.spark import DriverStatus, ProcessSpec, driver_status, start_driver, stop_driver
+from framework.spark import DriverPlace, DriverStatus, HostError, ProcessSpec
+from framework.spark import driver as driver_module
 
 ENVIRON = {"PATH": os.environ["PATH"]}
 ENDED = DriverStatus("ended", 0)
+
+
+def records(folder):
+    """Return where the records of the driver of a folder are."""
+    return folder.with_name(folder.name + ".records")
+
+
+def start_driver(spec, folder, environ, grace_seconds=10.0, **place):
+    """Start a driver in a folder."""
+    place = DriverPlace(folder, records(folder), **place)
+    return driver_module.start_driver(spec, place, environ, grace_seconds)
+
+
+def driver_status(folder):
+    """Return how the driver of a folder is doing."""
+    return driver_module.driver_status(records(folder))
+
+
+def stop_driver(folder):
+    """Stop the driver of a folder."""
+    driver_module.stop_driver(records(folder))
 
 
 def shell(script, **environment):
@@ -35,7 +58,7 @@ def wait_for_end(folder):
 
 def pids_of(folder):
     """Return the pids of supervisor and driver."""
-    processes = json.loads((folder / "process.json").read_text())
+    processes = json.loads((records(folder) / "process.json").read_text())
     return processes["supervisor"]["pid"], processes["driver"]["pid"]
 
 
@@ -70,17 +93,18 @@ def test_secret_file_and_scratch_are_gone_in_the_end(tmp_path):
         shell("echo x > spark.properties; mkdir tmp events; touch tmp/a events/b"), tmp_path, ENVIRON
     )
     assert wait_for_end(tmp_path) == ENDED
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        *("events", "exit_code", "process.json", "stderr", "stdout")
-    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [*("events", "stderr", "stdout")]
+    assert sorted(path.name for path in records(tmp_path).iterdir()) == ["exit_code", "process.json"]
 
 
 def test_driver_survives_who_started_it(tmp_path):
     """A driver goes on when the process that started it is killed, and the next one finds it."""
     program = (
-        "import os, signal; from pathlib import Path; from framework.spark import ProcessSpec, start_driver\n"
+        "import os, signal; from pathlib import Path\n"
+        "from framework.spark import DriverPlace, ProcessSpec, start_driver\n"
         f"spec = ProcessSpec(('bash', '-c', 'until [ -e go ]; do sleep 0.05; done; exit 5'), {{}}, {{}})\n"
-        f"start_driver(spec, Path({str(tmp_path)!r}), os.environ)\n"
+        f"place = DriverPlace(Path({str(tmp_path)!r}), Path({str(records(tmp_path))!r}))\n"
+        "start_driver(spec, place, os.environ)\n"
         "os.killpg(os.getpgid(0), signal.SIGKILL)\n"
     )
     daemon = subprocess.run([sys.executable, "-c", program], start_new_session=True, check=False)
@@ -130,15 +154,17 @@ def test_driver_without_supervisor_is_lost_and_can_be_killed(tmp_path):
 @pytest.mark.parametrize(("key", "value"), [("start", 1), ("boot", "another")])
 def test_reused_pid_is_not_taken_for_the_driver(tmp_path, key, value):
     """A process that has the pid but another start time or boot is not the driver, nor is it killed."""
-    bystander = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    keeper = records(tmp_path)
+    keeper.mkdir()
+    bystander = subprocess.Popen(["sleep", "1000"], start_new_session=True, cwd=keeper)
     stat = Path(f"/proc/{bystander.pid}/stat").read_text().rpartition(")")[2].split()
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     process = {"pid": bystander.pid, "start": int(stat[19]), "boot": boot}
     try:
-        (tmp_path / "process.json").write_text(json.dumps({"supervisor": process, "driver": process}))
+        (keeper / "process.json").write_text(json.dumps({"supervisor": process, "driver": process}))
         assert driver_status(tmp_path) == DriverStatus("running")
         process[key] = value
-        (tmp_path / "process.json").write_text(json.dumps({"supervisor": process, "driver": process}))
+        (keeper / "process.json").write_text(json.dumps({"supervisor": process, "driver": process}))
         assert driver_status(tmp_path) == DriverStatus("lost")
         stop_driver(tmp_path)
         assert bystander.poll() is None
@@ -162,9 +188,13 @@ def test_two_supervisors_at_once_start_one_driver(tmp_path):
     """Where two daemons start the same driver at the same time, one driver runs."""
     from framework.spark import supervisor
 
-    program = [sys.executable, "-I", supervisor.__file__, str(tmp_path), "1", "bash", "-c", "echo started"]
-    both = [subprocess.Popen(program, stdout=subprocess.PIPE) for _ in range(2)]
-    assert [process.communicate()[0] for process in both] == [b"", b""]
+    records(tmp_path).mkdir()
+    task = {"argv": ["bash", "-c", "echo started"], "environment": ENVIRON, "folder": str(tmp_path)}
+    task |= {"grace": 1, "user": None, "ports": [], "groups": []}
+    program = [sys.executable, "-I", supervisor.__file__, str(records(tmp_path))]
+    both = [subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)]
+    told = [process.communicate(json.dumps(task).encode()) for process in both]
+    assert [said for said, _ in told] == [b"", b""]
     assert wait_for_end(tmp_path) == ENDED
     assert (tmp_path / "stdout").read_text() == "started\n"
 
@@ -181,8 +211,8 @@ def test_daemon_keeps_its_environment_to_itself(tmp_path):
 def test_command_that_does_not_exist_ends_at_once(tmp_path):
     """A command that cannot be started ends with a shell's 127 and a line that says why."""
     start_driver(ProcessSpec(("no-such-command",), {}, {}), tmp_path, ENVIRON)
-    assert wait_for_end(tmp_path) == DriverStatus("ended", 127)
-    assert "cannot start no-such-command" in (tmp_path / "stderr").read_text()
+    why = "cannot start no-such-command: No such file or directory"
+    assert wait_for_end(tmp_path) == DriverStatus("ended", 127, why)
 
 
 def test_folder_without_a_driver(tmp_path):
@@ -195,5 +225,135 @@ def test_folder_without_a_driver(tmp_path):
 def test_folder_that_cannot_be_used_is_told(tmp_path):
     """A folder that cannot be made is an error with its name."""
     (tmp_path / "file").touch()
-    with pytest.raises(OSError, match="file"):
+    with pytest.raises(HostError, match="file"):
         start_driver(shell("true"), tmp_path / "file", ENVIRON)
+
+
+# What a job may do to its driver's records, where it runs as the daemon's user, and to its start.
+
+
+@pytest.mark.parametrize("name", ["process.json", "exit_code"])
+@pytest.mark.parametrize(
+    "nonsense",
+    ["ok", "[]", "{}", "[" * 5000, "-1", "1e3", "256", "9" * 5000, "\0", "é", "fifo", "link", "folder"],
+)
+def test_nonsense_in_the_records_is_told_and_the_driver_can_be_ended(tmp_path, name, nonsense):
+    """Neither waited for nor followed nor believed; the driver's supervisor is found without them."""
+    start_driver(shell("sleep 1000"), tmp_path, ENVIRON)
+    supervisor, driver = pids_of(tmp_path)
+    record = records(tmp_path) / name
+    record.unlink(missing_ok=True)
+    if nonsense == "fifo":
+        os.mkfifo(record)
+    elif nonsense == "link":
+        (tmp_path / "elsewhere").write_text("0")
+        record.symlink_to(tmp_path / "elsewhere")
+    elif nonsense == "folder":
+        record.mkdir()
+    else:
+        record.write_text(nonsense)
+    status = driver_status(tmp_path)
+    assert (status.state, status.exit_code) == ("unclear", None)
+    assert name in status.message
+    assert start_driver(shell("true"), tmp_path, ENVIRON).state == "unclear"
+    stop_driver(tmp_path)
+    wait_until(lambda: not is_running(supervisor) and not is_running(driver))
+
+
+def test_a_driver_without_records_can_be_ended(tmp_path):
+    """Its supervisor is known by where it works."""
+    start_driver(shell("sleep 1000"), tmp_path, ENVIRON)
+    supervisor, driver = pids_of(tmp_path)
+    (records(tmp_path) / "process.json").unlink()
+    assert driver_status(tmp_path) == DriverStatus("absent")
+    stop_driver(tmp_path)
+    wait_until(lambda: not is_running(supervisor) and not is_running(driver))
+
+
+def test_records_that_name_another_process_end_nobody(tmp_path):
+    """A job that names the daemon as its supervisor does not have it ended."""
+    bystander = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    stat = Path(f"/proc/{bystander.pid}/stat").read_text().rpartition(")")[2].split()
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    process = {"pid": bystander.pid, "start": int(stat[19]), "boot": boot}
+    records(tmp_path).mkdir()
+    (records(tmp_path) / "process.json").write_text(json.dumps({"supervisor": process, "driver": None}))
+    try:
+        stop_driver(tmp_path)
+        assert driver_status(tmp_path) == DriverStatus("lost")
+        assert bystander.poll() is None
+    finally:
+        bystander.kill()
+        bystander.wait()
+
+
+def test_the_environment_of_a_job_reaches_the_job_alone(tmp_path):
+    """A library that is a FIFO holds up the driver that asked for it, not who starts it; it can be killed."""
+    os.mkfifo(tmp_path / "library")
+    folder = tmp_path / "driver"
+    environment = {"LD_PRELOAD": str(tmp_path / "library"), "PYTHONPATH": "/x", "SECRET": "word"}
+    assert start_driver(shell("true", **environment), folder, ENVIRON, 0.2).state == "running"
+    supervisor, driver = pids_of(folder)
+    for text in ("environ", "cmdline"):
+        assert b"library" not in Path(f"/proc/{supervisor}/{text}").read_bytes()
+    stop_driver(folder)
+    assert wait_for_end(folder).state == "ended"
+    assert not is_running(driver)
+
+
+def test_a_supervisor_that_does_not_answer_is_given_up(tmp_path, monkeypatch):
+    """Whoever starts a driver waits for so long and no longer."""
+    (tmp_path / "silent.py").write_text("import time; time.sleep(3)")
+    monkeypatch.setattr(driver_module.supervisor, "__file__", str(tmp_path / "silent.py"))
+    monkeypatch.setattr(driver_module, "_PATIENCE", 0.2)
+    with pytest.raises(HostError, match="did not answer"):
+        start_driver(shell("true"), tmp_path / "driver", ENVIRON)
+
+
+def test_a_driver_gets_its_port_though_it_is_kept_for_it(tmp_path):
+    """Whoever asks for the port meanwhile does not get it; when the driver has ended, all can have it."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    script = (
+        f"import socket, time; socket.create_server(('127.0.0.1', {port})); print('listens', flush=True); "
+    )
+    spec = ProcessSpec((sys.executable, "-c", script + "time.sleep(1000)"), {}, {})
+    start_driver(spec, tmp_path, ENVIRON, ports=(("127.0.0.1", port),))
+    wait_until(lambda: (tmp_path / "stdout").read_text() == "listens\n")
+    stop_driver(tmp_path)
+    wait_for_end(tmp_path)
+    socket.create_server(("127.0.0.1", port)).close()
+
+
+def test_a_port_that_is_taken_is_the_hosts_fault(tmp_path):
+    """Nothing was started; the job is not to blame."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = taken.getsockname()
+        status = start_driver(shell("true"), tmp_path, ENVIRON, ports=(address,))
+        assert status.state == "ended" or wait_for_end(tmp_path).state == "ended"
+    status = driver_status(tmp_path)
+    assert status.host_failed
+    assert f"port {address[1]} on 127.0.0.1: Address already in use" in status.message
+    assert not (tmp_path / "stdout").exists()
+
+
+def test_what_leaves_the_drivers_session_is_killed_with_it(tmp_path):
+    """A child in a session of its own, whose parent is gone, is found all the same; so are its children."""
+    inner = "setsid sleep 1000 & echo $! > inner; sleep 1000"
+    script = f"setsid bash -c '{inner}' & echo $! > outer; until [ -s inner ]; do sleep 0.05; done"
+    start_driver(shell(script), tmp_path, ENVIRON)
+    assert wait_for_end(tmp_path) == ENDED
+    for name in ("outer", "inner"):
+        assert not is_running(int((tmp_path / name).read_text()))
+
+
+def test_a_link_in_the_place_of_scratch_is_not_followed(tmp_path):
+    """Cleaning up removes the link and nothing behind it."""
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious/file").touch()
+    script = "ln -s ../precious tmp; ln -s ../precious/file spark.properties"
+    start_driver(shell(script), tmp_path / "driver", ENVIRON)
+    assert wait_for_end(tmp_path / "driver") == ENDED
+    assert (tmp_path / "precious/file").exists()
+    assert sorted(path.name for path in (tmp_path / "driver").iterdir()) == ["stderr", "stdout"]

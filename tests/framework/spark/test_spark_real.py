@@ -14,6 +14,7 @@ import pytest
 from framework.spark import (
     Application,
     DriverEndpoint,
+    DriverPlace,
     DriverStatus,
     ExecutorPlace,
     ExecutorShape,
@@ -77,6 +78,7 @@ class Cluster:
         self.shape = ExecutorShape(cpus=1.0, memory_mib=1024)
         ports = free_ports(3)
         self.endpoint = DriverEndpoint("127.0.0.1", ports[0], ports[1], ports[2], memory_mib=1024)
+        self.records = folder / "records"
         self.processes: list[subprocess.Popen] = []
 
     def driver_spec(self, application, fetch=False):
@@ -113,8 +115,8 @@ class Cluster:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-        stop_driver(self.folder / "driver")
-        wait_until(lambda: driver_status(self.folder / "driver").state != "running")
+        stop_driver(self.records)
+        wait_until(lambda: driver_status(self.records).state != "running")
 
 
 @pytest.fixture
@@ -170,7 +172,8 @@ def test_job_survives_the_loss_of_an_executor(cluster, tmp_path):
         environment={"FACTOR": "2"},
     )
     driver = tmp_path / "driver"
-    start_driver(cluster.driver_spec(application), driver, os.environ)
+    place = DriverPlace(driver, cluster.records)
+    start_driver(cluster.driver_spec(application), place, os.environ)
     first = cluster.start_executor(application, 1, "127.0.1.1")
     second = cluster.start_executor(application, 2, "127.0.1.2")
     wait_until(lambda: (tmp_path / "on-127.0.1.1").exists() and (tmp_path / "on-127.0.1.2").exists())
@@ -179,7 +182,7 @@ def test_job_survives_the_loss_of_an_executor(cluster, tmp_path):
     first.wait()
     third = cluster.start_executor(application, 3, "127.0.1.3")
     wait_until((tmp_path / "on-127.0.1.3").exists)
-    assert driver_status(driver) == DriverStatus("running")
+    assert driver_status(cluster.records) == DriverStatus("running")
     assert (driver / "spark.properties").stat().st_mode & 0o777 == 0o600
     shown = command_lines() + answers_of_ui(cluster.endpoint.ui_port).encode()
     assert b"CoarseGrainedExecutorBackend" in shown
@@ -187,8 +190,8 @@ def test_job_survives_the_loss_of_an_executor(cluster, tmp_path):
     assert cluster.secret.encode() not in shown
     (tmp_path / "go").touch()
 
-    wait_until(lambda: driver_status(driver).state != "running")
-    assert driver_status(driver) == DriverStatus("ended", 0), (driver / "stderr").read_text()
+    wait_until(lambda: driver_status(cluster.records).state != "running")
+    assert driver_status(cluster.records) == DriverStatus("ended", 0), (driver / "stderr").read_text()
     assert (second.wait(), third.wait()) == (0, 0)
     result = (tmp_path / "result.txt").read_text(encoding="utf-8").splitlines()
     # Spark itself strips blanks around a setting's value.

@@ -1,0 +1,345 @@
+"""Drivers on the daemon's host: what one job does stops no other, and the host's faults are not charged."""
+
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from conf.schema import Config, JobSpec
+from daemon import drivers as drivers_module
+from daemon.crew import Crew
+from daemon.drivers import HostDrivers
+from daemon.launcher import Launcher
+from daemon.launches import Launches, RecordsError
+from daemon.store import Store
+from environment import events as ev
+from environment.types import Job
+from framework.spark import DriverPlace, HostError, ProcessSpec, driver_status, start_driver
+from framework.spark.supervisor import EXIT_CODE_FILE, PROCESS_FILE
+from tests.builders import make_job
+
+PATIENCE = 30.0
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait for a condition that comes to hold when all is well."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+class ShellLauncher(Launcher):
+    """Its drivers are shell scripts, by job; the rest is as it is."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(Config(data_dir=str(folder)), folder, "127.0.0.1")
+        self.scripts: dict[str, str] = {}
+
+    def launch(self, job_id: str, script: str) -> tuple[int, int, int]:
+        """As if its executors were launched; its ports."""
+        self.scripts[job_id] = script
+        return self._launches.of(job_id).ports
+
+
+class Stage:
+    """Drivers, and the events that came of them."""
+
+    def __init__(self, folder: Path, store: Store) -> None:
+        self.folder = folder
+        self.store = store
+        self.events: list[ev.Event] = []
+        self.launcher = ShellLauncher(folder)
+        self.drivers = HostDrivers(self.launcher, store, self.events.append, lambda _: (), requeue=False)
+
+    def start(self, script: str) -> Job:
+        """A driver that runs this script."""
+        spec = JobSpec(app="/apps/a.py")
+        record, _ = self.store.submit(spec, lambda job_id: make_job(job_id), None, 100.0)
+        self.launcher.launch(record.job.id, script)
+        self.drivers.start(record.job)
+        return record.job
+
+    def of(self, job: Job, kind: type[ev.Event]) -> list[ev.Event]:
+        """The events of a kind about a job."""
+        return [
+            event for event in self.events if type(event) is kind and getattr(event, "job_id", "") == job.id
+        ]
+
+    def started(self, job: Job) -> Path:
+        """Wait until its driver runs; its records."""
+        until(lambda: self.of(job, ev.DriverStarted))
+        return self.folder / "records" / job.id / "driver"
+
+    def end_of(self, job: Job) -> ev.DriverEnded:
+        """Wait for its driver's end."""
+
+        def ended() -> bool:
+            self.drivers.tend()
+            return bool(self.of(job, ev.DriverEnded))
+
+        until(ended)
+        (event,) = self.of(job, ev.DriverEnded)
+        assert isinstance(event, ev.DriverEnded)
+        return event
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    """Drivers whose process is a shell's, and that are gone afterwards."""
+    store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
+    stage = Stage(tmp_path, store)
+
+    def process(name: str, *_: object) -> ProcessSpec:
+        script = next(reversed(stage.launcher.scripts.values()))
+        return ProcessSpec(("bash", "-c", script), {}, {})
+
+    monkeypatch.setattr("daemon.launcher.driver_process", process)
+    yield stage
+    for records in (tmp_path / "records").glob("*/driver*"):
+        for pid in drivers_module_pids(records):
+            os.kill(pid, signal.SIGTERM)
+    stage.drivers.close()
+    store.close()
+
+
+def drivers_module_pids(records: Path) -> list[int]:
+    """The supervisors at work there."""
+    from framework.spark.driver import _supervisors
+
+    return list(_supervisors(records))
+
+
+@pytest.mark.parametrize("name", [PROCESS_FILE, EXIT_CODE_FILE])
+@pytest.mark.parametrize("nonsense", ["ok", "[]", "fifo"])
+def test_nonsense_in_records_fails_that_job_alone(stage: Stage, name: str, nonsense: str) -> None:
+    """With a reason; its driver is ended, and another job's goes on to its end."""
+    bad, good = stage.start("sleep 1000"), None
+    records = stage.started(bad)
+    good = stage.start("until [ -e go ]; do sleep 0.02; done; exit 5")
+    stage.started(good)
+    (records / name).unlink(missing_ok=True)
+    if nonsense == "fifo":
+        os.mkfifo(records / name)
+    else:
+        (records / name).write_text(nonsense)
+    end = stage.end_of(bad)
+    assert end.exit_code is None
+    assert not end.requeue
+    assert name in end.message
+    until(lambda: not drivers_module_pids(records))
+    (stage.folder / "jobs" / good.id / "driver" / "go").touch()
+    assert stage.end_of(good).exit_code == 5
+
+
+def test_records_that_vanish_fail_the_job(stage: Stage) -> None:
+    """The driver is not said to have finished, and does not run on."""
+    job = stage.start("sleep 1000")
+    records = stage.started(job)
+    (records / PROCESS_FILE).unlink()
+    assert "records vanished" in stage.end_of(job).message
+    until(lambda: not drivers_module_pids(records))
+
+
+def test_what_a_job_writes_into_its_own_folder_says_nothing(stage: Stage) -> None:
+    """Neither that it has ended, nor how, nor which process it is."""
+    job = stage.start(
+        "echo 0 > exit_code; echo '[]' > process.json; touch done\n"
+        "until [ -e go ]; do sleep 0.02; done; exit 3"
+    )
+    stage.started(job)
+    folder = stage.folder / "jobs" / job.id / "driver"
+    until((folder / "done").exists)
+    for _ in range(3):
+        stage.drivers.tend()
+        time.sleep(0.05)
+    assert not stage.of(job, ev.DriverEnded)
+    (folder / "go").touch()
+    assert stage.end_of(job).exit_code == 3
+
+
+def test_a_job_whose_start_hangs_holds_up_nobody(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop goes on, others start beside it, the job is given up with a reason, and can be killed."""
+    monkeypatch.setattr(stage.drivers._crew, "_patience", 0.3)
+    hangs, start = threading.Event(), stage.launcher.start_driver
+
+    def hanging(job: Job, *arguments: object) -> object:
+        if job.id == "job-1":
+            hangs.wait(PATIENCE)
+        return start(job, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(stage.launcher, "start_driver", hanging)
+    try:
+        bad = stage.start("sleep 1000")
+        began = time.monotonic()
+        stage.drivers.tend()
+        assert time.monotonic() - began < PATIENCE / 2
+        good = stage.start("exit 0")
+        assert stage.end_of(good).exit_code == 0
+        assert "no answer" in stage.end_of(bad).message
+        stopped: list[str] = []
+        monkeypatch.setattr(stage.launcher, "stop_driver", stopped.append)
+        stage.drivers.stop(bad.id)
+        until(lambda: bad.id in stopped)
+    finally:
+        hangs.set()
+
+
+def test_a_host_that_cannot_start_a_driver_is_tried_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With growing pauses and a word about each; then the job runs as if nothing had been."""
+    monkeypatch.setattr(drivers_module, "PAUSES", (0.01, 0.02, 0.03))
+    start, troubles = stage.launcher.start_driver, iter(["too many open files", "no room"])
+
+    def troubled(*arguments: object) -> object:
+        if trouble := next(troubles, None):
+            raise HostError(trouble)
+        return start(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(stage.launcher, "start_driver", troubled)
+    job = stage.start("exit 0")
+    end = stage.end_of(job)
+    assert (end.exit_code, end.requeue) == (0, False)
+    said = [event.message for event in stage.of(job, ev.DriverDelayed) if isinstance(event, ev.DriverDelayed)]
+    assert ["too many open files" in said[0], "try 2" in said[0]] == [True, True]
+    assert ["no room" in said[1], "try 3" in said[1]] == [True, True]
+
+
+def test_a_driver_without_its_port_is_launched_afresh(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its executors would look for it in vain elsewhere: they are launched anew, and it gets other ports."""
+    monkeypatch.setattr(drivers_module, "LONGEST_PAUSE", 0.05)
+    ports = stage.launcher.launch("job-1", "exit 0")
+    stage.launcher._launches.release("job-1")  # as when the daemon was restarted meanwhile
+    with socket.create_server(("127.0.0.1", ports[1])):
+        job = stage.start("exit 0")
+        end = stage.end_of(job)
+    assert end.requeue
+    assert f"port {ports[1]}" in end.message
+    assert "fresh start 1" in end.message
+    assert not set(stage.launcher.launch(job.id, "exit 0")) & set(ports)
+    stage.events.clear()
+    stage.drivers.start(job)
+    assert (stage.end_of(job).exit_code, stage.end_of(job).requeue) == (0, False)
+
+
+BIND = (
+    "26/11/22 ERROR SparkContext: Error initializing SparkContext.\n"
+    "java.net.BindException: Address already in use: Service 'sparkDriver' failed after 0 retries "
+    "(starting from 10001)!\n"
+)
+
+
+def test_sparks_own_word_for_a_port_that_is_taken_is_understood(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver that could not listen is no failure of the job: so often, and then it is told."""
+    monkeypatch.setattr(drivers_module, "LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr(drivers_module, "FRESH_STARTS", 2)
+    for attempt in range(3):
+        stage.events.clear()
+        if attempt == 0:
+            job = stage.start(f"cat >&2 <<E\n{BIND}E\nexit 1")
+        else:
+            stage.launcher.launch(job.id, stage.launcher.scripts[job.id])
+            stage.drivers.start(job)
+        end = stage.end_of(job)
+        assert end.requeue == (attempt < 2)
+        assert "sparkDriver" in end.message
+    assert "failed its driver 3 times" in end.message
+
+
+def test_a_launch_that_was_given_up_is_not_started_with_other_ports(stage: Stage) -> None:
+    """A daemon that died while it gave a launch up: the executors still wait where no driver will be."""
+    job = stage.start("exit 0")
+    assert stage.end_of(job).exit_code == 0
+    stage.launcher.abandon(job.id, afresh=True)
+    stage.events.clear()
+    stage.drivers.start(job)
+    assert stage.end_of(job).requeue
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    ["", "[]", "{}", '{"secret": "s", "ports": [1, 2]}', '{"secret": "s", "ports": "123"}', "[" * 3000],
+)
+def test_nonsense_in_a_launch_is_told(tmp_path: Path, nonsense: str) -> None:
+    """It fails the job that it belongs to."""
+    launches = Launches(tmp_path, "127.0.0.1")
+    launches.of("job-1")
+    launches.release("job-1")
+    (tmp_path / "records/job-1/launch.json").write_text(nonsense)
+    with pytest.raises(RecordsError):
+        launches.of("job-1")
+
+
+def test_what_is_written_of_jobs_is_for_the_daemon_alone(tmp_path: Path) -> None:
+    """No other user may look into the folder; nothing of it lies in a job's own."""
+    launches = Launches(tmp_path, "127.0.0.1")
+    launches.of("job-1")
+    launches.release("job-1")
+    assert (tmp_path / "records").stat().st_mode & 0o777 == 0o700
+    assert not (tmp_path / "jobs").exists()
+
+
+def test_a_driver_of_an_earlier_version_is_found_again(stage: Stage, tmp_path: Path) -> None:
+    """Its supervisor writes into the job's folder, where an upgrade finds it; its launch is moved."""
+    folder = tmp_path / "old/jobs/job-1"
+    place = DriverPlace(folder / "driver", folder / "driver")
+    start_driver(
+        ProcessSpec(("bash", "-c", "until [ -e go ]; do sleep 0.02; done; exit 4"), {}, {}), place, os.environ
+    )
+    (folder / "launch.json").write_text('{"secret": "s", "ports": [1, 2, 3]}')
+    launches = Launches(tmp_path / "old", "127.0.0.1")
+    assert launches.all() == ["job-1"]
+    assert not (folder / "launch.json").exists()
+    kept = launches.kept("job-1")
+    assert kept is not None
+    assert (kept.secret, kept.ports) == ("s", (1, 2, 3))
+    for again in (launches, Launches(tmp_path / "old", "127.0.0.1")):
+        assert driver_status(again.records("job-1")).state == "running"
+    (folder / "driver/go").touch()
+    until(lambda: driver_status(launches.records("job-1")).exit_code == 4)
+
+
+def test_work_is_done_in_order_for_each_key_and_beside_others() -> None:
+    """However many threads there are; what raises stops nothing."""
+    crew, done, lock = Crew(4, 60.0), list[tuple[int, int]](), threading.Lock()
+
+    def work(key: int, number: int) -> None:
+        with lock:
+            done.append((key, number))
+        if number == 1:
+            raise RuntimeError("not every work goes well")
+
+    for number in range(20):
+        for key in range(10):
+            crew.hand(str(key), lambda key=key, number=number: work(key, number))  # type: ignore[misc]
+    until(lambda: len(done) == 200)
+    crew.close(5.0)
+    for key in range(10):
+        assert [number for one, number in done if one == key] == list(range(20))
+
+
+def test_threads_that_hang_are_replaced() -> None:
+    """More work hangs than there are threads; what comes later is done, for the same keys too."""
+    crew, hangs, done = Crew(2, 0.05), threading.Event(), threading.Event()
+    for key in "abcd":
+        crew.hand(key, lambda: hangs.wait(PATIENCE) and None)  # type: ignore[func-returns-value]
+    late: list[str] = []
+
+    def all_late() -> bool:
+        late.extend(crew.overdue())
+        return len(late) == 4
+
+    until(all_late)
+    crew.hand("a", done.set)
+    until(done.is_set)
+    hangs.set()
+    crew.close(5.0)
+    assert sorted(late) == ["a", "b", "c", "d"]
