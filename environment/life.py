@@ -49,7 +49,7 @@ class JobLives:
             job.state, job.placed_at = "placing", self._turn.now
             # Its executors are told now where their driver will be.
             job.driver_on = self._options.host if job.job.driver is None else ""
-            self._roster.explain(job, "its executors are being launched")
+            self._roster.explain(job, f"{self._executors_of(job)} are being launched")
         else:
             self._roster.replace_ended(job)
             self._roster.explain(job, "lost executors are being launched again")
@@ -69,8 +69,13 @@ class JobLives:
         job = self._roster.job_of(task)
         if job.state == "placing" and not job.aborting:
             job.state = "starting"
-            self._roster.explain(job, "its executors are starting")
+            self._roster.explain(job, f"{self._executors_of(job)} are starting")
         self._look_whether_all_run(job)
+
+    def _executors_of(self, job: JobRecord) -> str:
+        """Its executors in words: how many there are when it was started on fewer than it asks for."""
+        number, asked = len(self._roster.executors(job)), job.job.executors
+        return "its executors" if number == asked else f"{number} of its {asked} executors"
 
     def _look_whether_all_run(self, job: JobRecord) -> None:
         executors = self._roster.executors(job)
@@ -81,7 +86,9 @@ class JobLives:
         self._setbacks.forget(job.job.id)
         if job.started_at is None:
             job.started_at, job.state = self._turn.now, "running"
-            self._roster.explain(job, "all its executors run")
+            number = len(executors)
+            fewer = "" if number == job.job.executors else f" ({number} of {job.job.executors})"
+            self._roster.explain(job, f"all its executors run{fewer}")
             if job.job.driver is None:
                 self._turn.command(ev.StartDriver, job.job.id)
         elif job.state == "relaunching":
