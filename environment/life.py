@@ -142,6 +142,15 @@ class JobLives:
         self._line.rejoin(job)
         self._roster.mark(job)
 
+    def taken_along(self, task: ExecutorRecord) -> str:
+        """Why a task ends that was killed, and so not for a reason of its own; empty for others."""
+        job = self._roster.job_of(task)
+        if task.killed_at is None:
+            return ""
+        if job.ended:
+            return "ended with its job"
+        return "ended because its job's launch was undone" if job.aborting else ""
+
     def task_ended(self, task: ExecutorRecord, end: ev.TaskChanged, *, never_ran: bool) -> None:
         """One of its tasks is over, as its record says already; `never_ran` when that is certain."""
         self._setbacks.ended(task)
@@ -149,7 +158,7 @@ class JobLives:
         if job.ended:
             return
         if task.number is None and not never_ran:
-            self._cluster_driver_ended(job, task, state)
+            self._cluster_driver_ended(job, task, end)
         elif job.aborting:
             self.requeue_when_clear(job)
         elif task.number is None or not self._roster.stands(job):
@@ -160,11 +169,12 @@ class JobLives:
         else:
             self._executor_lost(job, task, end)
 
-    def _cluster_driver_ended(self, job: JobRecord, task: ExecutorRecord, state: ev.TaskState) -> None:
-        if state == "finished":
+    def _cluster_driver_ended(self, job: JobRecord, task: ExecutorRecord, end: ev.TaskChanged) -> None:
+        if end.state == "finished":
             job.exit_code = 0
             self.end(job, "finished", "its driver exited with code 0")
         else:
+            job.exit_code = end.exit_code
             self.end(job, "failed", f"its driver on {task.vm_name} ended: {task.message}")
 
     def _undo_launch(self, job: JobRecord, task: ExecutorRecord, end: ev.TaskChanged) -> None:
