@@ -229,6 +229,7 @@ class Mesos(Strict):
     isolation_scale: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | None = None
     isolation_bandwidth: Annotated[float, Field(ge=0.1, le=100_000, allow_inf_nan=False)] | None = None
     isolation_delay: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 0.0
+    jvms: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     roles: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)] = ("stoker",)
     principal: Name | None = None
     secret_file: Text | None = None
@@ -296,14 +297,6 @@ class Http(Strict):
     idle_timeout: Annotated[int, Field(ge=1, le=3600)] = 15
 
 
-class Retention(Strict):
-    """What is kept of jobs that are over: for so many days, so many of them, so many MiB; null: no limit."""
-
-    age: Annotated[float, Field(gt=0, le=36_500, allow_inf_nan=False)] | None = None
-    jobs: Annotated[int, Field(ge=0)] | None = 100_000
-    size: Annotated[int, Field(ge=0)] | None = None
-
-
 class Config(Strict):
     """The daemon's config file."""
 
@@ -326,7 +319,6 @@ class Config(Strict):
     driver: Driver = Driver()
     leader: Leader = Leader()
     event_log: EventLog = EventLog()
-    retention: Retention = Retention()
 
     @field_validator("listen")
     @classmethod

@@ -20,6 +20,7 @@ from environment.life import JobLives
 from environment.model_options import ModelOptions
 from environment.offers import OfferBook
 from environment.records import ExecutorRecord, ExecutorState, JobRecord
+from environment.room import Room
 from environment.roster import Changes, Roster
 from environment.setbacks import Setbacks
 from environment.supply import Supply
@@ -66,7 +67,7 @@ class ClusterModel:
         self._turn = Turn()
         self._roster = Roster()
         self._setbacks = Setbacks(self._turn, options)
-        self._line = WaitingLine(self._roster, self._setbacks)
+        self._line = WaitingLine(self._roster, self._setbacks, Room(self._roster, options.jvms))
         self._book = OfferBook(self.ledger)
         self._supply = Supply(self._turn, self._book, options)
         self._watch = Watch(self._turn, self._roster, options)
@@ -145,6 +146,10 @@ class ClusterModel:
     def tasks(self, job_id: str) -> tuple[ExecutorRecord, ...]:
         """All tasks of a job that is held in memory."""
         return self._roster.tasks(job_id)
+
+    def open_tasks(self) -> tuple[ExecutorRecord, ...]:
+        """All tasks that have not ended."""
+        return tuple(self._roster.all_open())
 
     def task(self, task_id: str) -> ExecutorRecord | None:
         """One task that is held in memory."""
@@ -295,7 +300,7 @@ class ClusterModel:
         ended: ExecutorState = "lost"
         if state == "finished" or state == "failed" or state == "killed":
             ended = state
-        self._roster.move(task, ended, self._lives.taken_along(task) or message or state)
+        self._roster.move(task, ended, message or state)
         self._supply.reconsider()
         self._lives.task_ended(task, end, never_ran=never_ran)
 
@@ -318,6 +323,7 @@ class ClusterModel:
         self._watch.chase()
         if self._supply.dry():
             self._line.explain_silence(self._dry, self.now)
+        self._line.explain_room(self.now)
 
     def _dry(self, head: PlacementRequest) -> str:
         """Why it waits when the master had the time to offer something and did not."""

@@ -5,10 +5,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """Times, in seconds, after which the model acts on its own at a tick; and where drivers are started."""
+    """Times, in seconds, after which the model acts on its own at a tick; where drivers start; bounds."""
 
     #: The name of the daemon's host that is kept with jobs whose driver runs there.
     host: str = ""
+
+    #: How many executors and drivers may run at once, as all of them share one machine; None: any number.
+    jvms: int | None = None
 
     #: How long to wait for the offers that are still missing before deciding on what is there. Mesos
     #: allocates once a second.

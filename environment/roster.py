@@ -31,6 +31,8 @@ class Roster:
         self._jobs: dict[str, JobRecord] = {}
         self._tasks: dict[str, ExecutorRecord] = {}
         self._tasks_of: dict[str, dict[str, ExecutorRecord]] = {}
+        #: The jobs that ever had a task; most that wait never had.
+        self._with_tasks: dict[str, None] = {}
         self._changed_jobs: dict[str, None] = {}
         self._changed_tasks: dict[str, None] = {}
         self._ended: list[EndedJob] = []
@@ -49,6 +51,7 @@ class Roster:
         """Take up a task of a job; it is not marked."""
         self._tasks[task.task_id] = task
         self._tasks_of.setdefault(task.job_id, {})[task.task_id] = task
+        self._with_tasks[task.job_id] = None
 
     def job(self, job_id: str) -> JobRecord | None:
         """A job that is here."""
@@ -61,6 +64,10 @@ class Roster:
     def jobs(self) -> Iterable[JobRecord]:
         """All jobs, in the order of their submission."""
         return self._jobs.values()
+
+    def with_tasks(self) -> Iterator[JobRecord]:
+        """The jobs that have tasks, ended or not."""
+        return (self._jobs[job_id] for job_id in self._with_tasks if job_id in self._jobs)
 
     def task(self, task_id: str) -> ExecutorRecord | None:
         """A task that is here."""
@@ -182,6 +189,7 @@ class Roster:
         job = self._jobs.get(job_id)
         if job is not None and job.ended and not self.open_tasks(job):
             del self._jobs[job_id]
+            self._with_tasks.pop(job_id, None)
             for task_id in self._tasks_of.pop(job_id, {}):
                 del self._tasks[task_id]
 

@@ -3,11 +3,13 @@
 Whether offers are asked for on their behalf is in `supply.py`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 
 from environment.events import Waiting
 from environment.records import JobRecord
+from environment.room import Room
 from environment.roster import Roster
 from environment.setbacks import Setbacks
 from environment.types import PlacementRequest
@@ -19,8 +21,9 @@ class WaitingLine:
     Invariants: a job is in one of the two at most; new jobs stand in the order of their submission.
     """
 
-    def __init__(self, roster: Roster, setbacks: Setbacks) -> None:
+    def __init__(self, roster: Roster, setbacks: Setbacks, room: Room) -> None:
         self._roster = roster
+        self._room = room
         self._setbacks = setbacks
         self._queue: dict[str, PlacementRequest] = {}
         #: Jobs that lost executors, and when these may be placed again.
@@ -67,20 +70,29 @@ class WaitingLine:
 
     def due(self, now: float) -> bool:
         """Whether someone may be placed at that time."""
+        if any(at <= now for at in self._relaunch_at.values()):
+            return True
+        if self._room.bounded:
+            return next(self._room.let_in(self._new(now)), None) is not None
         pauses = self._setbacks.paused().items()
         paused = sum(at > now for job_id, at in pauses if job_id in self._queue)
-        return len(self._queue) > paused or any(at <= now for at in self._relaunch_at.values())
+        return len(self._queue) > paused
 
     def requests(self, now: float) -> tuple[PlacementRequest, ...]:
         """What may be placed now, in order; lost executors come before new jobs.
 
-        A job that pauses, because its launches never ran, is not among them, and keeps its place.
+        A job that pauses, because its launches never ran, is not among them, and keeps its place; nor are
+        those that there is no room for yet.
         """
         due = (self._roster.job(job_id) for job_id, at in self._relaunch_at.items() if at <= now)
-        paused = self._setbacks.paused()
-        new = (request for job_id, request in self._queue.items() if paused.get(job_id, now) <= now)
+        new = self._room.let_in(self._new(now))
         waiting = (*(self._again(job) for job in due if job is not None), *new)
         return tuple(map(self._placeable, waiting)) if self._setbacks else waiting
+
+    def _new(self, now: float) -> Iterator[PlacementRequest]:
+        """The jobs that wait as a whole and do not pause, in order."""
+        paused = self._setbacks.paused()
+        return (request for job_id, request in self._queue.items() if paused.get(job_id, now) <= now)
 
     def _placeable(self, request: PlacementRequest) -> PlacementRequest:
         """The request with the VMs that are no place for it."""
@@ -109,6 +121,17 @@ class WaitingLine:
         if head is None or job is None or job.job.id == self._told:
             return
         if (reason := why(head)) != job.reason:
+            self._roster.explain(job, reason)
+
+    def explain_room(self, now: float) -> None:
+        """The first job that there is no room for says so."""
+        if not self._room.bounded:
+            return
+        let_in = tuple(self._room.let_in(self._new(now)))
+        request = next(islice(self._new(now), len(let_in), None), None)
+        job = self._roster.job(request.job.id) if request else None
+        reason = self._room.why_not(request, let_in) if request else ""
+        if job is not None and reason != job.reason:
             self._roster.explain(job, reason)
 
     def _again(self, job: JobRecord) -> PlacementRequest:

@@ -1,0 +1,38 @@
+"""What this machine has: cores and memory, as far as we may use them; and how many JVMs they carry."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+#: Chosen: executors and drivers of small jobs wait much of their time, and half of them are drivers.
+_JVMS_A_CORE = 4
+#: Chosen: three small jobs, as in the demo, run together also on two cores.
+_FEWEST = 12
+#: Chosen: what a driver, or an executor of a small heap, really takes of memory.
+_JVM_MIB = 512
+
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Cores and memory."""
+
+    cores: int
+    memory_mib: int
+
+    @property
+    def jvms(self) -> int:
+        """How many executors and drivers it carries at once."""
+        return max(1, min(max(_FEWEST, _JVMS_A_CORE * self.cores), self.memory_mib // _JVM_MIB))
+
+
+def this_machine() -> Machine:
+    """The machine that this process is on."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for path in map(Path, _LIMITS):
+        try:
+            memory = min(memory, int(path.read_text()))
+        except (OSError, ValueError):  # not there, or `max`
+            continue
+    return Machine(len(os.sched_getaffinity(0)), memory >> 20)
