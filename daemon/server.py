@@ -19,11 +19,12 @@ from conf.schema import Config
 from daemon.api import create_app
 from daemon.candidate import Candidate
 from daemon.embedded import Embedded, start_embedded
+from daemon.embedded_watch import EmbeddedWatch
 from daemon.front import serve
 from daemon.launcher import Launcher
 from daemon.leadership import Election, StoreElection, ZooKeeperElection
 from daemon.logging import configure_logging, say_suppressed
-from daemon.pruning import retention
+from daemon.machine import this_machine
 from daemon.service import Service
 from daemon.store import Store, StoreError
 from framework.embedded.isolation import IsolationOptions
@@ -78,10 +79,7 @@ def _candidate(
 
     @contextmanager
     def lead() -> Iterator[Service]:
-        with (
-            retention(store, data_dir, config.retention),
-            _mesos(config, config_dir, data_dir, store) as embedded,
-        ):
+        with _mesos(config, config_dir, data_dir, store) as embedded:
             yield _service(config, store, data_dir, embedded, profiles)
 
     candidate = Candidate(store, election, url, lead, lambda: _sweep(launcher, store))
@@ -91,24 +89,29 @@ def _candidate(
 
 
 @contextmanager
-def _mesos(config: Config, config_dir: Path, data_dir: Path, store: Store) -> Iterator[Embedded | None]:
-    """The embedded Mesos, for a daemon that leads and wants one."""
+def _mesos(config: Config, config_dir: Path, data_dir: Path, store: Store) -> Iterator[EmbeddedWatch | None]:
+    """The embedded Mesos and the watch over it, for a daemon that leads and wants one."""
     if config.mesos.master != "embedded":
         yield None
         return
     mesos = config.mesos
     isolation = IsolationOptions(mesos.isolation_scale, mesos.isolation_bandwidth, mesos.isolation_delay)
-    embedded = start_embedded(
-        find(mesos.cluster, config_dir), mesos.port, data_dir, isolation if mesos.isolation == "vm" else None
-    )
+
+    def start(port: int) -> Embedded:
+        return start_embedded(
+            find(mesos.cluster, config_dir), port, data_dir, isolation if mesos.isolation == "vm" else None
+        )
+
+    embedded = start(mesos.port)
     how = "taken over" if embedded.taken_over else "started"
     log.info("embedded mesos, for this machine only", how=how, address=embedded.address, pid=embedded.pid)
     if embedded.isolation:
         log.info("isolation of VMs", state=embedded.isolation)
+    watch = EmbeddedWatch(embedded, start)
     try:
-        yield embedded
+        yield watch
     finally:
-        _leave_embedded(embedded, store)
+        _leave_embedded(watch.stop(), store)
 
 
 def _sweep(launcher: Launcher, store: Store) -> None:
@@ -128,9 +131,10 @@ def _service(
     config: Config,
     store: Store,
     data_dir: Path,
-    embedded: Embedded | None,
+    watch: EmbeddedWatch | None,
     profiles: Mapping[str, JobProfile],
 ) -> Service:
+    embedded = watch.embedded if watch else None
     master = embedded.address if embedded else config.mesos.master
     mesos = config.mesos
     session = SessionOptions(
@@ -150,10 +154,31 @@ def _service(
     sandboxes = data_dir / "mesos" / "work" / "agents" if embedded else None
     try:
         return Service(
-            config, store, launcher, session, data_dir=data_dir, sandboxes=sandboxes, profiles=profiles
+            config,
+            store,
+            launcher,
+            session,
+            data_dir=data_dir,
+            sandboxes=sandboxes,
+            profiles=profiles,
+            watch=watch,
+            jvms=_jvms(config),
         )
     except OSError as error:
         raise ConfigError(f"data_dir: {error}") from error
+
+
+def _jvms(config: Config) -> int | None:
+    """How many JVMs may run at once; None: any number."""
+    jvms = config.mesos.jvms
+    if jvms is None and config.mesos.master == "embedded":
+        machine = this_machine()
+        jvms = machine.jvms
+        log.info(
+            "executors and drivers that run at once, as this machine carries them; further jobs wait",
+            jvms=jvms, cores=machine.cores, memory_mib=machine.memory_mib, setting="mesos.jvms",
+        )  # fmt: skip
+    return jvms
 
 
 def _launcher(config: Config, data_dir: Path, host: str = "") -> Launcher:

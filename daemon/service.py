@@ -18,6 +18,7 @@ import structlog
 from conf.schema import Config, JobSpec
 from daemon.contract import Health, LogChunk, PolicyStatus, RejectedError, VmStatus
 from daemon.drivers import HostDrivers
+from daemon.embedded_watch import EmbeddedWatch
 from daemon.intake import Intake
 from daemon.journal import Journal
 from daemon.launcher import Launcher
@@ -69,8 +70,11 @@ class Service:
         data_dir: Path,
         sandboxes: Path | None = None,
         profiles: Mapping[str, JobProfile] | None = None,
+        watch: EmbeddedWatch | None = None,
+        jvms: int | None = None,
     ) -> None:
         self._store = store
+        self._watch = watch
         self._launcher = launcher
         self._inbox: queue.SimpleQueue[Item] = queue.SimpleQueue()
         self._model = ClusterModel(
@@ -78,6 +82,7 @@ class Service:
                 host=launcher.here,
                 launch_timeout=config.mesos.launch_timeout,
                 unreachable_timeout=config.mesos.unreachable_timeout,
+                jvms=jvms,
             )
         )
         self._panel = Panel(config, store)
@@ -125,10 +130,19 @@ class Service:
         if time.monotonic() >= self._next_tick:
             self._next_tick = time.monotonic() + TICK
             self._drivers.tend()
+            items += [Item(event) for event in self._gone_with_mesos()]
             items.append(Item(ev.Tick(time.time())))
         self._handle(items)
         if self._model.ready_to_decide():
             self._decide()
+
+    def _gone_with_mesos(self) -> list[ev.Event]:
+        """What it means that the embedded Mesos has ended: nobody else could tell of its tasks."""
+        if self._watch is None or not self._watch.took_its_tasks():
+            return []
+        now, why = time.time(), "the embedded Mesos ended, and its tasks with it"
+        tasks = [ev.TaskChanged(now, t.task_id, "gone", t.vm_id, "", why) for t in self._model.open_tasks()]
+        return [*tasks, *(ev.VmLost(now, vm.id) for vm in self._model.vms())]
 
     def _put(self, event: ev.Event, status: Json | None = None) -> None:
         self._inbox.put(Item(event, status))
@@ -311,6 +325,8 @@ class Service:
             checks["store"] = str(error)
         if damaged := self._store.damaged():
             checks["rows"] = f"{len(damaged)} cannot be read ({damaged[0]}); see `stoker doctor`"
+        if self._watch is not None:
+            checks["embedded mesos"] = self._watch.state
         if self._journal.trouble:
             checks["events"] = self._journal.trouble
         ready = self._link.subscribed and checks["store"] == "ok" and silent < 10

@@ -1,0 +1,126 @@
+"""An embedded Mesos that is killed is started again, and its jobs go on."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from daemon import embedded_watch
+from daemon.cli.client import Client
+from daemon.cli.orphans import descendants, end_all
+from daemon.embedded import Embedded, EmbeddedError, find_embedded
+from daemon.embedded_watch import EmbeddedWatch
+from framework.descendants import adopt_orphans
+from tests.chaos.scene import SPARK
+from tests.daemon.fleet import Daemon, until
+
+CLUSTER = "vms: [{type: small, count: 2, cpus: 2, memory: 4g, price_per_hour: 0.1}]"
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    """A daemon with an embedded Mesos; nothing of them is left afterwards."""
+    adopt_orphans()
+    before = set(descendants())
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    config = {
+        "data_dir": str(tmp_path / "data"),
+        "policy": {"name": "rr"},
+        "mesos": {"cluster": str(tmp_path / "cluster.yaml"), "port": 0},
+        "spark": {"driver_host": "127.0.0.1"},
+    }
+    daemon = Daemon(tmp_path, "daemon", config)
+    daemon.up()
+    yield daemon
+    daemon.end(signal.SIGKILL)
+    end_all(lambda: [pid for pid in descendants() if pid not in before])
+
+
+def test_a_job_goes_on_when_the_embedded_mesos_is_killed(daemon: Daemon) -> None:
+    """Executors are found gone and placed again, uncharged; /readyz tells; the API answers on."""
+    until(daemon.leads, daemon.log)
+    started = daemon.folder / "started"
+    started.touch()
+    spec = {
+        "app": str(SPARK / "pyspark/driver.py"), "args": ["1.0", "0"], "executors": 2, "cpus": 0.5,
+        "env": {"CHAOS_LOG": str(started), "CHAOS_KEY": "key"},
+    }  # fmt: skip
+    with Client(daemon.url) as client:
+
+        def job() -> Any:
+            return client.job(job_id)
+
+        job_id = str(client.submit(spec | {"args": ["5.0", "0"]})["id"])
+        until(lambda: sum(e["state"] == "running" for e in job()["tasks"]) == 2, daemon.log)
+        old = find_embedded(daemon.folder / "data")
+        assert old is not None
+        os.kill(old.pid, signal.SIGKILL)
+        slowest, end = 0.0, time.monotonic() + 60.0
+        while len(job()["tasks"]) < 4 or job()["tasks"][-1]["state"] != "running":
+            asked = time.monotonic()
+            assert client.job(job_id)["state"] in ("running", "relaunching", "launching")
+            slowest = max(slowest, time.monotonic() - asked)
+            assert asked < end, daemon.log()
+        print(f"the slowest answer took {slowest:.2f} s")
+        lost, again = job()["tasks"][:2], job()["tasks"][2:]
+        assert [e["state"] for e in lost] == ["lost", "lost"]
+        assert "the embedded Mesos ended" in str(lost[0])
+        assert {e["state"] for e in again} <= {"launching", "running"}
+        ready = daemon.get("/readyz")
+        assert ready is not None
+        assert ready.json()["checks"]["embedded mesos"] == "ok, started again 1 times"
+        new = find_embedded(daemon.folder / "data")
+        assert new is not None
+        assert (new.pid != old.pid, new.address, new.secret) == (True, old.address, old.secret)
+        until(lambda: job()["state"] in ("finished", "failed"), daemon.log)
+        assert (job()["state"], job()["exit_code"]) == ("finished", 0)
+
+
+class Dying:
+    """What starts Mesos that never live long, or none at all."""
+
+    def __init__(self, *, comes_up: bool) -> None:
+        self.comes_up = comes_up
+        self.at: list[float] = []
+        self.address = "127.0.0.1:1234"
+        self.pid = 1
+        self.enough = threading.Event()
+
+    def alive(self) -> bool:
+        """It died."""
+        return False
+
+    def start(self, port: int) -> Embedded:
+        """Start another one, where the last one was."""
+        assert port == 1234
+        self.at.append(time.monotonic())
+        if len(self.at) == 4:
+            self.enough.set()
+        if not self.comes_up:
+            raise EmbeddedError("the port is taken")
+        return cast("Embedded", self)
+
+
+@pytest.mark.parametrize("comes_up", [True, False])
+def test_one_that_does_not_stay_is_started_with_growing_pauses(
+    comes_up: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is tried in a loop, and why it is not there is told."""
+    monkeypatch.setattr(embedded_watch, "_LOOK", 0.001)
+    monkeypatch.setattr(embedded_watch, "FIRST_PAUSE", 0.02)
+    dying = Dying(comes_up=comes_up)
+    watch = EmbeddedWatch(cast("Embedded", dying), dying.start)
+    assert dying.enough.wait(30.0)
+    told = watch.state
+    watch.stop()
+    assert watch.took_its_tasks()
+    assert not watch.took_its_tasks()
+    pauses = [late - early for early, late in zip(dying.at, dying.at[1:], strict=False)][:3]
+    assert all(pause >= wanted for pause, wanted in zip(pauses, (0.04, 0.08, 0.16), strict=True))
+    if not comes_up:
+        assert told == "it has ended, and is started again: the port is taken"
