@@ -8,18 +8,22 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
+from urllib.parse import quote
 
-from fastapi import FastAPI, Header, Query, Response
+from fastapi import FastAPI, Header, Query, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import RedirectResponse
 
 from agents.registry import list_policies
 from conf.schema import JobSpec, Policy
 from daemon import policy_schemas, schemas
 from daemon.comparison import report
-from daemon.contract import RejectedError, Scheduler
+from daemon.contract import WITH_DRIVER, RejectedError, Scheduler
 from daemon.gate import OPEN, Gate
 from daemon.metrics import Metrics
 from daemon.problems import describe, handle_problems
+from daemon.spark_ui import SparkUi
 from daemon.store import Store
 from environment.records import ExecutorRecord, JobRecord
 from framework.guard import Guard
@@ -69,6 +73,8 @@ def create_app(
 
 
 def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
+    uis = SparkUi()
+
     def known(job_id: str) -> JobRecord:
         record = store.job(job_id)
         if record is None:
@@ -104,7 +110,9 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         reason = _reasons(store, [record])[job_id]
         due, spec = scheduler.due(), store.spec(job_id)
         tasks = [_task_now(task, due.get(job_id, {})) for task in store.executors(job_id)]
-        return schemas.job_detail(_now(record, due), reason + _unreadable(store, job_id), spec, tasks)
+        ui = f"/v1/jobs/{job_id}/ui/" if record.state in WITH_DRIVER else None
+        why = reason + _unreadable(store, job_id)
+        return schemas.job_detail(_now(record, due), why, spec, tasks, ui)
 
     @app.delete("/v1/jobs/{job_id}", status_code=202)
     @app.post("/v1/jobs/{job_id}/kill", status_code=202)
@@ -129,6 +137,21 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
                 raise RejectedError(404, "No such executor", f"{job_id} has no executor {query.executor}")
             executor = found[0]
         return schemas.log_body(scheduler.log(record, executor, query.stream, query.offset, query.limit))
+
+    @app.get("/v1/jobs/{job_id}/ui", include_in_schema=False)
+    def ui_root(job_id: str) -> Response:
+        """Links in the driver's UI are relative to this."""
+        return RedirectResponse(f"/v1/jobs/{known(job_id).job.id}/ui/", 308)
+
+    @app.get("/v1/jobs/{job_id}/ui/{path:path}", include_in_schema=False)
+    async def ui(job_id: str, path: str, request: Request) -> Response:
+        """Show a page of the Spark UI of the job's driver, while it runs."""
+        record = await run_in_threadpool(known, job_id)
+        address = await run_in_threadpool(scheduler.ui, record)
+        if address is None:
+            raise RejectedError(404, "No driver's UI", f"{job_id} is {record.state}: no driver shows a UI")
+        query = request.scope["query_string"].decode("latin-1")
+        return await uis.get(address, f"/v1/jobs/{job_id}/ui", quote(path, safe="/:@!$&'()*+,;=~"), query)
 
 
 def _add_cluster(app: FastAPI, scheduler: Scheduler) -> None:

@@ -170,6 +170,10 @@ class Candidate:
         """See `Scheduler.log`."""
         return self._leader().log(job, executor, stream, offset, limit)
 
+    def ui(self, job: JobRecord) -> tuple[str, int] | None:
+        """See `Scheduler.ui`."""
+        return self._leader().ui(job)
+
     def health(self) -> Health:
         """See `Scheduler.health`; a daemon that waits is not ready."""
         if (service := self._service) is not None:

@@ -107,6 +107,10 @@ class PolicyStatus:
     shadow: ShadowStatus | None = None
 
 
+#: States of a job in which its driver may run.
+WITH_DRIVER = frozenset({"starting", "running", "relaunching"})
+
+
 class Scheduler(Protocol):
     """The running scheduler. Every method may be called from any thread and raises `RejectedError` only."""
 
@@ -142,6 +146,10 @@ class Scheduler(Protocol):
         self, job: JobRecord, executor: ExecutorRecord | None, stream: str, offset: int, limit: int
     ) -> LogChunk:
         """Read the driver's log, or an executor's; `stream` is stdout or stderr."""
+        ...
+
+    def ui(self, job: JobRecord) -> tuple[str, int] | None:
+        """Host and port of the Spark UI of a job's driver; None while there is none."""
         ...
 
     def health(self) -> Health:

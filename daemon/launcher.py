@@ -146,6 +146,22 @@ class Launcher:
         self._launches.release(job.id)
         return status
 
+    def ui_address(
+        self, job_id: str, spec: JobSpec, tasks: Sequence[ExecutorRecord]
+    ) -> tuple[str, int] | None:
+        """Host and port of the UI of a driver that was launched; None when it was not."""
+        try:
+            launch = self._launches.kept(job_id)
+            if launch is None:
+                return None
+            endpoint = self._endpoint(spec, launch, tasks)
+        except (
+            OSError,
+            ValueError,
+        ):  # no record that can be read, or a driver on the cluster without a place
+            return None
+        return endpoint.host, endpoint.ui_port
+
     def driver_status(self, job_id: str) -> DriverStatus:
         """How the driver on this host is doing; OSError when that cannot be read now."""
         return driver_status(self._launches.records(job_id))

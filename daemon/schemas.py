@@ -109,10 +109,14 @@ class ExecutorBody(Body):
 
 
 class JobDetail(JobBody):
-    """A job with what was submitted (values that look secret are masked) and all its executors."""
+    """A job with what was submitted (values that look secret are masked) and all its executors.
+
+    `ui` is the path of the Spark UI of its driver, while that runs.
+    """
 
     spec: JobSpec | None
     tasks: list[ExecutorBody]
+    ui: str | None = None
 
 
 class JobList(Body):
@@ -228,13 +232,18 @@ def job_body(record: JobRecord, reason: str | None = None) -> JobBody:
 
 
 def job_detail(
-    record: JobRecord, reason: str, spec: JobSpec | None, executors: Sequence[ExecutorRecord]
+    record: JobRecord,
+    reason: str,
+    spec: JobSpec | None,
+    executors: Sequence[ExecutorRecord],
+    ui: str | None = None,
 ) -> JobDetail:
     """A job with everything that is known of it."""
     return JobDetail(
         **_job_fields(record, reason),
         spec=None if spec is None else masked(spec),
         tasks=[_executor_body(executor) for executor in executors],
+        ui=ui,
     )
 
 

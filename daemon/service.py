@@ -16,7 +16,7 @@ from typing import Any
 import structlog
 
 from conf.schema import Config, JobSpec
-from daemon.contract import Health, LogChunk, PolicyStatus, RejectedError, VmStatus
+from daemon.contract import WITH_DRIVER, Health, LogChunk, PolicyStatus, RejectedError, VmStatus
 from daemon.drivers import HostDrivers
 from daemon.embedded_watch import EmbeddedWatch
 from daemon.intake import Intake
@@ -310,6 +310,13 @@ class Service:
     ) -> LogChunk:
         """Read a log; see `Scheduler.log`."""
         return self._logs.read(job, executor, stream, offset, limit)
+
+    def ui(self, job: JobRecord) -> tuple[str, int] | None:
+        """Where the driver's UI is; see `Scheduler.ui`."""
+        spec = self._store.spec(job.job.id)
+        if spec is None or job.state not in WITH_DRIVER:
+            return None
+        return self._launcher.ui_address(job.job.id, spec, self._store.executors(job.job.id))
 
     def health(self) -> Health:
         """Whether jobs can be scheduled now."""

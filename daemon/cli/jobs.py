@@ -116,6 +116,8 @@ def job(
         return
     from daemon.cli import render, views
 
+    if answer.get("ui"):
+        answer["ui"] = url.rstrip("/") + answer["ui"]
     render.show(*views.job(answer))
 
 

@@ -90,6 +90,8 @@ def _facts(job: Json) -> Iterator[tuple[str, str | Text]]:
     yield "duration", f"{render.duration(job['duration'])} (start to finish)"
     yield "completion", f"{render.duration(job['completion'])} (submission to finish)"
     yield "cost", render.money(job["cost"])
+    if job.get("ui"):
+        yield "Spark UI", job["ui"]
     if job["exit_code"] is not None:
         yield "exit code", str(job["exit_code"])
     if job["losses"]:

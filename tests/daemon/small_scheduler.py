@@ -20,7 +20,8 @@ class SmallScheduler:
 
     def __init__(self, store: Store) -> None:
         self.ready = True
-        self._store = store
+        self.ui_address: tuple[str, int] | None = None
+        self.store = self._store = store
         self._policy = PolicyStatus("ff", {}, 3, 2, 1, "it raised ValueError")
 
     def submit(self, spec: JobSpec, idempotency_key: str | None = None) -> tuple[JobRecord, bool]:
@@ -83,6 +84,10 @@ class SmallScheduler:
         """The same log for all; nothing on stderr."""
         part = LOG[offset : offset + limit] if stream == "stdout" else b""
         return LogChunk(part.decode(errors="replace"), offset + len(part), job.ended)
+
+    def ui(self, job: JobRecord) -> tuple[str, int] | None:
+        """Where the test says."""
+        return self.ui_address
 
     def health(self) -> Health:
         """As the test says."""

@@ -6,6 +6,7 @@ One daemon serves all tests of this module, as a user's would; Spark jobs are th
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from agents.registry import POLICIES
@@ -126,6 +128,7 @@ def test_an_executor_killed_in_the_middle_is_placed_again(daemon: Daemon) -> Non
     daemon.wait(job_id, lambda _: daemon.printed(job_id, stream="stderr").count(driver_log) == 2)
     secret = json.loads((daemon.folder / "data/jobs" / job_id / "launch.json").read_text())["secret"]
     assert_nowhere(secret, daemon)
+    assert_the_ui_is_shown(job_id, daemon)
     os.kill(executor_pids(job_id)[f"{job_id}.0"], signal.SIGKILL)
     job = daemon.ended(job_id)
     assert (job["state"], job["exit_code"], job["losses"]) == ("finished", 0, 1), job
@@ -141,6 +144,22 @@ def test_an_executor_killed_in_the_middle_is_placed_again(daemon: Daemon) -> Non
     events = list((daemon.folder / "data/jobs" / job_id / "driver/events").iterdir())
     assert events, "Spark's event log is kept"
     assert secret not in events[0].read_text()
+
+
+def assert_the_ui_is_shown(job_id: str, daemon: Daemon) -> None:
+    """Pages of Spark's own UI come through the API, with links that lead through it again."""
+    ui = daemon.client.job(job_id)["ui"]
+    with httpx.Client(base_url=daemon.stage.url, follow_redirects=True, timeout=30.0) as client:
+        page = client.get(ui)
+        assert page.status_code == 200, page.text
+        assert page.url.path == f"{ui}jobs/"
+        assert "Spark Jobs" in page.text
+        links = re.findall(r'(?:href|src)="(/[^"]*)"', page.text)
+        assert links
+        assert all(link.startswith(ui) for link in links), links
+        style = next(link for link in links if link.endswith(".css"))
+        assert client.get(style).headers["content-type"] == "text/css"
+        assert client.get(f"{ui}api/v1/applications").json()[0]["name"] == "survivor"
 
 
 def assert_nowhere(secret: str, daemon: Daemon) -> None:

@@ -95,6 +95,10 @@ class Cast:
         data = self.logs.get(f"{who} {stream}", "").encode()[offset:][: min(limit, 7)]
         return LogChunk(data.decode(), offset + len(data), job.ended and not data)
 
+    def ui(self, job: JobRecord) -> tuple[str, int] | None:
+        """There is none."""
+        return None
+
     def health(self) -> Health:
         """All is well."""
         return Health(True, {"mesos": "subscribed"})

@@ -1,0 +1,93 @@
+"""The Spark UI of a job's driver behind the API: read only, bounded, and as little trusted as the job.
+
+Whoever wrote the job decides what its driver answers. So a page runs in a browser's sandbox, as of no site at
+all; nothing of ours (token, cookies) is sent to it, none of its headers but the type of what it sends comes
+back, and it sends nobody elsewhere.
+"""
+
+from urllib.parse import urlsplit
+
+import anyio
+import httpx
+from starlette.responses import RedirectResponse, Response
+
+from daemon.contract import RejectedError
+
+#: Seconds within which the driver has to answer with all that it has to say, and bytes of that.
+_PATIENCE = 15.0
+_LARGEST = 4 << 20
+#: Requests to drivers at one time.
+_AT_ONCE = 8
+_HEADERS = {
+    "Content-Security-Policy": "sandbox allow-scripts allow-popups",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+class SparkUi:
+    """Asks drivers' UIs on behalf of the API's clients."""
+
+    def __init__(self) -> None:
+        self._under_way = 0
+
+    async def get(self, address: tuple[str, int], prefix: str, path: str, query: str) -> Response:
+        """What the UI at a host and port has at `path`; its links lead below `prefix` again.
+
+        RejectedError when it does not answer, has too much to say, or is asked to change something.
+        """
+        if "kill" in path.split("/"):
+            raise RejectedError(403, "The driver's UI is read only", "`stoker kill` ends a job")
+        if self._under_way >= _AT_ONCE:
+            again = {"Retry-After": "1"}
+            detail = f"{_AT_ONCE} requests to drivers' UIs are under way already"
+            raise RejectedError(429, "Too many requests", detail, again)
+        self._under_way += 1
+        try:
+            with anyio.fail_after(_PATIENCE):
+                return await _get(address, prefix, path, query)
+        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError) as error:
+            why = str(error) or f"no answer within {_PATIENCE:g} s"
+            title = "The driver's UI is not available"
+            raise RejectedError(503, title, why, {"Retry-After": "1"}) from error
+        finally:
+            self._under_way -= 1
+
+
+async def _get(address: tuple[str, int], prefix: str, path: str, query: str) -> Response:
+    host, port = address
+    site = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    url = httpx.URL(f"{site}/{path}" + (f"?{query}" if query else ""))
+    asked = {"X-Forwarded-Context": prefix, "Accept-Encoding": "identity", "Connection": "close"}
+    async with (
+        httpx.AsyncClient(trust_env=False, timeout=_PATIENCE) as client,
+        client.stream("GET", url, headers=asked) as answer,
+    ):
+        if answer.is_redirect:
+            return RedirectResponse(_below(prefix, site, answer.headers["Location"]), 302, _HEADERS)
+        if answer.status_code not in (200, 404):
+            raise ValueError(f"it answers with HTTP {answer.status_code}")
+        if "Content-Encoding" in answer.headers:
+            raise ValueError("it compresses what it sends, unasked")
+        body = bytearray()
+        async for part in answer.aiter_raw():
+            body += part
+            if len(body) > _LARGEST:
+                raise ValueError(f"it sends more than {_LARGEST} bytes")
+        kind = answer.headers.get("Content-Type", "application/octet-stream")
+    return Response(bytes(body), answer.status_code, {**_HEADERS, "Content-Type": _clean(kind)})
+
+
+def _below(prefix: str, site: str, location: str) -> str:
+    """Where a redirect leads, as a path of ours; ValueError when that is not the same UI."""
+    parts = urlsplit(location)
+    own = f"{parts.scheme}://{parts.netloc}" if parts.netloc else site
+    if own != site or (not parts.netloc and not parts.path.startswith("/")):
+        raise ValueError("it sends its visitors elsewhere")
+    path = parts.path.removeprefix(prefix).lstrip("/")
+    return f"{prefix}/{path}" + (f"?{parts.query}" if parts.query else "")
+
+
+def _clean(kind: str) -> str:
+    return kind if kind.isascii() and kind.isprintable() else "application/octet-stream"
