@@ -13,6 +13,9 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from conf.dialect import Reader
+from conf.reading import read_bounded
+
 Schema = TypeVar("Schema", bound=BaseModel)
 Location = tuple[str | int, ...]
 
@@ -62,7 +65,7 @@ class ConfigError(ValueError):
 def load(path: Path, schema: type[Schema], overrides: Mapping[str, str] | None = None) -> Schema:
     """Read a YAML file into the schema; `overrides` maps dotted keys to YAML texts that take precedence."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_bounded(path, _LONGEST)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ConfigError(f"{path}: cannot be read: {why}") from error
@@ -78,6 +81,12 @@ def parse(text: str, schema: type[Schema], name: str, overrides: Mapping[str, st
     for key, value in (overrides or {}).items():
         _override(values, key, value)
     return build(schema, values, name, root, overrides or {})
+
+
+def plain_value(text: str, name: str) -> Any:
+    """A single value as YAML text, as on a command line; `name` stands for where it is in errors."""
+    root = _compose(text, name)
+    return None if root is None else _construct(root, name)
 
 
 def build(
@@ -136,9 +145,9 @@ def _is_file(path: Path) -> bool:
 
 def _compose(text: str, name: str) -> yaml.Node | None:
     if len(text) > _LONGEST:
-        raise ConfigError(f"{name}: too long: {len(text)} characters, {_LONGEST} at most")
+        raise ConfigError(f"{name}: too long: more than {_LONGEST} characters")
     try:
-        return yaml.compose(text, Loader=yaml.SafeLoader)
+        return yaml.compose(text, Loader=Reader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise ConfigError(f"{name}:{line}: not valid YAML: {error.problem or error.context}") from error
@@ -151,7 +160,7 @@ def _compose(text: str, name: str) -> yaml.Node | None:
 
 
 def _construct(root: yaml.Node, name: str) -> Any:
-    loader = yaml.SafeLoader("")
+    loader = Reader("")
     try:
         _count(root, name, {})
         return loader.construct_document(root)
@@ -207,8 +216,7 @@ def _override(values: dict[str, Any], dotted: str, text: str) -> None:
         if not isinstance(inner, dict):
             inner = values[step] = {}
         values = inner
-    root = _compose(text, f"--set {dotted}")
-    values[last] = None if root is None else _construct(root, f"--set {dotted}")
+    values[last] = plain_value(text, f"--set {dotted}")
 
 
 def _complaint(

@@ -116,14 +116,6 @@ class Driver(Strict):
     cpus: Cpus = 1.0
     memory: Memory = 1024
 
-    @model_validator(mode="before")
-    @classmethod
-    def _on_is_a_key(cls, values: Any) -> Any:
-        # YAML 1.1 reads the bare word `on` as true.
-        if isinstance(values, dict) and True in values:
-            return {("on" if key is True else key): value for key, value in values.items()}
-        return values
-
 
 class JobSpec(Strict):
     """A Spark job as a user submits it: a YAML file, command line flags, or the body of POST /v1/jobs."""

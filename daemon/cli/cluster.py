@@ -112,17 +112,13 @@ def compare_policies(
 
 def _options(texts: list[str]) -> dict[str, Any]:
     """The options as YAML values, so that `beta=0.75` is a number."""
-    import yaml
-
-    from conf.loader import ConfigError
+    from conf.loader import ConfigError, plain_value
     from daemon.cli.jobfile import assignments
 
     try:
-        return {key: yaml.safe_load(value) for key, value in assignments(texts, "options").items()}
+        return {key: plain_value(value, key) for key, value in assignments(texts, "options").items()}
     except ConfigError as error:
-        raise CommandError(str(error)) from None
-    except (yaml.YAMLError, ValueError) as error:
-        raise CommandError(f"options: not valid YAML: {' '.join(str(error).split())}") from None
+        raise CommandError(f"options: {error}") from None
 
 
 def _print_policy(status: Any, output: str) -> None:

@@ -1,5 +1,7 @@
 """The YAML loader: a value or an error that says where; never anything else."""
 
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -7,7 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from conf.loader import SHIPPED, ConfigError, find, load, parse
+from conf.loader import SHIPPED, ConfigError, find, load, parse, plain_value
+from conf.reading import read_bounded
 from conf.schema import Cluster, Config, JobSpec
 
 SCHEMAS = (Config, JobSpec, Cluster)
@@ -35,12 +38,16 @@ BOMB = "a: &a [x]\n" + "\n".join(
          "'tag:yaml.org,2002:python/object:os.system'"),
         ("x: !!bool maybe", "f.yaml: a value does not fit its tag or kind"),
         ("x: !!timestamp now", "f.yaml: a value does not fit its tag or kind"),
-        ("x: 2020-02-30", "f.yaml: a value does not fit its tag or kind: day is out of range for month"),
         ('x: "\\UFFFFFFFF"', "f.yaml: not valid YAML"),
         ("policy: {x: y, name: 3}", "f.yaml:1: policy.name: should be a text, found 3"),
-        ("mesos: {port: 0x" + "f" * 5000 + "}",
-         "f.yaml:1: mesos.port: should be less than or equal to 65535, found a number with thousands of"),
-        ("x" * (1 << 20) + ": 1", "f.yaml: too long: 1048579 characters, 1048576 at most"),
+        ("mesos: {port: 0x" + "f" * 5000 + "}", "f.yaml:1: a number with 5002 digits is too large"),
+        ("\ndecision_timeout: 1e999", "f.yaml:2: 1e999 is too large for a number"),
+        ("mesos:\n  port: 010", "f.yaml:2: mesos.port: should be a whole number, found '010'"),
+        ("decision_timeout: 1:30", "f.yaml:1: decision_timeout: should be a number, found '1:30'"),
+        ("max_queued_jobs: !!int 1:30", "f.yaml:1: '1:30' is no whole number"),
+        ("mesos: {gpus: no}", "f.yaml:1: mesos.gpus: should be true or false, found 'no'"),
+        ("mesos: {port: 1" + "0" * 200 + "}", "f.yaml:1: mesos.port: should be less than or equal to 65535"),
+        ("x" * (1 << 20) + ": 1", "f.yaml: too long: more than 1048576 characters"),
     ],
     ids=lambda text: text[:20].encode("unicode_escape").decode(),
 )  # fmt: skip
@@ -110,6 +117,58 @@ def test_errors_in_overrides(key: str, value: str, says: str) -> None:
     assert str(error.value).startswith(says)
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("010", "010"), ("1:30", "1:30"), ("190:20:30", "190:20:30"), ("2024-01-01", "2024-01-01"),
+        ("no", "no"), ("on", "on"), ("0b11", "0b11"), ("1_000", 1000), ("0x10", 16), ("0o10", 8), ("-7", -7),
+        ("1e3", 1000.0),
+        ("1.5", 1.5), (".5", 0.5), ("0", 0), ("0.5", 0.5), ("-0.0", 0.0), ("true", True), ("null", None),
+        ("~", None), ("1.2.3", "1.2.3"), ("1__0", "1__0"), ("+", "+"), (".", "."), ("1e", "1e"), ("=", "="),
+        (".inf", float("inf")),
+    ],
+)  # fmt: skip
+def test_plain_words_are_what_people_mean(text: str, value: object) -> None:
+    """Not what YAML 1.1 made of them."""
+    assert plain_value(text, "here") == value
+    assert type(plain_value(text, "here")) is type(value)
+
+
+def test_arguments_are_as_they_are_written() -> None:
+    """In a job file, where they need no quotes."""
+    job = parse("app: a.py\nargs: [010, 1:30, no, 2024-01-01]\nname: 007", JobSpec, "job.yaml")
+    assert (job.args, job.name) == (("010", "1:30", "no", "2024-01-01"), "007")
+
+
+@pytest.mark.parametrize("endless", ["/dev/zero", "/dev/urandom"])
+def test_an_endless_file_is_not_read_to_its_end(endless: str) -> None:
+    """But refused, in one line."""
+    with pytest.raises(ConfigError) as error:
+        load(Path(endless), Config)
+    assert str(error.value).startswith(f"{endless}: cannot be read: too long: more than")
+
+
+def test_a_pipe_is_read_and_one_that_nobody_writes_to_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of `--config <(...)`, however late its end comes."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("policy: {name: rr}\n",), daemon=True)
+    writer.start()
+    assert load(pipe, Config).policy.name == "rr"
+    writer.join()
+    with pytest.raises(TimeoutError, match=r"its end did not come within 0.05 s"):
+        read_bounded(pipe, 100, patience=0.05)
+    assert load(Path("/dev/null"), Config) == Config()
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path: Path) -> None:
+    """As some editors put it there."""
+    (tmp_path / "f.yaml").write_text("listen: a:1", encoding="utf-8-sig")
+    assert load(tmp_path / "f.yaml", Config).listen == "a:1"
+
+
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     """A missing file, a folder, and a file that is no text are named, with the reason."""
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
@@ -141,10 +200,10 @@ def test_files_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 words = st.sampled_from(
     ["listen", "policy", "name", "mesos", "port", "vms", "type", "cpus", "memory", "app", "args", "x.py",
      "on", ": ", "\n", "\n  ", "- ", "[", "]", "{", "}", ", ", "&a ", "*a", "<<", "? ", "| ", "> ", "# ",
-     "'", '"', "\\", "~", "1", "0x1", "1.5", ".nan", ".inf", "-1", "1e400", "1:30", "2020-01-01", "yes",
-     "!!int ", "!!float ", "!!bool ", "!!timestamp ", "!!binary ", "!!set ", "!!omap ", "!!pairs ",
-     "!!merge ", "!!null ", "!!str ", "!!map ", "!!seq ", "!x ", "---\n", "...\n", "%YAML 1.1\n",
-     "\\ud800", "\0", "\ufeff", "\x85", "\U0001f600"]
+     "'", '"', "\\", "~", "1", "0x1", "1.5", ".nan", ".inf", "-1", "1e400", "1:30", "010",
+     "2020-01-01", "yes", "!!int ", "!!float ", "!!bool ", "!!timestamp ", "!!binary ", "!!set ",
+     "!!omap ", "!!pairs ", "!!merge ", "!!null ", "!!str ", "!!map ", "!!seq ", "!x ", "---\n", "...\n",
+     "%YAML 1.1\n", "\\ud800", "\0", "\ufeff", "\x85", "\U0001f600"]
 )  # fmt: skip
 texts = st.text(max_size=60) | st.lists(words, max_size=15).map("".join)
 

@@ -1,0 +1,35 @@
+"""A text that a user names is read: of bounded length, in bounded time, from a file or a pipe."""
+
+import os
+import select
+import time
+from pathlib import Path
+
+#: Chosen: seconds after which a pipe without an end is given up.
+PATIENCE = 10.0
+
+
+def read_bounded(path: Path, most: int, patience: float = PATIENCE) -> str:
+    """The text of a file, device or pipe of so many bytes at most.
+
+    OSError or ValueError say why not: no such file, its end did not come within so many seconds, too long, no
+    UTF-8.
+    """
+    parts, left, until = [], most + 1, time.monotonic() + patience
+    opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        waiting = select.poll()
+        waiting.register(opened, select.POLLIN)
+        while left > 0:
+            if not waiting.poll(max(0.0, until - time.monotonic()) * 1000):
+                raise TimeoutError(None, f"its end did not come within {patience:g} s")
+            part = os.read(opened, min(left, 1 << 16))
+            if not part:
+                break
+            parts.append(part)
+            left -= len(part)
+    finally:
+        os.close(opened)
+    if left == 0:
+        raise ValueError(f"too long: more than {most} bytes")
+    return b"".join(parts).decode("utf-8-sig")
