@@ -289,6 +289,14 @@ class Http(Strict):
     idle_timeout: Annotated[int, Field(ge=1, le=3600)] = 15
 
 
+class Retention(Strict):
+    """What is kept of jobs that are over: for so many days, so many of them, so many MiB; null: no limit."""
+
+    age: Annotated[float, Field(gt=0, le=36_500, allow_inf_nan=False)] | None = None
+    jobs: Annotated[int, Field(ge=0)] | None = 100_000
+    size: Annotated[int, Field(ge=0)] | None = None
+
+
 class Config(Strict):
     """The daemon's config file."""
 
@@ -311,6 +319,7 @@ class Config(Strict):
     driver: Driver = Driver()
     leader: Leader = Leader()
     event_log: EventLog = EventLog()
+    retention: Retention = Retention()
 
     @field_validator("listen")
     @classmethod

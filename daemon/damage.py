@@ -78,10 +78,11 @@ class Damages:
 
     def job(self, connection: Connection, number: int, text: Any) -> JobRecord:
         """The record of a row of `jobs`; when it is damaged, one that the rest of the row makes."""
-        found = self.read(
-            "jobs", tables.job_id(number), number, partial(tables.read_job, number=number), text
-        )
-        return found or stand_in(connection, number)
+        return self.job_record(number, text) or stand_in(connection, number)
+
+    def job_record(self, number: int, text: Any) -> JobRecord | None:
+        """The record of a row of `jobs`; None when it is damaged."""
+        return self.read("jobs", tables.job_id(number), number, partial(tables.read_job, number=number), text)
 
     def executors(self, connection: Connection, query: sa.Select[Any]) -> list[ExecutorRecord]:
         """The tasks that a query of `executors.task_id`, `.job` and `.record` finds, but for damaged ones."""
@@ -126,7 +127,7 @@ def put_aside(connection: Connection, numbers: Sequence[int], at: float) -> tupl
         ).all()
         for number, text, spec in rows:
             key = tables.job_id(number)
-            record = damages.read("jobs", key, number, partial(tables.read_job, number=number), text)
+            record = damages.job_record(number, text)
             if record is None:
                 _keep(connection, damages.of(key)[-1], text, at)
                 failed[number] = "its record in the job store was damaged"
@@ -161,7 +162,7 @@ def _fail(connection: Connection, damages: Damages, number: int, why: str, at: f
     (record,) = damages.jobs(connection, query)
     if not record.ended:
         record = replace(record, state="failed", finished_at=at, aborting=False)
-    record = replace(record, reason=f"{why}, and put aside")
+    record = replace(record, reason=f"{why}, and put aside", finished_at=record.finished_at or at)
     connection.execute(sa.update(jobs).where(jobs.c.number == number), tables.job_row(record))
     open_tasks = sa.select(executors.c.task_id, executors.c.job, executors.c.record).where(
         executors.c.job == number, executors.c.state.in_(tables.OPEN_EXECUTOR)

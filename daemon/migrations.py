@@ -154,6 +154,17 @@ STEPS: Mapping[int, Step] = {
         ),
         triggers=Triggers(_SUMS_ON_SQLITE, _SUMS_ON_POSTGRESQL),
     ),
+    # Which jobs are still to be measured, so that nobody looks through those that were.
+    3: Step(
+        sqlite=(
+            "CREATE INDEX jobs_unmeasured ON jobs (finished_at)"
+            " WHERE finished_at IS NOT NULL AND size IS NULL",
+        ),
+        postgresql=(
+            "CREATE INDEX jobs_unmeasured ON jobs (finished_at)"
+            " WHERE finished_at IS NOT NULL AND size IS NULL",
+        ),
+    ),
 }
 
 #: The schema that this program reads and writes.

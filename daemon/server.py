@@ -25,6 +25,7 @@ from daemon.launcher import Launcher
 from daemon.leadership import Election, StoreElection, ZooKeeperElection
 from daemon.logging import configure_logging, say_suppressed
 from daemon.machine import this_machine
+from daemon.pruning import retention
 from daemon.service import Service
 from daemon.store import Store, StoreError
 from framework.embedded.isolation import IsolationOptions
@@ -79,7 +80,10 @@ def _candidate(
 
     @contextmanager
     def lead() -> Iterator[Service]:
-        with _mesos(config, config_dir, data_dir, store) as embedded:
+        with (
+            retention(store, data_dir, config.retention),
+            _mesos(config, config_dir, data_dir, store) as embedded,
+        ):
             yield _service(config, store, data_dir, embedded, profiles)
 
     candidate = Candidate(store, election, url, lead, lambda: _sweep(launcher, store))

@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import OperationalError
 
 from conf.schema import JobSpec
-from daemon import tables
+from daemon import past, tables
 from daemon.comparison import Comparison
 from daemon.damage import Damage, Damages, put_aside
 from daemon.database import Database, DeposedError, StoreBusyError, StoreError
@@ -300,6 +300,32 @@ class Store:
             return put_aside(connection, list(connection.scalars(_going_on())), at)
 
         return self._write(work)
+
+    # ---- jobs that are over: see `past` ----------------------------------------------------------
+
+    def kept(self) -> past.Kept:
+        """What is kept of all jobs that are over."""
+        with self._database.read() as connection:
+            return past.kept(connection)
+
+    def oldest(self, limit: int, after: past.Past | None = None) -> list[past.Past]:
+        """Jobs of which all is over, those that ended first in front, after that one."""
+        with self._database.read() as connection:
+            return past.oldest(connection, limit, after)
+
+    def unmeasured(self, limit: int) -> dict[str, int]:
+        """Some of them that were not measured, with the bytes of their rows."""
+        with self._database.read() as connection:
+            return past.unmeasured(connection, limit)
+
+    def measured(self, sizes: Mapping[str, int]) -> None:
+        """Keep how many bytes they take."""
+        if sizes:
+            self._write(lambda connection: past.measured(connection, sizes))
+
+    def prune(self, job_ids: Sequence[str]) -> int:
+        """Forget those of these jobs of which all is over; how many these are."""
+        return self._write(lambda connection: past.prune(connection, job_ids)) if job_ids else 0
 
     # ---- helpers ---------------------------------------------------------------------------------
 

@@ -58,6 +58,8 @@ jobs = sa.Table(
 )
 _OVER = jobs.c.finished_at.is_not(None)
 sa.Index("jobs_over", jobs.c.finished_at, jobs.c.number, sqlite_where=_OVER, postgresql_where=_OVER)
+_UNMEASURED = _OVER & jobs.c.size.is_(None)
+sa.Index("jobs_unmeasured", jobs.c.finished_at, sqlite_where=_UNMEASURED, postgresql_where=_UNMEASURED)
 executors = sa.Table(
     "executors",
     metadata,

@@ -172,7 +172,8 @@ def shortage(view: ClusterView, request: PlacementRequest) -> str:
         lacks["have no offer from the master yet"] = missing & ~offered.there
         lacks["are offered only in part yet"] = missing & offered.there
     short = " and ".join(f"{count} {what}" for what, vms in lacks.items() if (count := np.count_nonzero(vms)))
-    found = f"room for {min(room, request.count)} of {request.count} executors of {asked}"
+    enough = f" ({request.fewest} are enough)" if request.fewest < request.count else ""
+    found = f"room for {min(room, request.count)} of {request.count} executors of {asked}{enough}"
     found = f"{found}; of {len(view.vms)} VMs, {short}" if short else found
     whys = [why for index in np.flatnonzero(closed_to).tolist() if (why := closed(view, index, request))]
     more = f" (and {len(whys) - _CLOSED_NAMED} more)" if len(whys) > _CLOSED_NAMED else ""

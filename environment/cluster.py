@@ -300,7 +300,7 @@ class ClusterModel:
         ended: ExecutorState = "lost"
         if state == "finished" or state == "failed" or state == "killed":
             ended = state
-        self._roster.move(task, ended, message or state)
+        self._roster.move(task, ended, self._lives.taken_along(task) or message or state)
         self._supply.reconsider()
         self._lives.task_ended(task, end, never_ran=never_ran)
 

@@ -267,13 +267,17 @@ class PolicyChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class TaskChanged(Event):
-    """The state of a Mesos task, told by the master or its agent, perhaps repeatedly."""
+    """The state of a Mesos task, told by the master or its agent, perhaps repeatedly.
+
+    `exit_code` is what its process ended with, 128 + N for signal N, as far as that is told.
+    """
 
     task_id: str
     state: TaskState
     vm_id: str = ""
     reason: str = ""
     message: str = ""
+    exit_code: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,8 +74,9 @@ def explain(verdict: Verdict, policy: str) -> Explanation:
     decision, request, view = verdict.decision, verdict.request, verdict.view
     if isinstance(decision, Place):
         placed = ", ".join(view.vms[i].name for i in decision.placement)
-        count = f"{len(decision.placement)} of {request.job.executors}"
-        kind, reason = "place", f"{count} executors placed: {placed}"
+        count = f"{len(decision.placement)} of {request.job.executors} executors"
+        fewer = len(decision.placement) < request.count
+        kind, reason = "place", f"started with {count}: {placed}" if fewer else f"{count} placed: {placed}"
         choices = _choices(view, request, decision)
     else:
         kind, reason = "wait", decision.reason

@@ -49,7 +49,7 @@ class JobLives:
             job.state, job.placed_at = "placing", self._turn.now
             # Its executors are told now where their driver will be.
             job.driver_on = self._options.host if job.job.driver is None else ""
-            self._roster.explain(job, "its executors are being launched")
+            self._roster.explain(job, f"{self._executors_of(job)} are being launched")
         else:
             self._roster.replace_ended(job)
             self._roster.explain(job, "lost executors are being launched again")
@@ -69,8 +69,13 @@ class JobLives:
         job = self._roster.job_of(task)
         if job.state == "placing" and not job.aborting:
             job.state = "starting"
-            self._roster.explain(job, "its executors are starting")
+            self._roster.explain(job, f"{self._executors_of(job)} are starting")
         self._look_whether_all_run(job)
+
+    def _executors_of(self, job: JobRecord) -> str:
+        """Its executors in words: how many there are when it was started on fewer than it asks for."""
+        number, asked = len(self._roster.executors(job)), job.job.executors
+        return "its executors" if number == asked else f"{number} of its {asked} executors"
 
     def _look_whether_all_run(self, job: JobRecord) -> None:
         executors = self._roster.executors(job)
@@ -81,7 +86,9 @@ class JobLives:
         self._setbacks.forget(job.job.id)
         if job.started_at is None:
             job.started_at, job.state = self._turn.now, "running"
-            self._roster.explain(job, "all its executors run")
+            number = len(executors)
+            fewer = "" if number == job.job.executors else f" ({number} of {job.job.executors})"
+            self._roster.explain(job, f"all its executors run{fewer}")
             if job.job.driver is None:
                 self._turn.command(ev.StartDriver, job.job.id)
         elif job.state == "relaunching":
@@ -135,6 +142,15 @@ class JobLives:
         self._line.rejoin(job)
         self._roster.mark(job)
 
+    def taken_along(self, task: ExecutorRecord) -> str:
+        """Why a task ends that was killed, and so not for a reason of its own; empty for others."""
+        job = self._roster.job_of(task)
+        if task.killed_at is None:
+            return ""
+        if job.ended:
+            return "ended with its job"
+        return "ended because its job's launch was undone" if job.aborting else ""
+
     def task_ended(self, task: ExecutorRecord, end: ev.TaskChanged, *, never_ran: bool) -> None:
         """One of its tasks is over, as its record says already; `never_ran` when that is certain."""
         self._setbacks.ended(task)
@@ -142,7 +158,7 @@ class JobLives:
         if job.ended:
             return
         if task.number is None and not never_ran:
-            self._cluster_driver_ended(job, task, state)
+            self._cluster_driver_ended(job, task, end)
         elif job.aborting:
             self.requeue_when_clear(job)
         elif task.number is None or not self._roster.stands(job):
@@ -153,11 +169,12 @@ class JobLives:
         else:
             self._executor_lost(job, task, end)
 
-    def _cluster_driver_ended(self, job: JobRecord, task: ExecutorRecord, state: ev.TaskState) -> None:
-        if state == "finished":
+    def _cluster_driver_ended(self, job: JobRecord, task: ExecutorRecord, end: ev.TaskChanged) -> None:
+        if end.state == "finished":
             job.exit_code = 0
             self.end(job, "finished", "its driver exited with code 0")
         else:
+            job.exit_code = end.exit_code
             self.end(job, "failed", f"its driver on {task.vm_name} ended: {task.message}")
 
     def _undo_launch(self, job: JobRecord, task: ExecutorRecord, end: ev.TaskChanged) -> None:

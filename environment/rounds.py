@@ -11,6 +11,7 @@ from typing import Any, overload
 import numpy as np
 
 from environment.check import check
+from environment.elastic import Fitting
 from environment.events import Decided, Placement, Waiting
 from environment.offered import DRIVER_PORTS
 from environment.types import ClusterView, Decision, Place, PlacementRequest, Size, Wait
@@ -138,7 +139,7 @@ def decided(verdicts: Iterable[Verdict], at: float) -> Decided:
 def _ask(decide: Decide, view: ClusterView, queue: Sequence[PlacementRequest]) -> Verdict:
     request = queue[0]
     try:
-        decision: object = decide(view, queue)
+        decision: object = decide(view, Fitting(view, queue))
         faults = _misshapen(decision, view)
         if not faults and isinstance(decision, Place):
             request = _named(queue, decision.job_id)
@@ -211,8 +212,20 @@ def _with_driver(verdict: Verdict, head: PlacementRequest) -> Verdict:
     room = room_for_driver(verdict.view, request, decision)
     if not isinstance(room, str):
         return replace(verdict, driver_vm=room)
+    # An elastic job does without its last executors rather than without its driver.
+    for count in range(len(decision.placement) - 1, request.fewest - 1, -1):
+        smaller = _first(decision, count)
+        index = room_for_driver(verdict.view, request, smaller)
+        if isinstance(index, int):
+            return replace(verdict, decision=smaller, driver_vm=index)
     why = room if request is head else f"{request.job.id} was to be placed before it, but {room}"
     return replace(verdict, request=head, decision=Wait(why))
+
+
+def _first(place: Place, count: int) -> Place:
+    """The placement of its first executors alone."""
+    first = place.placement[:count]
+    return replace(place, placement=first, why=place.why[:count], sizes=place.sizes[:count])
 
 
 def view_after(verdict: Verdict, place: Place) -> ClusterView:

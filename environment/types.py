@@ -128,6 +128,18 @@ class PlacementRequest:
         return self.count if self.again else min(self.job.fewest, self.count)
 
     @property
+    def full(self) -> "PlacementRequest":
+        """The request for all executors that a new job asks for, where it is shown for what fits only."""
+        if self.again or self.job.min_executors is None or self.count == self.job.executors:
+            return self
+        return replace(self, count=self.job.executors)
+
+    @property
+    def size(self) -> Size:
+        """What one executor takes at most."""
+        return Size(self.cpus, self.memory_mib)
+
+    @property
     def asked(self) -> tuple[Size, ...]:
         """What is asked for each executor: a placement gives it that or less."""
         return self.sizes or (self.job.size,) * self.count

@@ -1,6 +1,8 @@
 """Mesos JSON into events and back: offers, status updates, tasks. Pure; sends and receives nothing."""
 
 import base64
+import re
+import signal
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
@@ -16,6 +18,9 @@ Json = dict[str, Any]
 UNKNOWN_TYPE = "unknown"
 #: What of an agent's scalars has a place of its own.
 _SIZE = ("cpus", "mem")
+_EXITED = re.compile(r"(?:Command|Container) exited with status (?P<code>\d{1,3})\b")
+_TERMINATED = re.compile(r"(?:Command|Container) terminated with signal (?P<name>[\w /-]*\w)")
+_SIGNALS = {signal.strsignal(number): int(number) for number in signal.valid_signals()}
 _STATES: dict[str, TaskState] = {state: state for state in get_args(TaskState)}
 
 
@@ -56,13 +61,15 @@ def agent_url(offer: Mapping[str, Any]) -> tuple[str, str]:
 def task_changed_from_json(status: Mapping[str, Any], at: float) -> TaskChanged:
     """Read a status update; a state that is not known to us counts as unknown."""
     state = str(status["state"]).removeprefix("TASK_").lower()
+    message = str(status.get("message", ""))
     return TaskChanged(
         at,
         task_id=str(status["task_id"]["value"]),
         state=_STATES.get(state, "unknown"),
         vm_id=str(status.get("agent_id", {}).get("value", "")),
         reason=str(status.get("reason", "")).removeprefix("REASON_").lower(),
-        message=masked_urls(str(status.get("message", ""))),
+        message=masked_urls(message),
+        exit_code=_exit_code(message),
     )
 
 
@@ -177,6 +184,14 @@ def _base64(text: str) -> str:
 
 def _attributes(attributes: Iterable[Mapping[str, Any]]) -> dict[str, str | float]:
     return {a["name"]: (a.get("text") or a.get("scalar") or {}).get("value", "") for a in attributes}
+
+
+def _exit_code(message: str) -> int | None:
+    """What a process ended with, as Mesos' executors tell it, in words alone; None for other words."""
+    if found := _EXITED.match(message):
+        return int(found["code"])
+    number = _SIGNALS.get(found["name"]) if (found := _TERMINATED.match(message)) else None
+    return None if number is None else 128 + number
 
 
 def _price(value: str | float | None) -> float:

@@ -100,7 +100,9 @@ class OgaSched:
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Place a type's oldest job, the first that the slot's allocation carries, or wait."""
         oldest: dict[str, PlacementRequest] = {}
-        for request in islice(queue, _LOOKED_AT):
+        # It makes executors smaller, and fewer, by itself.
+        queue = [request.full for request in islice(queue, _LOOKED_AT)]
+        for request in queue:
             oldest.setdefault(request.job.type, request)
         self._begin(view, queue[0], oldest)
         for request in oldest.values():

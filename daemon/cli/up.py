@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from daemon.cli.configured import ConfigFile, Settings, read_config
 from daemon.cli.errors import CommandError
 
 if TYPE_CHECKING:
@@ -14,31 +15,15 @@ Level = Literal["debug", "info", "warning", "error"]
 
 
 def up(
-    config: Annotated[
-        Path | None,
-        typer.Option("--config", metavar="FILE", help="Config file; without it, the shipped defaults."),
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="One value of the config, as in policy.name=rr; repeatable."
-        ),
-    ] = None,
+    config: ConfigFile = None,
+    settings: Settings = None,
     log_level: Annotated[
         Level, typer.Option("--log-level", help="The least serious events to log.")
     ] = "info",
 ) -> int:
     """Run the daemon until SIGTERM or Ctrl-C."""
-    from conf.loader import SHIPPED, ConfigError, load
-    from conf.schema import Config
-    from daemon.cli.jobfile import assignments
-
-    path = config or SHIPPED / "default.yaml"
-    try:
-        loaded = load(path, Config, assignments(settings or [], "--set"))
-    except ConfigError as error:
-        raise CommandError(str(error)) from None
-    return _run(loaded, path.absolute().parent, log_level)
+    loaded, folder = read_config(config, settings)
+    return _run(loaded, folder, log_level)
 
 
 def _run(config: "Config", folder: Path, log_level: str) -> int:

@@ -790,6 +790,30 @@ def test_a_driver_on_the_cluster_that_dies_fails_the_job(world: World) -> None:
     assert world.job().reason == "its driver on vm-1 ended: exit code 1"
 
 
+def test_the_exit_code_of_a_driver_on_the_cluster_is_kept(world: World) -> None:
+    """As that of a driver on the host is."""
+    world.run(make_job(executors=1, driver=Size(1, 2048)))
+    said = "Command exited with status 3"
+    world.send(ev.TaskChanged(world.now, "job-1.driver-1", "failed", ONE.id, "", said, 3))
+    assert (world.job().state, world.job().exit_code) == ("failed", 3)
+    assert world.job().reason == f"its driver on vm-1 ended: {said}"
+
+
+def test_executors_that_are_killed_say_what_they_were_killed_for(world: World) -> None:
+    """With their job, or with the launch of which another could not be started; not how they took it."""
+    world.run(make_job("a", 2))
+    world.driver_ends("a")
+    world.tell("killed", *world.open_tasks("a"), message="Command exited with status 0")
+    assert {task.message for task in world.model.tasks("a")} == {"ended with its job"}
+    world.submit(make_job("b", 2))
+    world.offer()
+    world.decide()
+    world.tell("dropped", "b.0", message="the disk is full")
+    world.tell("killed", "b.1", message="Command terminated with signal Terminated")
+    messages = [task.message for task in world.model.tasks("b")]
+    assert messages == ["the disk is full", "ended because its job's launch was undone"]
+
+
 @pytest.mark.parametrize("state", ["dropped", "failed"])
 def test_a_launch_whose_driver_may_run_is_not_undone(world: World, state: ev.TaskState) -> None:
     """The driver on the cluster, launched with the executors, runs once: only what is lost is replaced."""

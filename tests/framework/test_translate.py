@@ -158,3 +158,24 @@ def test_other_scalars_are_read_and_paid_like_cpus():
     assert paid == [scalar("cpus", 1.0, role="*"), gpus[1], gpus[0], scalar("disk", 100.0, role="*")]
     with pytest.raises(ValueError, match="lack 36 of 136 disk"):
         Purse([given]).pay(1.0, 0, (), {"disk": 136.0})
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ("Command exited with status 0", 0),
+        ("Command exited with status 3", 3),
+        ("Container exited with status 137", 137),
+        ("Command terminated with signal Killed", 137),
+        ("Command terminated with signal Terminated", 143),
+        ("Command terminated with signal Segmentation fault (core dumped)", 139),
+        ("Command terminated with signal Nonsense", None),
+        ("Executor terminated", None),
+        ("it said: Command exited with status 3", None),
+        ("", None),
+    ],
+)
+def test_exit_codes_are_read_from_what_executors_say(message: str, code: int | None) -> None:
+    """Mesos tells them in words alone; 128 + N for signal N, as shells count."""
+    status = {"task_id": {"value": "a.driver-1"}, "state": "TASK_FAILED", "message": message}
+    assert task_changed_from_json(status, 1.0).exit_code == code

@@ -1,0 +1,337 @@
+"""Looks a job store and its data folder through: what is wrong, what to do about it, and what can be mended.
+
+Looking changes nothing and may be done beside a running daemon. Mending needs to be alone.
+"""
+
+import os
+import stat
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from daemon import storefile, tables
+from daemon.damage import Damages, put_aside
+from daemon.database import Database, StoreError
+from daemon.folders import Folders
+from daemon.migrations import FIRST, SCHEMA_VERSION
+from daemon.tables import comparisons, executors, explanations, facts, jobs, sums
+from environment.eventlog import decode
+
+_PAGE = 1000
+#: Findings of one check that are told one by one.
+_MOST = 20
+_RESTORE = "restore a backup: `stoker restore FILE`"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is not as it should be, and what to do about it; `mended` when that was done."""
+
+    check: str
+    what: str
+    advice: str
+    mended: bool = False
+
+
+@dataclass(slots=True)
+class Report:
+    """What was looked at (checks, with the number of things in each), and what was found."""
+
+    looked_at: dict[str, int] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def well(self) -> bool:
+        """Whether nothing is left to be done."""
+        return all(finding.mended for finding in self.findings)
+
+
+class Doctor:
+    """One examination. With `repair`, what can be mended is; StoreError when that cannot be now."""
+
+    def __init__(
+        self, url: str, data_dir: Path, *, repair: bool, progress: Callable[[str, int], None] | None = None
+    ) -> None:
+        """`progress` is told what is looked at, and how much of it was."""
+        self._url = url
+        self._data_dir = data_dir
+        self._repair = repair
+        self._told = progress
+        self._report = Report()
+
+    def examine(self) -> Report:
+        """Look at everything; StoreError when the store cannot be opened at all."""
+        self._look_at_permissions()
+        self._look_at_event_logs()
+        url = sa.engine.make_url(self._url)
+        path = Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
+        if path is not None and not self._look_at_file(path):
+            return self._report
+        database = Database(self._url)
+        try:
+            if self._repair:
+                database.lock()
+            if self._look_at_schema(database):
+                self._look_at_rows(database)
+        finally:
+            database.close()
+        return self._report
+
+    # ---- the file --------------------------------------------------------------------------------
+
+    def _look_at_file(self, path: Path) -> bool:
+        """Whether it is one that can be looked into."""
+        self._count("file")
+        if wrong := storefile.fault(path):
+            self._find("file", f"{path} {wrong}", _RESTORE)
+            return False
+        if not path.exists() or not path.stat().st_size:
+            self._find(
+                "file", f"{path}: there is no job store", "start the daemon once, or give its --config"
+            )
+            return False
+        if not storefile.note_of(path).exists():
+            what = f"{storefile.note_of(path)} is missing: if the store is lost, nobody will notice"
+            self._find(
+                "file", what, "start the daemon once", self._mend(lambda: storefile.note(path, "doctor"))
+            )
+        return True
+
+    def _look_at_schema(self, database: Database) -> bool:
+        with database.read() as connection:
+            if database.path is not None and not self._look_at_pages(connection):
+                return False
+            found = connection.scalar(sa.select(facts.c.value).where(facts.c.key == "schema"))
+        self._count("schema")
+        if found == str(SCHEMA_VERSION):
+            return True
+        known = found is not None and found.isdecimal() and FIRST <= int(found) < SCHEMA_VERSION
+        advice = "start the daemon once, which migrates it" if known else "use the Stoker that wrote it"
+        self._find("schema", f"it has schema {found}, this program knows {SCHEMA_VERSION}", advice)
+        return False
+
+    def _look_at_pages(self, connection: Connection) -> bool:
+        self._progress("pages", 0)
+        found = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check(20)")]
+        self._count("pages", int(connection.exec_driver_sql("PRAGMA page_count").scalar() or 0))
+        if found != ["ok"]:
+            self._find_all("pages", found, _RESTORE)
+            return False
+        missing = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
+        lost = [f"row {row[1]} of {row[0]} belongs to a job that is not there" for row in missing]
+        self._find_all("references", lost, _RESTORE)
+        self._count("references")
+        return True
+
+    # ---- rows ------------------------------------------------------------------------------------
+
+    def _look_at_rows(self, database: Database) -> None:
+        damages = Damages()
+        wrong_columns: list[int] = []
+        states: Counter[tuple[str, str]] = Counter()
+        numbers: set[int] = set()
+        for number, row in self._rows(database, jobs, jobs.c.number):
+            numbers.add(number)
+            states["jobs", row.state] += 1
+            record = damages.job_record(number, row.record)
+            if row.spec is not None:
+                damages.read("specs", tables.job_id(number), number, tables.read_spec, row.spec)
+            if record is not None:
+                right = tables.job_row(record)
+                if any(getattr(row, name) != right[name] for name in ("state", "cost", "finished_at")):
+                    wrong_columns.append(number)
+        for key, row in self._rows(database, executors, executors.c.task_id):
+            states["executors", row.state] += 1
+            damages.read("executors", key, row.job, tables.read_executor, row.record)
+        for key, row in self._rows(database, explanations, explanations.c.number):
+            damages.read("explanations", str(key), row.job, tables.read_explanation, row.body)
+        for key, row in self._rows(database, comparisons, comparisons.c.number):
+            damages.read("comparisons", str(key), row.job, tables.read_comparison, row.body)
+        self._tell_of_rows(database, damages, wrong_columns)
+        self._look_at_sums(database, states)
+        self._look_at_term(database)
+        self._look_at_folders(numbers)
+
+    def _rows(self, database: Database, table: sa.Table, key: sa.Column[Any]) -> Iterator[tuple[Any, Any]]:
+        """All rows, each with its key, in pages: nobody who writes is kept waiting."""
+        last, seen = None, 0
+        while True:
+            query = sa.select(table).order_by(key).limit(_PAGE)
+            with database.read() as connection:
+                rows = connection.execute(query if last is None else query.where(key > last)).all()
+            for row in rows:
+                yield getattr(row, key.name), row
+            seen += len(rows)
+            self._progress(table.name, seen)
+            if len(rows) < _PAGE:
+                break
+            last = getattr(rows[-1], key.name)
+        self._count(table.name, seen)
+
+    def _tell_of_rows(self, database: Database, damages: Damages, wrong_columns: list[int]) -> None:
+        found = damages.all()
+        numbers = sorted({tables.job_number(damage.job_id) or 0 for damage in found})
+
+        def aside(connection: Connection) -> None:
+            put_aside(connection, numbers, time.time())
+            for table in (explanations, comparisons):
+                keys = [int(damage.key) for damage in found if damage.table == table.name]
+                connection.execute(sa.delete(table).where(table.c.number.in_(keys)))
+
+        def columns(connection: Connection) -> None:
+            for number in wrong_columns:
+                text = connection.scalar(sa.select(jobs.c.record).where(jobs.c.number == number))
+                row = tables.job_row(tables.read_job(str(text), number))
+                connection.execute(sa.update(jobs).where(jobs.c.number == number), row)
+
+        if found:
+            advice = "`stoker doctor --repair` puts it aside; what it held is in a backup, if there is one"
+            mended = self._mend(lambda: database.write(aside))
+            self._find_all("rows", [f"{damage}" for damage in found], advice, mended)
+        if wrong_columns:
+            what = [f"{tables.job_id(n)}: its columns are not those of its record" for n in wrong_columns]
+            advice = "`stoker doctor --repair` makes them anew"
+            self._find_all("columns", what, advice, self._mend(lambda: database.write(columns)))
+
+    def _look_at_sums(self, database: Database, states: Counter[tuple[str, str]]) -> None:
+        if any(finding.mended for finding in self._report.findings if finding.check in ("rows", "columns")):
+            return  # they have just changed
+        with database.read() as connection:
+            query = sa.select(sums.c.name, sums.c.state, sums.c.number).where(sums.c.number != 0)
+            rows = connection.execute(query.where(sums.c.name.in_(("jobs", "executors")))).all()
+        kept = {(row.name, row.state): row.number for row in rows}
+        self._count("sums", len(kept))
+        wrong = {key for key in {*kept, *states} if kept.get(key, 0) != states[key]}
+        # What was written while we looked is counted in one of the two only.
+        if wrong and self._sums_are_wrong(database):
+            what = [
+                f"{name} {state}: {kept.get((name, state), 0)} by the sums" for name, state in sorted(wrong)
+            ]
+            advice = "`stoker doctor --repair` counts anew"
+            self._find_all("sums", what, advice, self._mend(lambda: database.write(_sum_anew)))
+
+    def _sums_are_wrong(self, database: Database) -> bool:
+        with database.read() as connection:
+            for table in (jobs, executors):
+                counted = sa.select(table.c.state, sa.func.count()).group_by(table.c.state)
+                right = {row[0]: row[1] for row in connection.execute(counted)}
+                query = sa.select(sums.c.state, sums.c.number)
+                query = query.where(sums.c.name == table.name, sums.c.number != 0)
+                if right != {row[0]: row[1] for row in connection.execute(query)}:
+                    return True
+        return False
+
+    def _look_at_term(self, database: Database) -> None:
+        self._count("terms")
+        with database.read() as connection:
+            term = connection.scalar(sa.select(facts.c.value).where(facts.c.key == "term"))
+        if term is not None and not str(term).isdecimal():
+            self._find("terms", f"the term of who leads is {term!r}, and should be a number", _RESTORE)
+
+    # ---- the data folder -------------------------------------------------------------------------
+
+    def _look_at_folders(self, known: set[int]) -> None:
+        names = list(dict.fromkeys(Folders(self._data_dir).jobs()))
+        self._count("folders", len(names))
+        newest = max(known, default=0)
+        # A job that was submitted since its row was looked for is newer than all.
+        strange = [
+            name
+            for name in names
+            if (n := tables.job_number(name)) is None or (n not in known and n <= newest)
+        ]
+        if strange:
+            advice = f"`stoker doctor --repair` moves it to {self._data_dir / 'lost'}"
+            what = [f"{name}: a folder of no job that the store knows" for name in strange]
+            self._find_all("folders", what, advice, self._mend(lambda: self._move(strange)))
+
+    def _move(self, names: Iterable[str]) -> None:
+        for kind in ("jobs", "records"):
+            for name in names:
+                source = self._data_dir / kind / name
+                if source.is_symlink() or source.exists():
+                    target = self._data_dir / "lost" / f"{kind}-{name}-{time.time_ns()}"
+                    target.parent.mkdir(mode=0o700, exist_ok=True)
+                    source.rename(target)
+
+    def _look_at_permissions(self) -> None:
+        private = [self._data_dir, *self._data_dir.glob("stoker.db*"), *self._data_dir.glob("events*.jsonl")]
+        self._count("permissions", len(private))
+        for path in private:
+            status = path.lstat()
+            mode = stat.S_IMODE(status.st_mode)
+            if status.st_uid != os.getuid():
+                what = f"{path} belongs to user {status.st_uid}, this is user {os.getuid()}"
+                self._find("permissions", what, "run `stoker` as the user who runs the daemon, or chown it")
+            elif mode & 0o077 and not stat.S_ISLNK(status.st_mode):
+                what = f"{path} may be read or written by others (mode {mode:o}): jobs hold secrets"
+                mended = self._mend(partial(path.chmod, mode & 0o700))
+                self._find("permissions", what, f"chmod go= {path}", mended)
+
+    def _look_at_event_logs(self) -> None:
+        for path in sorted(self._data_dir.glob("events*.jsonl")):
+            self._progress(path.name, 0)
+            with path.open("rb") as file:
+                for number, line in enumerate(file, 1):
+                    if not line.endswith(b"\n"):
+                        break  # being written just now
+                    self._count("event log")
+                    try:
+                        decode(line.decode("ascii"))
+                    except ValueError as error:
+                        what = f"{path}, line {number}: {str(error).splitlines()[0]}"
+                        advice = f"it does not replay; remove {path} if nobody needs it: no daemon reads it"
+                        self._find("event log", what, advice)
+                        break
+
+    # ---- telling ---------------------------------------------------------------------------------
+
+    def _progress(self, check: str, number: int) -> None:
+        if self._told is not None:
+            self._told(check, number)
+
+    def _count(self, check: str, number: int = 1) -> None:
+        self._report.looked_at[check] = self._report.looked_at.get(check, 0) + number
+
+    def _find(self, check: str, what: str, advice: str, mended: bool = False) -> None:
+        self._report.findings.append(Finding(check, what, advice, mended))
+
+    def _find_all(self, check: str, found: list[str], advice: str, mended: bool = False) -> None:
+        for what in found[:_MOST]:
+            self._find(check, what, advice, mended)
+        if len(found) > _MOST:
+            self._find(check, f"... and {len(found) - _MOST} more", advice, mended)
+
+    def _mend(self, mend: Callable[[], object]) -> bool:
+        if not self._repair:
+            return False
+        try:
+            mend()
+        except OSError as error:
+            raise StoreError(
+                f"{error.filename or self._data_dir} cannot be mended: {error.strerror}"
+            ) from error
+        return True
+
+
+def _sum_anew(connection: Connection) -> None:
+    connection.execute(sa.delete(sums).where(sums.c.name.in_(("jobs", "executors"))))
+    cost = sa.case((sa.func.abs(jobs.c.cost) <= 1e15, jobs.c.cost), else_=0.0)
+    size = sa.func.coalesce(sa.func.sum(jobs.c.size), 0)
+    names = ["name", "state", "number", "cost", "size"]
+    for query in (
+        sa.select(sa.literal("jobs"), jobs.c.state, sa.func.count(), sa.func.sum(cost), size).group_by(
+            jobs.c.state
+        ),
+        sa.select(
+            sa.literal("executors"), executors.c.state, sa.func.count(), sa.literal(0.0), sa.literal(0)
+        ).group_by(executors.c.state),
+    ):
+        connection.execute(sa.insert(sums).from_select(names, query))

@@ -1,0 +1,128 @@
+"""What jobs leave on this host's disk: found, measured and removed. All of it is hostile.
+
+Nothing here follows a link, leaves the folder that it was given, or goes as deep as a job may nest folders.
+"""
+
+import contextlib
+import errno
+import os
+import stat
+import time
+from collections.abc import Iterable, Iterator
+from itertools import count
+from pathlib import Path
+
+#: How deep and how far a folder is measured. Chosen: whoever does more is not billed for it, only removed.
+_DEEPEST = 40
+_MOST = 100_000
+#: Seconds for one folder. Chosen: nobody waits for whoever fills it meanwhile.
+_PATIENCE = 5.0
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Folders:
+    """The folders that jobs have under the data folder."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir
+
+    def of(self, job_id: str, task_ids: Iterable[str]) -> list[Path]:
+        """All folders of a job and its tasks: its own, the daemon's records of it, sandboxes on this host."""
+        found = [self._data_dir / kind / job_id for kind in ("jobs", "records")]
+        tasks = list(task_ids)
+        if tasks:
+            for executors in self._data_dir.glob("mesos/work/agents/*/frameworks/*/executors"):
+                found += [executors / task for task in tasks]
+        return [folder for folder in found if folder.is_dir() and not folder.is_symlink()]
+
+    def in_use(self, job_id: str) -> bool:
+        """Whether a daemon has not yet forgotten the job's launch."""
+        return any((self._data_dir / kind / job_id / "launch.json").exists() for kind in ("jobs", "records"))
+
+    def jobs(self) -> Iterator[str]:
+        """The names of all folders of jobs."""
+        for kind in ("jobs", "records"):
+            with contextlib.suppress(FileNotFoundError):
+                yield from sorted(path.name for path in (self._data_dir / kind).iterdir())
+
+
+def measure(folder: Path) -> int:
+    """Bytes on the disk of what is in a folder, or of as much of it as is looked at."""
+    total = 0
+    left = _MOST
+    pending = [(folder, 0)]
+    while pending and left:
+        path, depth = pending.pop()
+        with contextlib.suppress(OSError), os.scandir(path) as entries:
+            for entry in entries:
+                left -= 1
+                if not left:
+                    break
+                status = entry.stat(follow_symlinks=False)
+                total += status.st_blocks * 512
+                if stat.S_ISDIR(status.st_mode) and depth < _DEEPEST:
+                    pending.append((Path(entry.path), depth + 1))
+    return total
+
+
+def remove(folder: Path, seconds: float = _PATIENCE) -> None:
+    """Remove a folder and all that is in it; OSError when that cannot be, or not within that time.
+
+    Folders in it are moved up to it before they are emptied, so that it does not matter how deep they are.
+    """
+    until = time.monotonic() + seconds
+    try:
+        _take(folder, None)
+        root = os.open(folder, _FOLDER)
+    except FileNotFoundError:
+        return
+    try:
+        names = count()
+        while found := os.listdir(root):  # noqa: PTH208  # of a descriptor
+            for name in found:
+                if time.monotonic() > until:
+                    raise OSError(errno.ETIMEDOUT, "there is too much in it for one go", str(folder))
+                _remove_entry(root, name, names)
+    finally:
+        os.close(root)
+    folder.rmdir()
+
+
+def _remove_entry(root: int, name: str, names: Iterator[int]) -> None:
+    if not _is_folder(name, root):
+        os.unlink(name, dir_fd=root)
+        return
+    _take(name, root)
+    folder = os.open(name, _FOLDER, dir_fd=root)
+    try:
+        for inner in os.listdir(folder):  # noqa: PTH208  # of a descriptor
+            if _is_folder(inner, folder):
+                _take(inner, folder)
+                os.rename(inner, _free_name(root, names), src_dir_fd=folder, dst_dir_fd=root)
+            else:
+                os.unlink(inner, dir_fd=folder)
+    finally:
+        os.close(folder)
+    os.rmdir(name, dir_fd=root)
+
+
+def _is_folder(name: str, parent: int) -> bool:
+    return stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+
+
+def _take(name: Path | str, parent: int | None) -> None:
+    """Give this process the rights on a folder that its maker may have taken away; a link gets none."""
+    found = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        Path(f"/proc/self/fd/{found}").chmod(0o700)
+    finally:
+        os.close(found)
+
+
+def _free_name(root: int, names: Iterator[int]) -> str:
+    while True:
+        name = f"..{next(names)}"
+        try:
+            os.stat(name, dir_fd=root, follow_symlinks=False)
+        except FileNotFoundError:
+            return name

@@ -1,0 +1,95 @@
+"""Jobs that are over, in the store: which are the oldest, what they keep, and how they go."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from daemon import tables
+from daemon.tables import comparisons, executors, explanations, jobs, sums
+from environment.records import ENDED_JOB
+
+_OPEN = sa.exists().where(executors.c.job == jobs.c.number, executors.c.state.in_(tables.OPEN_EXECUTOR))
+_OVER = jobs.c.finished_at.is_not(None) & jobs.c.state.in_(sorted(ENDED_JOB)) & ~_OPEN
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A job that is over, with nothing of it left running: when it ended (seconds), and the bytes it keeps.
+
+    Bytes are None until they were measured.
+    """
+
+    job_id: str
+    finished_at: float
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """How many jobs are over and kept, and their bytes, as far as these were measured."""
+
+    jobs: int
+    size: int
+
+
+def kept(connection: Connection) -> Kept:
+    """What is kept of all jobs that are over."""
+    query = sa.select(sa.func.sum(sums.c.number), sa.func.sum(sums.c.size)).where(
+        sums.c.name == "jobs", sums.c.state.in_(sorted(ENDED_JOB))
+    )
+    number, size = connection.execute(query).one()
+    return Kept(int(number or 0), int(size or 0))
+
+
+def oldest(connection: Connection, limit: int, after: Past | None = None) -> list[Past]:
+    """Jobs that are over, those that ended first in front; `after` is the last one of the page before."""
+    query = sa.select(jobs.c.number, jobs.c.finished_at, jobs.c.size).where(_OVER)
+    if after is not None:
+        number = tables.job_number(after.job_id) or 0
+        later = jobs.c.finished_at > after.finished_at
+        same = (jobs.c.finished_at == after.finished_at) & (jobs.c.number > number)
+        query = query.where(jobs.c.finished_at >= after.finished_at, later | same)
+    query = query.order_by(jobs.c.finished_at, jobs.c.number).limit(limit)
+    return [Past(tables.job_id(row[0]), row[1], row[2]) for row in connection.execute(query)]
+
+
+def unmeasured(connection: Connection, limit: int) -> dict[str, int]:
+    """Some jobs that are over and not measured yet, with the bytes of their rows."""
+    query = sa.select(jobs.c.number).where(_OVER, jobs.c.size.is_(None)).order_by(jobs.c.finished_at)
+    numbers = list(connection.scalars(query.limit(limit)))
+    sizes = dict.fromkeys(numbers, 0)
+    for table, job, columns in (
+        (jobs, jobs.c.number, (jobs.c.record, jobs.c.spec)),
+        (executors, executors.c.job, (executors.c.record,)),
+        (explanations, explanations.c.job, (explanations.c.body,)),
+        (comparisons, comparisons.c.job, (comparisons.c.body,)),
+    ):
+        length = sum((sa.func.coalesce(sa.func.length(column), 0) for column in columns), sa.literal(0))
+        total = sa.select(job, sa.func.sum(length)).select_from(table).where(job.in_(numbers)).group_by(job)
+        for number, size in connection.execute(total):
+            sizes[number] += int(size)
+    return {tables.job_id(number): size for number, size in sizes.items()}
+
+
+def measured(connection: Connection, sizes: Mapping[str, int]) -> None:
+    """Keep the bytes of jobs."""
+    rows = [{"of": tables.job_number(job_id), "bytes": size} for job_id, size in sizes.items()]
+    if rows:
+        change = sa.update(jobs).where(jobs.c.number == sa.bindparam("of"))
+        connection.execute(change.values(size=sa.bindparam("bytes")), rows)
+
+
+def prune(connection: Connection, job_ids: Sequence[str]) -> int:
+    """Remove all rows of those of these jobs that are over; how many these are."""
+    asked = [tables.job_number(job_id) for job_id in job_ids]
+    numbers = list(connection.scalars(sa.select(jobs.c.number).where(jobs.c.number.in_(asked), _OVER)))
+    for table, job in (
+        (executors, executors.c.job),
+        (explanations, explanations.c.job),
+        (comparisons, comparisons.c.job),
+        (jobs, jobs.c.number),
+    ):
+        connection.execute(sa.delete(table).where(job.in_(numbers)))
+    return len(numbers)

@@ -1,0 +1,92 @@
+"""`stoker backup`, `restore`, `doctor` and `prune`: what they print, and with which exit code they end."""
+
+import contextlib
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from daemon.cli import main
+from daemon.store import Store
+from environment.cluster import Changes
+from tests.daemon.test_store import submit, url_of
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A data folder with three jobs, of which two are over."""
+    tmp_path.chmod(0o700)
+    with contextlib.closing(Store(url_of(tmp_path))) as store:
+        for n in range(3):
+            record = submit(store)
+            if n < 2:
+                over = replace(record, state="finished", finished_at=time.time() - 3600 * (n + 1))
+                store.save(Changes((over,), ()))
+    return tmp_path
+
+
+def run(folder: Path, *arguments: str) -> int:
+    """Run a command on that folder."""
+    return main([*arguments, "--set", f"data_dir={folder}"])
+
+
+def test_a_backup_is_made_and_restored(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And says what it holds; once more only with --force."""
+    copy = folder / "copy.db"
+    assert run(folder, "backup", str(copy)) == 0
+    assert f"{copy}: 3 jobs, " in capsys.readouterr().out
+    assert run(folder, "backup", str(copy)) == 2
+    assert "stoker: " in capsys.readouterr().err
+    assert run(folder, "backup", str(copy), "--force", "-o", "json") == 0
+    assert json.loads(capsys.readouterr().out)["jobs"] == 3
+    assert run(folder, "restore", str(copy)) == 0
+    assert "What was there before is now" in capsys.readouterr().out
+    assert run(folder, "restore", str(folder / "none.db")) == 2
+
+
+def test_postgresql_has_tools_of_its_own(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are named, the password is not."""
+    url = "postgresql://stoker:hidden@127.0.0.1/stoker"
+    for command, tool in (("backup", "pg_dump"), ("restore", "pg_restore")):
+        assert run(folder, command, "x.db", "--set", f"database={url}") == 2
+        error = capsys.readouterr().err
+        assert tool in error
+        assert "hidden" not in error
+
+
+def test_the_doctor_ends_with_0_1_or_2(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """For all is well, something is wrong, and cannot tell."""
+    assert run(folder, "doctor") == 0
+    assert "All is well." in capsys.readouterr().out
+    folder.chmod(0o755)
+    assert run(folder, "doctor", "-o", "json") == 1
+    report = json.loads(capsys.readouterr().out)
+    assert not report["well"]
+    assert report["findings"][0]["check"] == "permissions"
+    assert run(folder, "doctor", "--repair") == 0
+    assert "mended" in capsys.readouterr().out
+    assert run(folder / "nowhere", "doctor") == 2
+
+
+def test_pruning_says_what_would_go_and_then_does_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the options, or by the config."""
+    assert run(folder, "prune") == 0
+    assert "0 jobs are gone; 2 that are over are kept." in capsys.readouterr().out
+    assert run(folder, "prune", "--older-than", "90m", "--dry-run", "-o", "json") == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["jobs"], answer["kept"], answer["dry_run"]) == (1, 2, True)
+    assert run(folder, "prune", "--older-than", "90m") == 0
+    assert "1 jobs are gone; 1 that are over are kept." in capsys.readouterr().out
+    assert run(folder, "prune", "--set", "retention.jobs=0") == 0
+    assert "1 jobs are gone; 0 that" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("bad", [["--older-than", "soon"], ["--size", "many"], ["--keep", "-1"]])
+def test_bad_options_are_told(folder: Path, bad: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """In a line, with what would be right."""
+    assert run(folder, "prune", *bad) == 2
+    assert bad[0] in capsys.readouterr().err

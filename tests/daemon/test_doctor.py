@@ -1,0 +1,160 @@
+"""The doctor: finds what is wrong, says what to do, mends what can be mended, and a healthy store is well."""
+
+import contextlib
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from daemon.doctor import Doctor, Report
+from daemon.store import Store, StoreBusyError
+from tests.daemon.test_damage import flip, store  # noqa: F401  # a fixture
+from tests.daemon.test_store import url_of
+
+
+def examine(folder: Path, *, repair: bool = False) -> Report:
+    """What is found."""
+    return Doctor(url_of(folder), folder, repair=repair).examine()
+
+
+def found(report: Report) -> list[str]:
+    """The checks that found something."""
+    return sorted({finding.check for finding in report.findings})
+
+
+def change(folder: Path, statement: str) -> None:
+    """Change a store behind everybody's back."""
+    with contextlib.closing(sqlite3.connect(folder / "stoker.db")) as sql:
+        sql.execute(statement)
+        sql.commit()
+
+
+@pytest.fixture
+def folder(store: Store, tmp_path: Path) -> Path:  # noqa: F811
+    """A data folder with a store of three jobs and folders of two, that no daemon uses."""
+    store.close()
+    tmp_path.chmod(0o700)
+    for name in ("job-1", "job-2"):
+        (tmp_path / "jobs" / name).mkdir(parents=True)
+    return tmp_path
+
+
+def test_a_healthy_store_is_well(folder: Path) -> None:
+    """Everything is looked at, nothing found, nothing changed."""
+    before = (folder / "stoker.db").read_bytes()
+    report = examine(folder)
+    assert (report.findings, report.well) == ([], True)
+    assert (report.looked_at["jobs"], report.looked_at["executors"], report.looked_at["folders"]) == (3, 3, 2)
+    assert (folder / "stoker.db").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "where"),
+    [
+        ("jobs", "record", "number = 1"),
+        ("jobs", "record", "number = 3"),
+        ("jobs", "spec", "number = 3"),
+        ("executors", "record", "task_id = 'job-2.1'"),
+        ("explanations", "body", "number = 1"),
+        ("comparisons", "body", "number = 2"),
+    ],
+)
+def test_damaged_rows_are_found_and_put_aside(folder: Path, table: str, column: str, where: str) -> None:
+    """Each is named; once it is put aside all is well, and every job is there."""
+    flip(folder, table, column, where)
+    report = examine(folder)
+    assert found(report) == ["rows"]
+    assert not report.well
+    assert "--repair" in report.findings[0].advice
+    assert examine(folder, repair=True).well
+    if column != "spec":  # which nothing can make again
+        assert examine(folder).findings == []
+    with contextlib.closing(Store(url_of(folder))) as again:
+        assert len(again.jobs()) == 3
+
+
+@pytest.mark.parametrize(
+    ("statement", "check"),
+    [
+        ("UPDATE jobs SET state = 'failed' WHERE number = 1", "columns"),
+        ("UPDATE jobs SET finished_at = NULL WHERE number = 1", "columns"),
+        ("UPDATE sums SET number = 7 WHERE name = 'jobs' AND state = 'queued'", "sums"),
+    ],
+)
+def test_what_follows_from_records_is_made_anew(folder: Path, statement: str, check: str) -> None:
+    """Columns and sums."""
+    change(folder, statement)
+    assert found(examine(folder)) == [check]
+    assert examine(folder, repair=True).well
+    assert examine(folder).findings == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "check"),
+    [
+        ("DELETE FROM jobs WHERE number = 2", "references"),
+        ("INSERT INTO facts VALUES ('term', 'x')", "terms"),
+        ("UPDATE facts SET value = '999' WHERE key = 'schema'", "schema"),
+    ],
+)
+def test_what_nobody_can_mend_is_told(folder: Path, statement: str, check: str) -> None:
+    """With what to do about it."""
+    change(folder, statement)
+    report = examine(folder)
+    assert check in found(report)
+    assert not report.well
+    assert all(finding.advice for finding in report.findings)
+
+
+def test_folders_of_no_job_are_moved_away(folder: Path) -> None:
+    """They are found, and kept."""
+    change(folder, "DELETE FROM executors WHERE job = 1")
+    change(folder, "DELETE FROM explanations")
+    change(folder, "DELETE FROM comparisons")
+    change(folder, "DELETE FROM jobs WHERE number = 1")
+    (folder / "jobs" / "mine").mkdir()
+    assert found(examine(folder)) == ["folders"]
+    assert examine(folder, repair=True).well
+    assert examine(folder).findings == []
+    assert len(list((folder / "lost").iterdir())) == 2
+
+
+def test_rights_are_taken_back(folder: Path) -> None:
+    """Nobody else reads what holds secrets."""
+    (folder / "stoker.db").chmod(0o644)
+    folder.chmod(0o755)
+    assert found(examine(folder)) == ["permissions"]
+    assert examine(folder, repair=True).well
+    assert folder.stat().st_mode & 0o077 == 0
+    assert (folder / "stoker.db").stat().st_mode & 0o077 == 0
+
+
+def test_an_event_log_that_does_not_replay_is_found(folder: Path) -> None:
+    """The file and the line are named; a last line that is being written is none."""
+    log = folder / "events.jsonl"
+    log.touch(0o600)
+    log.write_text('{"type":"Tick","at":1.0}\n{"type":"Ti')
+    assert examine(folder).well
+    log.write_text('{"type":"Tick","at":1.0}\nnonsense\n')
+    (finding,) = examine(folder).findings
+    assert f"{log}, line 2: " in finding.what
+
+
+def test_a_file_that_is_no_store_is_told(folder: Path) -> None:
+    """As is one that is not there; a note that is missing is written."""
+    (folder / "stoker.db.made").unlink()
+    assert found(examine(folder)) == ["file"]
+    assert examine(folder, repair=True).well
+    (folder / "stoker.db").write_bytes(b"")
+    assert "is empty, but had been made" in examine(folder).findings[0].what
+    (folder / "stoker.db").unlink()
+    assert "stoker restore" in examine(folder).findings[0].advice
+
+
+def test_nothing_is_mended_beside_a_daemon(folder: Path) -> None:
+    """It may be looked at all the same."""
+    with contextlib.closing(Store(url_of(folder))) as daemon:
+        daemon.lock()
+        assert examine(folder).well
+        with pytest.raises(StoreBusyError):
+            examine(folder, repair=True)

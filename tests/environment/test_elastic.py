@@ -1,0 +1,148 @@
+"""Elastic jobs start on fewer executors, whoever decides, in both worlds."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.registry import POLICIES, create
+from environment.check import shortage
+from environment.elastic import Fitting, room_in_all
+from environment.explain import explain
+from environment.rounds import decide_once, decide_round
+from environment.simulator import simulate
+from environment.types import ClusterView, Decision, Place, PlacementRequest, Size, Wait
+from profiles.workload import WorkloadJob, workload_of
+from tests.builders import make_job, make_view, make_vms
+from tests.environment.world import World, launched
+
+#: Policies that make executors smaller have reasons of their own to wait, which these options take away.
+_OPTIONS = {"lookahead": {"patience": 0}, "ogasched": {"variant": "oga-conserving"}}
+
+
+def elastic(executors: int = 4, fewest: int = 2, driver: Size | None = None) -> PlacementRequest:
+    """A job of one cpu an executor."""
+    job = replace(make_job(executors=executors, driver=driver), min_executors=fewest)
+    return PlacementRequest(job, executors)
+
+
+def first_vm(view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+    """All executors that it is shown on the first VM, or wait."""
+    request = queue[0]
+    if view.room_for(request)[0] < request.count:
+        return Wait(shortage(view, request))
+    return Place(request.job.id, (0,) * request.count, tuple("there" for _ in range(request.count)))
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_every_policy_starts_an_elastic_job_on_what_fits(name: str) -> None:
+    """Three of four executors fit: it does not wait for the fourth."""
+    view = make_view(make_vms(2, cpus=2), free_cpus=[2, 1], executors=[0, 1])
+    verdict = decide_once(create(name, _OPTIONS.get(name, {})).decide, view, [elastic()])
+    assert isinstance(verdict.decision, Place), verdict
+    assert verdict.faults == ()
+    if name != "ogasched":
+        assert len(verdict.decision.placement) == 3
+        assert explain(verdict, name).reason.startswith("started with 3 of 4 executors: ")
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@given(fewest=st.integers(1, 4), free=st.lists(st.integers(0, 2), min_size=1, max_size=4))
+@settings(max_examples=20, deadline=None)
+def test_it_waits_only_when_its_fewest_do_not_fit(name: str, fewest: int, free: list[int]) -> None:
+    """As many as fit, largest first, and never fewer than it runs on."""
+    view = make_view(make_vms(len(free), cpus=2), free_cpus=free, executors=[2 - cpus for cpus in free])
+    verdict = decide_once(create(name, _OPTIONS.get(name, {})).decide, view, [elastic(4, fewest)])
+    if name == "ogasched":  # it makes room by making executors smaller
+        return
+    if sum(free) < fewest:
+        assert isinstance(verdict.decision, Wait)
+    else:
+        assert isinstance(verdict.decision, Place)
+        assert len(verdict.decision.placement) == min(sum(free), 4)
+
+
+def test_a_gang_is_shown_as_it_is() -> None:
+    """As are lost executors, and an elastic job that fits, or does not fit at all."""
+    view = make_view(make_vms(1, cpus=3))
+    gang = PlacementRequest(make_job(executors=4), 4)
+    lost = replace(elastic(5, 1), count=4, again=True)
+    small, large = elastic(3, 1), elastic(9, 4)
+    for request in (gang, lost, small, large):
+        assert Fitting(view, [request])[0] is request
+    queue = Fitting(view, [gang, elastic(4, 2)])
+    assert [request.count for request in queue] == [4, 3]
+    assert queue[1] is queue[1]
+    assert queue[1].full == elastic(4, 2)
+    assert len(queue[0:2]) == len(queue) == 2
+
+
+def test_a_job_that_waits_says_how_many_are_enough() -> None:
+    """Neither the number that fits nor that which it needs is left to be guessed."""
+    view = make_view(make_vms(1, cpus=4), free_cpus=[1])
+    said = "room for 1 of 4 executors of 1 cpus and 1024 MiB (2 are enough)"
+    assert shortage(view, elastic()) == said
+
+
+def test_an_elastic_job_leaves_room_for_its_driver() -> None:
+    """Its driver runs on the cluster: it does with an executor less rather than wait for a cpu more."""
+    driver = Size(1.0, 1024)
+    view = make_view(make_vms(1, cpus=4))
+    request = elastic(4, 2, driver)
+    assert room_in_all(view, request) == 3
+    verdict = decide_once(first_vm, view, [request])
+    assert (verdict.decision, verdict.driver_vm) == (Place("job-1", (0,) * 3, ("there",) * 3), 0)
+    # Where a policy leaves no room, the last executors make some.
+    tight = make_view(make_vms(2, cpus=4), free_cpus=[3, 0.5])
+
+    def greedy(view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        return Place("job-1", (0,) * 3, ("there",) * 3)
+
+    verdict = decide_once(greedy, tight, [request])
+    assert (verdict.decision, verdict.driver_vm) == (Place("job-1", (0,) * 2, ("there",) * 2), 0)
+    # Never below its fewest.
+    verdict = decide_once(greedy, tight, [elastic(4, 3, driver)])
+    assert isinstance(verdict.decision, Wait)
+
+
+def test_it_runs_on_what_it_got_and_says_so() -> None:
+    """The model launches the executors that were placed, and asks for no others."""
+    world = World(make_vms(1, cpus=2))
+    world.subscribe()
+    world.submit(elastic().job)
+    world.offer()
+    assert launched(world.decide()) == {"vm-1": ["job-1.0", "job-1.1"]}
+    assert world.job().reason == "2 of its 4 executors are being launched"
+    world.tell("running", "job-1.0", "job-1.1")
+    assert (world.job().state, world.job().reason) == ("running", "all its executors run (2 of 4)")
+    assert world.model.requests() == ()
+
+
+@pytest.mark.parametrize("name", ["ff", "rr", "best_fit", "ilp", "lookahead"])
+def test_the_simulator_starts_it_smaller_too(name: str) -> None:
+    """Two jobs on a VM that holds one and a half: the second begins at once with what is left."""
+    vms = make_vms(1, cpus=6, memory_mib=65536)
+    jobs = workload_of(
+        WorkloadJob(
+            name=f"job-{number}", submitted_at=0.0, type="sort", cpus=1.0, memory_mib=1024, executors=4,
+            duration=60.0, min_executors=2,
+        )
+        for number in range(2)
+    )  # fmt: skip
+    result = simulate(create(name, _OPTIONS.get(name, {})), jobs, vms)
+    assert [(job.started_at, len(job.placement)) for job in result.jobs] == [(0.0, 4), (0.0, 2)]
+    gangs = workload_of(replace(job, min_executors=None) for job in jobs.jobs)
+    jobs_of_gangs = simulate(create(name, _OPTIONS.get(name, {})), gangs, vms).jobs
+    assert [len(job.placement) for job in jobs_of_gangs] == [4, 4]
+    assert max(job.started_at for job in jobs_of_gangs) >= 60
+
+
+def test_a_round_places_one_after_the_other_on_what_is_left() -> None:
+    """Each job of a round is shown what those before it left."""
+    view = make_view(make_vms(1, cpus=7))
+    queue = [replace(elastic(), job=replace(elastic().job, id=name)) for name in ("a", "b", "c")]
+    verdicts = decide_round(first_vm, view, queue)
+    placed = [len(v.decision.placement) for v in verdicts if isinstance(v.decision, Place)]
+    assert placed == [4, 3]
