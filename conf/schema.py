@@ -303,6 +303,10 @@ class Config(Strict):
     listen: Text = "127.0.0.1:8642"
     token_file: Text | None = None
     data_dir: Text = "~/.local/state/stoker"
+    run_as: Annotated[Text | None, BeforeValidator(lambda user: str(user) if type(user) is int else user)] = (
+        "auto"
+    )
+    allowed_paths: Annotated[tuple[Text, ...], Field(strict=False)] | None = None
     database: Text | None = None
     profiles: Text = "profiles/data/paper.yaml"
     policy: Policy = Policy()

@@ -205,7 +205,12 @@ def _spawn(
         command += [f"--isolation-bandwidth={isolation.bandwidth_mbit}"] if isolation.bandwidth_mbit else []
     with (folder / "log").open("ab") as log:
         return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            umask=0o022,  # the daemon's closes what is its own; sandboxes are for whoever a task runs as
         )
 
 

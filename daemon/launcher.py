@@ -15,6 +15,7 @@ from pathlib import Path
 
 from conf.schema import Config, Driver, JobSpec
 from daemon.launches import Launch, Launches, LaunchLostError
+from daemon.rights import Rights, own_rights
 from environment.events import Task
 from environment.records import ExecutorRecord, sizes_of
 from environment.types import Job, Size
@@ -49,8 +50,12 @@ _TAIL = 1 << 16
 class Launcher:
     """Turns jobs into processes; keeps nothing in memory that is not in the job's folder."""
 
-    def __init__(self, config: Config, data_dir: Path, driver_host: str) -> None:
+    def __init__(
+        self, config: Config, data_dir: Path, driver_host: str, rights: Rights | None = None
+    ) -> None:
+        """`driver_host` is where executors reach drivers here; without `rights`, jobs have the daemon's."""
         self._config = config
+        self._rights = rights or own_rights(config, data_dir)
         self._jobs = data_dir / "jobs"
         self._driver_host = config.spark.driver_host or driver_host
         self._here_id = _host_id(data_dir)
@@ -81,6 +86,7 @@ class Launcher:
         for path in (spec.app, *spec.py_files, *spec.files, *spec.jars):
             if path.startswith("/"):
                 _check_file(Path(path))
+            self._rights.check(path)
 
     def describe(
         self, task: Task, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]
@@ -140,7 +146,10 @@ class Launcher:
         )
         address = endpoint.bind_address or endpoint.host
         place = DriverPlace(
-            self.folder(job.id) / "driver", records, tuple((address, port) for port in launch.ports)
+            self.folder(job.id) / "driver",
+            records,
+            tuple((address, port) for port in launch.ports),
+            self._rights.account,
         )
         status = start_driver(process, place, os.environ)
         self._launches.release(job.id)

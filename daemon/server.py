@@ -26,10 +26,12 @@ from daemon.leadership import Election, StoreElection, ZooKeeperElection
 from daemon.logging import configure_logging, say_suppressed
 from daemon.machine import this_machine
 from daemon.pruning import retention
+from daemon.rights import Rights, rights_of
 from daemon.service import Service
 from daemon.store import Store, StoreError
 from framework.embedded.isolation import IsolationOptions
 from framework.session import SessionOptions
+from framework.spark import local_spark_home
 from profiles.profile import JobProfile, load_profiles
 
 log = structlog.get_logger("daemon")
@@ -42,13 +44,15 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
     cannot start: nothing is left running then.
     """
     throttle = configure_logging(log_level, config.log_rate)
+    os.umask(0o077)  # what the daemon writes is nobody else's; jobs have a mask of their own
     data_dir = _data_dir(config)
+    rights = _rights(config, data_dir)
     with ExitStack() as stack:
         listener = stack.enter_context(_listen(config))
         token = _token(config)
         store = Store(config.database or f"sqlite:///{data_dir / 'stoker.db'}")
         stack.callback(store.close)
-        candidate = _candidate(config, config_dir, store, data_dir, _url(config, listener), stack)
+        candidate = _candidate(config, config_dir, store, data_dir, rights, _url(config, listener), stack)
         _say_hello(listener, config, token, data_dir)
         failures: list[BaseException] = []
         loop = threading.Thread(target=_loop, args=(candidate, failures), name="scheduler")
@@ -66,11 +70,17 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
 
 
 def _candidate(
-    config: Config, config_dir: Path, store: Store, data_dir: Path, url: str, stack: ExitStack
+    config: Config,
+    config_dir: Path,
+    store: Store,
+    data_dir: Path,
+    rights: Rights,
+    url: str,
+    stack: ExitStack,
 ) -> Candidate:
     """A daemon that leads already when nobody else does; StoreBusyError when it could never."""
     profiles = load_profiles(str(find(config.profiles, config_dir)))
-    launcher = _launcher(config, data_dir)
+    launcher = _launcher(config, data_dir, rights)
     election: Election = StoreElection(store)
     if config.leader.zookeeper:
         election = ZooKeeperElection(config.leader.zookeeper, store)
@@ -84,7 +94,7 @@ def _candidate(
             retention(store, data_dir, config.retention),
             _mesos(config, config_dir, data_dir, store) as embedded,
         ):
-            yield _service(config, store, data_dir, embedded, profiles)
+            yield _service(config, store, data_dir, rights, embedded, profiles)
 
     candidate = Candidate(store, election, url, lead, lambda: _sweep(launcher, store))
     if not candidate.stand():
@@ -126,15 +136,19 @@ def _sweep(launcher: Launcher, store: Store) -> None:
             continue
         undone = job.started_at is None and (job.aborting or job.placed_at is None)
         if job.ended or undone or not launcher.is_here(job.driver_on):
-            if launcher.driver_status(job_id).state == "running":
-                log.info("driver given up", job=job_id)
-            launcher.abandon(job_id, afresh=not job.ended)
+            try:
+                if launcher.driver_status(job_id).state == "running":
+                    log.info("driver given up", job=job_id)
+                launcher.abandon(job_id, afresh=not job.ended)
+            except OSError as error:  # the next sweep may do better
+                log.warning("a driver cannot be given up", job=job_id, why=str(error))
 
 
 def _service(
     config: Config,
     store: Store,
     data_dir: Path,
+    rights: Rights,
     watch: EmbeddedWatch | None,
     profiles: Mapping[str, JobProfile],
 ) -> Service:
@@ -154,7 +168,7 @@ def _service(
         secret_variables=embedded is not None or mesos.secret_variables,
         gpus=mesos.gpus,
     )
-    launcher = _launcher(config, data_dir, embedded.host if embedded else "")
+    launcher = _launcher(config, data_dir, rights, embedded.host if embedded else "")
     sandboxes = data_dir / "mesos" / "work" / "agents" if embedded else None
     try:
         return Service(
@@ -185,9 +199,18 @@ def _jvms(config: Config) -> int | None:
     return jvms
 
 
-def _launcher(config: Config, data_dir: Path, host: str = "") -> Launcher:
+def _rights(config: Config, data_dir: Path) -> Rights:
     try:
-        return Launcher(config, data_dir, host or _own_address(config.mesos.master))
+        spark = local_spark_home(os.environ)
+        java = Path(spark.java_home or "/", "bin/java")
+        return rights_of(config, data_dir, [Path(spark.home, "bin/spark-submit"), java, Path(spark.python)])
+    except OSError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _launcher(config: Config, data_dir: Path, rights: Rights, host: str = "") -> Launcher:
+    try:
+        return Launcher(config, data_dir, host or _own_address(config.mesos.master), rights)
     except OSError as error:
         raise ConfigError(str(error)) from error
 

@@ -64,6 +64,8 @@ class Stage:
         self._before = set(descendants())
         adopt_orphans()
         self.config_file.write_text(self._config())
+        if os.geteuid() == 0:
+            self._folder.chmod(0o711)  # root's jobs run as another user, whose folders are below this one
         command = [sys.executable, "-P", "-m", "daemon.cli", "up", "--config", str(self.config_file)]
         with self.log_file.open("wb") as log:
             # In a session of its own, so that Ctrl-C reaches this process alone, which ends things in order.

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from framework.accounts import Account
 from framework.files import UntrustedFileError, read_whole
 from framework.spark import supervisor
 from framework.spark.launch import ProcessSpec
@@ -58,8 +59,8 @@ class DriverPlace:
     records: Path
     ports: tuple[tuple[str, int], ...] = ()
     """Addresses and ports that are kept for it until it has ended."""
-    user: tuple[int, ...] | None = None
-    """Uid, gid and further groups to run with; None: the daemon's."""
+    user: Account | None = None
+    """Whom to run as; None: the daemon's own user."""
     groups: tuple[str, ...] = ()
     """Control groups to run in, made for this driver alone."""
 
@@ -92,7 +93,8 @@ def start_driver(
             return status
         place.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if place.user is not None:
-            os.chown(place.folder, place.user[0], place.user[1], follow_symlinks=False)
+            place.folder.parent.chmod(0o711)  # a way through, whatever the umask
+            os.chown(place.folder, place.user.uid, place.user.gid, follow_symlinks=False)
         said = _run_supervisor(spec, place, environ, grace_seconds)
         status = driver_status(place.records)
     except HostError:
@@ -109,12 +111,14 @@ def _run_supervisor(
 ) -> str:
     """Let a supervisor start the driver; what it says is nothing when all is well."""
     inherited = {name: environ[name] for name in _INHERITED if name in environ}
+    folder, user = str(place.folder.absolute()), place.user
+    whose = {} if user is None else {"HOME": folder, "USER": user.name, "LOGNAME": user.name}
     task = {
         "argv": spec.argv,
-        "environment": {**inherited, **spec.environment, **spec.secrets},
-        "folder": str(place.folder.absolute()),
+        "environment": {**inherited, **whose, **spec.environment, **spec.secrets},
+        "folder": folder,
         "grace": grace_seconds,
-        "user": place.user,
+        "user": None if user is None else (user.uid, user.gid, *user.groups),
         "ports": place.ports,
         "groups": place.groups,
     }

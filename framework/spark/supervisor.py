@@ -149,6 +149,7 @@ def _become(task: Mapping[str, Any], told: int) -> None:
             Path(group, "cgroup.procs").write_text("0")
         what = "take another user's part"
         _take_part(task["user"])
+        os.umask(0o022)  # the daemon's closes what is its own
         what = f"enter {task['folder']}"
         os.chdir(task["folder"])
         create = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW

@@ -1,6 +1,9 @@
 """What `stoker up` puts together, where it is not plain from the outside."""
 
+import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,7 @@ from conf.schema import Config
 from daemon.embedded import start_embedded
 from daemon.server import _leave_embedded, _listen
 from daemon.store import Store, StoreError
+from tests.daemon.ports import free_port
 
 
 def test_answers_are_not_held_back() -> None:
@@ -38,3 +42,40 @@ def test_the_embedded_mesos_stays_when_nobody_knows_whether_jobs_go_on(
     finally:
         _leave_embedded(embedded, store)
         store.close()
+
+
+_FAILING = """
+import sys, time
+from pathlib import Path
+from conf.schema import Config
+from daemon import server
+from daemon.candidate import Candidate
+
+def fail(self):
+    time.sleep(1.0)  # by then it serves, as a rule
+    raise RuntimeError("as if the loop had a fault")
+
+Candidate.run = fail
+data, port = sys.argv[1:]
+config = Config(listen="127.0.0.1:0", data_dir=data, mesos={"master": f"127.0.0.1:{port}"})
+sys.exit(server.run(config, Path(data)))
+"""
+
+
+def test_a_daemon_whose_loop_fails_says_so_by_its_exit_code(tmp_path: Path) -> None:
+    """Whoever keeps it running must know that it did not end because it was told to."""
+    command = [sys.executable, "-c", _FAILING, str(tmp_path), str(free_port())]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    # 1; or by the signal, had it not begun to serve yet.
+    assert done.returncode in (1, -signal.SIGTERM), done.stderr
+    assert "the scheduling loop failed" in done.stderr
+
+
+def test_what_the_daemon_writes_is_for_nobody_else(tmp_path: Path) -> None:
+    """Its store among it; also where its folder is open to others."""
+    tmp_path.chmod(0o755)
+    command = [sys.executable, "-c", _FAILING, str(tmp_path), str(free_port())]
+    subprocess.run(command, capture_output=True, check=False, timeout=60)
+    modes = {path.name: path.stat().st_mode & 0o077 for path in tmp_path.iterdir()}
+    assert {"stoker.db", "host", "records"} <= set(modes)
+    assert {name: mode for name, mode in modes.items() if mode and name != "jobs"} == {}

@@ -1,0 +1,133 @@
+"""As whom jobs run on the daemon's host, and which files they may name.
+
+With root, jobs run as another user where one can be had, who cannot read what belongs to the daemon. All that
+is the daemon's is closed to others then, but for the way to the folders of jobs.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import structlog
+
+from conf.loader import ConfigError
+from conf.schema import Config
+from framework.accounts import Account, cannot, find_account, may_read
+
+log = structlog.get_logger("rights")
+
+#: Who runs jobs when root's daemon is told `auto`: the first of these that is there.
+PREFERRED = ("stoker-jobs", "nobody")
+#: What others may pass through, and not list, on the way to a job's own folder.
+_PASSAGE = 0o711
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """`account` is whom jobs run as, None for the daemon's own user; `own` is what belongs to the daemon."""
+
+    account: Account | None
+    own: tuple[Path, ...]
+    allowed: tuple[Path, ...] | None
+
+    def check(self, reference: str) -> None:
+        """Raise ValueError when a job may not name this file (a path or a URI) as a part of itself."""
+        parts = urlsplit(reference)
+        if parts.scheme not in ("", "file", "local"):
+            return
+        path = Path(unquote(parts.path) if parts.scheme else reference)
+        try:
+            whole = path.resolve()
+            if any(whole.is_relative_to(own) for own in self.own):
+                raise ValueError(f"{reference}: belongs to the daemon, and is nothing for jobs")
+            if self.allowed is not None and not any(whole.is_relative_to(one) for one in self.allowed):
+                folders = ", ".join(map(str, self.allowed)) or "none"
+                raise ValueError(f"{reference}: is in none of the folders of allowed_paths: {folders}")
+            if self.account is None or not whole.exists() or may_read(self.account, whole):
+                return
+            # By its mode it may not; an access list may say otherwise.
+            if why := cannot(self.account, read=[whole]):
+                raise ValueError(f"{reference}: {why}; jobs run as {self.account.name} here (run_as)")
+        except (OSError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
+            raise ValueError(f"{reference}: cannot be looked at: {error}") from error
+
+
+def rights_of(config: Config, data_dir: Path, needed: Sequence[Path]) -> Rights:
+    """Who runs jobs, and which files they may name; closes what is the daemon's when that is another user.
+
+    `needed` is what a job must be able to read besides its folder: Spark, Java, Python.
+
+    Raises:
+        ConfigError: `run_as` names somebody who cannot run jobs here.
+    """
+    rights = own_rights(config, data_dir)
+    account = _account(config.run_as, data_dir, needed)
+    for path in rights.own[1:]:
+        if account is not None and path.exists() and not cannot(account, read=[path]):
+            log.warning("jobs can read a secret of the daemon's: close it to others", file=str(path))
+    return replace(rights, account=account)
+
+
+def own_rights(config: Config, data_dir: Path) -> Rights:
+    """As `rights_of`, for jobs that run as the daemon's own user."""
+    secrets = (config.token_file, config.mesos.secret_file)
+    own = (data_dir, *(Path(name).expanduser() for name in secrets if name))
+    allowed = config.allowed_paths
+    folders = None if allowed is None else tuple(Path(one).expanduser().resolve() for one in allowed)
+    return Rights(None, tuple(path.resolve() for path in own), folders)
+
+
+def _account(run_as: str | None, data_dir: Path, needed: Sequence[Path]) -> Account | None:
+    if run_as is None:
+        return None
+    automatic = run_as == "auto"
+    if os.geteuid() != 0:
+        if automatic or _is_own(run_as):
+            return None
+        raise ConfigError(f"run_as: {run_as}: only a daemon that root runs can run jobs as another user")
+    account = _first(PREFERRED if automatic else (run_as,))
+    if account is None and not automatic:
+        raise ConfigError(f"run_as: {run_as}: there is no such user; Spark needs one that has a name")
+    why = "there is none of " + ", ".join(PREFERRED)
+    if account is not None:
+        if account.uid == 0:
+            return None
+        why = _open(data_dir, account, needed)
+        if not why:
+            log.info("jobs run as another user", user=account.name)
+            return account
+        if not automatic:
+            raise ConfigError(f"run_as: {why}")
+    log.warning("jobs run as root, and may do what the daemon may", why=why)
+    return None
+
+
+def _first(names: Iterable[str]) -> Account | None:
+    for name in names:
+        try:
+            return find_account(name)
+        except KeyError:
+            continue
+    return None
+
+
+def _is_own(name: str) -> bool:
+    account = _first((name,))
+    return account is not None and account.uid == os.geteuid()
+
+
+def _open(data_dir: Path, account: Account, needed: Sequence[Path]) -> str:
+    """Let the user pass to jobs' folders and nowhere else; why it cannot run jobs, or nothing."""
+    jobs = data_dir / "jobs"
+    before = data_dir.stat().st_mode & 0o777
+    jobs.mkdir(mode=_PASSAGE, exist_ok=True)
+    for entry in data_dir.iterdir():
+        if not entry.is_symlink():
+            entry.chmod(_PASSAGE if entry == jobs else entry.stat().st_mode & 0o700)
+    data_dir.chmod(_PASSAGE)
+    why = cannot(account, enter=[jobs], read=needed)
+    if why:
+        data_dir.chmod(before)
+    return why

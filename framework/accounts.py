@@ -1,0 +1,85 @@
+"""Users of this machine that jobs run as, and what those may do with its files."""
+
+import grp
+import os
+import pwd
+import stat
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+#: Seconds for the shell that tries what a user may do.
+_PATIENCE = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A user, with the groups that it is a member of."""
+
+    name: str
+    uid: int
+    gid: int
+    groups: tuple[int, ...] = ()
+
+
+def find_account(name: str) -> Account:
+    """The user of this name or number.
+
+    Raises:
+        KeyError: there is none; one that is only a number is none either, since Hadoop asks for a name.
+    """
+    entry = pwd.getpwuid(int(name)) if name.isascii() and name.isdecimal() else pwd.getpwnam(name)
+    groups = (group.gr_gid for group in grp.getgrall() if entry.pw_name in group.gr_mem)
+    return Account(entry.pw_name, entry.pw_uid, entry.pw_gid, tuple(sorted({*groups} - {entry.pw_gid})))
+
+
+def cannot(account: Account, *, enter: Iterable[Path] = (), read: Iterable[Path] = ()) -> str:
+    """What the user may not do of this, tried by a process of its own; empty when it may do all.
+
+    Only root can ask for another user. OSError when it cannot be tried.
+    """
+    wanted = [("-x", "enter", path) for path in enter] + [("-r", "read", path) for path in read]
+    script = 'while [ $# -gt 0 ]; do [ "$1" "$2" ] || exit $#; shift 2; done; exit 0'
+    tests = [text for test, _, path in wanted for text in (test, str(path))]
+    own = account.uid == os.geteuid()
+    try:
+        tried = subprocess.run(
+            ["/bin/sh", "-c", script, "sh", *tests],
+            user=None if own else account.uid,
+            group=None if own else account.gid,
+            extra_groups=None if own else list(account.groups),
+            cwd="/",
+            env={},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=_PATIENCE,
+            check=False,
+        )
+    except subprocess.SubprocessError as error:
+        raise OSError(f"what {account.name} may do cannot be tried: {error}") from error
+    if not tried.returncode:
+        return ""
+    _, what, path = wanted[(len(tests) - tried.returncode) // 2]
+    return f"{account.name} may not {what} {path}"
+
+
+def may_read(account: Account, path: Path) -> bool:
+    """Whether the user may read a file by its mode and those of the folders above it; links are followed.
+
+    An access list may say more. OSError when the file cannot be looked at.
+    """
+    whole = path.resolve(strict=True)
+    enters = all(_allows(account, folder.stat(), stat.S_IXOTH) for folder in whole.parents)
+    return enters and _allows(account, whole.stat(), stat.S_IROTH)
+
+
+def _allows(account: Account, status: os.stat_result, bit: int) -> bool:
+    if account.uid == 0:
+        return True
+    if status.st_uid == account.uid:
+        bit <<= 6
+    elif status.st_gid in (account.gid, *account.groups):
+        bit <<= 3
+    return bool(status.st_mode & bit)

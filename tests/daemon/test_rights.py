@@ -1,0 +1,191 @@
+"""Who runs jobs, and what they may name and read."""
+
+import os
+import pwd
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conf.loader import ConfigError
+from conf.schema import Config
+from daemon.rights import Rights, own_rights, rights_of
+from framework.accounts import Account, cannot, find_account, may_read
+from framework.spark import DriverPlace, ProcessSpec, driver_status, start_driver
+
+NOBODY = "nobody"
+
+
+def needs_root() -> None:
+    """Only root can run a job as another user."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can run jobs as another user")
+    try:
+        pwd.getpwnam(NOBODY)
+    except KeyError:
+        pytest.skip("this machine has no user nobody")
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Iterator[Path]:
+    """A daemon's folder, below folders that every user may enter, with what a daemon keeps in it."""
+    above = [folder for folder in tmp_path.parents if folder.stat().st_uid == os.geteuid()]
+    modes = {
+        folder: stat.S_IMODE(folder.stat().st_mode) for folder in (tmp_path, *above) if folder != Path("/")
+    }
+    for folder, mode in modes.items():
+        folder.chmod(mode | 0o011)
+    data = tmp_path / "data"
+    (data / "records").mkdir(parents=True)
+    for name in ("stoker.db", "stoker.db-wal", "host", "records/launch.json"):
+        (data / name).write_text("secret")
+        (data / name).chmod(0o644)
+    yield data
+    for folder, mode in modes.items():
+        folder.chmod(mode)
+
+
+def test_without_root_jobs_run_as_the_daemons_user(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody else can be had; who asks for somebody else is told."""
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    config = Config(data_dir=str(data_dir))
+    assert rights_of(config, data_dir, []).account is None
+    assert rights_of(config.model_copy(update={"run_as": None}), data_dir, []).account is None
+    with pytest.raises(ConfigError, match="only a daemon that root runs"):
+        rights_of(config.model_copy(update={"run_as": "root"}), data_dir, [])
+
+
+def test_with_root_jobs_run_as_another_user(data_dir: Path) -> None:
+    """By default; the way to their folders is open then, and everything else is closed."""
+    needs_root()
+    account = rights_of(Config(data_dir=str(data_dir)), data_dir, [Path("/bin/sh")]).account
+    assert account is not None
+    assert account.uid != 0
+    assert cannot(account, enter=[data_dir / "jobs"]) == ""
+    for name in ("stoker.db", "stoker.db-wal", "host", "records/launch.json"):
+        assert cannot(account, read=[data_dir / name]) == f"{account.name} may not read {data_dir / name}"
+        assert not may_read(account, data_dir / name)
+    assert stat.S_IMODE(data_dir.stat().st_mode) == 0o711
+
+
+def test_jobs_run_as_root_where_nobody_else_may_enter(data_dir: Path) -> None:
+    """Nothing is opened then; who asks for somebody is told what is in the way."""
+    needs_root()
+    closed = data_dir.parent / "closed"
+    closed.mkdir(mode=0o700)
+    data_dir.chmod(0o700)
+    inside = data_dir.rename(closed / "data")
+    config = Config(data_dir=str(inside))
+    assert rights_of(config, inside, []).account is None
+    assert stat.S_IMODE(inside.stat().st_mode) == 0o700
+    with pytest.raises(ConfigError, match="run_as: nobody may not enter"):
+        rights_of(config.model_copy(update={"run_as": NOBODY}), inside, [])
+    with pytest.raises(ConfigError, match="no such user"):
+        rights_of(config.model_copy(update={"run_as": "no-such-user"}), inside, [])
+    inside.rename(data_dir)
+
+
+def test_a_driver_reads_nothing_of_the_daemons(data_dir: Path) -> None:
+    """Neither its files nor its environment; its own folder is its alone, and it may write there."""
+    needs_root()
+    rights_of(Config(data_dir=str(data_dir)), data_dir, [])
+    account = find_account(NOBODY)
+    token = data_dir / "token"
+    token.write_text("secret")
+    token.chmod(0o600)
+    (data_dir / "jobs/job-0").mkdir(mode=0o700)
+    place = DriverPlace(data_dir / "jobs/job-1/driver", data_dir / "records/job-1/driver", user=account)
+    targets = [
+        *(
+            data_dir / name
+            for name in ("stoker.db", "stoker.db-wal", "token", "records/job-1/driver/process.json")
+        ),
+        Path(f"/proc/{os.getpid()}/environ"),
+    ]
+    attacks = [f"cat {target} && echo READ" for target in targets]
+    attacks += [
+        f"ls {folder} && echo READ" for folder in (data_dir, data_dir / "jobs", data_dir / "jobs/job-0")
+    ]
+    attacks += [
+        f"echo 0 > {data_dir}/records/job-1/driver/exit_code && echo WROTE",
+        f"kill {os.getpid()} && echo KILLED",
+    ]
+    attacks += ["cat /proc/$PPID/environ && echo READ", "kill $PPID && echo KILLED"]
+    script = "\n".join([*attacks, 'echo "$HOME $USER $(id -un) $(id -G)"', "touch mine && echo own"])
+    start_driver(ProcessSpec(("bash", "-c", script), {}, {}), place, os.environ)
+    while driver_status(place.records).state == "running":
+        pass
+    printed = (place.folder / "stdout").read_text().splitlines()
+    assert printed == [f"{place.folder} {NOBODY} {NOBODY} {account.gid}", "own"]
+    assert driver_status(place.records).exit_code == 0
+    assert stat.S_IMODE(place.folder.stat().st_mode) == 0o700
+    assert place.folder.stat().st_uid == account.uid
+
+
+def test_what_is_the_daemons_is_nothing_for_jobs(tmp_path: Path) -> None:
+    """By whatever way it is named."""
+    data = tmp_path / "data"
+    data.mkdir()
+    (tmp_path / "token").write_text("secret")
+    (tmp_path / "link.py").symlink_to(tmp_path / "token")
+    (tmp_path / "fine.py").touch()
+    (tmp_path / "way").symlink_to(data)
+    rights = own_rights(Config(data_dir=str(data), token_file=str(tmp_path / "token")), data)
+    for path in ("token", "link.py", "data/stoker.db", "way/stoker.db", "way/../token", "data/new/../x"):
+        for reference in (f"{tmp_path}/{path}", f"file://{tmp_path}/{path}", f"file:{tmp_path}/{path}"):
+            with pytest.raises(ValueError, match="belongs to the daemon"):
+                rights.check(reference)
+    for reference in (f"{tmp_path}/fine.py", f"file://{tmp_path}/fine.py", "hdfs://namenode/data/token"):
+        rights.check(reference)
+
+
+def test_files_lie_in_the_folders_that_the_config_allows(tmp_path: Path) -> None:
+    """Links that lead out of them do not."""
+    (tmp_path / "apps").mkdir()
+    (tmp_path / "apps/a.py").touch()
+    (tmp_path / "b.py").touch()
+    (tmp_path / "apps/b.py").symlink_to(tmp_path / "b.py")
+    rights = own_rights(Config(allowed_paths=(str(tmp_path / "apps"),)), tmp_path / "data")
+    rights.check(f"{tmp_path}/apps/a.py")
+    for path in ("b.py", "apps/b.py", "apps/../b.py"):
+        with pytest.raises(ValueError, match="none of the folders of allowed_paths"):
+            rights.check(f"{tmp_path}/{path}")
+
+
+def test_a_job_names_only_what_who_runs_it_may_read(data_dir: Path) -> None:
+    """What the daemon's user could read for it does not count."""
+    needs_root()
+    rights = Rights(find_account(NOBODY), (data_dir,), None)
+    private, public = data_dir.parent / "private.py", data_dir.parent / "public.py"
+    for path, mode in ((private, 0o600), (public, 0o644)):
+        path.touch()
+        path.chmod(mode)
+    rights.check(str(public))
+    with pytest.raises(ValueError, match=r"nobody may not read .*private.py; jobs run as nobody"):
+        rights.check(str(private))
+
+
+def test_modes_are_read_as_the_kernel_reads_them(tmp_path: Path) -> None:
+    """The owner's bits for the owner, even where others may more; then the group's; then the others'."""
+    file = tmp_path / "file"
+    file.touch()
+    status = file.stat()
+    owner = Account("owner", status.st_uid or 1, 1)
+    other = Account("other", 54321, 54321)
+    member = Account("member", 54321, 54321, (status.st_gid,))
+    open_to_all = all(folder.stat().st_mode & 0o001 for folder in file.parents)
+    file.chmod(0o044)
+    if status.st_uid:
+        assert not may_read(owner, file)
+    assert may_read(other, file) == may_read(member, file) == open_to_all
+    file.chmod(0o604)
+    assert not may_read(member, file)
+    assert may_read(other, file) == open_to_all
+
+
+@pytest.mark.parametrize("name", ["no-such-user", "4123456", "-1", ""])
+def test_a_user_that_is_not_there(name: str) -> None:
+    """A number without a name neither."""
+    with pytest.raises(KeyError):
+        find_account(name)
