@@ -10,9 +10,12 @@ import re
 import uuid
 from dataclasses import dataclass, field
 
-from framework.embedded.schema import Json, SchemaError, convert
+from framework.embedded.schema import NOT_EMBEDDED, Json, SchemaError, convert
 
 _BODY_OPTIONAL = frozenset({"TEARDOWN", "REVIVE", "SUPPRESS", "UNKNOWN"})
+_OPERATOR_BODY_REQUIRED = frozenset(
+    {"TEARDOWN", "MARK_AGENT_GONE", "DEACTIVATE_AGENT", "REACTIVATE_AGENT", "GET_METRICS", *NOT_EMBEDDED}
+)
 _LONGEST_SECONDS = 9_223_372_036.0  # Mesos keeps durations as 64-bit nanoseconds
 
 
@@ -75,7 +78,8 @@ def parse_call(body: bytes, principal: str | None = None) -> Call:
     if reason:
         raise CallError(f"Failed to validate scheduler::Call: {reason}")
     kind = message["type"]
-    framework_id = message.get("framework_id", {}).get("value")
+    # An empty id is that of a framework which has none yet.
+    framework_id = message.get("framework_id", {}).get("value") or None
     return Call(kind, framework_id, message.get(kind.lower(), {}))
 
 
@@ -89,7 +93,7 @@ def parse_operator_call(body: bytes) -> tuple[str, Json]:
     if kind is None:
         raise CallError("Failed to validate master::Call: Expecting 'type' to be present")
     name = kind.lower()
-    if kind in {"TEARDOWN", "MARK_AGENT_GONE", "DEACTIVATE_AGENT", "REACTIVATE_AGENT", "GET_METRICS"}:
+    if kind in _OPERATOR_BODY_REQUIRED:
         if name not in message:
             raise CallError(f"Failed to validate master::Call: Expecting '{name}' to be present")
         return kind, message[name]
@@ -128,10 +132,23 @@ def framework_problem(message: Json) -> str | None:
         problem = _role_problem(role)
         if problem:
             return f"'FrameworkInfo.{field_name}' contains invalid role: {problem}"
+    if _has_empty_quantities(message.get("offer_filters")):
+        return "Resource quantities must contain at least one quantity"
     timeout = message.get("failover_timeout", 0.0)
     if not math.isfinite(timeout) or timeout > _LONGEST_SECONDS:
         return f"The framework failover_timeout ({timeout:g}) is invalid"
     return None
+
+
+def _has_empty_quantities(filters: object) -> bool:
+    """Whether offer filters, which are not looked at otherwise, ask some role for nothing at all."""
+    for each in filters.values() if isinstance(filters, dict) else ():
+        least = each.get("min_allocatable_resources") if isinstance(each, dict) else None
+        entries = least.get("quantities") if isinstance(least, dict) else None
+        for entry in entries if isinstance(entries, list) else ():
+            if isinstance(entry, dict) and not entry.get("quantities"):
+                return True
+    return False
 
 
 def _role_problem(role: str) -> str | None:
@@ -143,7 +160,11 @@ def _role_problem(role: str) -> str | None:
         return f"Role '{role}' cannot start with a slash"
     if role.endswith("/"):
         return f"Role '{role}' cannot end with a slash"
+    if "//" in role:
+        return f"Role '{role}' cannot contain two adjacent slashes"
     for part in role.split("/"):
+        if part in {".", "..", "*"}:
+            return f"Role '{role}' cannot include '{part}' as a component"
         problem = _component_problem(part)
         if problem:
             return problem
@@ -151,10 +172,6 @@ def _role_problem(role: str) -> str | None:
 
 
 def _component_problem(part: str) -> str | None:
-    if not part:
-        return "Role cannot contain two adjacent slashes"
-    if part in {".", "..", "*"}:
-        return f"Role component '{part}' is not allowed"
     if part.startswith("-"):
         return f"Role component '{part}' is invalid because it starts with a dash"
     if re.search(r"[\s\b]", part):
@@ -173,8 +190,12 @@ def _invalid(message: Json, principal: str | None) -> str | None:
         return "Expecting 'framework_id' to be present"
     if name not in message and kind not in _BODY_OPTIONAL:
         return f"Expecting '{name}' to be present"
-    if kind == "ACKNOWLEDGE" and not _is_uuid(message["acknowledge"]["uuid"]):
+    if kind.startswith("ACKNOWLEDGE") and not _is_uuid(message[name]["uuid"]):
         return "Not a valid UUID"
+    if kind == "UPDATE_FRAMEWORK":
+        own = message[name]["framework_info"].get("id", {}).get("value", "")
+        if own != message["framework_id"]["value"]:
+            return "'framework_id' differs from 'update_framework.framework_info.id'"
     return None
 
 

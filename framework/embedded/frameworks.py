@@ -90,8 +90,9 @@ class Frameworks:
     def update(self, framework: Framework, body: Json) -> str | None:
         """Change what a framework says of itself; return why it may not, or None when it is done."""
         message = body["framework_info"]
-        problem = framework_problem(message) or _change_problem(framework.info, framework_info(message))
-        if problem is not None:
+        if (problem := framework_problem(message)) is not None:
+            return f"Supplied FrameworkInfo is not valid: {problem}"
+        if (problem := _change_problem(framework.info, framework_info(message))) is not None:
             return f"FrameworkInfo update is not valid: {problem}"
         self._change(framework, framework_info(message))
         framework.suppressed = set(body.get("suppressed_roles", []))
@@ -186,10 +187,13 @@ def _cancel(framework: Framework) -> None:
 
 
 def _change_problem(before: FrameworkInfo, after: FrameworkInfo) -> str | None:
-    for name in ("user", "principal", "checkpoint"):
+    if before.principal != after.principal:
+        return "Changing framework's principal is not allowed."
+    for name in ("user", "checkpoint"):
         old, new = getattr(before, name), getattr(after, name)
         if old != new and not (name == "checkpoint" and "checkpoint" not in after.message):
-            told = f"attempted to update from '{old}' to '{new}'"
+            shown = [str(value).lower() if isinstance(value, bool) else value for value in (old, new)]
+            told = "attempted to update from '{}' to '{}'".format(*shown)
             return f"Updating 'FrameworkInfo.{name}' is unsupported; {told}"
     return None
 

@@ -194,8 +194,10 @@ class OperatorApi:
                 if name != "ports"
             ]
             ids = [{"value": framework_id} for framework_id in role["frameworks"]]
+            if not ids and role["name"] == "*":
+                continue  # it is always there for /roles, and only when used here
             entries.append({"name": role["name"], "weight": 1.0, "frameworks": ids, "resources": scalars})
-        return {"roles": entries}
+        return {"roles": entries} if entries else {}
 
     def _get_state(self) -> Json:
         return {

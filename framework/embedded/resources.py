@@ -90,8 +90,7 @@ def invalid(items: Sequence[Json]) -> str | None:
         if kind == "SCALAR":
             value = item.get("scalar", {}).get("value", -1.0)
             if value != 0 and milli(value) <= 0:
-                text = f"{name}:{number(milli(value) / MILLI)}"
-                return f"Resource '{text}' is invalid: Invalid scalar resource: value <= 0"
+                return f"Resource '{_describe(item)}' is invalid: Invalid scalar resource: value <= 0"
             if name == "gpus" and milli(value) % MILLI:
                 return "Invalid 'gpus' resource: The 'gpus' resource must be an unsigned integer"
         elif kind != "RANGES" or name != "ports" or any(begin > end for begin, end in _ranges(item)):
@@ -132,8 +131,9 @@ def range_text(ranges: Ranges) -> str:
     return "[" + ", ".join(f"{begin}-{end}" for begin, end in ranges) + "]"
 
 
-def _describe(item: Json, role: str) -> str:
-    name = f"{item['name']}(allocated: {item.get('allocation_info', {}).get('role', role)})"
+def _describe(item: Json, role: str | None = None) -> str:
+    role = item.get("allocation_info", {}).get("role", role)
+    name = item["name"] if role is None else f"{item['name']}(allocated: {role})"
     if "ranges" in item:
         return f"{name}:{range_text(_ranges(item))}"
     return f"{name}:{number(milli(item.get('scalar', {}).get('value', 0)) / MILLI)}"

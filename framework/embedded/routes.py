@@ -33,6 +33,11 @@ _VIEWS: dict[str, Callable[[State], object]] = {
     "/tasks": views.tasks,
     "/roles": views.roles,
     "/flags": lambda state: {"flags": views.flags(state)},
+    # Nobody has any of these here.
+    "/quota": lambda _: {},
+    "/weights": lambda _: [],
+    "/maintenance/status": lambda _: {},
+    "/maintenance/schedule": lambda _: {},
 }
 _NOT_UNDER_MASTER = frozenset({"/version", "/metrics/snapshot", "/", _FAULTS})
 _ROUTES = frozenset(

@@ -17,6 +17,9 @@ _ANY = "any"  # a message whose inside the embedded Mesos neither reads nor chec
 _END_INT = 2**63  # Mesos keeps integers in 64 bits
 _SCALARS = {"string", "bytes", "double", "int", "bool"}
 
+#: Calls of an operator whose form is checked, and no more.
+NOT_EMBEDDED = ("LIST_FILES", "REMOVE_QUOTA", "DRAIN_AGENT", "GROW_VOLUME")
+
 # name=type; `!` marks a required field, `*` a repeated one. Fields stand in the order of their numbers in
 # Mesos' protocol files, because complaints about missing ones come in that order.
 _MESSAGES = {
@@ -110,7 +113,8 @@ _MESSAGES = {
     "FrameworkCall": "framework_id=ID!",
     "MasterCall": (
         "type=MasterCall.Type get_metrics=MetricsCall teardown=FrameworkCall mark_agent_gone=AgentCall "
-        "deactivate_agent=AgentCall reactivate_agent=AgentCall"
+        "deactivate_agent=AgentCall reactivate_agent=AgentCall "
+        + " ".join(f"{name.lower()}=any" for name in NOT_EMBEDDED)
     ),
 }
 
@@ -141,7 +145,7 @@ _ENUMS = {
         "GET_HEALTH GET_FLAGS GET_VERSION GET_METRICS GET_LOGGING_LEVEL GET_STATE GET_AGENTS GET_FRAMEWORKS "
         "GET_EXECUTORS GET_OPERATIONS GET_TASKS GET_ROLES GET_WEIGHTS GET_MASTER GET_MAINTENANCE_STATUS "
         "GET_MAINTENANCE_SCHEDULE GET_QUOTA SUBSCRIBE TEARDOWN MARK_AGENT_GONE DEACTIVATE_AGENT "
-        "REACTIVATE_AGENT"
+        "REACTIVATE_AGENT " + " ".join(NOT_EMBEDDED)
     ),
 }
 
@@ -235,7 +239,8 @@ def _text(field: _Field, item: str) -> Any:
     try:
         return _number(field, float(item) if field.type == "double" else int(item))
     except (ValueError, OverflowError):
-        raise SchemaError(f"Failed to parse '{item}' as a JSON number for field '{field.name}'") from None
+        about = f"Failed to parse '{item}' as a JSON number for field '{field.name}'"
+        raise SchemaError(f"{about}: syntax error at line 1 near: {item}") from None
 
 
 def _checked_base64(field: _Field, item: str) -> str:

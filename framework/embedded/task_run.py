@@ -191,7 +191,8 @@ class TaskRun:
         command = self.info["command"]
         try:
             user = switched_user(command.get("user", self.owner.user))
-            variables = environment(command, context, self.task_id)
+            # A command's own executor has the task's id; Mesos names the task only where one has several.
+            variables = environment(command, context, None if self.own_executor else self.task_id)
         except KeyError:
             self._refuse_user(context, command)
             return

@@ -96,7 +96,45 @@ def _task_problem(task: Json, framework: Framework, agent: AgentRecord) -> str |
         return "Task's `max_completion_time` must be non-negative"
     if not task.get("resources"):
         return "Task uses no resources"
-    return invalid(task["resources"])
+    return (
+        _command_problem("Task", task.get("command"))
+        or _check_problem("health check", "HealthCheck", task.get("health_check"))
+        or _check_problem("check", "CheckInfo", task.get("check"))
+        or _resources_problem(task["resources"])
+    )
+
+
+def _resources_problem(items: list[Json]) -> str | None:
+    problem = invalid(items)
+    # Mesos says where this one was found, and not where others were.
+    return f"Task uses invalid resources: {problem}" if problem and "'gpus'" in problem else problem
+
+
+def _command_problem(whose: str, command: Json | None) -> str | None:
+    """Return why a command's environment is none."""
+    for variable in (command or {}).get("environment", {}).get("variables", []):
+        kind = variable.get("type", "VALUE")
+        wanted, other = ("secret", "value") if kind == "SECRET" else ("value", "secret")
+        about = (
+            f"{whose}'s `CommandInfo` is invalid: Environment variable '{variable['name']}' of type '{kind}'"
+        )
+        if wanted not in variable:
+            return f"{about} must have a {wanted} set"
+        if other in variable:
+            return f"{about} must not have a {other} set"
+    return None
+
+
+def _check_problem(what: str, message_name: str, check: Json | None) -> str | None:
+    """Return why a check or health check is none: it has to have what its type names."""
+    if check is None:
+        return None
+    kind = check.get("type")
+    if kind is None:
+        return f"Task uses invalid {what}: {message_name} must specify 'type'"
+    if kind.lower() not in check:
+        return f"Task uses invalid {what}: Expecting '{kind.lower()}' to be set for {kind} {what}"
+    return None
 
 
 def id_problem(identity: str) -> str | None:
@@ -120,7 +158,11 @@ def _executor_problem(executor: Json) -> str | None:
         return "'DEFAULT' executor can only be used in a task group"
     if "command" not in executor:
         return "'ExecutorInfo.command' must be set for 'CUSTOM' executor"
-    return id_problem(executor["executor_id"]["value"]) or invalid(executor.get("resources", []))
+    return (
+        id_problem(executor["executor_id"]["value"])
+        or _command_problem("Executor", executor["command"])
+        or invalid(executor.get("resources", []))
+    )
 
 
 def _too_much(needed: list[Json], remaining: Resources, role: str, who: str) -> str | None:

@@ -110,7 +110,7 @@ class Scene:
 
     def executors(self) -> list[int]:
         """Pids of the tasks' processes."""
-        return [pid for pid, environ, _ in self._processes() if b"MESOS_TASK_ID=" in environ]
+        return [pid for pid, environ, _ in self._processes() if b"MESOS_EXECUTOR_ID=" in environ]
 
     def drivers(self) -> list[tuple[int, str]]:
         """Drivers on the daemon's host: pid and job id."""
@@ -156,5 +156,5 @@ class Scene:
 
 def _task(environ: bytes) -> str:
     """The Mesos task that a process belongs to, if it does to one."""
-    ids = [part for part in environ.split(b"\0") if part.startswith(b"MESOS_TASK_ID=")]
+    ids = [part for part in environ.split(b"\0") if part.startswith(b"MESOS_EXECUTOR_ID=")]
     return ids[0].decode() if ids else "no task"

@@ -38,7 +38,7 @@ def test_environment_and_output(tmp_path: Path) -> None:
         {"name": "FOO", "value": "bar baz"},
         {"name": "TOKEN", "type": "SECRET", "secret": secret},
     ]
-    command = 'echo "$FOO $TOKEN $MESOS_TASK_ID $MESOS_SANDBOX"; pwd; echo oops >&2'
+    command = 'echo "$FOO $TOKEN $MESOS_EXECUTOR_ID$MESOS_TASK_ID $MESOS_SANDBOX"; pwd; echo oops >&2'
     with running(tmp_path) as mesos:
         run(mesos, task("t", command, command_fields={"environment": {"variables": variables}}))
         sandbox = mesos.sandbox("t")

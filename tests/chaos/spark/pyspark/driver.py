@@ -63,7 +63,7 @@ def main() -> int:
     settings = {name.strip(): value.strip().replace("\\", "") for name, value in settings.items()}
     seconds, code = float(sys.argv[-2]), int(sys.argv[-1])
     # On the cluster it is a task, and its launch may have been undone and made again as another one.
-    name = os.environ.get("MESOS_TASK_ID", os.environ["CHAOS_KEY"])
+    name = os.environ.get("MESOS_EXECUTOR_ID", os.environ["CHAOS_KEY"])
     with Path(os.environ["CHAOS_LOG"]).open("a") as log:
         log.write(f"driver {name} app-{os.getpid()} {os.getpid()}\n")
     Driver(settings).work(seconds)
