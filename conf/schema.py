@@ -270,6 +270,7 @@ class Leader(Strict):
         ),
     ] = None
     lost_drivers: Literal["fail", "requeue"] = "fail"
+    lease: Annotated[float, Field(ge=1, le=300, allow_inf_nan=False)] = 5.0
 
 
 class EventLog(Strict):

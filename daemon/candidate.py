@@ -17,6 +17,7 @@ from daemon.contract import ElsewhereError, Health, LogChunk, PolicyStatus, VmSt
 from daemon.leadership import Election
 from daemon.service import Service
 from daemon.store import Store, StoreError
+from daemon.terms import Term
 from environment.records import ExecutorRecord, JobRecord
 
 log = structlog.get_logger("leader")
@@ -32,8 +33,8 @@ _SWEEP = 15.0
 class Candidate:
     """Stands for election until it is stopped; implements `contract.Scheduler` all the while.
 
-    `lead` makes a service and takes it apart again after its term; `sweep` ends what earlier leaders left on
-    this host.
+    `lead` makes a service for a term and takes it apart again afterwards; `sweep` ends what earlier leaders
+    left on this host.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class Candidate:
         store: Store,
         election: Election,
         url: str,
-        lead: Callable[[], AbstractContextManager[Service]],
+        lead: Callable[[Term], AbstractContextManager[Service]],
         sweep: Callable[[], None],
     ) -> None:
         self._store = store
@@ -51,16 +52,16 @@ class Candidate:
         self._sweep = sweep
         self._stopping = threading.Event()
         self._service: Service | None = None
-        self._term = ExitStack()
+        self._led = ExitStack()
 
     def stand(self) -> bool:
         """Try to take the lead now, and tell whether that came to be; whatever is wrong is raised."""
-        if not self._election.won():
+        term = self._election.won(self._url)
+        if term is None:
             return False
         try:
-            self._store.begin_term(self._url)
             self._sweep()
-            self._service = self._term.enter_context(self._lead())
+            self._service = self._led.enter_context(self._lead(term))
         except BaseException:
             self._resign()
             raise
@@ -129,8 +130,7 @@ class Candidate:
 
     def _resign(self) -> None:
         self._service = None
-        self._term.close()
-        self._store.end_term()
+        self._led.close()
         self._election.resign()
 
     # ---- what the API asks -----------------------------------------------------------------------

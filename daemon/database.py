@@ -6,12 +6,11 @@ Nothing here knows of jobs. SQLite is a file of this machine; PostgreSQL is give
 import contextlib
 import fcntl
 import os
-import select
 import socket
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from secrets import token_hex
 from threading import Event, Lock
 from typing import Any, Generic, TypeVar
 
@@ -26,8 +25,7 @@ Result = TypeVar("Result")
 
 #: Seconds for which a writer waits for another process that is writing, and PostgreSQL for a connection.
 _PATIENCE = 10
-#: A connection whose other end has vanished is given up by us after 5 s, by the server after 11 s: so the
-#: lock of a leader that is cut off goes to another only after the leader has noticed.
+#: A connection whose other end has vanished is given up by us after 5 s, by the server after 11 s.
 _KEEPALIVE: dict[str, int | str] = {
     "tcp_user_timeout": 5000,
     "keepalives_idle": 2,
@@ -35,8 +33,7 @@ _KEEPALIVE: dict[str, int | str] = {
     "keepalives_count": 3,
     "options": "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3",
 }
-#: The number of the advisory lock in PostgreSQL: the letters of "Stoker".
-_ADVISORY_LOCK = int.from_bytes(b"Stoker")
+_STUCK = "another process is writing and does not finish"
 #: What drivers say, in words for whoever runs the daemon.
 _PLAINLY = {
     "database or disk is full": "the disk is full",
@@ -48,7 +45,8 @@ _PLAINLY = {
     "disk image is malformed": "it is corrupt; restore it from a copy",
     "malformed database schema": "it is corrupt; restore it from a copy",
     "disk I/O error": "the disk cannot be written (full, or over a limit?) or is failing",
-    "database is locked": "another process is writing and does not finish",
+    "database is locked": _STUCK,
+    "due to lock timeout": _STUCK,
 }
 
 
@@ -58,6 +56,10 @@ class StoreError(Exception):
 
 class StoreBusyError(StoreError):
     """Another daemon works on the store."""
+
+
+class StoreStuckError(StoreError):
+    """Another process is in the middle of a transaction, and does not finish it."""
 
 
 class DeposedError(StoreError):
@@ -75,7 +77,9 @@ class Database:
         self._url = _parse(url)
         self.name = str(self.path or self._url.render_as_string(hide_password=True))
         self._file: tuple[int, int] | None = None
-        self._lock: _FileLock | _AdvisoryLock | None = None
+        self._lock: _FileLock | None = None
+        #: By what name this process is known to a PostgreSQL, and to others as a holder of the lease.
+        self.session = f"stoker {token_hex(4)} {_me()}"[:63]
         with self._errors():
             self._engine = self._open()
             self._writing = self._engine.execution_options(writes=True)
@@ -110,27 +114,25 @@ class Database:
         with self._errors():
             return self._writer.run(work)
 
-    def lock(self) -> None:
-        """Keep other daemons out until this one closes or dies; StoreBusyError when one is there."""
-        if self._lock is not None:
-            return
-        if self.path is not None:
-            self._lock = _FileLock(self.path.with_name(self.path.name + ".lock"), self.name)
-        else:
-            with self._errors():
-                self._lock = _AdvisoryLock(self._engine, self.name)
+    def lock(self, *, shared: bool = False) -> None:
+        """Keep other daemons out until this one closes or dies; StoreBusyError when one is there.
 
-    def lock_lost(self, seconds: float) -> str:
-        """Watch the lock for so long, or until it is lost; why it is, empty while it holds."""
-        if self._lock is None:
-            return "the lock on the job store was given up"
-        return self._lock.lost(seconds)
+        `shared` keeps only those out that do not share. Where the store is no file a lease does that.
+        """
+        if self._lock is None and self.path is not None:
+            path = self.path.with_name(self.path.name + ".lock")
+            self._lock = _FileLock(path, self.name, shared=shared)
 
     def unlock(self) -> None:
         """Let other daemons in."""
         lock, self._lock = self._lock, None
         if lock is not None:
             lock.close()
+
+    def end_session(self, session: str) -> None:
+        """Take a PostgreSQL's connections from who has them by that name; StoreError when that cannot be."""
+        with self._errors(), self._engine.begin() as connection:
+            connection.execute(_END_SESSION, {"session": session})
 
     def close(self) -> None:
         """Let go of everything."""
@@ -155,7 +157,7 @@ class Database:
 
     def _open(self) -> Engine:
         if self.path is None:
-            options = {"application_name": f"stoker {_me()}"[:63], "connect_timeout": _PATIENCE}
+            options = {"application_name": self.session, "connect_timeout": _PATIENCE}
             options |= {key: value for key, value in _KEEPALIVE.items() if key not in self._url.query}
             return sa.create_engine(self._url, connect_args=options, pool_pre_ping=True, max_overflow=40)
         self._make_private(self.path)
@@ -181,7 +183,9 @@ class Database:
         except UnreadableRowError as error:
             raise StoreError(f"the job store {self.name} holds a row that cannot be read: {error}") from error
         except SQLAlchemyError as error:
-            raise StoreError(f"the job store {self.name} cannot be used: {_in_words(error)}") from error
+            words = _in_words(error)
+            kind = StoreStuckError if words == _STUCK else StoreError
+            raise kind(f"the job store {self.name} cannot be used: {words}") from error
 
 
 class _Write(Generic[Result]):
@@ -257,15 +261,15 @@ class _Writer:
 
 
 class _FileLock:
-    """An exclusive lock on a file that says who has it; it ends with the process, however that ends."""
+    """A lock on a file that says who took it last; it ends with the process, however that ends."""
 
-    def __init__(self, path: Path, store: str) -> None:
+    def __init__(self, path: Path, store: str, *, shared: bool) -> None:
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise StoreError(f"the job store's lock {path} cannot be opened: {error.strerror}") from error
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except OSError as error:
             holder = os.pread(self._file, 200, 0).decode("utf-8", "replace").strip()
             os.close(self._file)
@@ -273,46 +277,14 @@ class _FileLock:
         os.ftruncate(self._file, 0)
         os.pwrite(self._file, f"{_me()}\n".encode(), 0)
 
-    def lost(self, seconds: float) -> str:
-        time.sleep(seconds)  # nobody can take it away
-        return ""
-
     def close(self) -> None:
         os.ftruncate(self._file, 0)
         os.close(self._file)
 
 
-class _AdvisoryLock:
-    """PostgreSQL's lock on a number, held by a connection of its own; it ends with the connection."""
-
-    def __init__(self, engine: Engine, store: str) -> None:
-        connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        if not connection.scalar(sa.select(sa.func.pg_try_advisory_lock(_ADVISORY_LOCK))):
-            holder = connection.scalar(_HOLDER, {"lock": _ADVISORY_LOCK})
-            connection.close()
-            raise _busy(store, str(holder or "").removeprefix("stoker "))
-        connection.detach()  # never back to the pool: the lock lives as long as the connection
-        self._connection = connection
-
-    def lost(self, seconds: float) -> str:
-        try:
-            # The server sends nothing unasked, but for the connection's end.
-            end: Any = self._connection.connection.dbapi_connection
-            select.select([end], [], [], seconds)
-            self._connection.execute(sa.select(1))
-        except (SQLAlchemyError, OSError, ValueError) as error:
-            why = _in_words(error) if isinstance(error, SQLAlchemyError) else str(error)
-            return f"the connection that holds the lock on the job store is lost: {why}"
-        return ""
-
-    def close(self) -> None:
-        with contextlib.suppress(SQLAlchemyError):
-            self._connection.close()
-
-
-_HOLDER = sa.text(
-    "SELECT application_name FROM pg_stat_activity JOIN pg_locks USING (pid)"
-    " WHERE locktype = 'advisory' AND granted AND (classid::bigint << 32) + objid::bigint = :lock"
+_END_SESSION = sa.text(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE application_name = :session AND pid <> pg_backend_pid()"
 )
 
 

@@ -29,6 +29,9 @@ log = structlog.get_logger("policy")
 #: each handing over costs tens of microseconds, so not too few.
 _BATCH = 64
 
+#: Seconds after which who waits for a decision does something else for a moment.
+_MEANWHILE = 0.5
+
 #: Seconds that a policy has to put down what it has learned, when it is switched off.
 _LAST_WORDS = 2.0
 
@@ -48,15 +51,17 @@ class Deciders:
         fallback: PolicyConfig | None,
         seconds: float,
         memory: Callable[[str], Memory] | None = None,
+        meanwhile: Callable[[], None] = lambda: None,
     ) -> None:
         """Make the policies; PolicyError when that cannot be. `seconds` is the budget of one decision.
 
-        `memory` has what policies of a name have learned.
+        `memory` has what policies of a name have learned; `meanwhile` is called now and then until they do.
         """
 
         def thinker(config: PolicyConfig) -> _Thinker:
             policy = create(config.name, config.options)
-            return _Thinker(config.name, policy, seconds, memory(config.name) if memory else None)
+            learned = memory(config.name) if memory else None
+            return _Thinker(config.name, policy, seconds, learned, meanwhile)
 
         self.config = config
         self._acting = thinker(config)
@@ -193,8 +198,16 @@ class _Batch:
 class _Thinker:
     """A policy in a thread of its own; while it is busy with what was abandoned, it is asked nothing new."""
 
-    def __init__(self, name: str, policy: Policy, seconds: float, memory: Memory | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        policy: Policy,
+        seconds: float,
+        memory: Memory | None,
+        meanwhile: Callable[[], None],
+    ) -> None:
         self.name = name
+        self._meanwhile = meanwhile
         self._policy = policy
         self._seconds = seconds
         self._memory = memory
@@ -233,7 +246,8 @@ class _Thinker:
         self._overdue = None
         self._inbox.put(batch)
         left = self._seconds
-        while not batch.done.wait(left):
+        while not batch.done.wait(min(left, _MEANWHILE)):
+            self._meanwhile()
             left = batch.late(self._seconds)
             if batch.abandoned:
                 self._overdue = batch

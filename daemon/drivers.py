@@ -35,6 +35,8 @@ PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)
 FRESH_STARTS = 10
 #: The longest pause before such a launch, seconds; the first is a second, and each is twice the one before.
 LONGEST_PAUSE = 60.0
+#: Seconds between two questions whether something may be done.
+_ASK_AGAIN = 0.1
 _LOOK = "a look at all drivers"  # no job's id
 
 
@@ -50,10 +52,13 @@ class HostDrivers:
         store: Store,
         put: Callable[[ev.Event], None],
         tasks: Callable[[str], Sequence[ExecutorRecord]],
+        may_act: Callable[[], bool] = lambda: True,
         *,
         requeue: bool,
     ) -> None:
         """`put` takes events, from any thread; `tasks` knows those of a job by its id.
+
+        `may_act` is asked, from any thread, before anything is done to a driver, and what it forbids waits.
 
         With `requeue`, jobs whose driver is on a host that is gone start afresh.
         """
@@ -61,6 +66,8 @@ class HostDrivers:
         self._store = store
         self._put = put
         self._tasks = tasks
+        self._may_act = may_act
+        self._closing = threading.Event()
         self._requeue = requeue
         self._crew = Crew(THREADS, PATIENCE)
         #: Jobs whose driver is to be started when the store can be read again.
@@ -95,11 +102,11 @@ class HostDrivers:
             self._failed(job.id, f"its driver could not be started: {error}")
             return
         tasks = [replace(task) for task in self._tasks(job.id)]  # the model goes on with its own
-        self._crew.hand(job.id, lambda: self._start(job, spec, tasks, 0))
+        self._hand(job.id, lambda: self._start(job, spec, tasks, 0))
 
     def stop(self, job_id: str) -> None:
         """Ask the job's driver to end."""
-        self._crew.hand(job_id, lambda: self._stop(job_id))
+        self._hand(job_id, lambda: self._stop(job_id))
 
     def tend(self) -> None:
         """Have what is due done: late starts, further tries, a look at who runs. Never waits."""
@@ -117,7 +124,7 @@ class HostDrivers:
             due = [job_id for job_id, (at, _) in self._again.items() if at <= time.monotonic()]
             again = [(job_id, self._again.pop(job_id)[1]) for job_id in due]
         for job_id, work in again:
-            self._crew.hand(job_id, work)
+            self._hand(job_id, work)
         if self._running and not self._looking:
             self._looking = True
             self._crew.hand(_LOOK, self._look)
@@ -149,10 +156,11 @@ class HostDrivers:
             self._over.discard(job_id)
             self._specs.pop(job_id, None)
             self._fresh_starts.pop(job_id, None)
-            self._crew.hand(job_id, lambda job_id=job_id: self._launcher.forget(job_id))  # type: ignore[misc]
+            self._hand(job_id, lambda job_id=job_id: self._launcher.forget(job_id))  # type: ignore[misc]
 
     def close(self) -> None:
         """Begin nothing more. Drivers go on."""
+        self._closing.set()
         self._crew.close(LAST_PATIENCE)
 
     def _resume(self, job: JobRecord) -> None:
@@ -167,7 +175,17 @@ class HostDrivers:
         again = self._requeue or not started
         self._put(ev.DriverEnded(time.time(), job.job.id, None, message, requeue=again))
 
+    def _hand(self, job_id: str, work: Callable[[], None]) -> None:
+        """Have this done, after what was handed over for the job before."""
+        self._crew.hand(job_id, lambda: self._when_allowed(work))
+
     # ---- on threads of their own -------------------------------------------------------------------
+
+    def _when_allowed(self, work: Callable[[], None]) -> None:
+        while not self._may_act():
+            if self._closing.wait(_ASK_AGAIN):
+                return
+        work()
 
     def _start(self, job: Job, spec: JobSpec, tasks: list[ExecutorRecord], tried: int) -> None:
         """Start a driver; what comes of that is an event, or another try."""

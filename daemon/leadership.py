@@ -1,8 +1,8 @@
-"""Who of several daemons leads: elections on the store's lock, and by ZooKeeper.
+"""Who of several daemons leads: elections by a file's lock, by a lease in the store, and by ZooKeeper.
 
-An election is tried until it is won, watched as long as it holds, and given up. Whoever elects, the leader
-also holds the store's lock, so that never two write. What a daemon does while it leads or waits is in
-`candidate.py`.
+An election is tried until it is won, watched as long as it holds, and given up. Whoever elects, to lead is to
+begin a term in the store (`terms.py`), so that never two write. What a daemon does while it leads or waits is
+in `candidate.py`.
 """
 
 import contextlib
@@ -11,11 +11,15 @@ import threading
 import time
 from typing import Any, Protocol
 
+import structlog
 from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
-from daemon.store import Store, StoreBusyError, StoreError
+from daemon.store import Store, StoreBusyError, StoreError, StoreStuckError
+from daemon.terms import Term
+
+log = structlog.get_logger("leader")
 
 #: Seconds between two tries.
 RETRY = 0.5
@@ -31,94 +35,154 @@ class Election(Protocol):
 
     state: str
 
-    def won(self) -> bool:
-        """Try to become the leader, for about `RETRY` seconds."""
+    def won(self, url: str) -> Term | None:
+        """Try to become the leader, for about `RETRY` seconds; None while another one may be."""
 
     def lost(self, seconds: float) -> str:
-        """Watch for so long, or until the lead is lost; why it is, empty while it holds."""
+        """Watch for so long, or until the lead is lost; why it is, empty while nothing speaks against it."""
 
     def resign(self) -> None:
         """Let another one lead."""
 
-    def close(self) -> None:
-        """Let go of everything."""
 
-
-class StoreElection:
-    """Whoever has the store's lock leads."""
+class FileElection:
+    """Whoever has the lock on the store's file leads; nobody can take it from a process that lives."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._term: Term | None = None
         self.state = ""
 
-    def won(self) -> bool:
+    def won(self, url: str) -> Term | None:
         """Try to take the lock."""
         try:
             self._store.lock()
+            self._term = self._store.begin_term(url)
         except StoreBusyError:
             self.state = "another daemon leads"
         except StoreError as error:
             self.state = str(error)
         else:
             self.state = "leads"
-            return True
+            return self._term
         time.sleep(RETRY)
-        return False
+        return None
 
     def lost(self, seconds: float) -> str:
-        """Watch the lock."""
-        return self._store.lock_lost(seconds)
+        """Never."""
+        time.sleep(seconds)
+        return ""
 
     def resign(self) -> None:
         """Give the lock up."""
+        term, self._term = self._term, None
+        if term is not None:
+            term.end()
         self._store.unlock()
 
-    def close(self) -> None:
-        """Give the lock up."""
-        self.resign()
+
+class LeaseElection:
+    """Whoever has the lease in the store leads, for as long as its loop goes on to renew it."""
+
+    def __init__(self, store: Store, seconds: float) -> None:
+        """With leases of so many seconds."""
+        self._store = store
+        self._seconds = seconds
+        self._vigil = store.vigil()
+        self._term: Term | None = None
+        self.state = ""
+
+    @property
+    def lapsed(self) -> bool:
+        """Whether the term that was won is not renewed any more."""
+        return self._term is not None and not self._term.holds
+
+    def won(self, url: str) -> Term | None:
+        """Begin a term, if no other one holds."""
+        self.state = "another daemon leads"
+        try:
+            if (over := self._vigil.over()) is not None:
+                self._term = self._store.begin_term(url, self._seconds, over)
+                self.state = "leads"
+                return self._term
+        except StoreBusyError:
+            pass  # somebody was quicker
+        except StoreStuckError as error:
+            log.warning("the store is held up by who led before, which is ended", why=str(error))
+            self._clear()
+        except StoreError as error:
+            self.state = str(error)
+        time.sleep(RETRY)
+        return None
+
+    def look(self) -> None:
+        """See how the lease stands, so that it need not be waited for once it is our turn."""
+        with contextlib.suppress(StoreError):
+            self._vigil.over()
+
+    def lost(self, seconds: float) -> str:
+        """Never: the loop finds out when it renews the lease, and until then does nothing without it."""
+        time.sleep(seconds)
+        return ""
+
+    def resign(self) -> None:
+        """Give the lease up."""
+        term, self._term = self._term, None
+        if term is not None:
+            term.end()
+
+    def _clear(self) -> None:
+        try:
+            self._vigil.clear()
+        except (StoreError, OSError) as error:
+            self.state = f"the leader is gone, but holds up the store: {error}"
 
 
 class ZooKeeperElection:
-    """Whoever has ZooKeeper's lock and the store's leads; a connection in doubt is a lead that is lost."""
+    """Whoever has ZooKeeper's lock and the store's lease leads.
 
-    def __init__(self, address: str, store: Store) -> None:
+    A connection in doubt is a lead that is lost, and so is a lease that lapsed: where the loop hangs, others
+    must come by the lock, which ZooKeeper would not take from a process that lives.
+    """
+
+    def __init__(self, address: str, store: Store, seconds: float) -> None:
         """Elect under `host:port,.../path`; ZooKeeper may come later."""
         self._hosts, _, self._path = address.partition("/")
-        self._on_store = StoreElection(store)
+        self._lease = LeaseElection(store, seconds)
         self._session: _Session | None = None
         self.state = f"connecting to ZooKeeper at {self._hosts}"
 
-    def won(self) -> bool:
-        """Try to take both locks."""
+    def won(self, url: str) -> Term | None:
+        """Try to take both."""
         if self._session is not None and self._session.doubtful:
             self._end_session()
         if self._session is None:
             self._session = _Session(self._hosts, f"/{self._path}")
+        self._lease.look()
         locked = self._session.locked()
         if not locked:
             connected = self._session.connected
             self.state = (
                 "another daemon leads" if connected else f"ZooKeeper at {self._hosts} does not answer"
             )
-            return False
-        won = self._on_store.won()
-        self.state = self._on_store.state
-        return won
+            return None
+        term = self._lease.won(url)
+        self.state = self._lease.state
+        return term
 
     def lost(self, seconds: float) -> str:
-        """Watch the session and the store's lock."""
+        """Watch the session and the lease."""
         if self._session is None or self._session.doubtful:
             return f"the connection to ZooKeeper at {self._hosts} is in doubt"
-        return self._on_store.lost(seconds)
+        if self._lease.lapsed:
+            self._end_session()
+            return "the lease was not renewed: the scheduling loop hangs, or the store does"
+        return self._lease.lost(seconds)
 
     def resign(self) -> None:
-        """Give both locks up."""
-        self._on_store.resign()
+        """Give both up."""
+        self._lease.resign()
         self._end_session()
-
-    def close(self) -> None:
-        """Give both locks up."""
-        self.resign()
 
     def _end_session(self) -> None:
         session, self._session = self._session, None

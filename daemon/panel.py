@@ -4,7 +4,7 @@ How decisions are made in time is in `deciding`, what a shadow does in `shadow`.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
 from typing import Any
@@ -28,9 +28,13 @@ log = structlog.get_logger("policy")
 class Panel:
     """The acting policy, its fallback and the shadow. `decide` and `close` are for the scheduling loop."""
 
-    def __init__(self, config: Config, store: Store) -> None:
-        """Take what was set last, unless the config says something else since; PolicyError for no policy."""
+    def __init__(self, config: Config, store: Store, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Take what was set last, unless the config says something else since; PolicyError for no policy.
+
+        `meanwhile` is called about every second while a decision takes its time.
+        """
         self._config = config
+        self._meanwhile = meanwhile
         self._store = store
         self._deciders = self._make_deciders(self._kept("policy", config.policy) or config.policy)
         self._shadow = self._make_shadow(self._kept("shadow", config.shadow))
@@ -122,7 +126,11 @@ class Panel:
     def _make_deciders(self, chosen: Policy) -> Deciders:
         config = self._config
         return Deciders(
-            chosen, config.fallback, config.decision_timeout, lambda name: Memory(self._store, name)
+            chosen,
+            config.fallback,
+            config.decision_timeout,
+            lambda name: Memory(self._store, name),
+            self._meanwhile,
         )
 
     def _make_shadow(self, chosen: Policy | None) -> Shadow | None:

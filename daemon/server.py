@@ -22,13 +22,14 @@ from daemon.embedded import Embedded, start_embedded
 from daemon.embedded_watch import EmbeddedWatch
 from daemon.front import serve
 from daemon.launcher import Launcher
-from daemon.leadership import Election, StoreElection, ZooKeeperElection
+from daemon.leadership import Election, FileElection, LeaseElection, ZooKeeperElection
 from daemon.logging import configure_logging, say_suppressed
 from daemon.machine import this_machine
 from daemon.pruning import retention
 from daemon.rights import Rights, rights_of
 from daemon.service import Service
 from daemon.store import Store, StoreError
+from daemon.terms import Term
 from framework.embedded.isolation import IsolationOptions
 from framework.session import SessionOptions
 from framework.spark import local_spark_home
@@ -81,25 +82,33 @@ def _candidate(
     """A daemon that leads already when nobody else does; StoreBusyError when it could never."""
     profiles = load_profiles(str(find(config.profiles, config_dir)))
     launcher = _launcher(config, data_dir, rights)
-    election: Election = StoreElection(store)
-    if config.leader.zookeeper:
-        election = ZooKeeperElection(config.leader.zookeeper, store)
-    elif not store.shared:
-        store.lock()
-    stack.callback(election.close)
+    election = _election(config, store)
+    stack.callback(election.resign)
 
     @contextmanager
-    def lead() -> Iterator[Service]:
+    def lead(term: Term) -> Iterator[Service]:
+        own = store.during(term)
         with (
-            retention(store, data_dir, config.retention),
+            retention(own, data_dir, config.retention),
             _mesos(config, config_dir, data_dir, store) as embedded,
         ):
-            yield _service(config, store, data_dir, rights, embedded, profiles)
+            yield _service(config, own, term, data_dir, rights, embedded, profiles)
 
     candidate = Candidate(store, election, url, lead, lambda: _sweep(launcher, store))
     if not candidate.stand():
         log.info("standing by", leader=store.leader(), why=election.state)
     return candidate
+
+
+def _election(config: Config, store: Store) -> Election:
+    """How the leader is found; StoreBusyError when this daemon could never lead."""
+    if config.leader.zookeeper:
+        store.lock(shared=True)
+        return ZooKeeperElection(config.leader.zookeeper, store, config.leader.lease)
+    if store.shared:
+        return LeaseElection(store, config.leader.lease)
+    store.lock()
+    return FileElection(store)
 
 
 @contextmanager
@@ -147,6 +156,7 @@ def _sweep(launcher: Launcher, store: Store) -> None:
 def _service(
     config: Config,
     store: Store,
+    term: Term,
     data_dir: Path,
     rights: Rights,
     watch: EmbeddedWatch | None,
@@ -176,6 +186,7 @@ def _service(
             store,
             launcher,
             session,
+            term,
             data_dir=data_dir,
             sandboxes=sandboxes,
             profiles=profiles,

@@ -26,6 +26,7 @@ from daemon.launches import RecordsError
 from daemon.logs import Logs
 from daemon.panel import Panel
 from daemon.store import DeposedError, Store, StoreError
+from daemon.terms import Term
 from environment import events as ev
 from environment.cluster import ClusterModel, ModelOptions
 from environment.eventlog import encode
@@ -43,6 +44,8 @@ log = structlog.get_logger("service")
 TICK = 0.2
 #: Seconds for which a user who ends a job waits until that is stored.
 KILL_PATIENCE = 10.0
+#: Seconds between two tries to find out whether this daemon still leads.
+RENEWAL = 0.2
 #: Events that are handled as one batch, with one write to the store.
 BATCH = 1000
 
@@ -66,6 +69,7 @@ class Service:
         store: Store,
         launcher: Launcher,
         session: SessionOptions,
+        term: Term | None = None,
         *,
         data_dir: Path,
         sandboxes: Path | None = None,
@@ -73,8 +77,10 @@ class Service:
         watch: EmbeddedWatch | None = None,
         jvms: int | None = None,
     ) -> None:
+        """For a term in which this daemon leads; without one, no other daemon can."""
         self._store = store
         self._watch = watch
+        self._term = store.begin_term("") if term is None else term
         self._launcher = launcher
         self._inbox: queue.SimpleQueue[Item] = queue.SimpleQueue()
         self._model = ClusterModel(
@@ -85,15 +91,17 @@ class Service:
                 jvms=jvms,
             )
         )
-        self._panel = Panel(config, store)
-        self._link = MesosLink(session, self._put, store.get("framework_id"))
+        self._panel = Panel(config, store, self._renew)
+        self._link = MesosLink(session, self._put, store.get("framework_id"), self._may_act)
         self._logs = Logs(launcher, store, self._link, sandboxes)
         log_files = config.event_log
         self._journal = Journal(
             data_dir / "events.jsonl", size=log_files.size << 20, earlier=log_files.earlier
         )
         requeue = config.leader.lost_drivers == "requeue"
-        self._drivers = HostDrivers(launcher, store, self._put, self._model.tasks, requeue=requeue)
+        self._drivers = HostDrivers(
+            launcher, store, self._put, self._model.tasks, self._may_act, requeue=requeue
+        )
         self._intake = Intake(store, launcher, profiles or {}, self._arrive, config.max_queued_jobs)
         self._stopping = threading.Event()
         self._vms: tuple[VmStatus, ...] = ()
@@ -127,6 +135,9 @@ class Service:
 
     def _turn(self) -> None:
         items = self._take(timeout=TICK / 2)
+        self._renew()
+        if self._stopping.is_set():
+            return
         if time.monotonic() >= self._next_tick:
             self._next_tick = time.monotonic() + TICK
             self._drivers.tend()
@@ -143,6 +154,33 @@ class Service:
         now, why = time.time(), "the embedded Mesos ended, and its tasks with it"
         tasks = [ev.TaskChanged(now, t.task_id, "gone", t.vm_id, "", why) for t in self._model.open_tasks()]
         return [*tasks, *(ev.VmLost(now, vm.id) for vm in self._model.vms())]
+
+    def _renew(self) -> None:
+        """Go on leading, unless another daemon does; what keeps this loop from coming here ends its term."""
+        try:
+            self._term.renew()
+        except DeposedError as error:
+            self._step_down(str(error))
+        except StoreError as error:
+            log.error("store", error=str(error))
+            self._store_trouble = str(error)
+
+    def _may_act(self) -> bool:
+        """Whether it is certain that no other daemon leads; for any thread."""
+        return self._term.holds
+
+    def _await_certainty(self) -> bool:
+        """Wait until it is certain that no other daemon leads; False when one does, or when stopping."""
+        while not self._may_act():
+            self._alive_at = time.monotonic()
+            self._renew()
+            if not self._may_act() and self._stopping.wait(RENEWAL):
+                return False
+        return True
+
+    def _step_down(self, why: str) -> None:
+        log.error("no longer leading", why=why)
+        self._stopping.set()
 
     def _put(self, event: ev.Event, status: Json | None = None) -> None:
         self._inbox.put(Item(event, status))
@@ -169,7 +207,7 @@ class Service:
             if caused or not isinstance(item.event, ev.Tick):
                 lines += [encode(item.event), *map(encode, caused)]
             commands += caused
-        if not self._save(items, explanations):
+        if not self._save(items, explanations) or not self._await_certainty():
             return
         if lines:
             self._journal.write(lines)
@@ -199,8 +237,7 @@ class Service:
             try:
                 self._store.save(changes, explanations, facts)
             except DeposedError as error:
-                log.error("no longer leading", why=str(error))
-                self._stopping.set()
+                self._step_down(str(error))
                 return False
             except StoreError as error:
                 self._store_trouble = str(error)
@@ -228,6 +265,8 @@ class Service:
                 self._link.execute(command, self._describe)
 
     def _describe(self, task: ev.Task) -> tuple[Any, str]:
+        if not self._may_act():
+            raise ValueError("another daemon may lead by now")
         job = self._model.job(task.job_id)
         if job is None:
             raise ValueError(f"{task.job_id} is not known")
@@ -336,7 +375,9 @@ class Service:
             checks["embedded mesos"] = self._watch.state
         if self._journal.trouble:
             checks["events"] = self._journal.trouble
-        ready = self._link.subscribed and checks["store"] == "ok" and silent < 10
+        if not self._may_act():
+            checks["leader"] = "it is not certain that this daemon leads: its lease was not renewed in time"
+        ready = self._link.subscribed and checks["store"] == "ok" and silent < 10 and self._may_act()
         return Health(ready, checks)
 
     # ---- small things ----------------------------------------------------------------------------

@@ -4,9 +4,9 @@ What a method has written is on disk when it returns. How records become rows is
 transactions are made in `database.py`; the life of a job is the model's business, not this one's.
 """
 
-import contextlib
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from secrets import token_hex
@@ -18,18 +18,27 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import OperationalError
 
 from conf.schema import JobSpec
-from daemon import past, tables
+from daemon import past, tables, terms
 from daemon.comparison import Comparison
 from daemon.damage import Damage, Damages, put_aside
-from daemon.database import Database, DeposedError, StoreBusyError, StoreError
+from daemon.database import Database, DeposedError, StoreBusyError, StoreError, StoreStuckError
 from daemon.migrations import FIRST, SCHEMA_VERSION, complete, migrate
 from daemon.tables import comparisons, executors, explanations, facts, jobs, sums
+from daemon.terms import Term, Vigil
 from environment.cluster import Changes
 from environment.explain import Explanation
 from environment.records import ExecutorRecord, JobRecord
 from environment.types import Job, natural_key
 
-__all__ = ["DeposedError", "IdempotencyConflictError", "Store", "StoreBusyError", "StoreError", "Totals"]
+__all__ = [
+    "DeposedError",
+    "IdempotencyConflictError",
+    "Store",
+    "StoreBusyError",
+    "StoreError",
+    "StoreStuckError",
+    "Totals",
+]
 
 Result = TypeVar("Result")
 
@@ -60,23 +69,27 @@ class Store:
     def __init__(self, url: str, *, at: float | None = None) -> None:
         """Open the store, made new (at that time, seconds) when there is none; StoreError otherwise."""
         self._database = Database(url)
-        #: Which time this is that a daemon leads; None for one that need not care.
-        self._term: int | None = None
+        #: In which it is written; None for one that need not care.
+        self._term: Term | None = None
         self._damages = Damages()
+
+        def prepare(connection: Connection) -> None:
+            self._prepare(connection, at)
+            terms.prepare(connection)
+
         try:
-            self._database.write(lambda connection: self._prepare(connection, at))
+            self._database.write(prepare)
             self._database.note_made(datetime.now().astimezone().isoformat(" ", "seconds"))
         except BaseException:
             self._database.close()
             raise
 
-    def lock(self) -> None:
-        """Work on the store as its only daemon; StoreBusyError, naming the other one, when there is one."""
-        self._database.lock()
+    def lock(self, *, shared: bool = False) -> None:
+        """Work on the store as its only daemon; StoreBusyError, naming the other one, when there is one.
 
-    def lock_lost(self, seconds: float) -> str:
-        """Watch the lock for so long, or until it is lost; why it is, empty while it holds."""
-        return self._database.lock_lost(seconds)
+        `shared`: beside others that know of each other. Only a file is locked.
+        """
+        self._database.lock(shared=shared)
 
     def unlock(self) -> None:
         """Let another daemon work on it."""
@@ -87,26 +100,19 @@ class Store:
         """Whether daemons on several hosts can reach it."""
         return self._database.path is None
 
-    def begin_term(self, url: str) -> None:
-        """Write as the leading daemon, whose API is at the URL, until another one begins its term.
+    def vigil(self) -> Vigil:
+        """A watch over the lease of whoever leads."""
+        return Vigil(self._database)
 
-        Whoever led before writes no more: its writes raise DeposedError, from this moment on.
-        """
+    def begin_term(self, url: str, seconds: float | None = None, instead_of: str | None = None) -> Term:
+        """Lead from now on; see `terms.begin`. Whoever led before writes no more (DeposedError)."""
+        return terms.begin(self._database, url, seconds, instead_of)
 
-        def work(connection: Connection) -> int:
-            last = connection.scalar(_TERM)
-            term = int(last or 0) + 1
-            _upsert(connection, facts, [{"key": "term", "value": str(term)}, {"key": "leader", "value": url}])
-            return term
-
-        self._term = None
-        self._term = self._database.write(work)
-
-    def end_term(self) -> None:
-        """Write as the leading daemon no more."""
-        with contextlib.suppress(StoreError):
-            self.put("leader", "")
-        self._term = None
+    def during(self, term: Term) -> "Store":
+        """Return this store, to be written in that term only."""
+        store = copy(self)
+        store._term = term
+        return store
 
     def leader(self) -> str:
         """The URL of the daemon that leads, as it was told last; empty when none is known."""
@@ -376,8 +382,7 @@ class Store:
             return self._database.write(work)
 
         def in_office(connection: Connection) -> Result:
-            if connection.scalar(_TERM) != str(term):
-                raise DeposedError(f"another daemon leads on the job store {self._database.name} now")
+            term.fence(connection)
             return work(connection)
 
         return self._database.write(in_office)
@@ -424,8 +429,6 @@ _LAST = sa.select(
         .c.number
     )
 )
-#: Read so that nobody can begin another term before this transaction is over.
-_TERM = sa.select(facts.c.value).where(facts.c.key == "term").with_for_update(read=True)
 
 
 def _by_key(connection: Connection, key: str, spec: JobSpec) -> JobRecord | None:

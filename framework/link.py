@@ -185,6 +185,8 @@ class MesosLink:
             self._state = f"not connected to {self._name}: {nobody}"
         elif len(self._abandoned) > _MOST_ABANDONED:
             self._state = f"not connected to {self._name}: {len(self._abandoned)} earlier connections hang"
+        elif not self._may_call():
+            self._state = f"not connected to {self._name}: another daemon may lead by now"
         elif now >= self._next_try:
             master, self._redirected_to = self._redirected_to or leader, None
             self._session = Session(self, self._options, master, self.framework_id, self._may_call)

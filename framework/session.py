@@ -22,6 +22,7 @@ from typing_extensions import override
 from environment import events as ev
 from framework import http_parser
 from framework.calls import Call, Calls
+from framework.fence import CallConnection
 from framework.translate import Json, task_changed_from_json
 
 http_parser.install()
@@ -91,8 +92,22 @@ class Listener(Protocol):
         """The session is of no use any more."""
 
 
+class Stream(pymesos.process.Connection):  # type: ignore[misc]  # pymesos has no types
+    """pymesos' connection for events, which subscribes only if it may."""
+
+    @override
+    def write(self) -> bool:
+        """Send some of the subscription; False gives the connection up."""
+        return bool(self._callback.sched.may_call() and super().write())
+
+
+pymesos.process.Connection = Stream
+
+
 class Driver(pymesos.MesosSchedulerDriver):  # type: ignore[misc]  # pymesos has no types
     """pymesos' driver, with what it lacks."""
+
+    _conn: CallConnection | None
 
     @override
     def change_master(self, new_master: str | None) -> None:
@@ -123,6 +138,12 @@ class Driver(pymesos.MesosSchedulerDriver):  # type: ignore[misc]  # pymesos has
         except Exception as error:
             self.sched.at_odds(f"an event could not be handled: {type(error).__name__}: {error}")
 
+    @override
+    def _get_conn(self) -> CallConnection | None:
+        if self.connected and self._conn is None:
+            self._conn = CallConnection(self.master, self._timeout, self.sched.may_call)
+        return self._conn if self.connected else None
+
     def works(self) -> bool:
         """Whether the I/O thread lives. One that dies before it has a connection tells nobody."""
         return self._io_thread is not None and self._io_thread.is_alive()
@@ -148,6 +169,7 @@ class Session(pymesos.Scheduler):  # type: ignore[misc]  # pymesos has no types
     ) -> None:
         """To the master at `host:port`. `may_call` is asked before each call to it."""
         self.master = master
+        self.may_call = may_call
         self._listener = listener
         self.subscribed = False
         self.redirected_to: str | None = None
@@ -252,7 +274,7 @@ class Session(pymesos.Scheduler):  # type: ignore[misc]  # pymesos has no types
         if self._calls.pending(time.monotonic()):
             # Whatever does not answer is not waited for.
             with contextlib.suppress(AttributeError, OSError):
-                self._driver._conn.sock.shutdown(socket.SHUT_RDWR)
+                self._driver._conn.sock.shutdown(socket.SHUT_RDWR)  # type: ignore[union-attr]  # suppressed
 
     @property
     def over(self) -> bool:

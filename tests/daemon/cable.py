@@ -15,6 +15,8 @@ class Cable:
         self.port: int = self._near.getsockname()[1]
         #: Both ends of each connection, by either.
         self._other: dict[socket.socket, socket.socket] = {}
+        #: All that came from the near ends.
+        self.sent = b""
         self._whole = threading.Event()
         self._whole.set()
         self._guard = threading.Lock()
@@ -83,6 +85,8 @@ class Cable:
             with contextlib.suppress(OSError, KeyError):
                 if data := end.recv(65536):
                     self._other[end].sendall(data)
+                    if end.getpeername()[1] != self._far_port:
+                        self.sent += data
                     return
             self._drop(end)
 

@@ -60,6 +60,17 @@ class Daemon:
             self._process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         until(lambda: self.get("/healthz"), self.log)
 
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is gone."""
+        return self._process is None or self._process.poll() is not None
+
     def end(self, number: signal.Signals) -> None:
         """End it by a signal."""
         if self._process is not None and self._process.poll() is None:
@@ -88,6 +99,7 @@ class Fleet:
     def __init__(self, folder: Path, mesos: Mesos, config: dict[str, Any]) -> None:
         self.started = folder / "started"
         self.started.touch()
+        self.mesos = mesos
         self._folder = folder
         self._config = {
             "policy": {"name": "rr"},

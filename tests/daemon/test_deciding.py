@@ -196,3 +196,19 @@ def test_a_policy_that_waits_for_ever_is_no_fault(deciders: Callable[..., Decide
     assert event.waiting is not None
     assert event.waiting.reason == "not today"
     assert chosen.status().faults == 0
+
+
+def test_who_waits_for_a_policy_does_something_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leader keeps its lease while a policy takes its time."""
+    monkeypatch.setattr("daemon.deciding._MEANWHILE", 0.01)
+    done = threading.Event()
+
+    def slow(view: ClusterView, queue: Requests) -> Decision:
+        assert done.wait(30)
+        return Wait("not today")
+
+    monkeypatch.setattr("tests.daemon.test_deciding.waits", slow)
+    made = Deciders(PolicyConfig(name="tests.daemon.test_deciding:waits"), None, 60.0, meanwhile=done.set)
+    made.decide(VIEW, requests(1))
+    assert (made.waited, made.faults) == (1, 0)
+    made.close()

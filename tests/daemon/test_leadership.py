@@ -1,22 +1,28 @@
 """Several daemons on one store: one leads, the others wait; whatever happens, never two."""
 
 import contextlib
+import multiprocessing
+import multiprocessing.synchronize
+import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from conf.schema import JobSpec
 from daemon.cli.client import Client
 from daemon.cli.errors import CommandError
 from daemon.cli.orphans import descendants
-from daemon.leadership import StoreElection
-from daemon.store import DeposedError, Store
+from daemon.leadership import FileElection, LeaseElection
+from daemon.store import DeposedError, Store, StoreBusyError
 from environment.types import Job
 from tests.chaos.scene import SPARK
 from tests.daemon.cable import Cable
@@ -106,22 +112,158 @@ def command_of(pid: int) -> bytes:
     return b""
 
 
-def test_a_leader_whose_lock_is_lost_steps_down(fleet: Starter, postgresql_url: str) -> None:
-    """The connection that holds the lock is cut: it leads no more, and then whoever is first leads again."""
-    group = fleet(database=postgresql_url)
-    daemon = group.add()
-    until(daemon.leads, daemon.log)
-    engine = sa.create_engine(postgresql_url.replace(":", "+psycopg:", 1))
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.execute(
-            sa.text(
-                "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objid <> 0"
-            )
-        )
+@contextlib.contextmanager
+def frozen(daemon: Daemon) -> Iterator[None]:
+    """A daemon that is stopped in the middle of what it does, with all its connections and locks."""
+    os.kill(daemon.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(daemon.pid, signal.SIGCONT)
+
+
+@pytest.fixture(params=["postgresql", "zookeeper"])
+def several(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
+    """A config by which several daemons find their leader."""
+    leader = {"lease": 2.0, "lost_drivers": "requeue"}
+    if request.param == "postgresql":
+        return {"database": request.getfixturevalue("postgresql_url"), "leader": leader}
+    address = request.getfixturevalue("zookeeper").address
+    return {
+        "database": f"sqlite:///{tmp_path / 'shared.db'}",
+        "leader": {**leader, "zookeeper": f"{address}/stoker/leader"},
+    }
+
+
+def test_a_frozen_leader_is_followed_and_changes_nothing_when_it_thaws(
+    several: dict[str, Any], fleet: Starter
+) -> None:
+    """It keeps its connections and locks; going on, it writes no row, makes no call, starts nothing."""
+    url, group = several["database"], fleet(**several)
+    with contextlib.closing(Cable(int(group.mesos.address.rpartition(":")[2]))) as cable:
+        far = {"master": f"127.0.0.1:{cable.port}", "launch_timeout": 2.0}
+        first = group.add("one", mesos=far)
+        until(first.leads, first.log)
+        second = group.add("other")
+        jobs = [group.submit(first, seconds) for seconds in (0.5, 1.0, 1.0, 2.0)]
+        group.wait(first, jobs[0], "running")
+        with frozen(first):
+            stopped = time.monotonic()
+            until(second.leads, second.log)
+            print(f"another daemon leads {time.monotonic() - stopped:.1f} s after the leader froze")
+            for job_id in jobs:
+                job = group.wait(second, job_id, "finished", "failed", "killed")
+                assert job["state"] == "finished", (job, second.log())
+            rows, sent, told, started = rows_of(url), cable.sent, first.log(), group.started.read_text()
+        if first.ended:  # it froze while it wrote to a file, which only its end can free
+            assert "the store is held up by who led before, which is ended" in second.log()
+        else:
+            until(lambda: standby_of(first) == second.url, first.log)
+            assert "no longer leading" in first.log().removeprefix(told)
+        assert cable.sent[len(sent) :] == b""
+        assert (rows_of(url), group.started.read_text()) == (rows, started)
+        later = group.submit(second, 0.1)
+        assert group.wait(second, later, "finished", "failed")["state"] == "finished"
+        assert not any("Traceback" in daemon.log() for daemon in (first, second)), first.log()
+
+
+def rows_of(url: str) -> dict[str, list[tuple[object, ...]]]:
+    """All rows of the store, but for what the leader writes to show that it can."""
+    engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:", 1))
+    with engine.connect() as connection:
+        tables = sa.inspect(connection).get_table_names()
+        found = {
+            name: sorted(map(tuple, connection.execute(sa.text(f"SELECT * FROM {name}"))))  # noqa: S608
+            for name in tables
+        }
     engine.dispose()
-    until(lambda: "no longer leading" in daemon.log(), daemon.log)
-    until(lambda: daemon.log().count("subscribed") == 2 and daemon.leads(), daemon.log)
-    assert "Traceback" not in daemon.log()
+    found["facts"] = [row for row in found["facts"] if row[0] not in ("lease", "probe")]
+    return found
+
+
+@pytest.mark.parametrize("how", ["postgresql", "sqlite"])
+def test_a_leader_that_froze_while_it_wrote_does_not_hold_the_next_one_up(
+    how: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """Its connection is ended, and where it cannot be, as with a file, it is ended itself."""
+    url = (
+        f"sqlite:///{tmp_path / 'stoker.db'}"
+        if how == "sqlite"
+        else request.getfixturevalue("postgresql_url")
+    )
+    context = multiprocessing.get_context("spawn")
+    writing = context.Event()
+    leader = context.Process(target=write_for_ever, args=(url, writing))
+    with contextlib.closing(Store(url)) as store:
+        election = LeaseElection(store, 1.0)
+        leader.start()
+        try:
+            assert writing.wait(60)
+            assert leader.pid is not None
+            os.kill(leader.pid, signal.SIGSTOP)
+            until(lambda: election.won("http://next"), lambda: election.state)
+            assert store.leader() == "http://next"
+        finally:
+            leader.kill()
+            leader.join()
+
+
+def write_for_ever(url: str, writing: "multiprocessing.synchronize.Event") -> None:
+    """Lead, and come to no end of a transaction."""
+    store = Store(url)
+    term = store.begin_term("http://one", 1.0)
+    term.renew()
+
+    def work(connection: Connection) -> None:
+        term.fence(connection)
+        connection.execute(sa.text("UPDATE facts SET value = 'mine' WHERE key = 'made_at'"))
+        writing.set()
+        time.sleep(3600)
+
+    store._database.write(work)
+
+
+def test_a_leader_whose_loop_hangs_is_followed_by_another(url: str) -> None:
+    """The rest of the process lives, its connections too; without the loop nobody renews the lease."""
+    with contextlib.closing(Store(url)) as one, contextlib.closing(Store(url)) as other:
+        first, second = LeaseElection(one, 1.0), LeaseElection(other, 1.0)
+        term = first.won("http://one")
+        assert term is not None
+        term.renew()
+        assert term.holds
+        assert not first.lapsed
+        assert second.won("http://other") is None
+        assert second.state == "another daemon leads"
+        until(lambda: second.won("http://other"))
+        assert first.lapsed
+        assert not term.holds
+        with pytest.raises(DeposedError):
+            term.renew()
+        assert not term.holds
+
+
+def test_of_two_who_wait_one_leads(url: str) -> None:
+    """Both have seen the same lease come to its end; the second to take it finds another one."""
+    with contextlib.closing(Store(url)) as one, contextlib.closing(Store(url)) as other:
+        seen = other.vigil().over()
+        assert seen == one.vigil().over() == ""
+        one.begin_term("http://one", 300.0, seen)
+        with pytest.raises(StoreBusyError):
+            other.begin_term("http://other", 300.0, seen)
+        assert other.leader() == "http://one"
+
+
+def test_a_lease_that_lapsed_unnoticed_is_renewed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leader that was stopped for a while goes on when nobody came in between, and only then."""
+    with contextlib.closing(Store(url)) as store:
+        term = store.begin_term("http://one", 1.0)
+        term.renew()
+        now = time.clock_gettime(time.CLOCK_BOOTTIME)
+        monkeypatch.setattr("daemon.terms.boot_seconds", lambda: now + 3600)
+        assert not term.holds
+        term.renew()
+        assert term.holds
 
 
 @pytest.mark.parametrize("how", ["cut", "frozen"])
@@ -130,7 +272,7 @@ def test_a_leader_that_loses_its_store_is_followed_by_another(
 ) -> None:
     """Whatever it answered with 201 is kept, the other goes on with it, and in the end both tell the same.
 
-    Frozen, the leader does not even notice at first, while PostgreSQL gives its lock to the other.
+    Frozen, the leader does not even notice at first; without its lease it does nothing.
     """
     server = urlsplit(postgresql_url)
     with contextlib.closing(Cable(server.port or 0)) as cable:
@@ -242,15 +384,20 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def test_who_led_before_writes_no_more(url: str) -> None:
-    """Once another one's term has begun, every write of the earlier leader is refused; reads go on."""
+    """Once another one's term has begun, every write of the earlier leader is refused; reads go on.
+
+    So is what it was about to write when its term ended, whatever the process does since.
+    """
 
     def job(job_id: str) -> Job:
         return Job(job_id, "sort", 1.0, 1024, 1, 0.0)
 
-    with contextlib.closing(Store(url)) as earlier, contextlib.closing(Store(url)) as later:
-        earlier.begin_term("http://one")
+    with contextlib.closing(Store(url)) as one, contextlib.closing(Store(url)) as other:
+        first = one.begin_term("http://one")
+        earlier = one.during(first)
         earlier.submit(JobSpec(app="a.py"), job, None, 0.0)
-        later.begin_term("http://other")
+        second = other.begin_term("http://other")
+        later = other.during(second)
         for write in (
             lambda: earlier.submit(JobSpec(app="a.py"), job, None, 0.0),
             lambda: earlier.put("framework_id", "mine"),
@@ -259,23 +406,55 @@ def test_who_led_before_writes_no_more(url: str) -> None:
                 write()
         later.submit(JobSpec(app="a.py"), job, None, 0.0)
         assert [record.job.id for record in earlier.jobs()] == ["job-2", "job-1"]
-        earlier.end_term()
-        assert earlier.leader() == "http://other"
-        later.end_term()
-        assert earlier.leader() == ""
+        first.end()
+        assert one.leader() == "http://other"
+        second.end()
+        assert one.leader() == ""
+        one.begin_term("http://one")
+        with pytest.raises(DeposedError):
+            later.put("framework_id", "mine")
 
 
-def test_an_election_on_the_store(url: str) -> None:
-    """Who is first leads until it resigns; the lock it was known by is gone with it."""
+def test_the_next_one_leads_at_once_when_the_leader_has_gone(url: str) -> None:
+    """Who resigns or has died on this machine is not waited for; who is only silent is."""
+    with contextlib.closing(Store(url)) as store, contextlib.closing(Store(url)) as other:
+        election, next_one = LeaseElection(store, 300.0), LeaseElection(other, 300.0)
+        process = multiprocessing.get_context("spawn").Process(target=lead_and_die, args=(url,))
+        process.start()
+        process.join()
+        assert election.won("http://one")
+        assert next_one.won("http://other") is None
+        election.resign()
+        assert next_one.won("http://other")
+        next_one.resign()
+
+
+def lead_and_die(url: str) -> None:
+    """End in office."""
+    Store(url).begin_term("http://gone", 300.0)
+    os._exit(1)
+
+
+def test_daemons_that_take_turns_keep_out_one_that_does_not(tmp_path: Path) -> None:
+    """Those that ZooKeeper elects share a SQLite store; one that knows of no others does not start there."""
+    url = f"sqlite:///{tmp_path / 'stoker.db'}"
     with contextlib.closing(Store(url)) as one, contextlib.closing(Store(url)) as other:
-        first, second = StoreElection(one), StoreElection(other)
-        assert first.won()
-        assert first.won(), "who leads may ask again"
-        assert not second.won()
+        one.lock(shared=True)
+        other.lock(shared=True)
+        with contextlib.closing(Store(url)) as alone, pytest.raises(StoreBusyError):
+            alone.lock()
+
+
+def test_an_election_on_a_file(tmp_path: Path) -> None:
+    """Who is first leads until it resigns."""
+    url = f"sqlite:///{tmp_path / 'stoker.db'}"
+    with contextlib.closing(Store(url)) as one, contextlib.closing(Store(url)) as other:
+        first, second = FileElection(one), FileElection(other)
+        assert first.won("http://one")
+        assert second.won("http://other") is None
         assert second.state == "another daemon leads"
         assert first.lost(0.0) == ""
         first.resign()
-        assert first.lost(0.0) != ""
-        assert second.won()
-        assert not first.won()
-        second.close()
+        assert second.won("http://other")
+        assert first.won("http://one") is None
+        second.resign()

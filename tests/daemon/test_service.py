@@ -19,7 +19,7 @@ from daemon.contract import RejectedError
 from daemon.drivers import HostDrivers
 from daemon.launcher import Launcher
 from daemon.service import Item, Service
-from daemon.store import Store, StoreError
+from daemon.store import DeposedError, Store, StoreError
 from environment import events as ev
 from environment.cluster import Changes, ClusterModel
 from environment.eventlog import replay
@@ -324,3 +324,27 @@ def test_nothing_is_launched_or_acknowledged_before_it_is_stored(
                 time.sleep(0.02)
     assert witness.at_launch == [("job-1.0", "launching")]
     assert acknowledged == [(state, state) for state in ("starting", "running", "finished")]
+
+
+def test_what_a_leader_handles_after_its_term_comes_to_nothing(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped in the middle of a turn and continued: no line in the log that it may share, no driver."""
+    record = keep(store, "running")
+    folder = tmp_path / "jobs" / record.job.id / "driver"
+    term = store.begin_term("http://one", 1.0)
+    config, session = Config(data_dir=str(tmp_path)), SessionOptions(master=f"127.0.0.1:{free_port()}")
+    launcher = Launcher(config, tmp_path, "127.0.0.1")
+    service = Service(config, store.during(term), launcher, session, term, data_dir=tmp_path)
+    now = time.clock_gettime(time.CLOCK_BOOTTIME)
+    monkeypatch.setattr("daemon.terms.boot_seconds", lambda: now + 60)
+    service._drivers.start(record.job)
+    assert not folder.exists()
+    store.begin_term("http://other", 1.0)
+    service._handle([Item(ev.VmLost(time.time(), "vm-1"))])
+    assert (tmp_path / "events.jsonl").read_text() == ""
+    assert not service.health().ready
+    assert "not certain that this daemon leads" in service.health().checks["leader"]
+    with contextlib.suppress(DeposedError):
+        service.run()  # to its end, at once
+    assert not folder.exists()

@@ -299,8 +299,9 @@ def test_the_same_key_from_many_threads_is_one_job(store: Store) -> None:
     assert sum(new for _, new in outcomes) == 1
 
 
-def test_a_second_daemon_is_told_who_is_there(url: str) -> None:
+def test_a_second_daemon_is_told_who_is_there(tmp_path: Path) -> None:
     """One daemon holds the lock; the next one hears its pid, and gets it when the first is gone."""
+    url = url_of(tmp_path)
     first, second = Store(url), Store(url)
     first.lock()
     first.lock()
