@@ -13,7 +13,7 @@ import typer
 from typer.exceptions import TyperException
 
 from conf.characters import visible
-from daemon.cli import cluster, demo, jobs, mesos, oga, profile, simulate, train, up, upkeep
+from daemon.cli import cluster, config, demo, jobs, mesos, oga, profile, simulate, train, up, upkeep
 from daemon.cli.errors import CommandError
 
 _INTERRUPTED = 130
@@ -85,6 +85,7 @@ app.command()(jobs.explain)
 app.command()(jobs.kill)
 app.command()(cluster.cluster)
 app.add_typer(cluster.policy, name="policy")
+app.add_typer(config.config, name="config")
 app.command()(upkeep.backup)
 app.command()(upkeep.restore)
 app.command()(upkeep.doctor)

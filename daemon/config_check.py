@@ -1,0 +1,219 @@
+"""Whether a daemon could start with a config: all that can be found out without starting one.
+
+The files that it names are read, its policies made, its servers asked whether they are there. Nothing is
+changed, and no daemon that runs is disturbed.
+"""
+
+import os
+import socket
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Literal
+
+import sqlalchemy as sa
+from sqlalchemy.engine import make_url
+
+from agents.registry import PolicyError, create
+from conf.loader import ConfigError, find
+from conf.reading import read_bounded
+from conf.schema import Config, Policy
+from environment.clusters import load_cluster
+from profiles.profile import load_profiles
+
+#: Seconds that a server may take to answer.
+_PATIENCE = 3
+_LONGEST_SECRET = 64 * 1024
+
+Verdict = Literal["ok", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found out about a key of the config: `error` keeps a daemon from working as it says."""
+
+    key: str
+    verdict: Verdict
+    what: str
+
+
+class _WrongError(Exception):
+    """Something that a daemon could not work with."""
+
+
+class _DoubtError(Exception):
+    """Something that a daemon may be able to work with."""
+
+
+def check(config: Config, folder: Path) -> Iterator[Finding]:
+    """Look at everything that the config of this folder names; OSError never comes out of it."""
+    checks: list[tuple[str, Callable[[], str]]] = [
+        ("listen", lambda: _listen(config)),
+        ("token_file", lambda: _token(config)),
+        ("data_dir", lambda: _data_dir(Path(config.data_dir).expanduser().absolute())),
+        ("database", lambda: _database(config)),
+        ("profiles", lambda: _profiles(config, folder)),
+        ("policy", lambda: _policy(config.policy)),
+        ("fallback", lambda: _policy(config.fallback)),
+        ("shadow", lambda: _policy(config.shadow)),
+        ("mesos.cluster", lambda: _cluster(config, folder)),
+        ("mesos.master", lambda: _master(config)),
+        ("mesos.secret_file", lambda: _secret(config.mesos.secret_file)),
+        ("spark.home", lambda: _folder(config.spark.home)),
+        ("spark.java_home", lambda: _folder(config.spark.java_home)),
+        ("leader.zookeeper", lambda: _zookeeper(config)),
+    ]
+    for key, look in checks:
+        try:
+            yield Finding(key, "ok", look())
+        except _DoubtError as doubt:
+            yield Finding(key, "warning", str(doubt))
+        except (_WrongError, ConfigError, PolicyError) as error:
+            yield Finding(key, "error", str(error))
+        except OSError as error:
+            yield Finding(
+                key, "error", f"{error.filename or ''}: {error.strerror or error}".removeprefix(": ")
+            )
+
+
+def _listen(config: Config) -> str:
+    host, port = config.address
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise _WrongError(f"{config.listen}: {error.strerror or error}") from None
+    if config.token_file is None and not ip_address(address[0]).is_loopback:
+        raise _WrongError(f"{config.listen}: an address other than loopback needs token_file")
+    with socket.socket(family, kind, protocol) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(address)
+        except OSError as error:
+            raise _DoubtError(f"{config.listen}: {error.strerror}; is a daemon running there?") from None
+    return f"{config.listen} is free"
+
+
+def _token(config: Config) -> str:
+    if config.token_file is None:
+        raise _DoubtError(
+            "none: every user of this machine may submit jobs, and so run code as the daemon's user"
+        )
+    return _secret(config.token_file)
+
+
+def _secret(name: str | None) -> str:
+    """A secret is in a file that only its owner can read."""
+    if name is None:
+        return "none"
+    path = Path(name).expanduser()
+    try:
+        text = read_bounded(path, _LONGEST_SECRET).strip()
+    except ValueError as error:
+        raise _WrongError(f"{path}: {error}") from None
+    if not text:
+        raise _WrongError(f"{path}: is empty")
+    status = path.stat()
+    if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise _WrongError(f"{path}: others than its owner may use it; chmod 600 {path}")
+    if status.st_uid not in (os.geteuid(), 0):
+        raise _DoubtError(f"{path}: belongs to another user")
+    return f"{path}: is private"
+
+
+def _data_dir(folder: Path) -> str:
+    there = folder
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if not there.is_dir():
+        raise _WrongError(f"{folder}: {there} is no folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise _WrongError(f"{folder}: {there} is not writable")
+    if there != folder:
+        return f"{folder}: will be made"
+    if folder.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise _DoubtError(f"{folder}: others than its owner may look into it; chmod 700 {folder}")
+    return f"{folder}: is there"
+
+
+def _database(config: Config) -> str:
+    if config.database is None:
+        return "SQLite in data_dir"
+    try:
+        url = make_url(config.database)
+        shown = url.render_as_string(hide_password=True)
+        if url.get_backend_name() == "sqlite":
+            return f"{shown}: {_data_dir(Path(str(url.database)).absolute().parent)}"
+        engine = sa.create_engine(url, connect_args={"connect_timeout": _PATIENCE}, poolclass=sa.NullPool)
+        with engine.connect() as connection:
+            connection.execute(sa.text("SELECT 1"))
+    except sa.exc.DBAPIError as error:
+        raise _WrongError(f"{shown}: {' '.join(str(error.orig).split())}") from None
+    except (sa.exc.SQLAlchemyError, ImportError, ValueError) as error:
+        raise _WrongError(f"no store is there: {' '.join(str(error).split())}") from None
+    return f"{shown}: answers"
+
+
+def _profiles(config: Config, folder: Path) -> str:
+    found = load_profiles(str(find(config.profiles, folder)))
+    return f"{config.profiles}: of {', '.join(found)}"
+
+
+def _policy(policy: Policy | None) -> str:
+    if policy is None:
+        return "none"
+    create(policy.name, policy.options)
+    return f"{policy.label} can be made"
+
+
+def _cluster(config: Config, folder: Path) -> str:
+    if config.mesos.master != "embedded":
+        return "not used"
+    vms = load_cluster(find(config.mesos.cluster, folder))
+    return f"{config.mesos.cluster}: {len(vms)} VMs"
+
+
+def _master(config: Config) -> str:
+    master, port = config.mesos.master, config.mesos.port
+    if master != "embedded":
+        return _answers(master.partition("://")[2].partition("/")[0].rpartition("@")[2] or master)
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise _DoubtError(f"embedded, port {port}: {error.strerror}; is a daemon running?") from None
+    return f"embedded, port {port} is free" if port else "embedded"
+
+
+def _zookeeper(config: Config) -> str:
+    servers = config.leader.zookeeper
+    return "none" if servers is None else _answers(servers.partition("/")[0])
+
+
+def _answers(servers: str) -> str:
+    """Whether one of these, HOST:PORT by commas, takes a connection."""
+    why = ""
+    for server in servers.split(","):
+        host, colon, port = server.rpartition(":")
+        try:
+            with socket.create_connection(
+                (host if colon else server, int(port) if colon else 5050), _PATIENCE
+            ):
+                return f"{server}: answers"
+        except ValueError:
+            raise _WrongError(f"{server}: should be HOST:PORT") from None
+        except OSError as error:
+            why = f"{server}: {error.strerror or error}"
+    raise _DoubtError(f"does not answer now: {why}")
+
+
+def _folder(name: str | None) -> str:
+    if name is None:
+        return "found out"
+    if not Path(name).is_dir():
+        raise _DoubtError(
+            f"{name}: is not on this machine; it has to be on every agent, and here for drivers"
+        )
+    return f"{name}: is there"

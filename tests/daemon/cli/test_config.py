@@ -1,0 +1,106 @@
+"""`stoker config check`: what is wrong with what a config names is found before a daemon is started."""
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon.cli import main
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port on which somebody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def checked(capsys: pytest.CaptureFixture[str], *settings: str) -> tuple[int, dict[str, Any]]:
+    """Exit code, and findings by key."""
+    arguments = [part for setting in settings for part in ("--set", setting)]
+    code = main(["config", "check", *arguments, "-o", "json"])
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["well"] == (code == 0)
+    return code, {finding["key"]: finding for finding in answer["findings"]}
+
+
+def test_a_config_that_works(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Everything is said to be well, nothing is made, and the table is for people."""
+    token = tmp_path / "token"
+    token.write_text("secret\n")
+    token.chmod(0o600)
+    file, data = tmp_path / "stoker.yaml", tmp_path / "data"
+    file.write_text(f"listen: 127.0.0.1:0\ntoken_file: {token}\ndata_dir: {data}\nmesos: {{port: 0}}\n")
+    assert main(["config", "check", str(file)]) == 0
+    printed = capsys.readouterr().out
+    assert "A daemon could start with it." in printed
+    assert "warning" not in printed
+    assert "secret" not in printed.replace("secret_file", "")
+    assert not data.exists()
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ("listen=0.0.0.0:1", "an address other than loopback needs token_file"),
+        ("token_file=/nowhere/token", "/nowhere/token: No such file or directory"),
+        ("token_file=/dev/zero", "too long"),
+        ("data_dir=/dev/null/x", "is no folder"),
+        ("database=nonsense", "no store is there"),
+        ("database=postgresql://me:hidden@127.0.0.1:1/x", "postgresql://me:***@127.0.0.1:1/x: connection"),
+        ("profiles=none.yaml", "none.yaml: no such file"),
+        ("policy.name=zork", "policy zork: unknown"),
+        ("policy={name: ilp, beta: many}", "beta"),
+        ("fallback={name: zork}", "policy zork: unknown"),
+        ("shadow={name: zork}", "policy zork: unknown"),
+        ("mesos.cluster=none.yaml", "none.yaml: no such file"),
+    ],
+)
+def test_what_is_wrong_is_found(setting: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """By its key; the exit code is 1."""
+    code, found = checked(capsys, setting)
+    finding = found[setting.partition("=")[0].partition(".name")[0]]
+    assert (code, finding["verdict"]) == (1, "error")
+    assert says in finding["what"]
+    assert "hidden" not in finding["what"]
+
+
+def test_a_token_that_others_may_read_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And so is an empty one."""
+    token = tmp_path / "token"
+    token.write_text("secret")
+    token.chmod(0o640)
+    code, found = checked(capsys, f"token_file={token}")
+    assert (code, found["token_file"]["what"]) == (
+        1,
+        f"{token}: others than its owner may use it; chmod 600 {token}",
+    )
+    token.write_text("\n")
+    assert checked(capsys, f"token_file={token}")[1]["token_file"]["what"] == f"{token}: is empty"
+
+
+def test_doubts_are_no_errors(taken: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """A daemon may be running there, or a server be on its way."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        closed = server.getsockname()[1]
+    settings = (f"listen=127.0.0.1:{taken}", f"mesos.master=127.0.0.1:{closed}", "spark.home=/nowhere")
+    code, found = checked(capsys, *settings)
+    doubts = {key for key, finding in found.items() if finding["verdict"] == "warning"}
+    assert code == 0
+    assert {"listen", "mesos.master", "spark.home"} <= doubts
+    assert checked(capsys, f"mesos.master=127.0.0.1:{taken}")[1]["mesos.master"]["verdict"] == "ok"
+
+
+def test_what_is_no_config_is_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With file, line and key, as at the start of a daemon."""
+    file = tmp_path / "stoker.yaml"
+    file.write_text("mesos:\n  port: 010\n")
+    assert main(["config", "check", str(file)]) == 2
+    assert capsys.readouterr().err == (
+        f"stoker: {file}:2: mesos.port: should be a whole number, found '010'\n"
+    )
+    assert main(["config", "check", "/dev/zero"]) == 2
+    assert "too long" in capsys.readouterr().err
