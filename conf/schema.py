@@ -273,6 +273,21 @@ class Leader(Strict):
     lease: Annotated[float, Field(ge=1, le=300, allow_inf_nan=False)] = 5.0
 
 
+class Tls(Strict):
+    """The certificate of the HTTP API, with its chain, in PEM; null as key: it is in the same file."""
+
+    cert: Annotated[Text, Field(min_length=1)]
+    key: Annotated[Text, Field(min_length=1)] | None = None
+
+
+class Audit(Strict):
+    """The log of who asked for what: how large (MiB) a file may get, and how many earlier ones are kept."""
+
+    on: bool = True
+    size: Annotated[int, Field(ge=1)] = 16
+    earlier: Annotated[int, Field(ge=0, le=1000)] = 5
+
+
 class EventLog(Strict):
     """The log of events and commands: how large (MiB) a file may get, and how many earlier ones are kept."""
 
@@ -317,6 +332,8 @@ class Config(Strict):
     max_queued_jobs: Annotated[int, Field(ge=1)] = 100_000
     max_requests: Annotated[int, Field(ge=1)] = 200
     http: Http = Http()
+    tls: Tls | None = None
+    audit: Audit = Audit()
     log_rate: Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)] = 50.0
     decision_timeout: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 5.0
     mesos: Mesos = Mesos()

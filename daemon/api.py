@@ -18,6 +18,7 @@ from starlette.responses import RedirectResponse
 from agents.registry import list_policies
 from conf.schema import JobSpec, Policy
 from daemon import policy_schemas, schemas
+from daemon.audit import Audit
 from daemon.comparison import report
 from daemon.contract import WITH_DRIVER, RejectedError, Scheduler
 from daemon.gate import OPEN, Gate
@@ -47,6 +48,7 @@ def create_app(
     version: str,
     hosts: Collection[str] = (),
     max_requests: int = 200,
+    audit: Audit | None = None,
 ) -> FastAPI:
     """The API as an ASGI app, which answers so many requests at once and no more.
 
@@ -64,9 +66,9 @@ def create_app(
     _add_jobs(app, scheduler, store)
     _add_cluster(app, scheduler)
     _add_policy(app, scheduler, store)
-    _add_operations(app, scheduler, metrics, version)
+    _add_operations(app, scheduler, metrics, version, audit)
     guard = Guard(token, hosts, open_paths=OPEN)
-    app.add_middleware(Gate, guard=guard, observe=metrics.observe, most=max_requests)
+    app.add_middleware(Gate, guard=guard, observe=metrics.observe, most=max_requests, audit=audit)
     handle_problems(app)
     describe(app, with_token=token is not None)
     return app
@@ -195,7 +197,9 @@ def _add_policy(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         return policy_schemas.comparison_body(report(store.comparisons(), query.limit))
 
 
-def _add_operations(app: FastAPI, scheduler: Scheduler, metrics: Metrics, version: str) -> None:
+def _add_operations(
+    app: FastAPI, scheduler: Scheduler, metrics: Metrics, version: str, audit: Audit | None
+) -> None:
     @app.get("/")
     def index() -> schemas.IndexBody:
         """Say where to go from here."""
@@ -211,6 +215,8 @@ def _add_operations(app: FastAPI, scheduler: Scheduler, metrics: Metrics, versio
     def readyz(response: Response) -> schemas.HealthBody:
         """Say whether jobs can be scheduled now, and if not, why."""
         health = scheduler.health()
+        if audit is not None and audit.trouble:
+            health = replace(health, checks={**health.checks, "audit": audit.trouble})
         response.status_code = 200 if health.ready else 503
         return schemas.health_body(health)
 

@@ -14,6 +14,7 @@ from anyio import move_on_after
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from daemon.audit import AUTHORIZED, BODY, Audit
 from daemon.problems import Refusal, problem
 from framework.guard import Guard
 
@@ -40,7 +41,10 @@ Observer = Callable[[str, str, int, float], None]
 class Gate:
     """ASGI middleware around the whole API."""
 
-    def __init__(self, app: ASGIApp, guard: Guard, observe: Observer, most: int) -> None:
+    def __init__(
+        self, app: ASGIApp, guard: Guard, observe: Observer, most: int, audit: Audit | None = None
+    ) -> None:
+        self._audit = audit
         self._app = app
         self._most = most
         self._under_way = 0
@@ -53,12 +57,13 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        begin, status = perf_counter(), 0
+        begin, status, location = perf_counter(), 0, ""
 
         async def sending(message: Message) -> None:
-            nonlocal status
+            nonlocal status, location
             if message["type"] == "http.response.start":
                 status = message["status"]
+                location = Headers(raw=message.get("headers", [])).get("location", "")
             await send(message)
 
         try:
@@ -72,10 +77,13 @@ class Gate:
         finally:
             route = getattr(scope.get("route"), "path", "none")
             self._observe(scope["method"], route, status, perf_counter() - begin)
+            if self._audit is not None:
+                self._audit.note(scope, status, location)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers, method = Headers(scope=scope), scope["method"]
         refusal = self._denied(method, scope["path"], headers)
+        scope[AUTHORIZED] = refusal is None and self._guard.has_token
         if refusal is not None:
             await refusal.response()(scope, receive, send)
         elif method in _SAFE:
@@ -92,12 +100,13 @@ class Gate:
         headers = Headers(scope=scope)
         try:
             refusal = await self._read(held, headers, receive) or _body_refusal(headers, held)
+            scope[BODY] = bytes(held)
         except _GoneError:
             return
         if refusal is not None:
             await refusal.response()(scope, receive, send)
             return
-        await self._ask(scope, _replayed(bytes(held), receive), send)
+        await self._ask(scope, _replayed(scope[BODY], receive), send)
 
     async def _ask(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the app answer, unless it has enough to do; a body that is slow to come is not done yet."""

@@ -20,11 +20,13 @@ class Journal:
     it can be replayed alone.
     """
 
-    def __init__(self, path: Path, *, size: int, earlier: int) -> None:
+    def __init__(self, path: Path, *, size: int, earlier: int, without: str = "it does not replay") -> None:
         """Open the log, or make it; OSError when that cannot be.
 
-        It is full beyond `size` bytes, and `earlier` files are kept beside it.
+        It is full beyond `size` bytes, and `earlier` files are kept beside it. `without` says what becomes of
+        it when lines are lost.
         """
+        self._without = without
         self._path = path
         self._size = size
         self._earlier = earlier
@@ -59,7 +61,7 @@ class Journal:
         else:
             self.trouble = ""
         if self._lost:
-            self.trouble = f"{self.trouble or self._path}; {self._lost} lines are lost, it does not replay"
+            self.trouble = f"{self.trouble or self._path}; {self._lost} lines are lost, {self._without}"
 
     def turn(self, first: str) -> None:
         """Go on in another file, which begins with this line; when that cannot be, in the same one."""

@@ -17,6 +17,7 @@ import structlog
 from conf.loader import ConfigError, find
 from conf.schema import Config
 from daemon.api import create_app
+from daemon.audit import Audit
 from daemon.candidate import Candidate
 from daemon.embedded import Embedded, start_embedded
 from daemon.embedded_watch import EmbeddedWatch
@@ -30,6 +31,7 @@ from daemon.rights import Rights, rights_of
 from daemon.service import Service
 from daemon.store import Store, StoreError
 from daemon.terms import Term
+from daemon.tls import Certificate
 from framework.embedded.isolation import IsolationOptions
 from framework.session import SessionOptions
 from framework.spark import local_spark_home
@@ -49,6 +51,7 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
     data_dir = _data_dir(config)
     rights = _rights(config, data_dir)
     with ExitStack() as stack:
+        certificate = None if config.tls is None else Certificate(config.tls)
         listener = stack.enter_context(_listen(config))
         token = _token(config)
         store = Store(config.database or f"sqlite:///{data_dir / 'stoker.db'}")
@@ -61,12 +64,23 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
         stack.callback(loop.join)
         stack.callback(candidate.stop)
         app = create_app(
-            candidate, store, token=token, version=version("stoker"), max_requests=config.max_requests
+            candidate,
+            store,
+            token=token,
+            version=version("stoker"),
+            max_requests=config.max_requests,
+            audit=_audit(config, data_dir, stack),
         )
         # What is there by now stays: looking through all of it for garbage takes 60 ms, each time.
         gc.collect()
         gc.freeze()
-        serve(app, listener, config.http, look=lambda: say_suppressed(throttle))
+
+        def look() -> None:
+            say_suppressed(throttle)
+            if certificate is not None:
+                certificate.refresh()
+
+        serve(app, listener, config.http, certificate.context if certificate else lambda: None, look)
     return 1 if failures else 0
 
 
@@ -296,6 +310,18 @@ def _mesos_secret(config: Config) -> str | None:
     return None if file is None else _read_secret(file, "mesos.secret_file")
 
 
+def _audit(config: Config, data_dir: Path, stack: ExitStack) -> Audit | None:
+    if not config.audit.on:
+        return None
+    path = data_dir / "audit.jsonl"
+    try:
+        audit = Audit(path, size=config.audit.size << 20, earlier=config.audit.earlier)
+    except OSError as error:
+        raise ConfigError(f"audit: {path}: cannot be written: {error.strerror}") from error
+    stack.callback(audit.close)
+    return audit
+
+
 def _is_loopback(host: str) -> bool:
     try:
         return ip_address(host).is_loopback
@@ -346,7 +372,8 @@ def _url(config: Config, listener: socket.socket) -> str:
     host, port = config.address[0], listener.getsockname()[1]
     if host in ("0.0.0.0", "::"):  # noqa: S104  # asked for, not listened on
         host = socket.gethostname()
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "http" if config.tls is None else "https"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def _say_hello(listener: socket.socket, config: Config, token: str | None, data_dir: Path) -> None:
@@ -355,3 +382,6 @@ def _say_hello(listener: socket.socket, config: Config, token: str | None, data_
         log.warning("no token_file: every user of this machine may submit jobs, and so run code as you")
     else:
         log.info("clients need the token of token_file; whoever has it may run code here")
+    host, _ = config.address
+    if config.tls is None and host != "localhost" and not _is_loopback(host):
+        log.warning("without tls the token and all that is asked can be read on the network", listen=host)

@@ -40,6 +40,11 @@ class Guard:
         self._hosts = frozenset(host.lower() for host in (*hosts, "localhost"))
         self._open = frozenset(open_paths)
 
+    @property
+    def has_token(self) -> bool:
+        """Whether only those are let in who have a token."""
+        return self._token is not None
+
     def denial(self, method: str, path: str, headers: Mapping[str, str]) -> Denial | None:
         """Why the request is refused; None when it is not.
 

@@ -5,6 +5,8 @@ How answers are shown is in `render`; every failure is a CommandError fit for a 
 
 import contextlib
 import json
+import ssl
+import sys
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -36,13 +38,21 @@ class UnreachableError(CommandError):
 class Client:
     """A connection to one daemon."""
 
-    def __init__(self, url: str, token_file: Path | None = None) -> None:
+    def __init__(self, url: str, token_file: Path | None = None, ca: Path | None = None) -> None:
+        """`ca` holds the certificates (PEM) of whoever signed the daemon's; None: those of this system."""
         self._url = _checked(url)
         headers = {} if token_file is None else {"Authorization": f"Bearer {_token(token_file)}"}
         # A proxy from the environment cannot reach this machine's loopback.
         outside = urlsplit(self._url).hostname not in _LOOPBACK
+        encrypted = self._url.startswith("https:")
+        if headers and outside and not encrypted:
+            print(f"stoker: {self._url} is not https: the token can be read on the network", file=sys.stderr)
         self._http = httpx.Client(
-            base_url=self._url, headers=headers, timeout=_TIMEOUT_SECONDS, trust_env=outside
+            base_url=self._url,
+            headers=headers,
+            timeout=_TIMEOUT_SECONDS,
+            trust_env=outside,
+            verify=_trusted(ca) if ca or encrypted or outside else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
         )
 
     def __enter__(self) -> "Client":
@@ -124,10 +134,16 @@ class Client:
             raise UnreachableError(f"the daemon at {self._url} does not answer in time", sent=True) from None
         except httpx.TransportError as error:
             sent = not isinstance(error, httpx.ConnectError)
-            text = f"no daemon answers at {self._url}: is `stoker up` running? ({error})"
+            hint = "is `stoker up` running?"
+            if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                hint = "is its certificate signed by somebody known here? --ca FILE names another"
+            text = f"no daemon answers at {self._url}: {hint} ({error})"
             raise UnreachableError(text, sent=sent) from None
         if response.status_code == 307 and hops:
-            return self._ask(method, response.headers["Location"], hops=hops - 1, **request)
+            leader = response.headers["Location"]
+            if self._url.startswith("https:") and not leader.startswith("https:"):
+                raise CommandError(f"{self._url} sends on to {leader}, which is not https: not followed")
+            return self._ask(method, leader, hops=hops - 1, **request)
         if response.is_success:
             return self._body(response)
         raise CommandError("\n".join(self._problem(response)))
@@ -161,6 +177,14 @@ def _checked(url: str) -> str:
     if not good:
         raise CommandError(f"--url: should be like http://127.0.0.1:8642, found {url!r}")
     return url.rstrip("/")
+
+
+def _trusted(ca: Path | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=None if ca is None else str(ca.expanduser()))
+    except OSError as error:
+        why = error.strerror if not isinstance(error, ssl.SSLError) else "no certificates in PEM"
+        raise CommandError(f"--ca {ca}: cannot be read: {why}") from None
 
 
 def _token(path: Path) -> str:

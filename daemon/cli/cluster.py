@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from daemon.cli.errors import CommandError
-from daemon.cli.options import DEFAULT_URL, Output, TokenFile, Url, connect, print_json
+from daemon.cli.options import DEFAULT_URL, Ca, Output, TokenFile, Url, connect, print_json
 
 policy = typer.Typer(help="Show or switch who decides.", rich_markup_mode=None)
 
@@ -16,9 +16,11 @@ def _policy(context: typer.Context) -> None:
         print(context.get_help())
 
 
-def cluster(url: Url = DEFAULT_URL, token_file: TokenFile = None, output: Output = "table") -> None:
+def cluster(
+    url: Url = DEFAULT_URL, token_file: TokenFile = None, ca: Ca = None, output: Output = "table"
+) -> None:
     """Show the VMs, their prices and what runs on them."""
-    with connect(url, token_file) as client:
+    with connect(url, token_file, ca) as client:
         answer = client.cluster()
     if output == "json":
         print_json(answer)
@@ -29,9 +31,11 @@ def cluster(url: Url = DEFAULT_URL, token_file: TokenFile = None, output: Output
 
 
 @policy.command("list")
-def list_policies(url: Url = DEFAULT_URL, token_file: TokenFile = None, output: Output = "table") -> None:
+def list_policies(
+    url: Url = DEFAULT_URL, token_file: TokenFile = None, ca: Ca = None, output: Output = "table"
+) -> None:
     """List the policies that there are; the one that decides is marked."""
-    with connect(url, token_file) as client:
+    with connect(url, token_file, ca) as client:
         answer, current = client.policies(), client.policy()
     if output == "json":
         print_json(answer)
@@ -42,9 +46,11 @@ def list_policies(url: Url = DEFAULT_URL, token_file: TokenFile = None, output: 
 
 
 @policy.command("show")
-def show_policy(url: Url = DEFAULT_URL, token_file: TokenFile = None, output: Output = "table") -> None:
+def show_policy(
+    url: Url = DEFAULT_URL, token_file: TokenFile = None, ca: Ca = None, output: Output = "table"
+) -> None:
     """Show the policy that decides now."""
-    with connect(url, token_file) as client:
+    with connect(url, token_file, ca) as client:
         answer = client.policy()
     _print_policy(answer, output)
 
@@ -57,11 +63,12 @@ def set_policy(
     ] = None,
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
+    ca: Ca = None,
     output: Output = "table",
 ) -> None:
     """Let another policy decide from the next decision on."""
     given = _options(options or [])
-    with connect(url, token_file) as client:
+    with connect(url, token_file, ca) as client:
         answer = client.set_policy(name, given)
     _print_policy(answer, output)
 
@@ -75,13 +82,14 @@ def shadow_policy(
     off: Annotated[bool, typer.Option("--off", help="Let none look on any more.")] = False,
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
+    ca: Ca = None,
     output: Output = "table",
 ) -> None:
     """Let a policy decide beside the acting one, without effect; `compare` shows what it made of it."""
     if (name is None) != off:
         raise CommandError("give the NAME of a policy, or --off")
     given = _options(options or [])
-    with connect(url, token_file) as client:
+    with connect(url, token_file, ca) as client:
         answer = client.drop_shadow() if name is None else client.set_shadow(name, given)
     _print_policy(answer, output)
 
@@ -93,6 +101,7 @@ def compare_policies(
     ] = 20,
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
+    ca: Ca = None,
     output: Output = "table",
 ) -> None:
     """Show where the shadow policy would have decided otherwise, and what that would have cost.
@@ -100,7 +109,7 @@ def compare_policies(
     A cost is an estimate for each decision by itself: the price of the VMs that it takes into use, for as
     long as the job ran under the acting policy.
     """
-    with connect(url, token_file) as client:
+    with connect(url, token_file, ca) as client:
         answer = client.comparison(limit)
     if output == "json":
         print_json(answer)

@@ -8,7 +8,7 @@ import typer
 
 from conf.characters import visible, visible_json
 from daemon.cli.errors import CommandError
-from daemon.cli.options import DEFAULT_URL, JobId, Output, TokenFile, Url, connect, print_json
+from daemon.cli.options import DEFAULT_URL, Ca, JobId, Output, TokenFile, Url, connect, print_json
 
 if TYPE_CHECKING:
     from daemon.cli.client import Client
@@ -57,6 +57,7 @@ def submit(
     ] = False,
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
+    ca: Ca = None,
     output: Output = "table",
 ) -> int:
     """Submit a Spark job: a job file, an app with flags, or both (flags take precedence)."""
@@ -77,7 +78,7 @@ def submit(
     given = {key: value for key, value in flags.items() if value is not None}
     pairs = {"conf": conf or [], "env": env or [], "resource": resource or []}
     spec = _spec(target, arguments or [], given, pairs)
-    with connect(url, token_file) as client:
+    with connect(url, token_file, ca) as client:
         job = client.submit(spec, idempotency_key)
         if not wait:
             _print_submitted(job, output)
@@ -92,10 +93,11 @@ def jobs(
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many, the newest first.")] = 50,
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
+    ca: Ca = None,
     output: Output = "table",
 ) -> None:
     """List jobs, the newest first."""
-    with connect(url, token_file) as client:
+    with connect(url, token_file, ca) as client:
         answer = client.jobs(state, limit)
     if output == "json":
         print_json(answer)
@@ -106,10 +108,14 @@ def jobs(
 
 
 def job(
-    job_id: JobId, url: Url = DEFAULT_URL, token_file: TokenFile = None, output: Output = "table"
+    job_id: JobId,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    output: Output = "table",
 ) -> None:
     """Show one job and its executors."""
-    with connect(url, token_file) as client:
+    with connect(url, token_file, ca) as client:
         answer = client.job(job_id)
     if output == "json":
         print_json(answer)
@@ -130,12 +136,13 @@ def logs(
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the job has ended.")] = False,
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
+    ca: Ca = None,
     output: Output = "table",
 ) -> None:
     """Print the driver's log, or an executor's; as JSON, an object per line for each part."""
     from daemon.cli import watch
 
-    with connect(url, token_file) as client:
+    with connect(url, token_file, ca) as client:
         for part in watch.log(client, job_id, executor, "stderr" if stderr else "stdout", follow, _notice):
             if output == "json":
                 print(visible_json(json.dumps(part, ensure_ascii=False)))
@@ -145,12 +152,16 @@ def logs(
 
 
 def kill(
-    job_id: JobId, url: Url = DEFAULT_URL, token_file: TokenFile = None, output: Output = "table"
+    job_id: JobId,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    output: Output = "table",
 ) -> None:
     """End a job."""
     from daemon.cli.watch import ENDED
 
-    with connect(url, token_file) as client:
+    with connect(url, token_file, ca) as client:
         answer = client.kill(job_id)
     if output == "json":
         print_json(answer)
@@ -161,10 +172,14 @@ def kill(
 
 
 def explain(
-    job_id: JobId, url: Url = DEFAULT_URL, token_file: TokenFile = None, output: Output = "table"
+    job_id: JobId,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    output: Output = "table",
 ) -> None:
     """Say why a job's executors are where they are, or why it waits."""
-    with connect(url, token_file) as client:
+    with connect(url, token_file, ca) as client:
         answer = client.explain(job_id)
     if output == "json":
         print_json(answer)

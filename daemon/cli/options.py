@@ -21,6 +21,12 @@ TokenFile = Annotated[
     Path | None,
     typer.Option("--token-file", envvar="STOKER_TOKEN_FILE", help="File with the daemon's bearer token."),
 ]
+Ca = Annotated[
+    Path | None,
+    typer.Option(
+        "--ca", envvar="STOKER_CA", metavar="FILE", help="Who signed the daemon's certificate, in PEM."
+    ),
+]
 Output = Annotated[
     Literal["table", "json"], typer.Option("-o", "--output", help="For people, or the API's own JSON.")
 ]
@@ -28,11 +34,11 @@ ReportFolder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where 
 JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id.", show_default=False)]
 
 
-def connect(url: str, token_file: Path | None) -> "AbstractContextManager[Client]":
+def connect(url: str, token_file: Path | None, ca: Path | None) -> "AbstractContextManager[Client]":
     """A client for a daemon; httpx is imported here, because `--help` must not wait for it."""
     from daemon.cli.client import Client
 
-    return Client(url, token_file)
+    return Client(url, token_file, ca)
 
 
 def print_json(value: Any) -> None:

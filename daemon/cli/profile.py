@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from daemon.cli.errors import CommandError
-from daemon.cli.options import RESULTS, Output, TokenFile, print_json
+from daemon.cli.options import RESULTS, Ca, Output, TokenFile, connect, print_json
 from daemon.cli.simulate import progress_bar
 
 if TYPE_CHECKING:
     from conf.plan import Plan
+    from daemon.cli.client import Client
     from daemon.cli.measuring import Bench
     from profiles.runs import MeasuredRun
 
@@ -40,6 +41,7 @@ def run(
         str | None, typer.Option("--url", help="Measure with the daemon there, with --data-dir.")
     ] = None,
     token_file: TokenFile = None,
+    ca: Ca = None,
     data_dir: Annotated[
         Path | None, typer.Option("--data-dir", metavar="DIR", help="The data folder of the daemon at --url.")
     ] = None,
@@ -63,7 +65,8 @@ def run(
         if todo:
             measuring.hold(folder)
             with contextlib.ExitStack() as stack:
-                bench = stack.enter_context(_bench(folder, str(cluster), read, url, token_file, data_dir))
+                client = None if url is None else connect(url, token_file, ca)
+                bench = stack.enter_context(_bench(folder, str(cluster), read, client, data_dir))
                 print(f"{len(todo)} of {len(runs)} runs to do, isolation of VMs: {bench.isolation}")
                 measuring.measure(bench, read, todo, folder, stack.enter_context(progress_bar()))
     print(f"{len(runs)} runs are in {folder}; see `stoker profile show {folder}`")
@@ -72,13 +75,16 @@ def run(
 
 @contextlib.contextmanager
 def _bench(
-    folder: Path, cluster: str, plan: "Plan", url: str | None, token_file: Path | None, data_dir: Path | None
+    folder: Path,
+    cluster: str,
+    plan: "Plan",
+    connecting: "contextlib.AbstractContextManager[Client] | None",
+    data_dir: Path | None,
 ) -> "Iterator[Bench]":
     from daemon.cli import measuring
-    from daemon.cli.client import Client
 
-    if url is not None and data_dir is not None:
-        with Client(url, token_file) as client, measuring.running_bench(client, data_dir) as bench:
+    if connecting is not None and data_dir is not None:
+        with connecting as client, measuring.running_bench(client, data_dir) as bench:
             yield bench
     else:
         with measuring.own_bench(folder, cluster, measuring.isolation_of(plan)) as bench:

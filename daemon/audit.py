@@ -1,0 +1,123 @@
+"""Who asked for what, and what was answered: a line of JSON for what changes something or is refused.
+
+Written by a thread of its own, so that a disk which stalls keeps no request waiting.
+"""
+
+import json
+import queue
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from conf.masking import masked_text
+from daemon.journal import Journal
+from daemon.logging import Throttle
+
+#: Records that wait to be written; Chosen: a second's worth under full load, and little memory.
+_MOST_WAITING = 10_000
+#: Refusals a second that are kept: a flood of them must not push everything else out of the files.
+_REFUSALS = 5.0
+#: Of a body, what says what was asked for; nothing else of it is kept.
+_TOLD = ("app", "name", "type", "executors", "cpus", "memory")
+_LONGEST = 200
+#: Where an ASGI scope holds whether the client has the token, and the body that was read.
+AUTHORIZED, BODY = "stoker.authorized", "stoker.body"
+_CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_REFUSED = frozenset({401, 403, 421})
+
+
+class Audit:
+    """The audit log at `path`, mode 0600; turned beyond `size` bytes, with `earlier` files kept beside it."""
+
+    def __init__(self, path: Path, *, size: int, earlier: int) -> None:
+        """Open the log; OSError when that cannot be."""
+        self._journal = Journal(path, size=size, earlier=earlier, without="they are nowhere else")
+        self._waiting: queue.Queue[dict[str, Any] | None] = queue.Queue(_MOST_WAITING)
+        self._dropped = 0
+        self._throttle = Throttle(_REFUSALS)
+        self._writer = threading.Thread(target=self._write, name="audit", daemon=True)
+        self._writer.start()
+
+    @property
+    def trouble(self) -> str:
+        """Why records are missing or wait, in words; empty when all are on disk."""
+        if self._journal.trouble:
+            return self._journal.trouble
+        return f"{self._dropped} records are lost: the disk did not keep up" if self._dropped else ""
+
+    def note(self, scope: Mapping[str, Any], status: int, location: str) -> None:
+        """Keep a request and its answer, if it is one of those that are kept; for the event loop only.
+
+        `location` is what the answer says was made; the scope holds what the gate put there.
+        """
+        authorized = bool(scope.get(AUTHORIZED))
+        refused = status in _REFUSED and not authorized
+        if not refused and scope["method"] not in _CHANGING:
+            return
+        record: dict[str, Any] = {
+            "at": round(time.time(), 3),
+            "peer": _peer(scope),
+            "who": "token" if authorized else "nobody known",
+            "method": scope["method"],
+            "path": masked_text(scope["path"])[:_LONGEST],
+            "status": status,
+        }
+        if refused:
+            try:
+                record |= self._throttle(None, "", {"event": "refused"})
+            except structlog.DropEvent:
+                return
+        elif asked := _asked(scope.get(BODY, b"")):
+            record["asked"] = asked
+        if location:
+            record["made"] = location[:_LONGEST]
+        try:
+            self._waiting.put_nowait(record)
+        except queue.Full:
+            self._dropped += 1
+
+    def close(self, patience: float = 2.0) -> None:
+        """Write what waits, as far as that takes no longer than `patience` seconds."""
+        try:
+            self._waiting.put(None, timeout=patience)
+        except queue.Full:
+            return
+        self._writer.join(patience)
+
+    def _write(self) -> None:
+        while (record := self._waiting.get()) is not None:
+            line = json.dumps(record)
+            try:
+                if self._journal.full:
+                    self._journal.turn(line)
+                else:
+                    self._journal.write([line])
+            except OSError as error:  # such as a file system that is gone
+                self._journal.trouble = f"the audit log cannot be written: {error.strerror}"
+        self._journal.close()
+
+
+def _peer(scope: Mapping[str, Any]) -> str:
+    client = scope.get("client")
+    return f"{client[0]} port {client[1]}" if client else "unknown"
+
+
+def _asked(body: bytes) -> dict[str, Any]:
+    """What a body asks for, without anything that may be a secret."""
+    try:
+        value = json.loads(body) if body else {}
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(value, dict):
+        return {}
+    told: dict[str, Any] = {}
+    for key in _TOLD:
+        if isinstance(each := value.get(key), str):
+            told[key] = masked_text(each)[:_LONGEST]
+        elif isinstance(each, int | float):
+            told[key] = each
+    return told
