@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import os
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -128,6 +129,13 @@ class Database:
         lock, self._lock = self._lock, None
         if lock is not None:
             lock.close()
+
+    def time(self) -> float:
+        """Seconds since the epoch: the server's, if there is one."""
+        if self.path is not None:
+            return time.time()
+        with self.read() as connection:
+            return float(connection.scalar(sa.text("SELECT extract(epoch FROM clock_timestamp())")) or 0.0)
 
     def end_session(self, session: str) -> None:
         """Take a PostgreSQL's connections from who has them by that name; StoreError when that cannot be."""

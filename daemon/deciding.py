@@ -52,6 +52,7 @@ class Deciders:
         seconds: float,
         memory: Callable[[str], Memory] | None = None,
         meanwhile: Callable[[], None] = lambda: None,
+        now: Callable[[], float] = time.time,
     ) -> None:
         """Make the policies; PolicyError when that cannot be. `seconds` is the budget of one decision.
 
@@ -64,6 +65,7 @@ class Deciders:
             return _Thinker(config.name, policy, seconds, learned, meanwhile)
 
         self.config = config
+        self._now = now
         self._acting = thinker(config)
         self._second = None if fallback is None else thinker(fallback)
         self.placed = 0
@@ -113,7 +115,7 @@ class Deciders:
                     watch(verdict, queue, name)
                 yield verdict
 
-        event = decided(explained(), time.time())
+        event = decided(explained(), self._now())
         return event, tuple(explanations)
 
     def _round(self, view: ClusterView, queue: Queue) -> Iterator[tuple[Verdict, Queue, str]]:

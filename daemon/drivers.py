@@ -53,6 +53,7 @@ class HostDrivers:
         put: Callable[[ev.Event], None],
         tasks: Callable[[str], Sequence[ExecutorRecord]],
         may_act: Callable[[], bool] = lambda: True,
+        now: Callable[[], float] = time.time,
         *,
         requeue: bool,
     ) -> None:
@@ -67,6 +68,7 @@ class HostDrivers:
         self._put = put
         self._tasks = tasks
         self._may_act = may_act
+        self._now = now
         self._closing = threading.Event()
         self._requeue = requeue
         self._crew = Crew(THREADS, PATIENCE)
@@ -173,7 +175,7 @@ class HostDrivers:
         where = f"on {job.driver_on.partition('@')[2]}, whose daemon does not lead any more"
         message = f"its driver ran {where}" if started else f"its driver was to run {where}"
         again = self._requeue or not started
-        self._put(ev.DriverEnded(time.time(), job.job.id, None, message, requeue=again))
+        self._put(ev.DriverEnded(self._now(), job.job.id, None, message, requeue=again))
 
     def _hand(self, job_id: str, work: Callable[[], None]) -> None:
         """Have this done, after what was handed over for the job before."""
@@ -204,7 +206,7 @@ class HostDrivers:
             with self._lock:
                 self._running.add(job.id)
             if status.state == "running":
-                self._put(ev.DriverStarted(time.time(), job.id))
+                self._put(ev.DriverStarted(self._now(), job.id))
 
     def _stop(self, job_id: str) -> None:
         with self._lock:
@@ -234,19 +236,19 @@ class HostDrivers:
         def let_go() -> None:
             if job_id not in self._over:
                 self._launcher.abandon(job_id, afresh=True)
-                self._put(ev.DriverEnded(time.time(), job_id, None, message, requeue=True))
+                self._put(ev.DriverEnded(self._now(), job_id, None, message, requeue=True))
 
         self._later(job_id, pause, f"{message} follows in {pause:.0f} s", let_go)
 
     def _later(self, job_id: str, pause: float, message: str, work: Callable[[], None]) -> None:
         with self._lock:
             self._again[job_id] = (time.monotonic() + pause, work)
-        self._put(ev.DriverDelayed(time.time(), job_id, message))
+        self._put(ev.DriverDelayed(self._now(), job_id, message))
 
     def _failed(self, job_id: str, why: str) -> None:
         with self._lock:
             self._running.discard(job_id)
-        self._put(ev.DriverEnded(time.time(), job_id, None, why))
+        self._put(ev.DriverEnded(self._now(), job_id, None, why))
 
     def _look(self) -> None:
         """Look at all drivers that run; the ends of those that have ended become events."""
@@ -275,7 +277,7 @@ class HostDrivers:
         message = _reason(status)
         if status.state != "ended":
             self.stop(job_id)  # it may have lost its supervisor, or its records, only
-        self._put(ev.DriverEnded(time.time(), job_id, status.exit_code, message))
+        self._put(ev.DriverEnded(self._now(), job_id, status.exit_code, message))
 
 
 def _reason(status: DriverStatus) -> str:

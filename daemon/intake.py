@@ -1,6 +1,5 @@
 """What a submission passes before it is a job: it can be launched, fits, finds room in the queue, is kept."""
 
-import time
 from collections.abc import Callable, Mapping
 
 from conf.schema import JobSpec
@@ -26,8 +25,10 @@ class Intake:
         profiles: Mapping[str, JobProfile],
         arrive: Callable[[float, Job], None],
         most: int,
+        now: Callable[[], float],
     ) -> None:
         """`arrive` takes the jobs that were accepted, with their time; `most` may wait at once."""
+        self._now = now
         self._store = store
         self._launcher = launcher
         #: What is known of job types.
@@ -51,7 +52,7 @@ class Intake:
         if self._queued + len(self._arriving) >= self._most:
             detail = f"{self._most} jobs are queued already (max_queued_jobs)"
             raise RejectedError(429, "The queue is full", detail, {"Retry-After": _PAUSE})
-        at = time.time()
+        at = self._now()
         try:
             record, new = self._store.submit(
                 spec, lambda job_id: self._job(job_id, spec, at), idempotency_key, at

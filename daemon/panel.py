@@ -4,6 +4,7 @@ How decisions are made in time is in `deciding`, what a shadow does in `shadow`.
 """
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
@@ -28,13 +29,20 @@ log = structlog.get_logger("policy")
 class Panel:
     """The acting policy, its fallback and the shadow. `decide` and `close` are for the scheduling loop."""
 
-    def __init__(self, config: Config, store: Store, meanwhile: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        store: Store,
+        meanwhile: Callable[[], None] = lambda: None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
         """Take what was set last, unless the config says something else since; PolicyError for no policy.
 
         `meanwhile` is called about every second while a decision takes its time.
         """
         self._config = config
         self._meanwhile = meanwhile
+        self._now = now
         self._store = store
         self._deciders = self._make_deciders(self._kept("policy", config.policy) or config.policy)
         self._shadow = self._make_shadow(self._kept("shadow", config.shadow))
@@ -131,6 +139,7 @@ class Panel:
             config.decision_timeout,
             lambda name: Memory(self._store, name),
             self._meanwhile,
+            self._now,
         )
 
     def _make_shadow(self, chosen: Policy | None) -> Shadow | None:

@@ -16,6 +16,7 @@ from typing import Any
 import structlog
 
 from conf.schema import Config, JobSpec
+from daemon.clock import Clock
 from daemon.contract import WITH_DRIVER, Health, LogChunk, PolicyStatus, RejectedError, VmStatus
 from daemon.drivers import HostDrivers
 from daemon.embedded_watch import EmbeddedWatch
@@ -76,6 +77,7 @@ class Service:
         profiles: Mapping[str, JobProfile] | None = None,
         watch: EmbeddedWatch | None = None,
         jvms: int | None = None,
+        clock: Clock | None = None,
     ) -> None:
         """For a term in which this daemon leads; without one, no other daemon can."""
         self._store = store
@@ -91,8 +93,10 @@ class Service:
                 jvms=jvms,
             )
         )
-        self._panel = Panel(config, store, self._renew)
-        self._link = MesosLink(session, self._put, store.get("framework_id"), self._may_act)
+        self._clock = clock or Clock(store.get("clock") or "", store.time)
+        now = self._clock.now
+        self._panel = Panel(config, store, self._renew, now)
+        self._link = MesosLink(session, self._put, store.get("framework_id"), self._may_act, now)
         self._logs = Logs(launcher, store, self._link, sandboxes)
         log_files = config.event_log
         self._journal = Journal(
@@ -100,9 +104,9 @@ class Service:
         )
         requeue = config.leader.lost_drivers == "requeue"
         self._drivers = HostDrivers(
-            launcher, store, self._put, self._model.tasks, self._may_act, requeue=requeue
+            launcher, store, self._put, self._model.tasks, self._may_act, now, requeue=requeue
         )
-        self._intake = Intake(store, launcher, profiles or {}, self._arrive, config.max_queued_jobs)
+        self._intake = Intake(store, launcher, profiles or {}, self._arrive, config.max_queued_jobs, now)
         self._stopping = threading.Event()
         self._vms: tuple[VmStatus, ...] = ()
         self._due: Mapping[str, Mapping[str, float]] = {}
@@ -141,8 +145,10 @@ class Service:
         if time.monotonic() >= self._next_tick:
             self._next_tick = time.monotonic() + TICK
             self._drivers.tend()
+            if self._clock.look(idle=self._model.idle):
+                self._keep_time()
             items += [Item(event) for event in self._gone_with_mesos()]
-            items.append(Item(ev.Tick(time.time())))
+            items.append(Item(ev.Tick(self._clock.now())))
         self._handle(items)
         if self._model.ready_to_decide():
             self._decide()
@@ -151,9 +157,15 @@ class Service:
         """What it means that the embedded Mesos has ended: nobody else could tell of its tasks."""
         if self._watch is None or not self._watch.took_its_tasks():
             return []
-        now, why = time.time(), "the embedded Mesos ended, and its tasks with it"
+        now, why = self._clock.now(), "the embedded Mesos ended, and its tasks with it"
         tasks = [ev.TaskChanged(now, t.task_id, "gone", t.vm_id, "", why) for t in self._model.open_tasks()]
         return [*tasks, *(ev.VmLost(now, vm.id) for vm in self._model.vms())]
+
+    def _keep_time(self) -> None:
+        try:
+            self._store.put("clock", self._clock.kept)
+        except StoreError as error:  # a daemon that starts without it asks the store's clock
+            log.warning("the daemon's time is not kept", why=str(error))
 
     def _renew(self) -> None:
         """Go on leading, unless another daemon does; what keeps this loop from coming here ends its term."""
@@ -277,7 +289,7 @@ class Service:
         try:
             return self._launcher.describe(task, job.job, spec, self._model.tasks(task.job_id))
         except RecordsError as error:  # no other launch would do better
-            self._put(ev.DriverEnded(time.time(), task.job_id, None, str(error)))
+            self._put(ev.DriverEnded(self._clock.now(), task.job_id, None, str(error)))
             raise
 
     # ---- deciding --------------------------------------------------------------------------------
@@ -293,10 +305,12 @@ class Service:
 
     def _restore(self) -> None:
         """Take up what an earlier daemon left: its jobs, its tasks, its drivers."""
-        for damage in self._store.put_damaged_aside(time.time()):
+        for damage in self._store.put_damaged_aside(self._clock.now()):
             log.error("a row of the job store cannot be read and is put aside", row=str(damage))
         jobs, tasks = self._store.unfinished()
-        self._handle([Item(ev.Restored(time.time(), tuple(jobs), tuple(tasks), self._model.options))])
+        self._clock.begin(jobs, [task for task in tasks if not task.ended])
+        self._keep_time()
+        self._handle([Item(ev.Restored(self._clock.now(), tuple(jobs), tuple(tasks), self._model.options))])
         self._drivers.take_up(jobs)
         self._forget()
         if jobs:
@@ -316,7 +330,7 @@ class Service:
         if record.ended:
             return record
         kept = threading.Event()
-        self._inbox.put(Item(ev.KillRequested(time.time(), job_id), kept=kept))
+        self._inbox.put(Item(ev.KillRequested(self._clock.now(), job_id), kept=kept))
         if not kept.wait(KILL_PATIENCE):
             why = f"{job_id} could not be ended within {KILL_PATIENCE:.0f} s; see /readyz, and try again"
             raise RejectedError(503, "The scheduler is busy", why)
@@ -337,7 +351,7 @@ class Service:
     def set_policy(self, name: str, options: Mapping[str, Any]) -> PolicyStatus:
         """Let another policy decide; see `Scheduler.set_policy`."""
         status = self._panel.set_policy(name, options)
-        self._put(ev.PolicyChanged(time.time()))
+        self._put(ev.PolicyChanged(self._clock.now()))
         return status
 
     def set_shadow(self, name: str | None, options: Mapping[str, Any]) -> PolicyStatus:
@@ -373,6 +387,8 @@ class Service:
             checks["rows"] = f"{len(damaged)} cannot be read ({damaged[0]}); see `stoker doctor`"
         if self._watch is not None:
             checks["embedded mesos"] = self._watch.state
+        if trouble := self._clock.trouble:
+            checks["clock"] = trouble
         if self._journal.trouble:
             checks["events"] = self._journal.trouble
         if not self._may_act():
@@ -386,7 +402,7 @@ class Service:
         """Make the picture of the cluster that other threads are shown."""
         vms = self._model.vms()
         self._intake.note(self._model.waiting, vms, arrived)
-        self._due = self._model.due(time.time())
+        self._due = self._model.due(self._clock.now())
         self._vms = tuple(
             VmStatus(
                 id=vm.id,

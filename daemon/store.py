@@ -100,6 +100,10 @@ class Store:
         """Whether daemons on several hosts can reach it."""
         return self._database.path is None
 
+    def time(self) -> float:
+        """Seconds since the epoch, by the clock of who keeps the store."""
+        return self._database.time()
+
     def vigil(self) -> Vigil:
         """A watch over the lease of whoever leads."""
         return Vigil(self._database)

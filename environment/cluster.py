@@ -131,6 +131,11 @@ class ClusterModel:
         """How many jobs wait for a placement, of all their executors or of lost ones."""
         return len(self._line)
 
+    @property
+    def idle(self) -> bool:
+        """Whether no job is there that is not over, and none of which tasks are open."""
+        return not any(True for _ in self._roster.jobs())
+
     def ready_to_decide(self) -> bool:
         """Whether a decision is due: something waits, offers are there, and no more of them are expected."""
         return self._supply.ready() and self._line.due(self.now)

@@ -52,14 +52,17 @@ class MesosLink:
         emit: Emit,
         framework_id: str | None,
         may_call: Callable[[], bool] = lambda: True,
+        now: Callable[[], float] = time.time,
     ) -> None:
         """Under the id that an earlier subscription gave, if there was one.
 
-        `may_call` is asked right before each call to the master, in the thread that makes it.
+        `may_call` is asked right before each call to the master, in the thread that makes it. `now` is the
+        time of events.
         """
         self._options = options
         self._emit = emit
         self._may_call = may_call
+        self._now = now
         self.framework_id = framework_id
         #: What `options.master` is called, without what only we should know.
         self._name = options.master.rpartition("@")[2]
@@ -189,7 +192,7 @@ class MesosLink:
             self._state = f"not connected to {self._name}: another daemon may lead by now"
         elif now >= self._next_try:
             master, self._redirected_to = self._redirected_to or leader, None
-            self._session = Session(self, self._options, master, self.framework_id, self._may_call)
+            self._session = Session(self, self._options, master, self.framework_id, self._may_call, self._now)
             self._session.start()
 
     def _look_now(self) -> None:
@@ -204,7 +207,7 @@ class MesosLink:
         self._state = f"not connected to {self._name}: {why}; trying again"
         session.fall_silent()
         if session.subscribed:
-            self._emit(ev.Disconnected(time.time()), None)
+            self._emit(ev.Disconnected(self._now()), None)
         session.close("the connection to the master was lost")
         self._abandoned.append(session)
         self._offers.clear()
@@ -268,7 +271,7 @@ class MesosLink:
         """Say for each task that it was never started, as the master would have."""
         for task in command.tasks:
             self._emit(
-                ev.TaskChanged(time.time(), task.task_id, "dropped", command.vm.id, "launch_not_sent", why),
+                ev.TaskChanged(self._now(), task.task_id, "dropped", command.vm.id, "launch_not_sent", why),
                 None,
             )
 
@@ -282,7 +285,7 @@ class MesosLink:
         log.info("subscribed", master=session.master, framework=framework_id)
         name, arguments = "mesos-sizes", (session.master,)
         threading.Thread(target=self._measure, args=arguments, name=name, daemon=True).start()
-        self._emit(ev.Subscribed(time.time(), framework_id), None)
+        self._emit(ev.Subscribed(self._now(), framework_id), None)
 
     def on_offers(self, session: Session, offers: list[Json]) -> None:
         """Hold the offers; of one agent only those to one role, as no task can use two roles' resources."""
@@ -292,12 +295,12 @@ class MesosLink:
             _decline(session, others)
         self._offers.update((offer["id"]["value"], offer) for offer in held)
         self._agents.update(agent_url(offer) for offer in offers)
-        self._emit(ev.OffersReceived(time.time(), tuple(map(offer_from_json, held))), None)
+        self._emit(ev.OffersReceived(self._now(), tuple(map(offer_from_json, held))), None)
 
     def on_rescinded(self, offer_id: str) -> None:
         """The master takes an offer back."""
         self._offers.pop(offer_id, None)
-        self._emit(ev.OfferRescinded(time.time(), offer_id), None)
+        self._emit(ev.OfferRescinded(self._now(), offer_id), None)
 
     def on_event(self, event: ev.Event, status: Json | None = None) -> None:
         """Pass on what needs nothing from us."""
@@ -315,7 +318,7 @@ class MesosLink:
             # Then they are learned from offers, and may be overrated until they were empty once.
             log.warning("the sizes of the agents are not known", master=master, why=str(error))
             return
-        self._emit(ev.VmsMeasured(time.time(), sizes), None)
+        self._emit(ev.VmsMeasured(self._now(), sizes), None)
 
 
 def _decline(session: Session, offer_ids: Sequence[str], refuse_seconds: float | None = None) -> None:

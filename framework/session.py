@@ -166,10 +166,12 @@ class Session(pymesos.Scheduler):  # type: ignore[misc]  # pymesos has no types
         master: str,
         framework_id: str | None,
         may_call: Callable[[], bool] = lambda: True,
+        now: Callable[[], float] = time.time,
     ) -> None:
         """To the master at `host:port`. `may_call` is asked before each call to it."""
         self.master = master
         self.may_call = may_call
+        self._now = now
         self._listener = listener
         self.subscribed = False
         self.redirected_to: str | None = None
@@ -333,12 +335,12 @@ class Session(pymesos.Scheduler):  # type: ignore[misc]  # pymesos has no types
     @override
     def statusUpdate(self, driver: Any, status: Json) -> None:
         """Hand it over; it is acknowledged when it is stored."""
-        self._hand_over(self._listener.on_event, task_changed_from_json(status, time.time()), status)
+        self._hand_over(self._listener.on_event, task_changed_from_json(status, self._now()), status)
 
     @override
     def slaveLost(self, driver: Any, agent_id: Mapping[str, str]) -> None:
         """Hand it over."""
-        self._hand_over(self._listener.on_event, ev.VmLost(time.time(), agent_id["value"]))
+        self._hand_over(self._listener.on_event, ev.VmLost(self._now(), agent_id["value"]))
 
     @override
     def processHeartBeat(self, driver: Any) -> None:
