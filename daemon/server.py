@@ -26,6 +26,7 @@ from daemon.launcher import Launcher
 from daemon.leadership import Election, FileElection, LeaseElection, ZooKeeperElection
 from daemon.logging import configure_logging, say_suppressed
 from daemon.machine import this_machine
+from daemon.notify import Notifier
 from daemon.pruning import retention
 from daemon.rights import Rights, rights_of
 from daemon.service import Service
@@ -46,7 +47,7 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
     Raises ConfigError, StoreError, EmbeddedError or PolicyError with a text for the user when the daemon
     cannot start: nothing is left running then.
     """
-    throttle = configure_logging(log_level, config.log_rate)
+    throttle, notifier = configure_logging(log_level, config.log_rate), Notifier()
     os.umask(0o077)  # what the daemon writes is nobody else's; jobs have a mask of their own
     data_dir = _data_dir(config)
     rights = _rights(config, data_dir)
@@ -76,11 +77,13 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
         gc.freeze()
 
         def look() -> None:
+            notifier.ready()
             say_suppressed(throttle)
             if certificate is not None:
                 certificate.refresh()
 
         serve(app, listener, config.http, certificate.context if certificate else lambda: None, look)
+        notifier.stopping()
     return 1 if failures else 0
 
 

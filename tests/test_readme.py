@@ -108,3 +108,46 @@ def test_no_report_goes_to_what_is_published_unless_told_so() -> None:
     found = defaults(typer.main.get_command(app), "stoker")
     assert found["stoker profile validate out"] == "stoker-results/fidelity.md"
     assert not [name for name, value in found.items() if value.startswith("docs")]
+
+
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_pages_name_is_there(page: Path) -> None:
+    """Commands, metrics of the daemon, files of the tree, tests."""
+    import typer
+
+    from daemon.cli import app
+
+    text, known = page.read_text(encoding="utf-8"), typer.main.get_command(app)
+    for words in re.findall(r"(?:^ {4}|`)(?:\.venv/bin/)?stoker ([a-z][a-z0-9 -]*)", text, re.MULTILINE):
+        command: object = known
+        for word in words.split():
+            inner = getattr(command, "commands", None)
+            if not inner:
+                break
+            assert word in inner, f"stoker {words}"
+            command = inner[word]
+    metrics = (REPOSITORY / "daemon/metrics.py").read_text()
+    for name in re.findall(r"`(stoker_[a-z_]+)", text):
+        assert f'"{name.removesuffix("_total")}"' in metrics, name
+    for name in re.findall(r"`((?:conf|docs|deploy|tests|profiles|agents)/[\w./-]+\.\w+)`", text):
+        assert (REPOSITORY / name).exists(), name
+
+
+@pytest.mark.parametrize("page", [*PAGES], ids=lambda page: page.name)
+def test_tests_that_pages_name_are_there(page: Path) -> None:
+    """`test_module::test_name`, and `::test_name` for another one of the module before."""
+    functions: dict[str, str] = {}
+    for path in (REPOSITORY / "tests").rglob("test_*.py"):
+        functions[path.stem] = functions.get(path.stem, "") + path.read_text()
+    module = ""
+    for name, function in re.findall(
+        r"`(?:[a-z/_0-9]*/)?(test_\w+)?(?:\.py)?(?:::(test_\w+))?`", page.read_text()
+    ):
+        module = name or module
+        if module:
+            assert module in functions, module
+        if function:
+            assert f"def {function}(" in functions[module], f"{module}::{function}"
