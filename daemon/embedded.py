@@ -119,6 +119,7 @@ def start_embedded(
     agent_specs(cluster)
     folder = data_dir / "mesos"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o711)  # sandboxes are below it, of whoever tasks run as; its files are closed
     _secret(folder)
     if (pid := _recorded_pid(folder)) is not None:
         return _take_over(folder, pid, _description(cluster, isolation), cluster_path)

@@ -125,7 +125,8 @@ def _open(data_dir: Path, account: Account, needed: Sequence[Path]) -> str:
     jobs.mkdir(mode=_PASSAGE, exist_ok=True)
     for entry in data_dir.iterdir():
         if not entry.is_symlink():
-            entry.chmod(_PASSAGE if entry == jobs else entry.stat().st_mode & 0o700)
+            passage = entry in (jobs, data_dir / "mesos")
+            entry.chmod(_PASSAGE if passage else entry.stat().st_mode & 0o700)
     data_dir.chmod(_PASSAGE)
     why = cannot(account, enter=[jobs], read=needed)
     if why:

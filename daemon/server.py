@@ -187,7 +187,7 @@ def _service(
         framework_name=mesos.framework_name,
         roles=mesos.roles,
         user=mesos.user or getpass.getuser(),
-        task_user=mesos.user,
+        task_user=mesos.user or (rights.account.name if embedded and rights.account else None),
         principal=embedded.principal if embedded else mesos.principal,
         secret=embedded.secret if embedded else _mesos_secret(config),
         failover_timeout=mesos.failover_timeout,

@@ -50,6 +50,14 @@ def below(root: int) -> list[int]:
     return found
 
 
+def children(pid: int) -> list[int]:
+    """The pids of the children of a process's main thread, zombies among them; all orphans are its."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:  # a kernel without that file, or a process that is gone
+        return []
+
+
 def kill_below(root: int, seconds: float, spared: Collection[int] = ()) -> list[int]:
     """Kill all that is below a process until nothing is, and return what is left after so many seconds.
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from framework.embedded.isolation import Entry
 from framework.embedded.messages import Json, new_uuid, status
-from framework.embedded.processes import ProcessGroup, switched_user
+from framework.embedded.processes import ProcessGroup, hand_over, switched_user
 from framework.embedded.resources import MILLI, Resources, parse
 from framework.embedded.sandbox import Context, SandboxError, environment, run_folder
 from framework.embedded.task_run import Host, Owner, TaskRun, command_line
@@ -83,8 +83,11 @@ class CustomExecutor:
         context = self._context()
         command = self._info["command"]
         try:
+            user = switched_user(command.get("user", self.owner.user))
             context.folder.mkdir(parents=True)
-            entry = Entry(*command_line(command), switched_user(command.get("user", self.owner.user)))
+            hand_over(context.folder, user)
+            self._host.processes.opened(context.container_id)
+            entry = Entry(*command_line(command), user)
             entry = self._host.cell.wrap(entry, context.container_id, self.resources.get("cpus") / MILLI)
             self._group = self._host.processes.spawn(
                 entry.argv,
@@ -126,6 +129,7 @@ class CustomExecutor:
             self._group.signal(_SIGKILL)
 
     def _exited(self, wait_status: int, container: str) -> None:
+        self._host.processes.closed(container)
         self._host.cell.leave(container)
         self._on_end(wait_status)
         for task_id in list(self._waiting):

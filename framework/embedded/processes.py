@@ -5,15 +5,19 @@ per child.
 """
 
 import asyncio
+import errno
 import os
 import pwd
 import signal
+import stat
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from framework.descendants import adopt_orphans, below, kill
+from framework.descendants import adopt_orphans, below, children, kill
+
+_SWEEP_AGAIN = 0.05  # seconds; chosen: killed processes are gone by then
 
 
 class ProcessGroup:
@@ -54,11 +58,13 @@ class Processes:
 
     Attributes:
         _groups: the living groups by pid.
+        _containers: ids of containers whose first process lives; what else is of them is left alone.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._groups: dict[int, ProcessGroup] = {}
+        self._containers: set[str] = set()
         adopt_orphans()
         loop.add_signal_handler(signal.SIGCHLD, self._reap)
         # Hundreds of ends while the loop is busy fill its pipe. One byte in it is enough to reap them all.
@@ -80,7 +86,7 @@ class Processes:
         start.
         """
         identity = _identity(user)
-        with (folder / "stdout").open("ab") as out, (folder / "stderr").open("ab") as err:
+        with appended(folder / "stdout", user) as out, appended(folder / "stderr", user) as err:
             process = subprocess.Popen(
                 argv,
                 executable=executable,
@@ -90,12 +96,33 @@ class Processes:
                 stdout=out,
                 stderr=err,
                 start_new_session=True,
+                umask=0o022,  # ours is for what we make
                 **identity,
             )
         process.returncode = 0  # reaped below, not by Popen, which would warn about that
         group = ProcessGroup(process.pid, self._loop, on_exit)
         self._groups[process.pid] = group
         return group
+
+    def opened(self, container: str) -> None:
+        """Note that processes with this MESOS_CONTAINER_ID may run."""
+        self._containers.add(container)
+
+    def closed(self, container: str) -> None:
+        """Kill what is left of a container whose first process has ended, also what has left its session."""
+        self._containers.discard(container)
+        self._sweep(ended=True)
+        # What is killed with its group is not gone yet, and its children are not ours yet.
+        self._loop.call_later(_SWEEP_AGAIN, lambda: self._sweep(ended=True))
+
+    def _sweep(self, *, ended: bool) -> None:
+        """Kill orphans of containers that are over; when one just ended, also those that hide it."""
+        for pid in children(os.getpid()):
+            if pid in self._groups:
+                continue
+            container = _container_of(pid)
+            if container not in self._containers if container else ended:
+                kill(pid)
 
     async def close(self) -> None:
         """Kill and reap all that was started here, also what has left its group."""
@@ -118,6 +145,8 @@ class Processes:
             _, status = os.waitpid(info, 0)
             if group is not None:
                 group.on_exit(status)
+            else:
+                self._sweep(ended=False)  # what it had started is ours now
 
 
 def describe_exit(wait_status: int) -> str:
@@ -135,6 +164,41 @@ def switched_user(user: str | None) -> str | None:
     if not user or os.geteuid() != 0:
         return None
     return None if pwd.getpwnam(user).pw_uid == os.geteuid() else user
+
+
+def hand_over(folder: Path, user: str | None) -> None:
+    """Make a sandbox, with what is in it, that of the user who runs in it, and nobody else's."""
+    folder.chmod(0o700)
+    if user is not None:
+        entry = pwd.getpwnam(user)
+        for root, folders, files in os.walk(folder):
+            for path in (Path(root), *(Path(root, name) for name in (*folders, *files))):
+                os.chown(path, entry.pw_uid, entry.pw_gid, follow_symlinks=False)
+
+
+def appended(path: Path, user: str | None) -> IO[bytes]:
+    """Open an output of a task, which may have put anything in its place: a link, a FIFO, a device."""
+    create = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+    descriptor = os.open(path, create, 0o600)
+    file = os.fdopen(descriptor, "ab")
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    os.set_blocking(descriptor, True)
+    if user is not None:
+        entry = pwd.getpwnam(user)
+        os.fchown(descriptor, entry.pw_uid, entry.pw_gid)
+    return file
+
+
+def _container_of(pid: int) -> str:
+    """The container that a process began in, as it says; empty when it hides that."""
+    try:
+        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    said = (v.partition(b"=")[2] for v in variables if v.startswith(b"MESOS_CONTAINER_ID="))
+    return next(said, b"").decode("ascii", "replace")
 
 
 def _identity(user: str | None) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from framework.accounts import find_account, may_read
+
 Json = dict[str, Any]
 
 _INHERITED = ("PATH", "HOME", "LANG")
@@ -67,11 +69,14 @@ def environment(command: Json, context: Context, task_id: str | None) -> dict[st
     return {"PATH": _DEFAULT_PATH} | inherited | mesos | task | own
 
 
-def fetch(uris: Sequence[Json], folder: Path) -> None:
-    """Copy `file://` URIs and absolute paths into a sandbox; raise SandboxError when one cannot be had."""
+def fetch(uris: Sequence[Json], folder: Path, user: str | None) -> None:
+    """Copy `file://` URIs and absolute paths into a sandbox; raise SandboxError when one cannot be had.
+
+    Nor is one copied that the user whom the task runs as (None: we ourselves) may not read.
+    """
     for uri in uris:
         try:
-            _fetch_one(uri, folder)
+            _fetch_one(uri, folder, user)
         except (OSError, shutil.Error, tarfile.TarError, zipfile.BadZipFile) as error:
             raise SandboxError(f"{uri['value']}: {error}") from None
 
@@ -85,9 +90,12 @@ def _value(variable: Mapping[str, Any]) -> str:
     return base64.b64decode(secret["value"]["data"]).decode("utf-8", "surrogateescape")
 
 
-def _fetch_one(uri: Json, folder: Path) -> None:
+def _fetch_one(uri: Json, folder: Path, user: str | None) -> None:
     source = _source(uri["value"])
-    target = folder / uri.get("output_file", source.name)
+    name, source = source.name, source.resolve()
+    if user is not None and not may_read(find_account(user), source):
+        raise SandboxError(f"{uri['value']}: {user} may not read it")
+    target = folder / uri.get("output_file", name)
     if not target.resolve().is_relative_to(folder.resolve()):
         raise SandboxError(f"{uri['value']}: output_file must stay in the sandbox, got {uri['output_file']}")
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import errno
 import fcntl
+import os
 import resource
 import signal
 import socket
@@ -71,6 +72,7 @@ async def _serve(
     options: MasterOptions,
     cells: Mapping[str, Cell],
 ) -> None:
+    os.umask(0o066)  # who runs tasks may pass to its sandbox, and see nothing of others' on the way
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -12,7 +12,14 @@ from framework.embedded.checks import Checker, Health, Schedule
 from framework.embedded.isolation import Cell, Entry
 from framework.embedded.messages import Json, new_uuid, status
 from framework.embedded.options import AgentSpec, MasterOptions
-from framework.embedded.processes import Processes, ProcessGroup, describe_exit, switched_user
+from framework.embedded.processes import (
+    Processes,
+    ProcessGroup,
+    appended,
+    describe_exit,
+    hand_over,
+    switched_user,
+)
 from framework.embedded.resources import MILLI, parse
 from framework.embedded.sandbox import Context, SandboxError, environment, fetch, run_folder
 
@@ -97,6 +104,8 @@ class TaskRun:
         self._deadline: asyncio.TimerHandle | None = None
         self._checkers: list[Checker] = []
         self._launch: _Launch | None = None
+        self._user: str | None = None
+        """Whom its commands run as; None for whom the agent runs as."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -124,11 +133,17 @@ class TaskRun:
 
     def start(self) -> None:
         """Start the task once its URIs are there; what goes wrong is reported as its end."""
-        uris = self.info["command"].get("uris", [])
+        command = self.info["command"]
+        uris = command.get("uris", [])
         refusal = _container_refusal(self.info.get("container"))
         context = self.context()
         try:
+            self._user = switched_user(command.get("user", self.owner.user))
             context.folder.mkdir(parents=True)
+            hand_over(context.folder, self._user)
+        except KeyError:
+            self._refuse_user(context, command)
+            return
         except OSError as error:
             refusal = f"Failed to create executor directory: {error}", "REASON_CONTAINER_LAUNCH_FAILED"
         if refusal is not None:
@@ -136,7 +151,7 @@ class TaskRun:
         elif not uris:
             self._spawn(context)
         else:
-            fetching = self.host.loop.run_in_executor(None, fetch, uris, context.folder)
+            fetching = self.host.loop.run_in_executor(None, fetch, uris, context.folder, self._user)
             fetching.add_done_callback(lambda done: self.host.when_up(lambda: self._fetched(context, done)))
 
     def kill(self, grace: float | None = None) -> None:
@@ -190,19 +205,20 @@ class TaskRun:
     def _spawn(self, context: Context) -> None:
         command = self.info["command"]
         try:
-            user = switched_user(command.get("user", self.owner.user))
+            hand_over(context.folder, self._user)  # with what was fetched
             # A command's own executor has the task's id; Mesos names the task only where one has several.
             variables = environment(command, context, None if self.own_executor else self.task_id)
-        except KeyError:
-            self._refuse_user(context, command)
-            return
-        except SandboxError as error:
+        except (SandboxError, OSError) as error:
             told = f"Failed to launch container: {error}"
             self._refuse("TASK_FAILED", told, "REASON_CONTAINER_LAUNCH_FAILED")
             return
-        self._launch = _Launch(context.folder, variables, user)
+        if self._user is not None:
+            variables["HOME"] = str(context.folder)  # ours is not for others
+        self._launch = _Launch(context.folder, variables, self._user)
+        self.host.processes.opened(self._container_id)
         self._group = self._execute(command, self._exited) or self._execute(_NO_SUCH_PROGRAM, self._exited)
         if self._group is None:
+            self.host.processes.closed(self._container_id)
             told = "Failed to launch container: no process can be started with this environment"
             self._refuse("TASK_FAILED", told, "REASON_CONTAINER_LAUNCH_FAILED")
             return
@@ -228,8 +244,8 @@ class TaskRun:
                 on_exit=lambda wait_status: self.host.when_up(lambda: on_exit(wait_status)),
             )
         except (OSError, ValueError) as error:
-            with contextlib.suppress(OSError), (folder / "stderr").open("a") as err:
-                err.write(f"Failed to execute command: {error}\n")
+            with contextlib.suppress(OSError), appended(folder / "stderr", self._launch.user) as err:
+                err.write(f"Failed to execute command: {error}\n".encode())
             return None
 
     def _exited(self, wait_status: int) -> None:
@@ -238,6 +254,7 @@ class TaskRun:
             self._deadline.cancel()
         for checker in self._checkers:
             checker.stop()
+        self.host.processes.closed(self._container_id)
         memory_story = self.host.cell.leave(self._container_id)
         if self.state == "TASK_KILLED":
             return

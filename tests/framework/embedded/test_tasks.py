@@ -214,6 +214,74 @@ def test_tasks_end_when_the_embedded_mesos_is_killed(tmp_path: Path, victim: str
         eventually(lambda: not any(alive(pid) for pid in (*pids, master)), "all of them end")
 
 
+def test_what_leaves_a_tasks_session_ends_with_the_task(tmp_path: Path) -> None:
+    """Also what hides whose it is; what a task that goes on has put into the background is left alone."""
+    stays = "(setsid sh -c 'echo $$ > hidden; sleep 600; true' &); sleep 600"
+    with running(tmp_path) as mesos, Subscription(mesos, framework_info()) as scheduler:
+        offer, other, *_ = scheduler.offers()
+        scheduler.launch(other, task("stays", stays))
+        scheduler.update("stays", "TASK_RUNNING")
+        known = HIDE.replace("env -i ", "").replace("hidden", "known")
+        until_told = "while [ ! -s hidden ] || [ ! -s known ]; do sleep 0.01; done"
+        scheduler.launch(offer, task("ends", f"{HIDE}; {known}; {until_told}"))
+        scheduler.update("ends", "TASK_FINISHED")
+        left = [int((mesos.sandbox("ends") / name).read_text()) for name in ("hidden", "known")]
+        eventually(lambda: not any(alive(pid) for pid in left), "what the task left behind ends")
+        file = mesos.sandbox("stays") / "hidden"
+        eventually(lambda: file.exists() and file.read_text() != "", "the other task tells its pid")
+        assert alive(int(file.read_text()))
+
+
+def test_a_sandbox_is_its_users_alone(tmp_path: Path) -> None:
+    """A task that runs as another user owns all of its sandbox, and reads no other, nor what it may not."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can run a task as another user")
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o711)
+    (tmp_path / "open").write_text("for all")
+    (tmp_path / "closed").write_text("for root")
+    (tmp_path / "closed").chmod(0o600)
+
+    def fetched(name: str) -> Json:
+        return {"user": "nobody", "uris": [{"value": str(tmp_path / name)}]}
+
+    info = framework_info(failover_timeout=600.0)
+    with running(tmp_path / "work") as mesos, Subscription(mesos, info) as scheduler:
+        offer, other, third = scheduler.offers()
+        scheduler.launch(offer, task("roots", "echo secret > file; sleep 600"))
+        scheduler.update("roots", "TASK_RUNNING")
+        secret = mesos.sandbox("roots") / "file"
+        eventually(secret.exists, "root's task has written")
+        try_all = (
+            f"id -un; cat open; cat $MESOS_SANDBOX/open; cat {secret} || ls {secret.parents[1]} || echo no"
+        )
+        scheduler.launch(other, task("nobodys", try_all, command_fields=fetched("open")))
+        scheduler.update("nobodys", "TASK_FINISHED")
+        sandbox = mesos.sandbox("nobodys")
+        assert (sandbox / "stdout").read_text() == "nobody\nfor allfor allno\n"
+        assert {path.owner() for path in (sandbox, *sandbox.iterdir())} == {"nobody"}
+        assert sandbox.stat().st_mode & 0o777 == secret.parent.stat().st_mode & 0o777 == 0o700
+        scheduler.launch(third, task("curious", "cat closed", command_fields=fetched("closed")))
+        scheduler.update("curious", "TASK_FAILED")
+        assert "nobody may not read it" in (mesos.sandbox("curious") / "stderr").read_text()
+
+
+@pytest.mark.parametrize("trap", ["ln -s {there} stderr", "mkfifo stderr"])
+def test_outputs_of_checks_follow_no_link(tmp_path: Path, trap: str) -> None:
+    """A task that puts something else in place of its output has nothing written there, and hangs nobody."""
+    there = tmp_path / "there"
+    there.write_text("as it was")
+    check = {"type": "COMMAND", "command": {"value": "echo written >&2; true"}, "delay_seconds": 0.2}
+    command = f"rm stderr; {trap.format(there=there)}; sleep 600"
+    with running(tmp_path / "work") as mesos, Subscription(mesos, framework_info()) as scheduler:
+        info = task("t", command, health_check=check | {"interval_seconds": 0.1, "grace_period_seconds": 0.3})
+        scheduler.launch(scheduler.offers()[0], info)
+        scheduler.update("t", "TASK_RUNNING")
+        scheduler.wait("UPDATE", lambda body: body["status"].get("healthy") is False)
+        assert there.read_text() == "as it was"
+        assert mesos.get("/health") == ""
+
+
 def below_directly(pid: int) -> list[int]:
     """The children of a process."""
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
