@@ -29,6 +29,7 @@ test: $(READY)  ## Pass the tests
 
 chaos: $(READY)  ## Break everything some hundreds of times, then count what was lost
 	$(BIN)/python -m tests.chaos --faults $(or $(FAULTS),300) --seed $(or $(SEED),1)
+	HOSTILE_JOBS=$(or $(HOSTILE),100) $(BIN)/python -m pytest tests/daemon/test_hostile_jobs.py -q
 
 mutants: $(READY)  ## Take every safeguard away, one at a time, and see that a test notices
 	$(BIN)/python -m tests.mutation

@@ -19,6 +19,7 @@ from daemon.rights import Rights, own_rights
 from environment.events import Task
 from environment.records import ExecutorRecord, sizes_of
 from environment.types import Job, Size
+from framework.embedded.isolation.cgroups import make_tracker
 from framework.files import read_tail
 from framework.spark import (
     Application,
@@ -150,6 +151,7 @@ class Launcher:
             records,
             tuple((address, port) for port in launch.ports),
             self._rights.account,
+            self._groups(job.id),
         )
         status = start_driver(process, place, os.environ)
         self._launches.release(job.id)
@@ -170,6 +172,14 @@ class Launcher:
         ):  # no record that can be read, or a driver on the cluster without a place
             return None
         return endpoint.host, endpoint.ui_port
+
+    def _groups(self, job_id: str) -> tuple[str, ...]:
+        """A control group for the job's driver and all that comes of it, where one can be had."""
+        with contextlib.suppress(OSError):
+            mounts, own = (Path("/proc/self", name).read_text() for name in ("mountinfo", "cgroup"))
+            tracker = make_tracker(f"stoker-{self._here_id.partition('@')[0]}-{job_id}", mounts, own)
+            return () if tracker is None else (str(tracker),)
+        return ()
 
     def driver_status(self, job_id: str) -> DriverStatus:
         """How the driver on this host is doing; OSError when that cannot be read now."""

@@ -179,7 +179,7 @@ def stop_driver(records: Path) -> None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(int(driver["pid"]), signal.SIGKILL)
         for group in processes.groups:
-            supervisor.kill_group(group)
+            supervisor.end_group(group)
 
 
 def _ended(records: Path) -> DriverStatus | None:
@@ -254,8 +254,12 @@ def _supervisors(records: Path) -> Iterator[int]:
 
 
 def _works_in(pid: int, folder: Path) -> bool:
+    """Tell whether a process runs in this folder, or in the one that was there and was removed."""
+    own = Path(f"/proc/{pid}/cwd")
     try:
-        return os.path.samestat(Path(f"/proc/{pid}/cwd").stat(), folder.stat())
+        return str(own.readlink()) == f"{folder.absolute()} (deleted)" or os.path.samestat(
+            own.stat(), folder.stat()
+        )
     except OSError:
         return False
 

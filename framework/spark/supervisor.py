@@ -15,11 +15,10 @@ are `stdout` and `stderr`; in RECORDS, which is no folder of the job's:
     exit_code      written last, in one step: the code, 128 + N when signal N ended the command; when it could
                    not be started, a second line `host: why` or `job: why` says whose fault that is
 
-It imports nothing but the standard library, so that it starts at once and stays small.
+It imports next to nothing but the standard library, so that it starts at once and stays small.
 """
 
 import contextlib
-import ctypes
 import errno
 import json
 import os
@@ -28,9 +27,14 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2]))  # isolated as it is, it knows no folder of ours
+
+from framework.descendants import adopt_orphans, below, kill
 
 PROCESS_FILE = "process.json"
 EXIT_CODE_FILE = "exit_code"
@@ -39,7 +43,6 @@ EXIT_CODE_FILE = "exit_code"
 _LEFTOVERS = ("spark.properties", "tmp")
 _NOT_STARTED = 127  # what a shell answers for a command that it cannot start
 _AWAITED = (signal.SIGCHLD, signal.SIGTERM)
-_PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 #: Seconds for removing scratch files, and for killing what multiplies faster than it is killed.
 _CLEANING, _KILLING = 20.0, 30.0
 #: Errors of a disk that may have room again.
@@ -66,7 +69,7 @@ def main(records: str) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a caller that ignores it must not make us miss the end
     signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
     # A child of the driver that leaves its session and loses its parent becomes a child of this process.
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    adopt_orphans()
     try:
         _register(task["groups"])
     except FileExistsError:
@@ -145,8 +148,8 @@ def _become(task: Mapping[str, Any], told: int) -> None:
     try:
         os.setsid()
         for group in task["groups"]:
-            what = f"enter {group}"
-            Path(group, "cgroup.procs").write_text("0")
+            with contextlib.suppress(OSError):  # a kernel may refuse it all the same; then it is not in one
+                Path(group, "cgroup.procs").write_text("0")
         what = "take another user's part"
         _take_part(task["user"])
         os.umask(0o022)  # the daemon's closes what is its own
@@ -223,7 +226,7 @@ def _kill_the_rest(groups: list[str]) -> None:
     """Kill what left the driver's process group: all in its control groups, and all that was adopted here."""
     deadline = time.monotonic() + _KILLING
     while time.monotonic() < deadline:
-        left = {pid for group in groups for pid in kill_group(Path(group))} | set(_descendants())
+        left = {pid for group in groups for pid in _kill_group(Path(group))} | set(below(os.getpid()))
         _kill(left)
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
@@ -234,7 +237,15 @@ def _kill_the_rest(groups: list[str]) -> None:
     _close_groups(groups)
 
 
-def kill_group(group: Path) -> list[int]:
+def end_group(group: Path, seconds: float = 5.0) -> None:
+    """Kill all processes of a control group, and remove it; given up after so many seconds."""
+    deadline = time.monotonic() + seconds
+    while _kill_group(group) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    _close_groups([str(group)])
+
+
+def _kill_group(group: Path) -> list[int]:
     """Kill all processes of a control group, those that multiply among them; those that were there."""
     try:
         pids = [int(line) for line in (group / "cgroup.procs").read_text().split()]
@@ -263,21 +274,7 @@ def _close_groups(groups: list[str]) -> None:
 
 def _kill(pids: Iterable[int]) -> None:
     for pid in pids:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
-
-
-def _descendants() -> Iterator[int]:
-    """Return the pids of all processes below this one that have not ended."""
-    children: dict[int, list[int]] = {}
-    for entry in os.listdir("/proc"):  # noqa: PTH208 - names only
-        if entry.isdigit() and (fields := _stat(int(entry))) and fields[0] not in "ZX":
-            children.setdefault(int(fields[1]), []).append(int(entry))
-    pending = children.get(os.getpid(), [])
-    while pending:
-        pid = pending.pop()
-        pending += children.get(pid, [])
-        yield pid
+        kill(pid)
 
 
 def _stat(pid: int) -> list[str] | None:

@@ -142,6 +142,23 @@ def make_group(name: str, mounts: str, own: str) -> Group:
         raise CgroupError(f"no cgroup can be made: {error.filename}: {error.strerror}") from None
 
 
+def make_tracker(name: str, mounts: str, own: str) -> Path | None:
+    """Make a group that limits nothing, or find it again: by it what was started together is found together.
+
+    Arguments as `make_group`. None where no group can be made; processes other than root's cannot leave one.
+    """
+    for controller in ("", "freezer", "pids"):
+        nearest = _own_folder(controller, mounts, own)
+        if nearest is not None and nearest.is_relative_to("/sys/fs/cgroup"):
+            with contextlib.suppress(OSError):
+                group = nearest / name
+                group.mkdir(exist_ok=True)
+                if os.access(group / "cgroup.procs", os.W_OK):
+                    return group
+                group.rmdir()
+    return None
+
+
 def _make_unified(name: str, mounts: str, own: str) -> Group:
     """A group below the nearest one above this process whose children may have limits."""
     nearest = _own_folder("", mounts, own)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from framework.embedded.isolation.cgroups import make_tracker
 from framework.spark import DriverPlace, DriverStatus, HostError, ProcessSpec
 from framework.spark import driver as driver_module
 
@@ -260,11 +262,15 @@ def test_nonsense_in_the_records_is_told_and_the_driver_can_be_ended(tmp_path, n
     wait_until(lambda: not is_running(supervisor) and not is_running(driver))
 
 
-def test_a_driver_without_records_can_be_ended(tmp_path):
-    """Its supervisor is known by where it works."""
+@pytest.mark.parametrize("all_of_them", [False, True])
+def test_a_driver_without_records_can_be_ended(tmp_path, all_of_them):
+    """Its supervisor is known by where it works, even if that is not there any more."""
     start_driver(shell("sleep 1000"), tmp_path, ENVIRON)
     supervisor, driver = pids_of(tmp_path)
-    (records(tmp_path) / "process.json").unlink()
+    if all_of_them:
+        shutil.rmtree(records(tmp_path))
+    else:
+        (records(tmp_path) / "process.json").unlink()
     assert driver_status(tmp_path) == DriverStatus("absent")
     stop_driver(tmp_path)
     wait_until(lambda: not is_running(supervisor) and not is_running(driver))
@@ -346,6 +352,23 @@ def test_what_leaves_the_drivers_session_is_killed_with_it(tmp_path):
     assert wait_for_end(tmp_path) == ENDED
     for name in ("outer", "inner"):
         assert not is_running(int((tmp_path / name).read_text()))
+
+
+def test_what_leaves_the_session_of_a_driver_without_supervisor_is_killed_with_it(tmp_path):
+    """Where control groups can be had, nothing gets away though nobody adopts it; the group is removed."""
+    mounts, own = (Path("/proc/self", name).read_text() for name in ("mountinfo", "cgroup"))
+    group = make_tracker(f"stoker-test-{os.getpid()}", mounts, own)
+    if group is None:
+        pytest.skip("no control group can be made here")
+    script = "setsid sleep 1000 & echo $! > child; sleep 1000"
+    start_driver(shell(script), tmp_path, ENVIRON, groups=(str(group),))
+    wait_until(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text().endswith("\n"))
+    child = int((tmp_path / "child").read_text())
+    assert str(child) in (group / "cgroup.procs").read_text().split()
+    driver = kill_supervisor(tmp_path)
+    stop_driver(tmp_path)
+    wait_until(lambda: not is_running(driver) and not is_running(child))
+    assert not group.exists()
 
 
 def test_a_link_in_the_place_of_scratch_is_not_followed(tmp_path):

@@ -1,12 +1,15 @@
 """A Spark driver in miniature: opens its ports, lets its own executors join, works while one is there, ends.
 
 driver.py --properties-file FILE APP SECONDS EXIT_CODE
+
+What CHAOS_SCRIPT says is run in its folder before that, by a shell.
 """
 
 import contextlib
 import os
 import select
 import socket
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -66,7 +69,10 @@ def main() -> int:
     name = os.environ.get("MESOS_EXECUTOR_ID", os.environ["CHAOS_KEY"])
     with Path(os.environ["CHAOS_LOG"]).open("a") as log:
         log.write(f"driver {name} app-{os.getpid()} {os.getpid()}\n")
-    Driver(settings).work(seconds)
+    driver = Driver(settings)
+    if script := os.environ.get("CHAOS_SCRIPT"):
+        subprocess.run(["bash", "-c", script], check=False)
+    driver.work(seconds)
     return code
 
 
