@@ -72,7 +72,8 @@ def rights_of(config: Config, data_dir: Path, needed: Sequence[Path]) -> Rights:
 
 def own_rights(config: Config, data_dir: Path) -> Rights:
     """As `rights_of`, for jobs that run as the daemon's own user."""
-    secrets = (config.token_file, config.mesos.secret_file)
+    key = None if config.tls is None else config.tls.key or config.tls.cert
+    secrets = (config.token_file, config.mesos.secret_file, key)
     own = (data_dir, *(Path(name).expanduser() for name in secrets if name))
     allowed = config.allowed_paths
     folders = None if allowed is None else tuple(Path(one).expanduser().resolve() for one in allowed)

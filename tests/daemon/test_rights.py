@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conf.loader import ConfigError
-from conf.schema import Config
+from conf.schema import Config, Tls
 from daemon.rights import Rights, own_rights, rights_of
 from framework.accounts import Account, cannot, find_account, may_read
 from framework.spark import DriverPlace, ProcessSpec, driver_status, start_driver
@@ -131,8 +131,18 @@ def test_what_is_the_daemons_is_nothing_for_jobs(tmp_path: Path) -> None:
     (tmp_path / "link.py").symlink_to(tmp_path / "token")
     (tmp_path / "fine.py").touch()
     (tmp_path / "way").symlink_to(data)
-    rights = own_rights(Config(data_dir=str(data), token_file=str(tmp_path / "token")), data)
-    for path in ("token", "link.py", "data/stoker.db", "way/stoker.db", "way/../token", "data/new/../x"):
+    (tmp_path / "key.pem").write_text("secret")
+    tls = Tls(cert=str(tmp_path / "cert.pem"), key=str(tmp_path / "key.pem"))
+    rights = own_rights(Config(data_dir=str(data), token_file=str(tmp_path / "token"), tls=tls), data)
+    for path in (
+        "token",
+        "key.pem",
+        "link.py",
+        "data/stoker.db",
+        "way/stoker.db",
+        "way/../token",
+        "data/new/../x",
+    ):
         for reference in (f"{tmp_path}/{path}", f"file://{tmp_path}/{path}", f"file:{tmp_path}/{path}"):
             with pytest.raises(ValueError, match="belongs to the daemon"):
                 rights.check(reference)
