@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test chaos mutants lint bench lock clean
+.PHONY: help install demo test chaos fuzz mutants lint bench lock clean
 
 help:  ## Say what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -30,6 +30,9 @@ test: $(READY)  ## Pass the tests
 chaos: $(READY)  ## Break everything some hundreds of times, then count what was lost
 	$(BIN)/python -m tests.chaos --faults $(or $(FAULTS),300) --seed $(or $(SEED),1)
 	HOSTILE_JOBS=$(or $(HOSTILE),100) $(BIN)/python -m pytest tests/daemon/test_hostile_jobs.py -q
+
+fuzz: $(READY)  ## Ask a daemon for an hour what nobody thought of (MINUTES, SEED, BEGIN)
+	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),60) --seed $(or $(SEED),1) --begin $(or $(BEGIN),0)
 
 mutants: $(READY)  ## Take every safeguard away, one at a time, and see that a test notices
 	$(BIN)/python -m tests.mutation

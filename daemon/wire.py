@@ -69,8 +69,13 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse, as long as it stays within the limits."""
+        if self._refused:
+            self._received += len(data)
+            if self._received > _LONGEST_REST:
+                self.drop()
+            return
         for begin in range(0, len(data), _STEP):
-            if self._refused or self.transport.is_closing():
+            if self._over:
                 return
             if not self._asking and not self._busy:
                 self._ask()
@@ -175,6 +180,11 @@ class Connection(HttpToolsProtocol):
         self.transport.abort()
 
     @property
+    def _over(self) -> bool:
+        """Whether nothing that comes is looked at any more."""
+        return self._refused or self.transport.is_closing()
+
+    @property
     def _busy(self) -> bool:
         """Whether a request is being answered."""
         cycle: RequestResponseCycle | None = self.cycle
@@ -190,8 +200,8 @@ class Connection(HttpToolsProtocol):
     def _refuse(self, status: int, detail: str) -> None:
         """Answer for good, unless another answer is on its way.
 
-        What comes on is read and forgotten until the client has gone, or for some seconds: closing with
-        something unread would take the answer from it.
+        What comes on is read and forgotten until the client has gone, for some seconds and bytes: closing
+        with something unread would take the answer from it.
         """
         if self._refused:
             return
