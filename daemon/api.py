@@ -5,6 +5,7 @@ may ask is in `gate.py`, what is answered when something is wrong in `problems.p
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
@@ -26,6 +27,7 @@ from daemon.metrics import Metrics
 from daemon.problems import describe, handle_problems
 from daemon.spark_ui import SparkUi
 from daemon.store import Store
+from daemon.tables import job_number
 from environment.records import ExecutorRecord, JobRecord
 from framework.guard import Guard
 
@@ -99,7 +101,7 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     def jobs(query: Annotated[schemas.JobsQuery, Query()]) -> schemas.JobList:
         """List jobs, the newest first."""
         records = store.jobs(states=query.state, limit=query.limit, before=query.before)
-        reasons, due = _reasons(store, records), scheduler.due()
+        reasons, due = _reasons(store, records, scheduler.paused()), scheduler.due()
         return schemas.JobList(
             jobs=[schemas.job_body(_now(record, due), reasons[record.job.id]) for record in records],
             next=records[-1].job.id if len(records) == query.limit else None,
@@ -109,7 +111,7 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     def job(job_id: str) -> schemas.JobDetail:
         """Show a job with its executors."""
         record = known(job_id)
-        reason = _reasons(store, [record])[job_id]
+        reason = _reasons(store, [record], scheduler.paused())[job_id]
         due, spec = scheduler.due(), store.spec(job_id)
         tasks = [_task_now(task, due.get(job_id, {})) for task in store.executors(job_id)]
         ui = f"/v1/jobs/{job_id}/ui/" if record.state in WITH_DRIVER else None
@@ -126,7 +128,8 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     def explain(job_id: str) -> schemas.ExplanationBody:
         """Say why a job's executors are where they are, or why it waits."""
         record = known(job_id)
-        reason, explanations = _reasons(store, [record])[job_id], store.explanations(job_id)
+        reason = _reasons(store, [record], scheduler.paused())[job_id]
+        explanations = store.explanations(job_id)
         return schemas.explanation_body(record, reason + _unreadable(store, job_id), explanations)
 
     @app.get("/v1/jobs/{job_id}/logs")
@@ -239,21 +242,23 @@ def _task_now(task: ExecutorRecord, due: Mapping[str, float]) -> ExecutorRecord:
     return task if task.ended else replace(task, cost=task.cost + due.get(task.task_id, 0.0))
 
 
-def _reasons(store: Store, records: Sequence[JobRecord]) -> dict[str, str]:
+def _reasons(store: Store, records: Sequence[JobRecord], paused: Collection[str]) -> dict[str, str]:
     """Why each job is in its state; a queued one that is not the head of the queue waits for that.
 
-    The queued jobs among the records follow each other in the queue, as those of one page do.
+    The queued jobs among the records follow each other in the queue, as those of one page do. Paused ones are
+    before nobody, and have reasons of their own.
     """
     reasons = {record.job.id: record.reason for record in records}
-    queued = [record for record in records if record.state == "queued"]
-    head = store.head() if queued else None
+    queued = sorted((record for record in records if record.state == "queued"), key=_submission)
+    head = store.head(besides=paused) if queued else None
     if head is None:
         return reasons
-    oldest_first = sorted(queued, key=_submission)
-    before = store.queue_position(oldest_first[0].job.id)
-    for position, record in enumerate(oldest_first, before):
-        if position:
-            reasons[record.job.id] = _behind(position, head)
+    aside = sorted(number for job_id in paused if (number := job_number(job_id)) is not None)
+    before = store.queue_position(queued[0].job.id)
+    for position, record in enumerate(queued, before):
+        ahead = position - bisect_left(aside, job_number(record.job.id) or 0)
+        if ahead > 0 and record.job.id not in paused:
+            reasons[record.job.id] = _behind(ahead, head)
     return reasons
 
 

@@ -6,7 +6,7 @@ to the leader. How the leader is found is in `leadership`.
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
@@ -151,6 +151,11 @@ class Candidate:
         """See `Scheduler.due`; what the leader knows beyond the store is not known here."""
         service = self._service
         return {} if service is None else service.due()
+
+    def paused(self) -> Collection[str]:
+        """See `Scheduler.paused`; only the leader knows."""
+        service = self._service
+        return () if service is None else service.paused()
 
     def policy(self) -> PolicyStatus:
         """See `Scheduler.policy`."""

@@ -3,7 +3,7 @@
 The scheduling loop in `service.py` is the one implementation; tests may bring a smaller one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -128,6 +128,10 @@ class Scheduler(Protocol):
 
     def due(self) -> Mapping[str, Mapping[str, float]]:
         """What running jobs owe beyond the costs in their records, in dollars, by job id and task id."""
+        ...
+
+    def paused(self) -> Collection[str]:
+        """The queued jobs, by id, that are not decided about for now, since their launches never ran."""
         ...
 
     def policy(self) -> PolicyStatus:

@@ -8,7 +8,7 @@ commands, then the acknowledgements; so what the world is told of is always on d
 import queue
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -110,6 +110,7 @@ class Service:
         self._stopping = threading.Event()
         self._vms: tuple[VmStatus, ...] = ()
         self._due: Mapping[str, Mapping[str, float]] = {}
+        self._paused: Collection[str] = ()
         self._next_tick = 0.0
         self._alive_at = time.monotonic()
         self._store_trouble = ""
@@ -344,6 +345,10 @@ class Service:
         """What running jobs owe beyond their records, as of the last event."""
         return self._due
 
+    def paused(self) -> Collection[str]:
+        """The jobs that are to be placed later, as of the last event."""
+        return self._paused
+
     def policy(self) -> PolicyStatus:
         """Who decides."""
         return self._panel.status()
@@ -403,6 +408,7 @@ class Service:
         vms = self._model.vms()
         self._intake.note(self._model.waiting, vms, arrived)
         self._due = self._model.due(self._clock.now())
+        self._paused = frozenset(self._model.paused())
         self._vms = tuple(
             VmStatus(
                 id=vm.id,

@@ -1,6 +1,6 @@
 """A small real scheduler for the API's tests: it keeps jobs in a store and launches nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ class SmallScheduler:
 
     def __init__(self, store: Store) -> None:
         self.ready = True
+        self.pausing: Collection[str] = ()
         self.ui_address: tuple[str, int] | None = None
         self.store = self._store = store
         self._policy = PolicyStatus("ff", {}, 3, 2, 1, "it raised ValueError")
@@ -53,6 +54,10 @@ class SmallScheduler:
     def due(self) -> Mapping[str, Mapping[str, float]]:
         """Nothing is due."""
         return {}
+
+    def paused(self) -> Collection[str]:
+        """The jobs that a test says."""
+        return self.pausing
 
     def policy(self) -> PolicyStatus:
         """Who would decide."""

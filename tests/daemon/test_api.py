@@ -224,6 +224,21 @@ def test_why_a_queued_job_waits(api: Api, store: Store) -> None:
         assert api("GET", path).json()["reason"] == expected["job-4"]
 
 
+def test_who_pauses_is_before_nobody(api: Api, store: Store, scheduler: SmallScheduler) -> None:
+    """A job whose launches never ran says so wherever it stands, and those behind it wait for others."""
+    for number in range(1, 5):
+        submit(api)
+        record = store.job(f"job-{number}")
+        assert record is not None
+        store.save(Changes((replace(record, reason=f"reason {number}"),), ()))
+    scheduler.pausing = {"job-1", "job-3"}
+    behind = "1 job is before it, first come first served; job-2 waits because: reason 2"
+    expected = {"job-4": behind, "job-3": "reason 3", "job-2": "reason 2", "job-1": "reason 1"}
+    listed = {job["id"]: job["reason"] for job in api("GET", "/v1/jobs").json()["jobs"]}
+    assert listed == expected
+    assert {i: api("GET", f"/v1/jobs/{i}/explain").json()["reason"] for i in expected} == expected
+
+
 def test_pages(api: Api) -> None:
     """`next` leads through all jobs and is null at the end."""
     for _ in range(5):
