@@ -121,10 +121,8 @@ class OfferBook:
         self.changed(vm_id)
 
     def settled(self) -> None:
-        """It was waited for long enough: what is not offered by now will not be, until something changes."""
-        for vm_id in tuple(self._incomplete):
-            self._awaited.add(vm_id)
-            self._look(vm_id)
+        """It was waited for long enough: what is not offered by now is not waited for again."""
+        self._awaited |= self._incomplete
 
     def learn(self, vm: Vm) -> None:
         """Know the VM and its capacity: what the master told, or else what its offers show."""

@@ -117,7 +117,7 @@ class Setbacks:
     def seen(self, task: ExecutorRecord) -> None:
         """A task was started: its VM starts what is launched there."""
         vm = self._vms.get(task.vm_id)
-        if vm is not None and task.launched_at > vm.last:
+        if vm is not None and task.launched_at >= vm.last:
             del self._vms[task.vm_id]
 
     def ended(self, task: ExecutorRecord) -> None:

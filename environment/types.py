@@ -283,7 +283,7 @@ class ClusterView:
         if self.offered is not None and self.offered.lacks_ports(request.count * EXECUTOR_PORTS).any():
             limits.append(self.offered.ports // EXECUTOR_PORTS)
         if self.left_out or request.avoided:
-            limits.append(np.where(self.closed_to(request), 0, request.count))
+            limits.append(np.where(self.closed_to(request), 0, np.iinfo(np.int64).max))
         return np.maximum(np.minimum.reduce(limits), 0) if limits else None
 
     def closed_to(self, request: PlacementRequest) -> "NDArray[np.bool_]":
