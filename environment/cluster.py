@@ -103,12 +103,14 @@ class ClusterModel:
 
     def snapshot(self) -> ev.Restored:
         """An event after which any model goes on exactly as this one does."""
+        relaunch_at, told = self._line.state()
         moment = ev.Moment(
             self._turn.number,
             self._supply.state(),
             self._book.state(),
             self._watch.state(),
-            *self._line.state(),
+            relaunch_at,
+            told,
             *self._setbacks.state(),
         )
         return ev.Restored(self.now, *self._roster.records(), self.options, moment)
@@ -207,7 +209,7 @@ class ClusterModel:
         self._supply.resume(moment.supply)
         self._watch.resume(moment.watch)
         self._line.resume(moment.relaunch_at, moment.told)
-        self._setbacks.resume(moment.job_setbacks, moment.vm_setbacks)
+        self._setbacks.resume(moment.job_setbacks, moment.vm_setbacks, moment.vms_started)
 
     def _on_submitted(self, event: ev.JobSubmitted) -> None:
         if self._roster.job(event.job.id) is not None:

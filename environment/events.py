@@ -157,6 +157,7 @@ class Moment:
     told: str | None
     job_setbacks: tuple[JobSetback, ...] = ()
     vm_setbacks: tuple[VmSetback, ...] = ()
+    vms_started: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

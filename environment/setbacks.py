@@ -55,13 +55,15 @@ class Setbacks:
         self._options = options
         self._jobs: dict[str, _Job] = {}
         self._vms: dict[str, _Vm] = {}
+        #: When the last launch was made of which a VM is known to have started something.
+        self._started: dict[str, float] = {}
         #: Until when it was looked for what is due.
         self._woken_at = 0.0
 
     def __bool__(self) -> bool:
         return bool(self._jobs or self._vms)
 
-    def state(self) -> tuple[tuple[JobSetback, ...], tuple[VmSetback, ...]]:
+    def state(self) -> tuple[tuple[JobSetback, ...], tuple[VmSetback, ...], tuple[tuple[str, float], ...]]:
         """All that is known."""
         jobs = (
             JobSetback(job_id, job.launches, job.due, job.last, tuple(job.avoided.items()))
@@ -71,10 +73,13 @@ class Setbacks:
             VmSetback(i, vm.name, vm.launches, vm.last, vm.left_out, vm.until, vm.message, vm.trying)
             for i, vm in self._vms.items()
         )
-        return tuple(jobs), tuple(vms)
+        return tuple(jobs), tuple(vms), tuple(self._started.items())
 
-    def resume(self, jobs: Iterable[JobSetback], vms: Iterable[VmSetback]) -> None:
+    def resume(
+        self, jobs: Iterable[JobSetback], vms: Iterable[VmSetback], started: Iterable[tuple[str, float]]
+    ) -> None:
         """Go on from there."""
+        self._started = dict(started)
         self._jobs = {job.job_id: _Job(job.launches, job.due, job.last, dict(job.avoided)) for job in jobs}
         self._vms = {
             vm.vm_id: _Vm(vm.name, vm.launches, vm.last, vm.left_out, vm.until, vm.message, vm.trying)
@@ -106,6 +111,8 @@ class Setbacks:
 
     def _blame(self, task: ExecutorRecord, message: str) -> None:
         options, now = self._options, self._turn.now
+        if task.launched_at <= self._started.get(task.vm_id, -1.0):
+            return  # it did start what was launched then, or later
         vm = self._vms.setdefault(task.vm_id, _Vm(task.vm_name))
         if vm.last != task.launched_at:
             vm.launches, vm.last = vm.launches + 1, task.launched_at
@@ -116,6 +123,7 @@ class Setbacks:
 
     def seen(self, task: ExecutorRecord) -> None:
         """A task was started: its VM starts what is launched there."""
+        self._started[task.vm_id] = max(self._started.get(task.vm_id, -1.0), task.launched_at)
         vm = self._vms.get(task.vm_id)
         if vm is not None and task.launched_at >= vm.last:
             del self._vms[task.vm_id]
