@@ -18,6 +18,7 @@ import structlog
 from conf.schema import Config, JobSpec
 from daemon.clock import Clock
 from daemon.contract import WITH_DRIVER, Health, LogChunk, PolicyStatus, RejectedError, VmStatus
+from daemon.diskwatch import DiskWatch
 from daemon.drivers import HostDrivers
 from daemon.embedded_watch import EmbeddedWatch
 from daemon.intake import Intake
@@ -107,6 +108,9 @@ class Service:
             launcher, store, self._put, self._model.tasks, self._may_act, now, requeue=requeue
         )
         self._intake = Intake(store, launcher, profiles or {}, self._arrive, config.max_queued_jobs, now)
+        self._disk = DiskWatch(data_dir)
+        #: Nothing was decided for the disk's sake.
+        self._held = False
         self._stopping = threading.Event()
         self._vms: tuple[VmStatus, ...] = ()
         self._due: Mapping[str, Mapping[str, float]] = {}
@@ -124,11 +128,13 @@ class Service:
         """
         try:
             self._restore()
+            self._disk.start()
             self._link.start()
             while not self._stopping.is_set():
                 self._alive_at = time.monotonic()
                 self._turn()
         finally:
+            self._disk.stop()
             self._link.stop()
             self._drivers.close()
             self._panel.close()
@@ -149,6 +155,9 @@ class Service:
             if self._clock.look(idle=self._model.idle):
                 self._keep_time()
             items += [Item(event) for event in self._gone_with_mesos()]
+            if self._held and not self._disk.trouble:
+                self._held = False
+                items.append(Item(ev.PolicyChanged(self._clock.now())))
             items.append(Item(ev.Tick(self._clock.now())))
         self._handle(items)
         if self._model.ready_to_decide():
@@ -296,8 +305,17 @@ class Service:
     # ---- deciding --------------------------------------------------------------------------------
 
     def _decide(self) -> None:
+        if trouble := self._disk.trouble:
+            self._hold(f"nothing is launched: {trouble}")
+            return
         event, explanations = self._panel.decide(self._model.view(), self._model.requests())
         self._handle([Item(event)], explanations)
+
+    def _hold(self, why: str) -> None:
+        """Decide that all wait, as a policy might."""
+        self._held = True
+        head = next(iter(self._model.requests()))
+        self._handle([Item(ev.Decided(self._clock.now(), (), ev.Waiting(head.job.id, why)))])
 
     def _start_driver(self, job_id: str) -> None:
         job = self._model.job(job_id)
@@ -392,13 +410,17 @@ class Service:
             checks["rows"] = f"{len(damaged)} cannot be read ({damaged[0]}); see `stoker doctor`"
         if self._watch is not None:
             checks["embedded mesos"] = self._watch.state
+        if disk := self._disk.trouble:
+            checks["disk"] = disk
         if trouble := self._clock.trouble:
             checks["clock"] = trouble
         if self._journal.trouble:
             checks["events"] = self._journal.trouble
         if not self._may_act():
             checks["leader"] = "it is not certain that this daemon leads: its lease was not renewed in time"
-        ready = self._link.subscribed and checks["store"] == "ok" and silent < 10 and self._may_act()
+        ready = (
+            self._link.subscribed and checks["store"] == "ok" and silent < 10 and self._may_act() and not disk
+        )
         return Health(ready, checks)
 
     # ---- small things ----------------------------------------------------------------------------

@@ -343,3 +343,31 @@ def test_threads_that_hang_are_replaced() -> None:
     hangs.set()
     crew.close(5.0)
     assert sorted(late) == ["a", "b", "c", "d"]
+
+
+def test_nothing_is_done_to_a_driver_before_it_is_certain_who_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was handed over waits; it is done when this daemon leads, and never when it does not."""
+    store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
+    launcher, asked, allowed = ShellLauncher(tmp_path), threading.Event(), threading.Event()
+    done: list[str] = []
+    monkeypatch.setattr(launcher, "stop_driver", done.append)
+
+    def may_act() -> bool:
+        asked.set()
+        return allowed.is_set()
+
+    def drivers() -> HostDrivers:
+        return HostDrivers(launcher, store, lambda _: None, lambda _: (), may_act, requeue=False)
+
+    deposed, leading = drivers(), drivers()
+    deposed.stop("job-1")
+    assert asked.wait(PATIENCE)
+    deposed.close()
+    leading.stop("job-2")
+    allowed.set()
+    until(lambda: done)
+    assert done == ["job-2"]
+    leading.close()
+    store.close()

@@ -346,3 +346,31 @@ def test_what_a_leader_handles_after_its_term_comes_to_nothing(
     with contextlib.suppress(DeposedError):
         service.run()  # to its end, at once
     assert not list(tmp_path.glob("records/*")), "not even a launch was written"
+
+
+def test_nothing_is_decided_while_the_disk_is_full(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job says what it waits for, and so does /readyz; with room again it is decided on."""
+    record, _ = store.submit(JobSpec(app="/apps/a.py"), make_job, None, 100.0)
+    service = make_service(store, tmp_path)
+    service._restore()
+    decided: list[object] = []
+    monkeypatch.setattr(service._panel, "decide", lambda *_: decided.append(1) or (ev.Decided(0.0, ()), ()))
+    (tmp_path / "probe").mkdir()
+    service._disk.look()
+    service._decide()
+    job = store.job(record.job.id)
+    assert job is not None
+    assert job.reason == f"nothing is launched: {tmp_path} cannot be written: Is a directory"
+    assert service.health().checks["disk"] == f"{tmp_path} cannot be written: Is a directory"
+    assert not service.health().ready
+    assert not decided
+    (tmp_path / "probe").rmdir()
+    service._disk.look()
+    service._turn()
+    service._decide()
+    assert decided
+    assert "disk" not in service.health().checks
+    service.stop()
+    service.run()
