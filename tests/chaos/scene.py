@@ -13,6 +13,7 @@ import yaml
 
 from daemon.cli.client import Client
 from daemon.cli.errors import CommandError
+from framework.descendants import children
 from framework.embedded import AgentSpec
 from tests.daemon.ports import free_port
 from tests.framework.embedded.running import Mesos
@@ -118,7 +119,8 @@ class Scene:
 
     def left(self) -> list[str]:
         """What runs besides Mesos and the daemon: pids with their commands."""
-        mine = {self.mesos.process.pid, os.getpid(), self._process.pid if self._process else 0}
+        keeper = self.mesos.process.pid
+        mine = {keeper, *children(keeper), os.getpid(), self._process.pid if self._process else 0}
         return [
             f"{pid}: {_task(environ)} {command.decode(errors='replace')[:60]!r}"
             for pid, environ, command in self._processes()
