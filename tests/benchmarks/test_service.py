@@ -6,6 +6,7 @@ figures hold for a machine that does nothing else: what others take of its cores
 
 import asyncio
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -195,21 +196,32 @@ def drop_waiting(store: Store) -> None:
 
 
 def test_submissions(benchmark: Any, tmp_path: Path, show: Show) -> None:
-    """500 submissions a second for ten seconds, over 32 connections, with 10,000 jobs in the store."""
-    answers = benchmark.pedantic(submit, (tmp_path,), rounds=1)
+    """500 submissions a second for ten seconds, over 32 connections, with 10,000 jobs that are over."""
+    show_answers(show, "over", benchmark.pedantic(submit, (tmp_path,), {"over": True}, rounds=1))
+
+
+def test_submissions_behind_a_queue(benchmark: Any, tmp_path: Path, show: Show) -> None:
+    """The same with 10,000 jobs that wait, and a policy that decides about them again and again."""
+    show_answers(show, "waiting", benchmark.pedantic(submit, (tmp_path,), {"over": False}, rounds=1))
+
+
+def show_answers(show: Show, state: str, answers: list[tuple[float, float]]) -> None:
+    """How many came, and how late."""
     took = max(at for at, _ in answers) - min(at for at, _ in answers)
     waits = sorted(1000 * seconds for _, seconds in answers)
-    show(f"submissions: {len(waits) / took:.0f}/s (wanted {SUBMISSIONS_PER_SECOND})")
+    rate = len(waits) / took
+    show(f"submissions, 10,000 jobs {state}: {rate:.0f}/s (wanted {SUBMISSIONS_PER_SECOND})")
     middle, late = statistics.median(waits), waits[int(0.99 * len(waits))]
     show(f"  after {middle:.1f} ms in the middle, {late:.1f} ms at p99 (wanted {SUBMISSION_P99_MS})")
+    show(f"  load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
 
 
-def submit(folder: Path) -> list[tuple[float, float]]:
+def submit(folder: Path, *, over: bool) -> list[tuple[float, float]]:
     """Submit steadily: when each submission was answered, and after how long."""
     with running(folder / "mesos", agents(1, 1000)) as mesos:
         daemon = Daemon(folder, mesos, "sleep", "3600")
         with opened(daemon.database) as store:
-            fill(store, 10_000, over=True)
+            fill(store, 10_000, over=over, executors=1 if over else 9999)
             with daemon:
                 answers = asyncio.run(submit_steadily(daemon.url, SUBMISSIONS_PER_SECOND, 10.0))
             assert sum(store.count_by_state().values()) == 10_000 + len(answers)
