@@ -34,6 +34,8 @@ _KEEPALIVE: dict[str, int | str] = {
     "keepalives_count": 3,
     "options": "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3",
 }
+#: Where a connection has what is known for the length of a transaction.
+_NOTES = "stoker"
 _STUCK = "another process is writing and does not finish"
 #: What drivers say, in words for whoever runs the daemon.
 _PLAINLY = {
@@ -151,6 +153,7 @@ class Database:
     def _transaction(self) -> Iterator[Connection]:
         self._check_file()
         with self._writing.begin() as connection:
+            connection.info[_NOTES] = {}
             yield connection
 
     def _check_file(self) -> None:
@@ -194,6 +197,12 @@ class Database:
             words = _in_words(error)
             kind = StoreStuckError if words == _STUCK else StoreError
             raise kind(f"the job store {self.name} cannot be used: {words}") from error
+
+
+def notes(connection: Connection) -> dict[str, Any]:
+    """What is known for the length of a transaction that writes, by all who write in it."""
+    found: dict[str, Any] = connection.info[_NOTES]
+    return found
 
 
 class _Write(Generic[Result]):

@@ -4,13 +4,14 @@ Who may ask (`framework/guard.py` says), how large and of what kind a body may b
 when something unexpected is raised.
 """
 
+import asyncio
+import contextlib
 import json
 from collections.abc import Callable, Collection
 from time import perf_counter
 from typing import Any
 
 import structlog
-from anyio import move_on_after
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -131,21 +132,22 @@ class Gate:
         if not (length.isascii() and length.isdecimal()) or int(length[:20]) > LONGEST_BODY:
             return too_large
         more = True
-        with move_on_after(SLOWEST_BODY):
-            while more:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise _GoneError
-                part = message.get("body", b"")
-                held += part
-                self._held += len(part)
-                if len(held) > LONGEST_BODY:
-                    return too_large
-                if self._held > _MOST_BODIES:
-                    detail = f"{_MOST_BODIES} bytes of bodies are under way already"
-                    return Refusal(429, detail, headers=_AGAIN | _CLOSE)
-                more = message.get("more_body", False)
-            return None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SLOWEST_BODY):
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise _GoneError
+                    part = message.get("body", b"")
+                    held += part
+                    self._held += len(part)
+                    if len(held) > LONGEST_BODY:
+                        return too_large
+                    if self._held > _MOST_BODIES:
+                        detail = f"{_MOST_BODIES} bytes of bodies are under way already"
+                        return Refusal(429, detail, headers=_AGAIN | _CLOSE)
+                    more = message.get("more_body", False)
+                return None
         return Refusal(408, f"the body did not arrive within {SLOWEST_BODY:g} s", headers=_CLOSE)
 
 

@@ -5,6 +5,7 @@ import getpass
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -39,6 +40,9 @@ from framework.spark import local_spark_home
 from profiles.profile import JobProfile, load_profiles
 
 log = structlog.get_logger("daemon")
+
+#: Seconds after which a thread lets another one compute.
+_SWITCH_SECONDS = 0.001
 
 
 def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
@@ -75,6 +79,8 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
         # What is there by now stays: looking through all of it for garbage takes 60 ms, each time.
         gc.collect()
         gc.freeze()
+        # Several threads make an answer in turn: each of their turns would wait 5 ms for somebody else's.
+        sys.setswitchinterval(_SWITCH_SECONDS)
 
         def look() -> None:
             notifier.ready()

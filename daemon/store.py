@@ -21,7 +21,7 @@ from conf.schema import JobSpec
 from daemon import past, tables, terms
 from daemon.comparison import Comparison
 from daemon.damage import Damage, Damages, put_aside
-from daemon.database import Database, DeposedError, StoreBusyError, StoreError, StoreStuckError
+from daemon.database import Database, DeposedError, StoreBusyError, StoreError, StoreStuckError, notes
 from daemon.migrations import FIRST, SCHEMA_VERSION, complete, migrate
 from daemon.tables import comparisons, executors, explanations, facts, jobs, sums
 from daemon.terms import Term, Vigil
@@ -145,13 +145,16 @@ class Store:
         def work(connection: Connection) -> tuple[JobRecord, bool]:
             if idempotency_key is not None and (known := _by_key(connection, idempotency_key, spec)):
                 return known, False
-            record = JobRecord(job(tables.job_id((connection.scalar(_LAST) or 0) + 1)))
+            so_far = notes(connection)
+            number = (so_far.get("last") or connection.scalar(_LAST) or 0) + 1
+            record = JobRecord(job(tables.job_id(number)))
             kept = {
                 "spec": tables.seal(spec.model_dump_json()),
                 "idempotency_key": idempotency_key,
                 "accepted_at": at,
             }
-            connection.execute(sa.insert(jobs), {**tables.job_row(record), **kept})
+            connection.execute(_ADD_JOB, {**tables.job_row(record), **kept})
+            so_far["last"] = number
             return record, True
 
         return self._write(work)
@@ -413,6 +416,7 @@ class Store:
             return {row[0]: row[1] for row in connection.execute(query)}
 
 
+_ADD_JOB = sa.insert(jobs)
 _JOB = sa.select(jobs.c.number, jobs.c.record)
 _TASK = sa.select(executors.c.task_id, executors.c.job, executors.c.record)
 
