@@ -272,6 +272,9 @@ class Service:
             break
         self._drivers.over(changes.jobs)
         self._panel.observe(changes.ended)
+        for task in changes.executors:
+            if task.state == "lost" and task.running_at is None:
+                log.warning("never ran", task=task.task_id, vm=task.vm_name, why=task.message[:300])
         return True
 
     def _forget(self) -> None:

@@ -53,6 +53,13 @@ def make_service(store: Store, tmp_path: Path) -> Service:
     return Service(config, store, Launcher(config, tmp_path, "127.0.0.1"), session, data_dir=tmp_path)
 
 
+def known(store: Store, job_id: str) -> JobRecord:
+    """A job that is in the store."""
+    record = store.job(job_id)
+    assert record is not None
+    return record
+
+
 @contextmanager
 def running(service: Service) -> Iterator[None]:
     """Let the loop run."""
@@ -324,6 +331,28 @@ def test_nothing_is_launched_or_acknowledged_before_it_is_stored(
                 time.sleep(0.02)
     assert witness.at_launch == [("job-1.0", "launching")]
     assert acknowledged == [(state, state) for state in ("starting", "running", "finished")]
+
+
+def test_launches_that_agents_drop_pause_and_are_logged(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its user is unknown on every agent: another is tried at once, then after a second, and so on."""
+    store.submit(JobSpec(app="/apps/a.py"), make_job, None, 100.0)
+    with running_mesos(tmp_path / "mesos") as mesos:
+        config = Config(data_dir=str(tmp_path))
+        session = SessionOptions(master=mesos.address, user="root", task_user="nosuchuser")
+        launcher = CommandLauncher(config, tmp_path, "127.0.0.1")
+        with running(Service(config, store, launcher, session, data_dir=tmp_path)):
+            deadline = time.monotonic() + PATIENCE
+            said = "launches of it in a row came to nothing"
+            while len(store.executors("job-1")) < 3 or said not in (job := known(store, "job-1")).reason:
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+    assert job.state == "queued"
+    assert "No such user 'nosuchuser'" in job.reason
+    _, second, third = store.executors("job-1")[:3]
+    assert third.launched_at - second.launched_at > 0.9
+    assert "never ran" in capsys.readouterr().out
 
 
 def test_what_a_leader_handles_after_its_term_comes_to_nothing(
