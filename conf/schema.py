@@ -232,6 +232,7 @@ class Mesos(Strict):
     failover_timeout: Seconds = 7 * 24 * 3600.0
     launch_timeout: Seconds = 30.0
     unreachable_timeout: Seconds = 60.0
+    maintenance_margin: Annotated[float, Field(ge=0, le=30 * 24 * 3600, allow_inf_nan=False)] = 600.0
 
     @model_validator(mode="after")
     def _secret_needs_principal(self) -> "Mesos":

@@ -53,6 +53,8 @@ class VmStatus:
     #: What it has beside cpus and memory, and what of that is held.
     resources: Amounts = field(default_factory=nothing)
     used_resources: Amounts = field(default_factory=nothing)
+    #: Why nothing is placed there now, or what is wrong with what its agent tells.
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

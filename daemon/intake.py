@@ -13,6 +13,8 @@ from profiles.profile import JobProfile
 
 #: After how many seconds a submission to a full queue may be tried again.
 _PAUSE = "30"
+#: For so many seconds a VM that is gone is taken for one that reboots: a job that fits only there may wait.
+OF_LATE = 3600.0
 
 
 class Intake:
@@ -24,27 +26,44 @@ class Intake:
         launcher: Launcher,
         profiles: Mapping[str, JobProfile],
         arrive: Callable[[float, Job], None],
+        look: Callable[[], None],
         most: int,
         now: Callable[[], float],
     ) -> None:
-        """`arrive` takes the jobs that were accepted, with their time; `most` may wait at once."""
+        """`arrive` takes the jobs that were accepted, with their time; `most` may wait at once.
+
+        `look` finds out which VMs there are by now, and notes them.
+        """
         self._now = now
         self._store = store
         self._launcher = launcher
         #: What is known of job types.
         self._profiles = profiles
         self._arrive = arrive
+        self._look = look
         self._most = most
         #: Jobs that wait for a placement, as of the last event.
         self._queued = 0
         #: Those that were accepted and are not among them yet.
         self._arriving: set[str] = set()
         self._vms: tuple[Vm, ...] = ()
+        #: VMs that are not there any more, and when they were noted last, by name: they may be back soon.
+        self._late: dict[str, tuple[Vm, float]] = {}
 
     def note(self, queued: int, vms: tuple[Vm, ...], arrived: set[str]) -> None:
         """So many jobs wait now, these VMs are there, and these jobs are among those that wait."""
-        self._queued, self._vms = queued, vms
+        self._queued = queued
         self._arriving -= arrived
+        if vms is not self._vms:
+            self._note_late(vms)
+            self._vms = vms
+
+    def _note_late(self, vms: tuple[Vm, ...]) -> None:
+        now, there = self._now(), {vm.name for vm in vms}
+        late = {**self._late, **{vm.name: (vm, now) for vm in self._vms}}
+        self._late = {
+            name: (vm, at) for name, (vm, at) in late.items() if name not in there and now - at < OF_LATE
+        }
 
     def submit(self, spec: JobSpec, idempotency_key: str | None) -> tuple[JobRecord, bool]:
         """Accept a job; see `Scheduler.submit`."""
@@ -89,9 +108,17 @@ class Intake:
             self._launcher.check(spec)
         except ValueError as error:
             raise RejectedError(422, "The job cannot be launched", str(error)) from error
-        shortfall = whole_cluster_shortfall(self._vms, spec.cpus, spec.memory, spec.executors, spec.resources)
+        if self._shortfall(spec) is None:
+            return
+        self._look()  # an agent may have joined since the master was last asked
+        if (shortfall := self._shortfall(spec)) is not None:
+            raise RejectedError(422, "The job fits no cluster of this size", shortfall)
+
+    def _shortfall(self, spec: JobSpec) -> str | None:
+        """Why the job fits no cluster of the VMs that are or were there; None when it does."""
+        vms = (*self._vms, *(vm for vm, _ in self._late.values()))
+        shortfall = whole_cluster_shortfall(vms, spec.cpus, spec.memory, spec.executors, spec.resources)
         driver = self._launcher.driver_size(spec)
         if shortfall is None and driver is not None:
-            shortfall = whole_cluster_shortfall(self._vms, driver.cpus, driver.memory_mib, 1)
-        if shortfall is not None:
-            raise RejectedError(422, "The job fits no cluster of this size", shortfall)
+            shortfall = whole_cluster_shortfall(vms, driver.cpus, driver.memory_mib, 1)
+        return shortfall

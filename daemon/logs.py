@@ -56,7 +56,7 @@ class Logs:
         url = self._link.agent_url(executor.vm_id)
         if not url:
             raise OSError(f"the agent on {executor.vm_name} has not been heard of since the daemon started")
-        return read_remote(url, framework_id, executor.task_id, stream, offset, limit)
+        return read_remote(url, framework_id, executor.task_id, stream, offset, limit, self._link.credentials)
 
 
 def _whole_characters(data: bytes) -> tuple[str, int]:

@@ -196,6 +196,7 @@ class VmBody(Body):
     used_memory_mib: int
     used_resources: dict[str, float]
     executors: list[Said]
+    note: Said
 
 
 class ClusterBody(Body):

@@ -115,7 +115,7 @@ def _candidate(
             retention(own, data_dir, config.retention),
             _mesos(config, config_dir, data_dir, store) as embedded,
         ):
-            yield _service(config, own, term, data_dir, rights, embedded, profiles)
+            yield _service(config, own, term, data_dir, rights, embedded, profiles, url)
 
     candidate = Candidate(store, election, url, lead, lambda: _sweep(launcher, store))
     if not candidate.stand():
@@ -184,6 +184,7 @@ def _service(
     rights: Rights,
     watch: EmbeddedWatch | None,
     profiles: Mapping[str, JobProfile],
+    url: str,
 ) -> Service:
     embedded = watch.embedded if watch else None
     master = embedded.address if embedded else config.mesos.master
@@ -200,6 +201,7 @@ def _service(
         task_image=config.spark.image,
         secret_variables=embedded is not None or mesos.secret_variables,
         gpus=mesos.gpus,
+        webui_url=url,
     )
     launcher = _launcher(config, data_dir, rights, embedded.host if embedded else "")
     sandboxes = data_dir / "mesos" / "work" / "agents" if embedded else None

@@ -48,6 +48,8 @@ TICK = 0.2
 KILL_PATIENCE = 10.0
 #: Seconds between two tries to find out whether this daemon still leads.
 RENEWAL = 0.2
+#: Seconds for which a user waits whose job fits no VM that is known, until the master was asked for others.
+_LOOK_SECONDS = 3.0
 #: Events that are handled as one batch, with one write to the store.
 BATCH = 1000
 
@@ -92,6 +94,7 @@ class Service:
                 launch_timeout=config.mesos.launch_timeout,
                 unreachable_timeout=config.mesos.unreachable_timeout,
                 jvms=jvms,
+                maintenance_margin=config.mesos.maintenance_margin,
             )
         )
         self._clock = clock or Clock(store.get("clock") or "", store.time)
@@ -107,7 +110,9 @@ class Service:
         self._drivers = HostDrivers(
             launcher, store, self._put, self._model.tasks, self._may_act, now, requeue=requeue
         )
-        self._intake = Intake(store, launcher, profiles or {}, self._arrive, config.max_queued_jobs, now)
+        self._intake = Intake(
+            store, launcher, profiles or {}, self._arrive, self._look_for_vms, config.max_queued_jobs, now
+        )
         self._disk = DiskWatch(data_dir)
         #: Nothing was decided for the disk's sake.
         self._held = False
@@ -238,13 +243,13 @@ class Service:
         for command in commands:
             self._execute(command)
         self._forget()
+        if items:
+            self._picture({i.event.job.id for i in items if isinstance(i.event, ev.JobSubmitted)})
         for item in items:
             if item.status is not None:
                 self._link.acknowledge(item.status)
             if item.kept is not None:
                 item.kept.set()
-        if items:
-            self._picture({i.event.job.id for i in items if isinstance(i.event, ev.JobSubmitted)})
 
     def _save(self, items: Sequence[Item], explanations: tuple[Explanation, ...]) -> bool:
         """Store what changed; tell whether nothing of it is lost.
@@ -428,9 +433,16 @@ class Service:
 
     # ---- small things ----------------------------------------------------------------------------
 
+    def _look_for_vms(self) -> None:
+        """Find out which VMs there are by now, if that can be had in time; called by whoever submits."""
+        if self._link.subscribed and self._link.ask_for_agents(_LOOK_SECONDS):
+            noted = threading.Event()
+            self._inbox.put(Item(ev.Tick(self._clock.now()), kept=noted))
+            noted.wait(_LOOK_SECONDS)
+
     def _picture(self, arrived: set[str]) -> None:
         """Make the picture of the cluster that other threads are shown."""
-        vms = self._model.vms()
+        vms, notes = self._model.vms(), self._model.notes()
         self._intake.note(self._model.waiting, vms, arrived)
         self._due = self._model.due(self._clock.now())
         self._paused = frozenset(self._model.paused())
@@ -448,6 +460,7 @@ class Service:
                 executors=self._model.ledger.task_ids(vm.id),
                 resources=vm.resources,
                 used_resources=self._model.ledger.resources(vm.id),
+                note=notes.get(vm.id, ""),
             )
             for vm in vms
         )

@@ -9,9 +9,11 @@ from environment import amounts
 from environment.amounts import NOTHING, TOLERANCE, Amounts
 from environment.offered import EXECUTOR_PORTS
 from environment.types import CPU_TOLERANCE, LEAST, ClusterView, Place, PlacementRequest, Shortfall, Vm
+from environment.words import clock
 
 #: So many VMs that are left out are named in a reason, the others counted. Chosen: what fits a few lines.
 _CLOSED_NAMED = 3
+
 #: What arithmetic may leave beyond the thousandths of a cpu.
 _ROUNDING = 1e-9
 
@@ -55,6 +57,9 @@ def closed(view: ClusterView, index: int, request: PlacementRequest) -> str | No
         return f"{vm.name} {why}"
     if vm.id in request.avoided:
         return f"{vm.name} is avoided for a while, since the last launch of {request.job.id} there never ran"
+    if view.outlasts(request, vm.id):
+        end = clock(view.leaves_at[vm.id])
+        return f"{vm.name} goes into maintenance at {end}, before {request.job.id} would be over"
     return None
 
 
@@ -175,6 +180,8 @@ def shortage(view: ClusterView, request: PlacementRequest) -> str:
     enough = f" ({request.fewest} are enough)" if request.fewest < request.count else ""
     found = f"room for {min(room, request.count)} of {request.count} executors of {asked}{enough}"
     found = f"{found}; of {len(view.vms)} VMs, {short}" if short else found
+    if offered is not None and missing.any():
+        found = "; ".join((found, *view.limits))
     whys = [why for index in np.flatnonzero(closed_to).tolist() if (why := closed(view, index, request))]
     more = f" (and {len(whys) - _CLOSED_NAMED} more)" if len(whys) > _CLOSED_NAMED else ""
     return "; ".join((found, *whys[:_CLOSED_NAMED])) + more

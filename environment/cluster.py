@@ -46,10 +46,11 @@ class ClusterModel:
             ev.JobSubmitted: self._on_submitted,
             ev.KillRequested: self._on_kill_requested,
             ev.Subscribed: self._on_subscribed,
-            ev.Disconnected: lambda _: self._supply.disconnect(),
+            ev.Disconnected: lambda event: self._supply.disconnect(event.why),
             ev.OffersReceived: lambda event: self._supply.take(event.offers),
             ev.OfferRescinded: lambda event: self._book.drop(event.offer_id),
-            ev.VmsMeasured: lambda event: self._book.measure(event.sizes),
+            ev.VmsMeasured: self._on_measured,
+            ev.InverseOffersReceived: self._on_inverse_offers,
             ev.VmLost: lambda event: self._book.lose(event.vm_id),
             ev.Decided: self._on_decided,
             ev.PolicyChanged: lambda _: self._supply.reconsider(),
@@ -118,7 +119,15 @@ class ClusterModel:
     def view(self) -> ClusterView:
         """The cluster as a policy may see it now: what is free, and what of it is offered."""
         running, asked = tuple(self._roster.running()), sorted(self._roster.resources)
-        return self._book.view(self.now, running, asked, self._setbacks.left_out())
+        return self._book.view(self.now, running, asked, self._left_out())
+
+    def _left_out(self) -> dict[str, str]:
+        return {**self._setbacks.left_out(), **self._book.closed(self.now, self.options.maintenance_margin)}
+
+    def notes(self) -> dict[str, str]:
+        """What is to be said of VMs, by id: why nothing is placed there, what their agents tell wrongly."""
+        wrong = {vm.id: vm.note for vm in self._book.vms() if vm.note}
+        return {**wrong, **self._left_out()}
 
     def requests(self) -> tuple[PlacementRequest, ...]:
         """What waits for a placement, first come first served; lost executors come before new jobs."""
@@ -317,11 +326,27 @@ class ClusterModel:
         self._supply.connect()
         self._watch.reconnected()
 
+    def _on_measured(self, event: ev.VmsMeasured) -> None:
+        if self._book.measure(event):
+            self._supply.want()  # what was not known before may be a place
+
+    def _on_inverse_offers(self, event: ev.InverseOffersReceived) -> None:
+        """The master wants VMs back: it may have those on which nothing of ours runs, others later."""
+        answers: dict[bool, list[str]] = {}
+        for offer in event.offers:
+            if offer.vm_id:
+                self._book.window(offer.vm_id, offer.unavailable)
+            idle = bool(offer.vm_id) and not self.ledger.count(offer.vm_id)
+            answers.setdefault(idle, []).append(offer.id)
+        for idle, ids in answers.items():
+            self._turn.command(ev.AnswerInverse, tuple(ids), idle)
+
     def _on_tick(self, _: ev.Tick) -> None:
         self._lives.end_overdue()
         if not self.subscribed:
             self._line.tell(None)
-            self._line.explain_silence(lambda _: "the Mesos master is not connected", self.now)
+            why = f": {self._supply.why}" if self._supply.why else ""
+            self._line.explain_silence(lambda _: f"the Mesos master is not connected{why}", self.now)
             return
         for task in self._watch.given_up():
             self._watch.kill(task)

@@ -68,6 +68,16 @@ class Offer:
     memory_mib: int
     ports: tuple[tuple[int, int], ...] = ()
     resources: Amounts = field(default_factory=nothing)
+    #: When planned maintenance of the VM begins, and for how long (None: for ever), seconds.
+    unavailable: tuple[float, float | None] | None = None
+
+
+class InverseOffer(NamedTuple):
+    """The master's wish to have a VM back from a time on, for so long (None: for ever), seconds."""
+
+    id: str
+    vm_id: str
+    unavailable: tuple[float, float | None]
 
 
 class VmSize(NamedTuple):
@@ -96,6 +106,7 @@ class Supplied:
     asked_at: float
     revived_at: float
     changed_at: float
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +122,9 @@ class Booked:
     others: tuple[VmSize, ...] = ()
     awaited: tuple[str, ...] = ()
     guessed: tuple[str, ...] = ()
+    closed: tuple[tuple[str, str], ...] = ()
+    windows: tuple[tuple[str, float, float | None], ...] = ()
+    limits: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +211,9 @@ class Subscribed(Event):
 
 @dataclass(frozen=True, slots=True)
 class Disconnected(Event):
-    """The connection to the master is gone, and with it all offers."""
+    """The connection to the master is gone, and with it all offers; or there is still none, and why."""
+
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,9 +239,23 @@ class VmLost(Event):
 
 @dataclass(frozen=True, slots=True)
 class VmsMeasured(Event):
-    """The master tells how large its agents are, as far as they can be ours."""
+    """The master tells how large its agents are, as far as they can be ours.
+
+    `vms` is all that is known of them, `closed` says of VMs, by id, why the master offers nothing of them
+    (`takes nothing new: ...`), `limits` what it keeps from us besides.
+    """
 
     sizes: tuple[VmSize, ...]
+    vms: tuple[Vm, ...] = ()
+    closed: tuple[tuple[str, str], ...] = ()
+    limits: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class InverseOffersReceived(Event):
+    """The master wants VMs back."""
+
+    offers: tuple[InverseOffer, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,6 +401,14 @@ class Decline(Command):
 
     offer_ids: tuple[str, ...]
     refuse_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerInverse(Command):
+    """Tell the master whether it may have VMs back: it may when nothing of ours runs there."""
+
+    offer_ids: tuple[str, ...]
+    accept: bool
 
 
 @dataclass(frozen=True, slots=True)

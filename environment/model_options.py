@@ -40,5 +40,7 @@ class ModelOptions:
     #: First and longest pause between two questions about the same tasks.
     reconcile_first: float = 2.0
     reconcile_longest: float = 60.0
+    #: On a VM whose planned maintenance begins within so much time nothing new is begun.
+    maintenance_margin: float = 0.0
     #: Between two questions about all tasks that the master knows, by which forgotten ones are found.
     sweep: float = 300.0

@@ -12,10 +12,11 @@ from types import MappingProxyType
 import numpy as np
 
 from environment import amounts
-from environment.events import Booked, Offer, VmSize
+from environment.events import Booked, Offer, VmSize, VmsMeasured
 from environment.ledger import Ledger
 from environment.offered import Offered
 from environment.types import CPU_TOLERANCE, ClusterView, FloatArray, RunningJob, Vm, natural_key
+from environment.words import clock
 
 
 class OfferBook:
@@ -45,6 +46,12 @@ class OfferBook:
         #: VMs of which only tasks of ours are known yet, and so not what is free of them.
         self._guessed: set[str] = set()
         self._gone: set[str] = set()
+        #: VMs of which the master offers nothing, and why.
+        self._closed: dict[str, str] = {}
+        #: When planned maintenance of VMs begins, and for how long, as last told.
+        self._windows: dict[str, tuple[float, float | None]] = {}
+        #: What else the master keeps from us.
+        self._limits: tuple[str, ...] = ()
         self._incomplete: set[str] = set()
         self._order: tuple[Vm, ...] | None = ()
 
@@ -63,6 +70,9 @@ class OfferBook:
             tuple(self._others.values()),
             tuple(sorted(self._awaited)),
             tuple(sorted(self._guessed)),
+            tuple(self._closed.items()),
+            tuple((vm_id, *window) for vm_id, window in self._windows.items()),
+            self._limits,
         )
 
     def resume(self, state: Booked) -> None:
@@ -72,6 +82,8 @@ class OfferBook:
         self._told = {size.vm_id: size for size in state.told}
         self._others = {size.vm_id: size for size in state.others}
         self._awaited, self._guessed = set(state.awaited), set(state.guessed)
+        self._closed, self._limits = dict(state.closed), state.limits
+        self._windows = {vm_id: (start, duration) for vm_id, start, duration in state.windows}
         self._order = None
         for offer in state.offers:
             self._offers[offer.id] = offer
@@ -80,14 +92,26 @@ class OfferBook:
         for vm_id in self._vms:
             self.changed(vm_id)
 
-    def measure(self, sizes: Iterable[VmSize]) -> None:
-        """Know from the master how large these VMs are: also those that it will offer later only."""
-        for size in sizes:
+    def measure(self, told: VmsMeasured) -> bool:
+        """Know from the master which VMs there are, and how large: also those that it will offer later only.
+
+        Returns whether there are others than before.
+        """
+        known, before = len(self._vms), self._closed
+        self._closed, self._limits = dict(told.closed), told.limits
+        for vm_id in before.keys() ^ self._closed.keys():
+            self.changed(vm_id)
+        for vm in told.vms:
+            if vm.id not in self._vms:
+                self._told[vm.id] = VmSize(vm.id, vm.cpus, vm.memory_mib, vm.resources)
+                self.learn(vm)
+        for size in told.sizes:
             self._told[size.vm_id] = size
             if size.vm_id in self._vms:
                 self._guessed.discard(size.vm_id)
                 self.learn(self._vms[size.vm_id])
                 self._look(size.vm_id)
+        return len(self._vms) > known or before != self._closed
 
     def take(self, offers: Iterable[Offer], at: float) -> None:
         """Hold these offers; their VMs are there."""
@@ -105,6 +129,25 @@ class OfferBook:
             self.changed(vm.id)
             self.learn(vm)
             self._look(vm.id)
+            self.window(vm.id, next((o.unavailable for o in self._by_vm[vm.id].values()), None))
+
+    def window(self, vm_id: str, window: tuple[float, float | None] | None) -> None:
+        """Know when the VM goes into maintenance, and for how long; None when that is not planned."""
+        if window is None:
+            self._windows.pop(vm_id, None)
+        else:
+            self._windows[vm_id] = window
+
+    def closed(self, at: float, margin: float) -> dict[str, str]:
+        """The VMs, by id, on which nothing new is begun, and why.
+
+        Those of which the master offers nothing, and those whose maintenance begins within the margin (s).
+        """
+        closed = dict(self._closed)
+        for vm_id, (start, duration) in self._windows.items():
+            if start - margin <= at and (duration is None or at < start + duration):
+                closed[vm_id] = f"takes nothing new: its maintenance begins at {clock(start)}"
+        return closed
 
     def _look(self, vm_id: str) -> None:
         """What is offered of the VM tells what others hold of it; nothing does while nothing is offered."""
@@ -239,7 +282,7 @@ class OfferBook:
         vm = self._vms.get(vm_id)
         if vm is not None:
             self._free[vm_id] = self._left(vm)
-        if vm and vm_id not in self._gone and self._missing(vm):
+        if vm and vm_id not in self._gone and vm_id not in self._closed and self._missing(vm):
             self._incomplete.add(vm_id)
         else:
             self._incomplete.discard(vm_id)
@@ -313,6 +356,8 @@ class OfferBook:
             others,
             Offered(there, offered_cpus, offered_memory_mib, ports, offered_others),
             left_out,
+            {vm_id: start for vm_id, (start, _) in self._windows.items() if start > at},
+            self._limits,
         )
 
     def _missing(self, vm: Vm) -> bool:

@@ -21,6 +21,8 @@ class Supply:
 
     def __init__(self, turn: Turn, book: OfferBook, options: ModelOptions) -> None:
         self.subscribed = False
+        #: Why there is no connection.
+        self.why = ""
         self._turn = turn
         self._book = book
         self._options = options
@@ -42,13 +44,14 @@ class Supply:
             self._asked_at,
             self._revived_at,
             self._changed_at,
+            self.why,
         )
 
     def resume(self, state: Supplied) -> None:
         """Go on from there."""
         self.subscribed, self._suppressed, self._stale = state.subscribed, state.suppressed, state.stale
         self._asked_at, self._revived_at = state.asked_at, state.revived_at
-        self._changed_at = state.changed_at
+        self._changed_at, self.why = state.changed_at, state.why
 
     def connect(self) -> None:
         """The master has (again) accepted the framework: what was said before is void."""
@@ -57,9 +60,9 @@ class Supply:
         self._book.expect()
         self._asked_at = self._turn.now
 
-    def disconnect(self) -> None:
-        """The connection is gone, and with it all offers."""
-        self.subscribed = False
+    def disconnect(self, why: str) -> None:
+        """There is no connection, and so there are no offers."""
+        self.subscribed, self.why = False, why
         self._book.clear()
 
     def take(self, offers: Iterable[Offer]) -> None:

@@ -28,6 +28,7 @@ class Vm:
     """A cloud VM: one Mesos agent with its capacity, type and price; `resources` are what it has besides.
 
     `id` is the Mesos agent's id (the name, in a simulation); `address` is where its executors are reached.
+    `note` says what is wrong with what its agent tells of it.
     """
 
     id: str
@@ -38,6 +39,7 @@ class Vm:
     price_per_hour: float
     address: str = ""
     resources: Amounts = field(default_factory=nothing, hash=False)
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +220,9 @@ class ClusterView:
     `free_resources` has what is free beside cpus and memory, as far as a known job asks for it: [N] by
     name; of what is not there nothing is free. `offered` is what of all that may be used now; without it,
     as in a simulation, everything that is free. `left_out` says of VMs, by id, why nothing is placed there
-    now (`is left out until ...`). `room_for` counts with what may be used.
+    now (`is left out until ...`), `leaves_at` when others are taken away (seconds), for maintenance that was
+    planned: no job is placed there that is known to last longer. `limits` says what else the master keeps
+    from us, such as what is over a quota. `room_for` counts with what may be used.
     """
 
     at: float
@@ -231,6 +235,8 @@ class ClusterView:
     free_resources: Mapping[str, FloatArray] = field(default_factory=dict)
     offered: Offered | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
+    leaves_at: Mapping[str, float] = field(default_factory=dict)
+    limits: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for array in (self.free_cpus, self.free_memory_mib, self.executors, self.busy_until):
@@ -282,14 +288,24 @@ class ClusterView:
         limits = [self._room_by(name, amount) for name, amount in request.job.resources.items()]
         if self.offered is not None and self.offered.lacks_ports(request.count * EXECUTOR_PORTS).any():
             limits.append(self.offered.ports // EXECUTOR_PORTS)
-        if self.left_out or request.avoided:
+        if self.left_out or request.avoided or self.leaves_at:
             limits.append(np.where(self.closed_to(request), 0, np.iinfo(np.int64).max))
         return np.maximum(np.minimum.reduce(limits), 0) if limits else None
 
     def closed_to(self, request: PlacementRequest) -> "NDArray[np.bool_]":
         """Which VMs are no place for the request, whatever is free there; bool [N]."""
-        closed = (vm.id in self.left_out or vm.id in request.avoided for vm in self.vms)
+        closed = (
+            vm.id in self.left_out or vm.id in request.avoided or self.outlasts(request, vm.id)
+            for vm in self.vms
+        )
         return np.fromiter(closed, np.bool_, len(self.vms))
+
+    def outlasts(self, request: PlacementRequest, vm_id: str) -> bool:
+        """Whether the request's job is known to run for longer than the VM will be there."""
+        if vm_id not in self.leaves_at:
+            return False
+        duration = request.job.expected_duration
+        return duration is not None and self.at + duration > self.leaves_at[vm_id]
 
     def _room_by(self, name: str, amount: float) -> IntArray:
         none = np.zeros(len(self.vms))

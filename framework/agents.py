@@ -1,38 +1,82 @@
-"""How large a cluster's agents are, from the master's operator API: offers show only what is free of them."""
+"""Which agents a cluster has, from what its master tells operators: offers show only what is free of some."""
 
-import base64
-import json
-import urllib.request
 from collections.abc import Collection, Mapping
-from http.client import HTTPException
 from typing import Any
 
 from environment.amounts import total
-from environment.events import VmSize
+from environment.events import VmSize, VmsMeasured
+from framework.reading import Credentials, RefusedError, read_json
+from framework.translate import agent_from_json
 
-#: Seconds that the master has to answer.
+#: Seconds that the master has for each answer.
 PATIENCE = 10.0
+#: Bytes of an answer: an agent is told in some thousand.
+_MOST = 256 << 20
 
 
-def agent_sizes(
-    master: str, roles: Collection[str], principal: str | None = None, secret: str | None = None
-) -> tuple[VmSize, ...]:
-    """The size of every agent of the master at `host:port`, as far as these roles may use it.
+def read_agents(
+    master: str, roles: Collection[str], credentials: Credentials, *, gpus: bool = True
+) -> VmsMeasured:
+    """The agents of the master at `host:port`, as far as these roles may use them, and what limits the roles.
 
-    Raises OSError when the master cannot be asked or refuses, ValueError when it answers something else.
+    Without `gpus` agents that have some are not ours. Raises OSError when the master cannot be asked or
+    refuses, ValueError when it answers something else. When it was is for the caller to say.
     """
-    request = urllib.request.Request(f"http://{master}/slaves")
-    if principal:
-        credentials = base64.b64encode(f"{principal}:{secret or ''}".encode()).decode()
-        request.add_header("Authorization", f"Basic {credentials}")
+    url = f"http://{master}"
+    agents = read_json(f"{url}/slaves", credentials, seconds=PATIENCE, most=_MOST)
     try:
-        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310 - as above
-            told = json.load(answer)
-        return tuple(_size(agent, roles) for agent in told["slaves"])
-    except OSError:
-        raise
-    except (HTTPException, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{master}/slaves is not what a Mesos master answers: {error!r}") from error
+        limits = quotas(read_json(f"{url}/roles", credentials, seconds=PATIENCE, most=_MOST), roles)
+    except RefusedError:
+        limits = ()  # then they are told to nobody
+    return measured(agents, roles, limits, gpus=gpus)
+
+
+def measured(told: Any, roles: Collection[str], limits: tuple[str, ...], *, gpus: bool) -> VmsMeasured:
+    """Read what a master answers to GET /slaves; ValueError when it is something else."""
+    try:
+        there = [agent for agent in told["slaves"] if agent.get("active", True) or agent.get("deactivated")]
+        sizes = {str(agent["id"]): _size(agent, roles) for agent in there}
+        # Agents that are not ours at all would be waited for in vain.
+        ours = [agent for agent in there if _is_ours(sizes[str(agent["id"])], gpus=gpus)]
+        vms = tuple(agent_from_json(agent, sizes[str(agent["id"])]) for agent in ours)
+        closed = tuple((str(agent["id"]), _closed(agent)) for agent in ours if agent.get("deactivated"))
+        return VmsMeasured(0.0, tuple(sizes.values()), vms, closed, limits)
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise ValueError(f"its /slaves is not what a Mesos master answers: {error!r}") from error
+
+
+def quotas(told: Any, roles: Collection[str]) -> tuple[str, ...]:
+    """What a master's answer to GET /roles says of our roles' quotas, a sentence for each that has one."""
+    try:
+        ours = [
+            role for role in told["roles"] if role["name"] in roles and role.get("quota", {}).get("limit")
+        ]
+        return tuple(
+            f"the master's quota lets role {role['name']} have {_parts(role['quota']['limit'])}, "
+            f"of which {_used(role['quota'])} are taken"
+            for role in ours
+        )
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"its /roles is not what a Mesos master answers: {error!r}") from error
+
+
+def _parts(amounts: Mapping[str, Any]) -> str:
+    return " and ".join(f"{float(amount):g} {name}" for name, amount in sorted(amounts.items()))
+
+
+def _used(quota: Mapping[str, Any]) -> str:
+    taken = quota.get("consumed", {})
+    return _parts({name: taken.get(name, 0.0) for name in quota["limit"]})
+
+
+def _closed(agent: Mapping[str, Any]) -> str:
+    state = str((agent.get("drain_info") or {}).get("state", "")).lower()
+    how = {"draining": "it is being drained", "drained": "it was drained"}.get(state, "it was deactivated")
+    return f"takes nothing new: {how} by an operator"
+
+
+def _is_ours(size: VmSize, *, gpus: bool) -> bool:
+    return size.cpus > 0 and size.memory_mib > 0 and (gpus or not size.resources.get("gpus"))
 
 
 def _size(agent: Mapping[str, Any], roles: Collection[str]) -> VmSize:

@@ -13,15 +13,26 @@ by a third (`detector`).
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import structlog
 
 from environment import events as ev
-from framework.agents import agent_sizes
+from framework.agents import read_agents
+from framework.census import Census
 from framework.detector import Detector, is_zookeeper
+from framework.reading import Credentials
 from framework.session import Driver, Session, SessionOptions
 from framework.spark import ProcessSpec
-from framework.translate import Json, Purse, agent_url, offer_from_json, role_of, task_to_json
+from framework.translate import (
+    Json,
+    Purse,
+    agent_url,
+    inverse_offer_from_json,
+    offer_from_json,
+    role_of,
+    task_to_json,
+)
 
 log = structlog.get_logger("mesos")
 
@@ -61,6 +72,9 @@ class MesosLink:
         """
         self._options = options
         self._emit = emit
+        #: As whom masters and agents are asked.
+        self.credentials = Credentials(options.principal, options.secret)
+        self._census = Census(self._read_agents, self._tell_agents)
         self._may_call = may_call
         self._now = now
         self.framework_id = framework_id
@@ -82,6 +96,8 @@ class MesosLink:
         self._leader = ""
         self._offers: dict[str, Json] = {}
         self._agents: dict[str, str] = {}
+        #: What was last told of why there is no connection.
+        self._told = ""
         self._look = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._watch, name="mesos-link", daemon=True)
@@ -108,7 +124,12 @@ class MesosLink:
         """Connect, and whenever the connection is lost, connect again."""
         if self._detector is not None:
             self._detector.start()
+        self._census.start()
         self._thread.start()
+
+    def ask_for_agents(self, seconds: float) -> bool:
+        """Ask the master now which agents it has, and wait so long for its answer; whether it came."""
+        return self._census.ask(seconds)
 
     def stop(self) -> None:
         """Leave the master; what runs goes on, and the framework may come back."""
@@ -116,6 +137,7 @@ class MesosLink:
         if session is not None and not self._doubt(session):
             session.drain(_LAST_CALLS)
         self._stopping = True
+        self._census.stop()
         self._look.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -140,6 +162,8 @@ class MesosLink:
                 for offer_id in ids:
                     self._offers.pop(offer_id, None)
                 _decline(session, ids, seconds)
+            case ev.AnswerInverse(offer_ids=ids, accept=accept):
+                _answer_inverse(session, ids, accept=accept)
             case ev.Suppress():
                 session.call("SUPPRESS", lambda driver: driver.suppressOffers())
             case ev.Revive():
@@ -206,8 +230,9 @@ class MesosLink:
         self._session = None
         self._state = f"not connected to {self._name}: {why}; trying again"
         session.fall_silent()
-        if session.subscribed:
-            self._emit(ev.Disconnected(self._now()), None)
+        if session.subscribed or (why != self._told and not session.redirected_to):
+            self._told = why
+            self._emit(ev.Disconnected(self._now(), why), None)
         session.close("the connection to the master was lost")
         self._abandoned.append(session)
         self._offers.clear()
@@ -283,9 +308,8 @@ class MesosLink:
         self._offers.clear()
         self._state = f"subscribed to {session.master}"
         log.info("subscribed", master=session.master, framework=framework_id)
-        name, arguments = "mesos-sizes", (session.master,)
-        threading.Thread(target=self._measure, args=arguments, name=name, daemon=True).start()
         self._emit(ev.Subscribed(self._now(), framework_id), None)
+        self._census.anew()
 
     def on_offers(self, session: Session, offers: list[Json]) -> None:
         """Hold the offers; of one agent only those to one role, as no task can use two roles' resources."""
@@ -296,6 +320,11 @@ class MesosLink:
         self._offers.update((offer["id"]["value"], offer) for offer in held)
         self._agents.update(agent_url(offer) for offer in offers)
         self._emit(ev.OffersReceived(self._now(), tuple(map(offer_from_json, held))), None)
+
+    def on_inverse_offers(self, offers: list[Json]) -> None:
+        """The master wants VMs back."""
+        told = tuple(map(inverse_offer_from_json, offers))
+        self._emit(ev.InverseOffersReceived(self._now(), told), None)
 
     def on_rescinded(self, offer_id: str) -> None:
         """The master takes an offer back."""
@@ -310,18 +339,25 @@ class MesosLink:
         """The session is of no use any more."""
         self._look_now()
 
-    def _measure(self, master: str) -> None:
-        options = self._options
-        try:
-            sizes = agent_sizes(master, options.roles, options.principal, options.secret)
-        except (OSError, ValueError) as error:
-            # Then they are learned from offers, and may be overrated until they were empty once.
-            log.warning("the sizes of the agents are not known", master=master, why=str(error))
-            return
-        self._emit(ev.VmsMeasured(self._now(), sizes), None)
+    def _tell_agents(self, found: ev.VmsMeasured) -> None:
+        self._emit(replace(found, at=self._now()), None)
+
+    def _read_agents(self) -> ev.VmsMeasured | None:
+        session, options = self._session, self._options
+        if session is None or not session.subscribed:
+            return None
+        return read_agents(session.master, options.roles, self.credentials, gpus=options.gpus)
 
 
 def _decline(session: Session, offer_ids: Sequence[str], refuse_seconds: float | None = None) -> None:
     ids = [{"value": offer_id} for offer_id in offer_ids]
     filters = None if refuse_seconds is None else {"refuse_seconds": refuse_seconds}
     session.call("DECLINE", lambda driver: driver.declineOffer(ids, filters=filters))
+
+
+def _answer_inverse(session: Session, offer_ids: Sequence[str], *, accept: bool) -> None:
+    ids = [{"value": offer_id} for offer_id in offer_ids]
+    if accept:
+        session.call("ACCEPT_INVERSE_OFFERS", lambda driver: driver.acceptInverseOffers(ids))
+    else:
+        session.call("DECLINE_INVERSE_OFFERS", lambda driver: driver.declineInverseOffer(ids))

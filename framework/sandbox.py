@@ -1,17 +1,17 @@
 """What executors write: stdout and stderr out of Mesos sandboxes, near or far."""
 
-import json
-import urllib.error
 import urllib.parse
-import urllib.request
 from pathlib import Path, PurePosixPath
 
 from framework.files import read_part
+from framework.reading import NOBODY, Credentials, RefusedError, read_json
 
 #: Seconds that an agent has to answer.
 PATIENCE = 10.0
 #: Bytes, 16 TiB: no log is so long, and an agent may answer an error to what it cannot seek to.
 _LONGEST = 1 << 44
+#: Bytes of JSON that a byte of a log becomes at most, and those around all of them.
+_ESCAPED, _FRAME = 6, 4096
 
 
 def sandbox_path(framework_id: str, task_id: str) -> str:
@@ -35,19 +35,31 @@ def read_local(
 
 
 def read_remote(
-    agent_url: str, framework_id: str, task_id: str, stream: str, offset: int, limit: int
+    agent_url: str,
+    framework_id: str,
+    task_id: str,
+    stream: str,
+    offset: int,
+    limit: int,
+    credentials: Credentials = NOBODY,
 ) -> bytes:
     """Read a log through the HTTP API of a Mesos agent; OSError when it cannot be reached or refuses."""
     if offset >= _LONGEST:
         return b""
     path = f"{sandbox_path(framework_id, task_id)}/{stream}"
     query = urllib.parse.urlencode({"path": path, "offset": offset, "length": limit})
+    most = _ESCAPED * limit + _FRAME
     try:
-        with urllib.request.urlopen(f"{agent_url}/files/read?{query}", timeout=PATIENCE) as answer:  # noqa: S310 - http, from the offer
-            return str(json.load(answer)["data"]).encode()
-    except urllib.error.HTTPError as error:
-        if error.code == 404:
+        answer = read_json(f"{agent_url}/files/read?{query}", credentials, seconds=PATIENCE, most=most)
+        return str(answer["data"]).encode()
+    except RefusedError as error:
+        if error.status == 404:
             return b""
-        raise OSError(f"agent {agent_url} answers {error.code}") from error
-    except (ValueError, KeyError) as error:
+        cure = ""
+        if error.status == 401:
+            cure = "; it wants mesos.principal and mesos.secret_file" + (
+                " that it knows" if credentials.principal else ""
+            )
+        raise OSError(f"agent {agent_url} answers {error.status}{cure}") from error
+    except (ValueError, KeyError, TypeError) as error:
         raise OSError(f"agent {agent_url} does not answer as a Mesos agent does") from error

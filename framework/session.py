@@ -82,6 +82,9 @@ class Listener(Protocol):
     def on_offers(self, session: "Session", offers: list[Json]) -> None:
         """The master offers resources."""
 
+    def on_inverse_offers(self, offers: list[Json]) -> None:
+        """The master wants VMs back."""
+
     def on_rescinded(self, offer_id: str) -> None:
         """The master takes an offer back."""
 
@@ -326,6 +329,11 @@ class Session(pymesos.Scheduler):  # type: ignore[misc]  # pymesos has no types
     def resourceOffers(self, driver: Any, offers: list[Json]) -> None:
         """Hand offers over."""
         self._hand_over(self._listener.on_offers, self, offers)
+
+    @override
+    def inverseOffers(self, driver: Any, offers: list[Json]) -> None:
+        """Hand them over."""
+        self._hand_over(self._listener.on_inverse_offers, offers)
 
     @override
     def offerRescinded(self, driver: Any, offer_id: Mapping[str, str]) -> None:

@@ -4,11 +4,12 @@ import base64
 import re
 import signal
 from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite, nan
 from typing import Any, get_args
 
 from conf.masking import masked_urls
 from environment.amounts import NOTHING, TOLERANCE, Amounts, total
-from environment.events import Offer, Task, TaskChanged, TaskState
+from environment.events import InverseOffer, Offer, Task, TaskChanged, TaskState, VmSize
 from environment.types import Vm
 from framework.spark import ProcessSpec
 
@@ -30,6 +31,7 @@ def offer_from_json(offer: Mapping[str, Any]) -> Offer:
     amounts = _amounts(resources)
     cpus, memory_mib = amounts.get("cpus", 0.0), int(amounts.get("mem", 0.0))
     others = {name: amount for name, amount in amounts.items() if name not in _SIZE and amount > 0}
+    price, note = price_of(attributes.get("price"))
     hostname = str(offer["hostname"])
     vm = Vm(
         id=str(offer["agent_id"]["value"]),
@@ -37,11 +39,37 @@ def offer_from_json(offer: Mapping[str, Any]) -> Offer:
         type=str(attributes.get("vm", UNKNOWN_TYPE)),
         cpus=cpus,
         memory_mib=memory_mib,
-        price_per_hour=_price(attributes.get("price")),
+        price_per_hour=price,
         address=_address(offer) or hostname,
         resources=others,
+        note=note,
     )
-    return Offer(str(offer["id"]["value"]), vm, cpus, memory_mib, tuple(_ports(resources)), others)
+    ports, window = tuple(_ports(resources)), _unavailability(offer)
+    return Offer(str(offer["id"]["value"]), vm, cpus, memory_mib, ports, others, window)
+
+
+def inverse_offer_from_json(offer: Mapping[str, Any]) -> InverseOffer:
+    """Read an inverse offer: the wish to have a VM back for a while. Without an agent it is about no VM."""
+    vm_id = str(offer.get("agent_id", {}).get("value", ""))
+    return InverseOffer(str(offer["id"]["value"]), vm_id, _unavailability(offer) or (0.0, None))
+
+
+def agent_from_json(agent: Mapping[str, Any], size: VmSize) -> Vm:
+    """Read an entry of a master's `/slaves`, of which so much may be ours."""
+    attributes, hostname = agent.get("attributes", {}), str(agent["hostname"])
+    price, note = price_of(attributes.get("price"))
+    _, _, address = str(agent.get("pid", "")).partition("@")
+    return Vm(
+        id=size.vm_id,
+        name=hostname,
+        type=str(attributes.get("vm", UNKNOWN_TYPE)),
+        cpus=size.cpus,
+        memory_mib=size.memory_mib,
+        price_per_hour=price,
+        address=address.rpartition(":")[0] or hostname,
+        resources=size.resources,
+        note=note,
+    )
 
 
 def role_of(offer: Mapping[str, Any]) -> str:
@@ -194,11 +222,30 @@ def _exit_code(message: str) -> int | None:
     return None if number is None else 128 + number
 
 
-def _price(value: str | float | None) -> float:
+def price_of(value: object) -> tuple[float, str]:
+    """An agent's attribute `price` in dollars per hour, also with a dollar sign; and what is wrong with it.
+
+    What is no such number counts as 0.
+    """
+    if value is None or value == "":
+        return 0.0, ""
     try:
-        return max(float(value or 0.0), 0.0)
+        price = float(str(value).strip().removeprefix("$"))
     except ValueError:
-        return 0.0
+        price = nan
+    if isfinite(price) and price >= 0:
+        return price, ""
+    right = "no number of dollars per hour, such as price:0.48"
+    return 0.0, f"its attribute price is {str(value)[:40]!r}, {right}; it counts as 0"
+
+
+def _unavailability(offer: Mapping[str, Any]) -> tuple[float, float | None] | None:
+    """When planned maintenance of the VM begins, and for how long (None: for ever), seconds."""
+    told = offer.get("unavailability")
+    if not told:
+        return None
+    duration = told.get("duration")
+    return int(told["start"]["nanoseconds"]) / 1e9, int(duration["nanoseconds"]) / 1e9 if duration else None
 
 
 def _address(offer: Mapping[str, Any]) -> str:

@@ -130,7 +130,7 @@ def cluster(vms: Sequence[Json]) -> Iterator[RenderableType]:
     if not vms:
         yield "No VMs: the master has offered none yet. The daemon's /readyz says whether it is connected."
         return
-    others = any(vm["resources"] for vm in vms)
+    others, noted = any(vm["resources"] for vm in vms), any(vm["note"] for vm in vms)
     rows = [
         (
             vm["name"],
@@ -140,11 +140,12 @@ def cluster(vms: Sequence[Json]) -> Iterator[RenderableType]:
             *([_others_used(vm)] if others else []),
             f"{render.money(vm['price_per_hour'])}/h",
             ", ".join(vm["executors"]),
+            *([vm["note"]] if noted else []),
         )
         for vm in vms
     ]
     columns = ["VM", "type", "cpus used", "memory used", *(["others used"] if others else [])]
-    columns += ["price", "executors"]
+    columns += ["price", "executors", *(["note"] if noted else [])]
     yield render.table(columns, rows, right=("cpus used", "memory used", "price"))
     yield ""
     yield _cluster_sums(vms)

@@ -33,10 +33,12 @@ def test_kills_are_answered_and_the_daemon_ends_while_its_master_hangs(
         daemon.up()
         try:
             until(daemon.leads, daemon.log)
+            (framework,) = mesos.get("/frameworks")["frameworks"]
+            assert framework["webui_url"] == daemon.url
             with Client(daemon.url) as client:
                 job_id = str(client.submit(spec)["id"])
                 until(lambda: client.job(job_id)["state"] == "running", daemon.log)
-                mesos.process.send_signal(signal.SIGSTOP)
+                mesos.hang()
                 assert client.kill(job_id)["state"] == "killed"
                 until(lambda: not daemon.leads(), daemon.log)
                 ready = httpx.get(f"{daemon.url}/readyz").json()
@@ -46,12 +48,12 @@ def test_kills_are_answered_and_the_daemon_ends_while_its_master_hangs(
             daemon.end(signal.SIGTERM)
             print(f"ended {time.monotonic() - asked:.1f} s after SIGTERM")
             assert "Traceback" not in daemon.log()
-            mesos.process.send_signal(signal.SIGCONT)
+            mesos.go_on()
             daemon.up()
             until(daemon.leads, daemon.log)
             with Client(daemon.url) as client:
                 until(lambda: all(t["ended_at"] for t in client.job(job_id)["tasks"]), daemon.log)
         finally:
-            mesos.process.send_signal(signal.SIGCONT)
+            mesos.go_on()
             daemon.end(signal.SIGTERM)
             daemon.end(signal.SIGKILL)

@@ -235,7 +235,8 @@ def test_after_garbage_a_good_master_is_found(master: Master) -> None:
     master.answers.put((b"\x00\x01\x02", True))
     master.answers.put((HEAD + chunk(record(GOOD)) + chunk(bad_offers), False))
     master.answers.put((HEAD + chunk(record(GOOD)), False))
-    assert follow(master, ["Subscribed", "Disconnected", "Subscribed"]).framework_id == "framework-1"
+    told = ["Disconnected", "Subscribed", "Disconnected", "Subscribed"]
+    assert follow(master, told).framework_id == "framework-1"
 
 
 def follow(master: Master, expected: list[str]) -> MesosLink:
@@ -252,3 +253,12 @@ def follow(master: Master, expected: list[str]) -> MesosLink:
             heard.append(type(inbox.get(timeout=0.02)).__name__)
     link.stop()
     return link
+
+
+def test_an_inverse_offer_is_heard(master: Master) -> None:
+    """The master tells which agent it wants back, and when, as a real one does."""
+    window = {"start": {"nanoseconds": 1795222368990713088}, "duration": {"nanoseconds": 3600000000000}}
+    inverse = {"id": {"value": "O15"}, "agent_id": {"value": "S1"}, "unavailability": window}
+    wish = {"type": "INVERSE_OFFERS", "inverse_offers": {"inverse_offers": [inverse]}}
+    master.answers.put((HEAD + chunk(record(GOOD)) + chunk(record(wish)), False))
+    follow(master, ["Subscribed", "InverseOffersReceived"])

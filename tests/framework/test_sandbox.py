@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from framework.files import UntrustedFileError
+from framework.reading import Credentials
 from framework.sandbox import read_local, read_remote
 
 LOG = b"first line\nsecond line\n"
@@ -26,7 +27,11 @@ def agent_url() -> Iterator[str]:
             offset, length = int(query["offset"]), int(query["length"])
             part = LOG[offset : offset + length].decode()
             body, status = json.dumps({"data": part, "offset": offset}).encode(), 200
-            if query["path"] == "/frameworks/broken/executors/job-1.0/runs/latest/stdout":
+            if "/locked/" in query["path"] and self.headers["Authorization"] != "Basic bWU6aHVzaA==":
+                status = 401
+            elif query["path"] == "/frameworks/locked/executors/job-1.0/runs/latest/stdout":
+                pass
+            elif query["path"] == "/frameworks/broken/executors/job-1.0/runs/latest/stdout":
                 body = b"no JSON"
             elif query["path"] == "/frameworks/F/executors/secret/runs/latest/stdout":
                 status = 403
@@ -94,3 +99,11 @@ def test_an_agent_that_is_gone_is_an_oserror() -> None:
     """Nobody listens there."""
     with pytest.raises(OSError, match="refused"):
         read_remote("http://127.0.0.1:1", "F", "job-1.0", "stdout", 0, 10)
+
+
+def test_an_agent_that_wants_credentials_gets_them(agent_url: str) -> None:
+    """Those of the framework; without them, what is missing is said."""
+    us = Credentials("me", "hush")
+    assert read_remote(agent_url, "locked", "job-1.0", "stdout", 6, 4, us) == b"line"
+    with pytest.raises(OSError, match=r"401; it wants mesos\.principal and mesos\.secret_file$"):
+        read_remote(agent_url, "locked", "job-1.0", "stdout", 6, 4)

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import http.client
 import json
+import os
 import queue
 import signal
 import subprocess
@@ -55,6 +56,21 @@ class Mesos:
         status, body = self.request("GET", path)
         assert status == 200, body
         return body
+
+    def hang(self) -> None:
+        """Do nothing from now on: connections stay, new ones are accepted, nothing is answered."""
+        self._signal_worker(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Be there again."""
+        self._signal_worker(signal.SIGCONT)
+
+    def _signal_worker(self, number: signal.Signals) -> None:
+        """Signal the process that serves, whose parent is only its keeper."""
+        with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+            children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+            for pid in children.split():
+                os.kill(int(pid), number)
 
     def fault(self, name: str, **fields: object) -> Any:
         """Switch on a fault."""

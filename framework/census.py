@@ -1,0 +1,81 @@
+"""Asks a master again and again which agents it has: they come and go while nothing is offered to us."""
+
+import threading
+from collections.abc import Callable
+
+import structlog
+
+from environment.events import VmsMeasured
+
+log = structlog.get_logger("mesos")
+
+#: Seconds between two questions.
+PERIOD = 15.0
+
+
+class Census:
+    """Reads with `read` whenever it is asked to and every `PERIOD` seconds, in a thread of its own.
+
+    `tell` hears what is not as it was told before. `read` returns None while nobody can be asked.
+    """
+
+    def __init__(self, read: Callable[[], VmsMeasured | None], tell: Callable[[VmsMeasured], None]) -> None:
+        self._read = read
+        self._tell = tell
+        self._told: VmsMeasured | None = None
+        self._asked = threading.Event()
+        self._answered = threading.Condition()
+        self._begun = 0
+        self._done = 0
+        self._stopping = False
+        self._complained = ""
+
+    def start(self) -> None:
+        """Begin."""
+        threading.Thread(target=self._run, name="mesos-census", daemon=True).start()
+
+    def stop(self) -> None:
+        """End. Does not wait for a master that hangs."""
+        self._stopping = True
+        self._asked.set()
+
+    def anew(self) -> None:
+        """Ask at once, and tell the answer whatever was told before: the model knows it no more."""
+        self._told = None
+        self._asked.set()
+
+    def ask(self, seconds: float) -> bool:
+        """Ask at once and wait so long for the end of it; whether it came."""
+        with self._answered:
+            wanted = self._begun + 1
+            self._asked.set()
+            return self._answered.wait_for(lambda: self._done >= wanted, seconds)
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._asked.clear()
+            with self._answered:
+                self._begun += 1
+            self._look()
+            with self._answered:
+                self._done = self._begun
+                self._answered.notify_all()
+            self._asked.wait(PERIOD)
+
+    def _look(self) -> None:
+        try:
+            found = self._read()
+        except (OSError, ValueError) as error:
+            # Then sizes are learned from offers, and may be overrated until they were empty once.
+            if self._complained != (why := str(error)):
+                log.warning("the agents of the master are not known", why=why)
+                self._complained = why
+            return
+        self._complained = ""
+        if found is None or found == self._told:
+            return
+        for vm in found.vms:
+            if vm.note and (self._told is None or vm not in self._told.vms):
+                log.warning("agent", name=vm.name, note=vm.note)
+        self._told = found
+        self._tell(found)

@@ -1,0 +1,79 @@
+"""What masters and agents answer to a GET: bounded in time and size, whoever answers, and however slowly."""
+
+import base64
+import contextlib
+import json
+import socket
+import threading
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any
+from urllib.parse import urlsplit
+
+
+class RefusedError(OSError):
+    """The other side answers, and not with what was asked for; `status` is what HTTP calls it."""
+
+    def __init__(self, text: str, status: int) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """As whom to ask a master or an agent; nobody in particular, without a principal."""
+
+    principal: str | None = None
+    secret: str | None = field(default=None, repr=False)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What a request carries of them."""
+        if not self.principal:
+            return {}
+        text = base64.b64encode(f"{self.principal}:{self.secret or ''}".encode()).decode()
+        return {"Authorization": f"Basic {text}"}
+
+
+NOBODY = Credentials()
+
+
+def read_json(url: str, credentials: Credentials, *, seconds: float, most: int) -> Any:
+    """The JSON at a URL of at most `most` bytes, all of it within `seconds`; redirects are not followed.
+
+    Raises RefusedError for an answer other than 200, OSError when it cannot be had, ValueError when it is no
+    JSON, or has no end.
+    """
+    parts = urlsplit(url)
+    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    connection = kind(parts.netloc, timeout=seconds)
+    end: threading.Timer | None = None
+    try:
+        connection.connect()
+        # A time-out holds for each step only: whoever drips would be read for ever.
+        end = threading.Timer(seconds, _cut, (connection.sock,))
+        end.daemon = True
+        end.start()
+        target = parts.path + (f"?{parts.query}" if parts.query else "")
+        connection.request("GET", target, headers={"Accept": "application/json", **credentials.headers})
+        with connection.getresponse() as answer:
+            if answer.status != 200:
+                raise RefusedError(f"{parts.netloc} answers {answer.status} {answer.reason}", answer.status)
+            data = answer.read(most + 1)
+    except HTTPException as error:
+        raise OSError(f"{parts.netloc} does not answer as HTTP demands: {type(error).__name__}") from error
+    finally:
+        if end is not None:
+            end.cancel()
+        connection.close()
+    if len(data) > most:
+        raise ValueError(f"{parts.netloc} answers with more than {most >> 20} MiB")
+    try:
+        return json.loads(data)
+    except RecursionError as error:
+        raise ValueError(f"{parts.netloc} answers with JSON that is nested too deep") from error
+
+
+def _cut(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)

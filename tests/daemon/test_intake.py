@@ -1,0 +1,70 @@
+"""What is refused because it fits no cluster, and what may fit soon."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conf.schema import Config, JobSpec
+from daemon import intake as intake_module
+from daemon.contract import RejectedError
+from daemon.intake import Intake
+from daemon.launcher import Launcher
+from daemon.store import Store
+from environment.types import Vm
+from tests.builders import make_vms
+
+APP = __file__  # any file that is there
+
+
+class Door:
+    """An intake with VMs as told, and others that are found when it looks."""
+
+    def __init__(self, folder: Path, store: Store) -> None:
+        self.found: tuple[Vm, ...] | None = None
+        self.looks = 0
+        launcher = Launcher(Config(data_dir=str(folder)), folder, "127.0.0.1")
+        self.intake = Intake(store, launcher, {}, lambda *_: None, self._look, 10, time.time)
+
+    def _look(self) -> None:
+        self.looks += 1
+        if self.found is not None:
+            self.intake.note(0, self.found, set())
+
+    def submit(self, cpus: float, **asked: float) -> None:
+        """A job of one executor."""
+        self.intake.submit(JobSpec(app=APP, cpus=cpus, memory=1024, resources=asked), None)
+
+
+@pytest.fixture
+def door(tmp_path: Path) -> Iterator[Door]:
+    """One with two VMs of four cpus."""
+    store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
+    door = Door(tmp_path, store)
+    door.intake.note(0, make_vms(2, cpus=4), set())
+    yield door
+    store.close()
+
+
+def test_the_master_is_asked_before_a_job_is_refused(door: Door) -> None:
+    """An agent may have joined while nothing was offered; a job that fits what is known asks nobody."""
+    door.submit(4)
+    assert door.looks == 0
+    with pytest.raises(RejectedError, match="fits no VM"):
+        door.submit(8)
+    door.found = (*make_vms(2, cpus=4), *make_vms(3, cpus=8)[2:])
+    door.submit(8)
+    assert door.looks == 2
+
+
+def test_a_job_may_wait_for_a_vm_that_was_there_of_late(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its agent reboots: a script must not lose its job for that. For ever gone is gone."""
+    few, many = make_vms(2, cpus=4), make_vms(3, cpus=8)
+    door.intake.note(0, many, set())
+    door.intake.note(0, few, set())
+    door.submit(8)
+    monkeypatch.setattr(intake_module, "OF_LATE", 0.0)
+    door.intake.note(0, make_vms(1, cpus=4), set())
+    with pytest.raises(RejectedError, match="fits no VM"):
+        door.submit(8)
