@@ -37,6 +37,8 @@ _MODULE_OPTIONS = (
 )
 
 # Spark masks settings whose key matches, in its UI and its event log; this is its own default.
+#: Spark's own default is AES/CTR, whose messages can be changed on their way (CVE-2025-55039). From 3.5.2 on.
+_CIPHER = "AES/GCM/NoPadding"
 _REDACTED = "(?i:secret|password|token|access[.]?key)"
 
 
@@ -276,6 +278,7 @@ def _driver_properties(
         "spark.authenticate.secret": secret,
         # The driver sends executors all its settings, the secret among them: in clear text without this.
         "spark.network.crypto.enabled": "true",
+        "spark.network.crypto.cipher": _CIPHER,
     }
 
 
@@ -314,6 +317,7 @@ def _executor_options(application: Application, executor: ExecutorPlace) -> str:
         application.conf.get("spark.executor.extraJavaOptions", ""),
         "-Dspark.authenticate=true",
         "-Dspark.network.crypto.enabled=true",
+        f"-Dspark.network.crypto.cipher={_CIPHER}",
         f"-Dspark.blockManager.port={executor.block_manager_port}",
         "-Dspark.port.maxRetries=0",
     )

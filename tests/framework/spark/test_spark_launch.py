@@ -84,6 +84,7 @@ def test_driver_settings_fix_what_the_launch_depends_on():
         "spark.ui.port": "7003",
         "spark.authenticate.secret": SECRET,
         "spark.network.crypto.enabled": "true",
+        "spark.network.crypto.cipher": "AES/GCM/NoPadding",
         "spark.sql.shuffle.partitions": "4",
     }
     assert settings | expected == settings
