@@ -1,0 +1,49 @@
+"""SECURITY.md speaks of the versions that are locked, and of what the code really leaves alone."""
+
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[1]
+PAGE = REPOSITORY / "SECURITY.md"
+
+
+def rows(pattern: str) -> list[tuple[str, str]]:
+    """Names and versions in the first column of the table of packages."""
+    cells: list[str] = re.findall(rf"^\| {pattern} \|", PAGE.read_text(), re.MULTILINE)
+    pairs = [item.split(" ") for cell in cells for item in cell.split(", ")]
+    return [(pair[0], pair[1]) for pair in pairs if len(pair) == 2 and pair[1][0].isdigit()]
+
+
+def test_versions_are_those_that_are_locked() -> None:
+    """So that the page is looked through again when the lock file changes."""
+    lock = (REPOSITORY / "requirements.lock").read_text()
+    packages = rows(r"([a-z][a-z0-9-]* \d[^|]*)")
+    assert len(packages) > 20
+    assert not [
+        (name, version) for name, version in packages if f"\n{name}=={version} \\\n" not in f"\n{lock}"
+    ]
+
+
+def test_jars_are_those_that_come_along() -> None:
+    """Of the Spark that is locked."""
+    spark = find_spec("pyspark")
+    if spark is None or spark.origin is None:
+        pytest.skip("pyspark is not installed")
+    jars = {path.name for path in (Path(spark.origin).parent / "jars").glob("*.jar")}
+    listed = rows(r"\.\.\. ([a-z][a-z0-9-]* \d[^|]*)")
+    assert len(listed) > 15
+    assert not [(name, version) for name, version in listed if f"{name}-{version}.jar" not in jars]
+
+
+def test_nothing_is_called_that_the_page_says_is_not() -> None:
+    """No model of Keras' and no SavedModel is loaded, nothing unpickled, nothing fetched by TensorFlow."""
+    forbidden = re.compile(
+        r"\b(load_model|get_file|saved_model\.load|json_format|allow_pickle=True|yaml\.load|"
+        r"yaml\.unsafe_load|yaml\.full_load)\b|\bpickle\.loads?\("
+    )
+    for package in ("conf", "profiles", "environment", "agents", "framework", "daemon"):
+        for path in (REPOSITORY / package).rglob("*.py"):
+            assert not forbidden.search(path.read_text()), path
