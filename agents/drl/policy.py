@@ -59,6 +59,8 @@ class LearnedOptions:
             raise ValueError(f"overtaken_at_most: should be 0 or more, found {self.overtaken_at_most}")
         if not 0 <= self.patience < math.inf:
             raise ValueError(f"patience: should be 0 or more seconds, found {self.patience:g}")
+        if ":" in self.fallback:  # to make one of others would be to run whatever is named
+            raise ValueError(f"fallback: should be a policy that comes with Stoker, found {self.fallback}")
         if self.fallback in ("dqn", "reinforce"):
             raise ValueError(f"fallback: should not be a trained policy, found {self.fallback}")
 
@@ -90,7 +92,10 @@ class LearnedPolicy:
 
     def __init__(self, algorithm: Algorithm, options: LearnedOptions) -> None:
         """PolicyError says what is wrong with the model or the fallback."""
-        from agents.registry import PolicyError, create  # here, since the registry names this module
+        from agents.registry import (
+            PolicyError,
+            create,
+        )  # here, since the registry names this module
 
         try:
             model = model_for(algorithm, options.model, options.beta)

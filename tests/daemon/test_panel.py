@@ -201,6 +201,15 @@ def test_policies_of_others_are_not_chosen_over_the_api(panel: Callable[[Config]
     assert room.set_policy("agents.baselines.even:Even", {"vms": 2}).name == "agents.baselines.even:Even"
 
 
+@pytest.mark.parametrize("fallback", [f"{__name__}:packs", "posix:getpid"])
+def test_options_name_no_policies_of_others(panel: Callable[[Config], Panel], fallback: str) -> None:
+    """A policy of ours that takes another as an option takes none that was not let in by itself."""
+    room = panel(CONFIG)
+    for switch in (room.set_policy, room.set_shadow):
+        with pytest.raises(RejectedError, match="fallback: should be a policy that comes with Stoker"):
+            switch("reinforce", {"fallback": fallback})
+
+
 def test_a_policy_that_is_no_longer_allowed_is_not_taken_up(panel: Callable[[Config], Panel]) -> None:
     """One that was chosen before the config forbade it, or by an older daemon, ends no newer one."""
     allowed = CONFIG.model_copy(update={"policies_allowed": (f"{__name__}:packs",)})

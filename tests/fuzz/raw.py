@@ -19,10 +19,12 @@ def _request(method: str, path: str, body: object = None, *headers: str) -> byte
     return "\r\n".join([f"{method} {path} HTTP/1.1", *told, "", ""]).encode() + content
 
 
+#: Nobody looks at it before the driver does, so that a job with it is accepted.
+APP = "https://example.invalid/app.py"
 _JOB = {
-    "app": "/no/such/app.py", "name": "fuzz", "executors": 2, "cpus": 0.5, "memory": "1g",
+    "app": APP, "name": "fuzz", "executors": 2, "cpus": 0.5, "memory": "1g",
     "args": ["--password", "x"],
-    "conf": {"spark.a": "b"}, "env": {"A": "b"}, "resources": {"gpus": 1}, "driver": {"on": "cluster"},
+    "conf": {"spark.a": "b"}, "env": {"A": "b"}, "max_runtime": 60.0,
 }  # fmt: skip
 GOOD = (
     _request("GET", "/healthz"),

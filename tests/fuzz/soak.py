@@ -16,7 +16,7 @@ from hypothesis import seed as seeded
 from hypothesis.errors import Unsatisfiable
 
 from tests.daemon.fleet import Daemon
-from tests.fuzz.raw import mutated, statuses
+from tests.fuzz.raw import APP, mutated, statuses
 
 #: The daemon's resident memory may not grow beyond this, MiB.
 MOST_MEMORY = 300
@@ -77,6 +77,8 @@ class Soak:
                         # Half of what concerns a job concerns one that there is.
                         if "job_id" in case.path_parameters and len(found) % 2:
                             case.path_parameters["job_id"] = f"job-{1 + len(found) % 50}"
+                        if isinstance(case.body, dict) and "app" in case.body and len(found) % 4:
+                            case.body["app"] = APP
                         with contextlib.suppress(httpx.InvalidURL, UnicodeError):
                             sent = case.as_transport_kwargs()
                             sent.pop("cookies", None)
