@@ -13,6 +13,9 @@ from framework.files import UntrustedFileError, read_part
 from framework.link import MesosLink
 from framework.sandbox import read_local, read_remote
 
+#: An agent that does not answer now may do so later.
+_AGAIN = {"Retry-After": "5"}
+
 
 class Logs:
     """Reads logs; from any thread. `sandboxes` is where the embedded Mesos keeps its agents' folders."""
@@ -32,7 +35,7 @@ class Logs:
         except UntrustedFileError as error:
             raise RejectedError(409, "The log is not readable", f"{error}: the job put it there") from error
         except OSError as error:
-            raise RejectedError(502, "The log cannot be read", str(error)) from error
+            raise RejectedError(503, "The log cannot be read now", str(error), _AGAIN) from error
         over = executor.ended if executor is not None else job.ended
         text, used = _whole_characters(data)
         return LogChunk(text, offset + used, over and len(data) < limit)

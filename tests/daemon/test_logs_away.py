@@ -1,0 +1,26 @@
+"""Logs on agents that do not answer."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from daemon.contract import RejectedError
+from daemon.logs import Logs
+from environment.records import ExecutorRecord
+from tests.daemon.ports import free_port
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_an_agent_that_does_not_answer_is_asked_again_later(known: bool) -> None:
+    """It is a 503 with a time, not a mistake of the daemon."""
+    url = f"http://127.0.0.1:{free_port()}" if known else ""
+    link: Any = SimpleNamespace(framework_id="F", credentials=None, agent_url=lambda _: url)
+    job: Any = SimpleNamespace(job=SimpleNamespace(id="job-1", driver=None), ended=False)
+    task = ExecutorRecord(
+        "job-1.0", "job-1", 0, "S1", "vm-1", "m1.large", "10.0.0.1", 0.24, 1.0, 1024, (), 1.0
+    )
+    anything: Any = None
+    with pytest.raises(RejectedError) as error:
+        Logs(anything, anything, link, None).read(job, task, "stdout", 0, 100)
+    assert (error.value.status, error.value.headers) == (503, {"Retry-After": "5"})
