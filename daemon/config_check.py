@@ -20,7 +20,9 @@ from agents.registry import PolicyError, create
 from conf.loader import ConfigError, find
 from conf.reading import read_bounded
 from conf.schema import Config, Policy
+from daemon.tls import Certificate
 from environment.clusters import load_cluster
+from framework.accounts import find_account
 from profiles.profile import load_profiles
 
 #: Seconds that a server may take to answer.
@@ -52,6 +54,9 @@ def check(config: Config, folder: Path) -> Iterator[Finding]:
     checks: list[tuple[str, Callable[[], str]]] = [
         ("listen", lambda: _listen(config)),
         ("token_file", lambda: _token(config)),
+        ("tls", lambda: _tls(config)),
+        ("run_as", lambda: _run_as(config)),
+        ("allowed_paths", lambda: _allowed(config)),
         ("data_dir", lambda: _data_dir(Path(config.data_dir).expanduser().absolute())),
         ("database", lambda: _database(config)),
         ("profiles", lambda: _profiles(config, folder)),
@@ -120,6 +125,33 @@ def _secret(name: str | None) -> str:
     if status.st_uid not in (os.geteuid(), 0):
         raise _DoubtError(f"{path}: belongs to another user")
     return f"{path}: is private"
+
+
+def _tls(config: Config) -> str:
+    if config.tls is None:
+        return "none"
+    Certificate(config.tls)
+    return f"{config.tls.cert}: can be used. Its key: {_secret(config.tls.key or config.tls.cert)}"
+
+
+def _run_as(config: Config) -> str:
+    name = config.run_as
+    if name is None or name == "auto":
+        return name or "the daemon's own user"
+    try:
+        account = find_account(name)
+    except KeyError:
+        raise _WrongError(f"{name}: there is no such user") from None
+    if os.geteuid() not in (0, account.uid):
+        raise _WrongError(f"{name}: only a daemon that root runs can run jobs as another user")
+    return f"{name}: is there"
+
+
+def _allowed(config: Config) -> str:
+    missing = [name for name in config.allowed_paths or () if not Path(name).expanduser().is_dir()]
+    if missing:
+        raise _DoubtError(f"no folders: {', '.join(missing)}")
+    return "none" if config.allowed_paths is None else "are there"
 
 
 def _data_dir(folder: Path) -> str:

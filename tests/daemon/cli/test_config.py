@@ -57,12 +57,14 @@ def test_a_config_that_works(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         ("fallback={name: zork}", "policy zork: unknown"),
         ("shadow={name: zork}", "policy zork: unknown"),
         ("mesos.cluster=none.yaml", "none.yaml: no such file"),
+        ("tls={cert: /nowhere.pem}", "/nowhere.pem"),
+        ("run_as=nobody-of-that-name", "nobody-of-that-name"),
     ],
 )
 def test_what_is_wrong_is_found(setting: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
     """By its key; the exit code is 1."""
     code, found = checked(capsys, setting)
-    finding = found[setting.partition("=")[0].partition(".name")[0]]
+    finding = found[setting.partition("=")[0].removesuffix(".name")]
     assert (code, finding["verdict"]) == (1, "error")
     assert says in finding["what"]
     assert "hidden" not in finding["what"]
