@@ -211,7 +211,12 @@ class HostDrivers:
     def _stop(self, job_id: str) -> None:
         with self._lock:
             self._again.pop(job_id, None)
-        self._launcher.stop_driver(job_id)
+        try:
+            self._launcher.stop_driver(job_id)
+        except OSError as error:  # of this host, such as too many open files
+            log.warning("a driver cannot be ended yet", job=job_id, why=str(error))
+            with self._lock:
+                self._again[job_id] = (time.monotonic() + 1.0, lambda: self._stop(job_id))
 
     def _try_again(self, job_id: str, why: str, tried: int, again: Callable[[], None]) -> None:
         """Try once more a little later, with the same executors; at last, with others."""

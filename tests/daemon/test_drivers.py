@@ -228,6 +228,24 @@ def test_a_driver_without_its_port_is_launched_afresh(stage: Stage, monkeypatch:
     assert (stage.end_of(job).exit_code, stage.end_of(job).requeue) == (0, False)
 
 
+def test_a_kill_that_this_host_cannot_do_now_is_done_later(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too many open files at that moment do not leave the driver running."""
+    job = stage.start("sleep 1000")
+    stage.started(job)
+    stop, troubles = stage.launcher.stop_driver, iter([OSError(24, "Too many open files")])
+
+    def troubled(job_id: str) -> None:
+        if trouble := next(troubles, None):
+            raise trouble
+        stop(job_id)
+
+    monkeypatch.setattr(stage.launcher, "stop_driver", troubled)
+    stage.drivers.stop(job.id)
+    assert stage.end_of(job).exit_code == 128 + signal.SIGTERM
+
+
 BIND = (
     "26/11/22 ERROR SparkContext: Error initializing SparkContext.\n"
     "java.net.BindException: Address already in use: Service 'sparkDriver' failed after 0 retries "

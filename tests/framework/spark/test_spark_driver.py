@@ -212,8 +212,8 @@ def test_daemon_keeps_its_environment_to_itself(tmp_path):
 
 def test_command_that_does_not_exist_ends_at_once(tmp_path):
     """A command that cannot be started ends with a shell's 127 and a line that says why."""
-    start_driver(ProcessSpec(("no-such-command",), {}, {}), tmp_path, ENVIRON)
-    why = "cannot start no-such-command: No such file or directory"
+    start_driver(ProcessSpec(("/no/such/command",), {}, {}), tmp_path, ENVIRON)
+    why = "cannot start /no/such/command: No such file or directory"
     assert wait_for_end(tmp_path) == DriverStatus("ended", 127, why)
 
 

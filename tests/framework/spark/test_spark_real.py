@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -11,6 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from conf.schema import Config
+from daemon.launcher import Launcher
 from framework.spark import (
     Application,
     DriverEndpoint,
@@ -235,3 +238,16 @@ def test_waiting_executor_ends_on_sigterm(cluster, tmp_path):
     wait_until(lambda: "waits for the driver" in (tmp_path / "executor-1" / "stderr").read_text())
     os.kill(executor.pid, signal.SIGTERM)
     assert executor.wait() == -signal.SIGTERM
+
+
+@pytest.mark.parametrize("taken", ["port", "ui_port"])
+def test_a_port_that_is_taken_is_told_in_words_that_are_understood(cluster, taken):
+    """Spark's own, by which such an end is told from a failure of the job."""
+    (cluster.folder / "app.py").write_text("from pyspark import SparkContext\nSparkContext()\n")
+    with socket.create_server(("127.0.0.1", getattr(cluster.endpoint, taken))):
+        spec = cluster.driver_spec(Application(app=str(cluster.folder / "app.py")))
+        start_driver(spec, DriverPlace(cluster.folder / "driver", cluster.records), os.environ)
+        wait_until(lambda: driver_status(cluster.records).state != "running")
+    launcher = Launcher(Config(), cluster.folder, "127.0.0.1")
+    shutil.copytree(cluster.folder / "driver", launcher.folder("job-1") / "driver")
+    assert "BindException" in launcher.host_trouble("job-1", driver_status(cluster.records))
