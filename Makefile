@@ -28,7 +28,7 @@ test: $(READY)  ## Pass the tests
 	$(BIN)/python -m pytest
 
 chaos: $(READY)  ## Break everything some hundreds of times, then count what was lost
-	$(BIN)/python -m tests.chaos --faults $(or $(FAULTS),300) --seed $(or $(SEED),1)
+	$(BIN)/python -m tests.chaos --faults $(or $(FAULTS),300) --seed $(or $(SEED),1) $(if $(RESUME),--resume)
 	HOSTILE_JOBS=$(or $(HOSTILE),100) $(BIN)/python -m pytest tests/daemon/test_hostile_jobs.py -q
 
 fuzz: $(READY)  ## Ask a daemon for an hour what nobody thought of (MINUTES, SEED, BEGIN)

@@ -1,4 +1,4 @@
-"""A bad day: `python -m tests.chaos --faults 300 --seed 1`.
+"""Bad days: `python -m tests.chaos --faults 300 --seed 1 2 3`; with `--resume`, those that are left of them.
 
 A real `stoker up` works on an embedded Mesos. Users submit jobs (real processes, with a Spark in miniature),
 send submissions again and kill some; meanwhile the daemon is killed with -9, connections are cut, messages
@@ -9,6 +9,7 @@ Exit code 0 when nothing is lost, 1 when something is; then the folder stays.
 """
 
 import argparse
+import json
 import shutil
 import signal
 import sys
@@ -24,24 +25,67 @@ from tests.chaos.users import Users
 from tests.chaos.verdict import losses, report
 from tests.framework.embedded.running import running
 
+#: What was run, for `--resume`.
+PROGRESS = Path("build/chaos.json")
+#: Between the seeds of one day and the next.
+DAYS = 1_000_000
 DRAIN = 180.0  # seconds in which all jobs must be over once all is well again
 
 
 def main() -> int:
-    """Run one day and print its report."""
+    """Run the days that were not run yet, one after the other, and print their reports."""
     parser = argparse.ArgumentParser(description="Break everything, then count.")
-    parser.add_argument("--faults", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--faults", type=int, default=300, help="of each seed")
+    parser.add_argument("--seed", type=int, nargs="+", default=[1])
+    parser.add_argument("--day", type=int, default=300, help="faults after which all is counted")
     parser.add_argument("--pause", type=float, default=0.4, help="mean seconds between two submissions")
+    parser.add_argument("--resume", action="store_true", help="go on where the last call came to its end")
+    parser.add_argument("--progress", type=Path, default=PROGRESS, help="what was run is kept here")
     options = parser.parse_args()
+    days = [
+        (seed, number, min(options.day, options.faults - before))
+        for seed in options.seed
+        for number, before in enumerate(range(0, options.faults, options.day))
+    ]
+    done = Progress(options.progress, resume=options.resume)
+    for seed, number, faults in days:
+        name = f"seed {seed}, day {number + 1}, {faults} faults"
+        if name not in done.reports:
+            done.add(name, *one(faults, seed + DAYS * number, options.pause))
+            print(done.reports[name], flush=True)
+    if len(days) > 1:
+        print(f"{len(days)} days, losses in {done.lost or 'none'}")
+    return 1 if done.lost else 0
+
+
+class Progress:
+    """Reports of the days that were run, in a file that an interruption leaves whole."""
+
+    def __init__(self, path: Path, *, resume: bool) -> None:
+        self._path = path
+        kept = json.loads(path.read_text()) if resume and path.exists() else {}
+        self.reports: dict[str, str] = kept.get("reports", {})
+        #: The names of days on which something was lost.
+        self.lost: list[str] = kept.get("lost", [])
+
+    def add(self, name: str, report: str, lost: bool) -> None:
+        """A day is over."""
+        self.reports[name] = report
+        self.lost += [name] if lost else []
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        draft = self._path.with_suffix(".draft")
+        draft.write_text(json.dumps({"reports": self.reports, "lost": self.lost}, indent=1))
+        draft.replace(self._path)
+
+
+def one(faults: int, seed: int, pause: float) -> tuple[str, bool]:
+    """A day in a folder of its own, which stays when something is lost."""
     folder = Path(tempfile.mkdtemp(prefix="stoker-chaos-"))
-    text, lost = day(folder, options.faults, options.seed, options.pause)
-    print(text)
+    text, lost = day(folder, faults, seed, pause)
     if lost:
-        print(f"the files are in {folder}")
-        return 1
+        return f"{text}\nthe files are in {folder}", True
     shutil.rmtree(folder)
-    return 0
+    return text, False
 
 
 def day(folder: Path, faults: int, seed: int, pause: float) -> tuple[str, bool]:

@@ -89,6 +89,16 @@ class Scene:
         self._process.send_signal(number)
         return self._process.wait(PATIENCE)
 
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """The daemon is stopped; then it goes on."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
+
     def log_tail(self, lines: int = 15) -> str:
         """The end of the daemon's log."""
         text = (self.folder / "daemon.log").read_text(errors="replace")

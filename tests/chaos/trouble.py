@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+from framework.descendants import children
 from tests.chaos.scene import Scene
 from tests.chaos.users import Users
 
@@ -17,7 +18,8 @@ FAULTS = {
     "kill -9 the daemon": 5, "end the daemon": 1, "cut the stream": 4, "lose a call": 5, "lose an event": 4,
     "delay messages": 2, "stop an agent": 3, "kill an agent": 3, "shut an agent down": 2,
     "crash an executor": 2, "kill -9 an executor": 4, "kill -9 a driver": 1, "kill -9 a supervisor": 0.5,
-    "restart the master": 2, "switch the policy": 1,
+    "restart the master": 2, "switch the policy": 1, "freeze the daemon": 1, "freeze the master": 1,
+    "refuse the disk": 1,
 }  # fmt: skip
 CALLS = ("ACCEPT", "ACCEPT", "KILL", "ACKNOWLEDGE", "RECONCILE", "SUPPRESS", "REVIVE", "DECLINE")
 EVENTS = ("UPDATE", "UPDATE", "OFFERS", "RESCIND", "HEARTBEAT")
@@ -79,6 +81,23 @@ class Trouble:
         self._scene.up()
         self._daemon_is_up = True
 
+    def _freeze_the_daemon(self) -> bool:
+        """Stop it in the midst of whatever it does; later it goes on."""
+        if not self._daemon_is_up:
+            return False
+        with self._scene.frozen():
+            time.sleep(self._random.uniform(0.2, 3.0))
+        return True
+
+    def _refuse_the_disk(self) -> bool:
+        """Let the daemon find that its disk takes nothing, as one that is full."""
+        probe = self._scene.data / "probe"
+        with contextlib.suppress(OSError):
+            probe.mkdir()
+            self._after(0.5, 3.0, probe.rmdir)
+            return True
+        return False
+
     def _switch_the_policy(self) -> bool:
         name = self._random.choice(("rr", "ff", "rrc"))
         return self._scene.tell(lambda client: client.set_policy(name, {}))
@@ -108,6 +127,14 @@ class Trouble:
         self._scene.mesos.fault("restart_master", away_seconds=away, agents_after_seconds=later)
         # The faults are told to the master, so wait for the next one.
         self._scene.wait(self._master_answers, "the master does not come back")
+        return True
+
+    def _freeze_the_master(self) -> bool:
+        """Stop the process of the master and its agents, whose tasks go on; connections stay."""
+        (work,) = children(self._scene.mesos.process.pid)[:1]
+        os.kill(work, signal.SIGSTOP)
+        time.sleep(self._random.uniform(0.2, 4.0))
+        os.kill(work, signal.SIGCONT)
         return True
 
     def _master_answers(self) -> bool:
