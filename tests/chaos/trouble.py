@@ -131,7 +131,8 @@ class Trouble:
 
     def _freeze_the_master(self) -> bool:
         """Stop the process of the master and its agents, whose tasks go on; connections stay."""
-        (work,) = children(self._scene.mesos.process.pid)[:1]
+        keeper = self._scene.mesos.process.pid
+        work = next(iter(children(keeper)), keeper)  # its eldest
         os.kill(work, signal.SIGSTOP)
         time.sleep(self._random.uniform(0.2, 4.0))
         os.kill(work, signal.SIGCONT)
