@@ -117,7 +117,9 @@ class Intake:
     def _shortfall(self, spec: JobSpec) -> str | None:
         """Why the job fits no cluster of the VMs that are or were there; None when it does."""
         vms = (*self._vms, *(vm for vm, _ in self._late.values()))
-        shortfall = whole_cluster_shortfall(vms, spec.cpus, spec.memory, spec.executors, spec.resources)
+        shortfall = whole_cluster_shortfall(
+            vms, spec.cpus, spec.memory, spec.executors, spec.resources, spec.min_executors
+        )
         driver = self._launcher.driver_size(spec)
         if shortfall is None and driver is not None:
             shortfall = whole_cluster_shortfall(vms, driver.cpus, driver.memory_mib, 1)

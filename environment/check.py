@@ -188,9 +188,16 @@ def shortage(view: ClusterView, request: PlacementRequest) -> str:
 
 
 def whole_cluster_shortfall(
-    vms: Iterable[Vm], cpus: float, memory_mib: int, executors: int, resources: Amounts = NOTHING
+    vms: Iterable[Vm],
+    cpus: float,
+    memory_mib: int,
+    executors: int,
+    resources: Amounts = NOTHING,
+    fewest: int | None = None,
 ) -> str | None:
     """Say why `executors` such executors could not run even on the empty cluster; None when they could.
+
+    A job that also runs on fewer could when its `fewest` could.
 
     Used at submission, so that no job is accepted that could only wait for ever.
     """
@@ -209,8 +216,9 @@ def whole_cluster_shortfall(
             f"an executor of {asked} fits no VM of the cluster; the largest is {largest.name} "
             f"({largest.type}) with {offers}"
         )
-    if sum(room) < executors:
-        return f"the empty cluster has room for {sum(room)} executors of {asked}, {executors} are asked for"
+    if sum(room) < (executors if fewest is None else fewest):
+        wanted = f"{executors} are asked for" if fewest is None else f"{fewest} are needed at least"
+        return f"the empty cluster has room for {sum(room)} executors of {asked}, {wanted}"
     return None
 
 

@@ -11,7 +11,7 @@ from typing import overload
 
 import numpy as np
 
-from environment.types import ClusterView, PlacementRequest
+from environment.types import CPU_TOLERANCE, ClusterView, PlacementRequest
 
 #: So many VMs are tried for a driver on the cluster, to find where it takes no executor's place.
 _DRIVER_PLACES = 50
@@ -47,8 +47,10 @@ class Fitting(Sequence[PlacementRequest]):
             return request
         shown = self._shown.get(request.job.id)
         if shown is None:
-            room = self._room(request)
-            shown = replace(request, count=room) if request.fewest <= room < request.count else request
+            count = self._room(request)
+            if count < request.fewest:  # nor is more asked for than it could ever get
+                count = max(request.fewest, self._room_when_empty(request))
+            shown = replace(request, count=count) if count < request.count else request
             self._shown[request.job.id] = shown
         return shown
 
@@ -58,6 +60,11 @@ class Fitting(Sequence[PlacementRequest]):
         if alike not in self._rooms:
             self._rooms[alike] = room_in_all(self._view, request)
         return self._rooms[alike]
+
+    def _room_when_empty(self, request: PlacementRequest) -> int:
+        """For how many executors there is room by cpus and memory when nothing else runs."""
+        by_cpus = (self._view.cpus + CPU_TOLERANCE) // request.cpus
+        return int(np.minimum(by_cpus, self._view.memory_mib // request.memory_mib).sum())
 
 
 def room_in_all(view: ClusterView, request: PlacementRequest) -> int:

@@ -61,8 +61,10 @@ def refusals(jobs: Sequence[Job], vms: Sequence[Vm]) -> dict[str, str]:
                 had = np.array([vm.resources.get(name, 0.0) for vm in vms])
                 fitting = np.minimum(fitting, ((had + TOLERANCE) / amount).astype(np.int64))
             room[size] = int(fitting.sum())
-        if room[size] < job.executors:
-            why = whole_cluster_shortfall(vms, job.cpus, job.memory_mib, job.executors, job.resources)
+        if room[size] < job.fewest:
+            why = whole_cluster_shortfall(
+                vms, job.cpus, job.memory_mib, job.executors, job.resources, job.min_executors
+            )
             found[job.id] = why or "it does not fit"
     return found
 

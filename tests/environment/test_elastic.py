@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.registry import POLICIES, create
-from environment.check import shortage
+from environment.check import shortage, whole_cluster_shortfall
 from environment.elastic import Fitting, room_in_all
+from environment.episodes import refusals
 from environment.explain import explain
 from environment.rounds import decide_once, decide_round
 from environment.simulator import simulate
@@ -69,14 +70,40 @@ def test_a_gang_is_shown_as_it_is() -> None:
     view = make_view(make_vms(1, cpus=3))
     gang = PlacementRequest(make_job(executors=4), 4)
     lost = replace(elastic(5, 1), count=4, again=True)
-    small, large = elastic(3, 1), elastic(9, 4)
-    for request in (gang, lost, small, large):
+    for request in (gang, lost, elastic(3, 1)):
         assert Fitting(view, [request])[0] is request
+    large, busy = elastic(9, 4), make_view(make_vms(1, cpus=9), free_cpus=[3])
+    assert Fitting(busy, [large])[0] is large
     queue = Fitting(view, [gang, elastic(4, 2)])
     assert [request.count for request in queue] == [4, 3]
     assert queue[1] is queue[1]
     assert queue[1].full == elastic(4, 2)
     assert len(queue[0:2]) == len(queue) == 2
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_one_that_asks_for_more_than_there_is_starts_on_what_there_is(name: str) -> None:
+    """A hundred executors, of which two are enough: behind another job, and when the cluster is empty."""
+    huge, vms = elastic(100, 2), make_vms(2, cpus=2)
+    first = PlacementRequest(make_job("first", 3), 3)
+    policy = create(name, _OPTIONS.get(name, {}))
+    behind = decide_round(policy.decide, make_view(vms), [first, huge])
+    assert not any(verdict.faults for verdict in behind)
+    alone = decide_once(create(name, _OPTIONS.get(name, {})).decide, make_view(vms, at=5.0), [huge])
+    assert isinstance(alone.decision, Place), alone
+    if name != "ogasched":
+        assert len(alone.decision.placement) == 4
+
+
+def test_what_could_run_on_its_fewest_is_accepted() -> None:
+    """Neither daemon nor simulation refuses it; with too few for these it says what is needed."""
+    vms = make_vms(2, cpus=2)
+    assert whole_cluster_shortfall(vms, 1.0, 1024, 100, fewest=4) is None
+    assert whole_cluster_shortfall(vms, 1.0, 1024, 100, fewest=5) == (
+        "the empty cluster has room for 4 executors of 1 cpus and 1024 MiB, 5 are needed at least"
+    )
+    assert refusals([elastic(100, 4).job], vms) == {}
+    assert list(refusals([elastic(100, 5).job], vms)) == ["job-1"]
 
 
 def test_a_job_that_waits_says_how_many_are_enough() -> None:
@@ -118,6 +145,21 @@ def test_it_runs_on_what_it_got_and_says_so() -> None:
     world.tell("running", "job-1.0", "job-1.1")
     assert (world.job().state, world.job().reason) == ("running", "all its executors run (2 of 4)")
     assert world.model.requests() == ()
+
+
+@pytest.mark.parametrize("name", ["ff", "lookahead", "reinforce"])
+def test_the_simulator_starts_one_that_is_larger_than_the_cluster(name: str) -> None:
+    """It is placed on all there is, after what was there before it."""
+    jobs = workload_of(
+        WorkloadJob(
+            name=f"job-{executors}", submitted_at=0.0, type="sort", cpus=1.0, memory_mib=1024,
+            executors=executors, duration=60.0, min_executors=2,
+        )
+        for executors in (3, 100)
+    )  # fmt: skip
+    result = simulate(create(name, _OPTIONS.get(name, {})), jobs, make_vms(1, memory_mib=65536))
+    assert sorted(len(job.placement) for job in result.jobs) == [3, 4]
+    assert not result.refused
 
 
 @pytest.mark.parametrize("name", ["ff", "rr", "best_fit", "ilp", "lookahead"])
