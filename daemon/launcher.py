@@ -94,6 +94,8 @@ class Launcher:
     ) -> tuple[ProcessSpec, str]:
         """The process of one Mesos task and the name it is shown under; ValueError when it cannot be made."""
         launch, application = self._launches.of(job.id), _application(spec)
+        if self._driver(spec).on == "cluster":
+            self._launches.release(job.id)  # it listens elsewhere
         endpoint = self._endpoint(spec, launch, tasks)
         if task.executor is None:
             python = self._there.python

@@ -6,11 +6,12 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from conf.schema import Config, JobSpec
+from conf.schema import Config, Driver, JobSpec
 from daemon import drivers as drivers_module
 from daemon.crew import Crew
 from daemon.drivers import HostDrivers
@@ -18,6 +19,7 @@ from daemon.launcher import Launcher
 from daemon.launches import Launches, RecordsError
 from daemon.store import Store
 from environment import events as ev
+from environment.records import ExecutorRecord
 from environment.types import Job
 from framework.spark import DriverPlace, HostError, ProcessSpec, driver_status, start_driver
 from framework.spark.supervisor import EXIT_CODE_FILE, PROCESS_FILE
@@ -389,3 +391,30 @@ def test_nothing_is_done_to_a_driver_before_it_is_certain_who_leads(
     assert done == ["job-2"]
     leading.close()
     store.close()
+
+
+def test_ports_are_kept_for_drivers_on_this_host_alone(tmp_path: Path) -> None:
+    """One on the cluster listens on those of its VM; what was kept for a job is let go with its launch."""
+    launcher = Launcher(Config(data_dir=str(tmp_path)), tmp_path, "127.0.0.1")
+    job = make_job(executors=1)
+    task = ExecutorRecord(
+        "job-1.0", "job-1", 0, "S1", "vm-1", "m1.large", "127.0.0.1", 0.24, 1.0, 1024, (20_001,), 100.0
+    )
+    driver = replace(task, task_id="job-1.driver", number=None, ports=(20_002, 20_003, 20_004))
+    wanted = ev.Task("job-1.0", "job-1", 0, 1.0, 1024, (20_001,))
+    on_host, on_cluster = JobSpec(app="/a.py"), JobSpec(app="/a.py", driver=Driver(on="cluster"))
+    process, _ = launcher.describe(wanted, job, on_host, [task])
+    ports = launcher._launches.of("job-1").ports
+    assert str(ports[0]) in process.argv
+    with pytest.raises(OSError, match="in use"):
+        _bind(ports[0])
+    launcher.forget("job-1")
+    _bind(ports[0])
+    launcher.describe(wanted, job, on_cluster, [task, driver])
+    _bind(launcher._launches.of("job-1").ports[0])
+
+
+def _bind(port: int) -> None:
+    """As who does not share ports."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", port))

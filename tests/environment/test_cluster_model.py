@@ -56,6 +56,24 @@ def test_a_job_from_submission_to_its_end(world: World) -> None:
     assert world.model.tasks("job-1") == ()
 
 
+def test_a_driver_that_its_host_could_not_start_is_waited_for(world: World) -> None:
+    """The job's reason says so; nothing is charged to it, and nothing done, until its driver has ended."""
+    world.subscribe()
+    world.submit(make_job())
+    world.offer()
+    world.decide()
+    tasks = world.open_tasks()
+    world.tell("running", *tasks)
+    assert world.send(ev.DriverDelayed(world.now, "job-1", "no room; try 2 follows in 1 s")) == []
+    assert (world.job().state, world.job().reason) == ("running", "no room; try 2 follows in 1 s")
+    assert world.job().failures == 0
+    world.send(ev.DriverStarted(world.now, "job-1"))
+    assert world.job().reason == "its driver runs"
+    assert killed(world.driver_ends("job-1")) == tasks
+    world.send(ev.DriverDelayed(world.now, "job-1", "too late"))
+    assert world.job().reason == "its driver exited with code 0"
+
+
 def test_commands_name_their_cause(world: World) -> None:
     """Each command carries the number of the event that led to it."""
     for number, (_, commands) in enumerate(world.log, start=1):
