@@ -100,7 +100,8 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     """A daemon on the paper's cluster, whose policy is first fit."""
     folder = tmp_path_factory.mktemp("daemon")
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    with Stage(folder, "ff", "clusters/paper.yaml") as stage, Client(stage.url) as client:
+    # What a machine carries depends on it; here as many run as have room on the VMs.
+    with Stage(folder, "ff", "clusters/paper.yaml", {"jvms": 1000}) as stage, Client(stage.url) as client:
         stage.await_ready(client)
         yield Daemon(stage, client, folder)
     for number, handler in handlers.items():
@@ -126,7 +127,7 @@ def test_an_executor_killed_in_the_middle_is_placed_again(daemon: Daemon) -> Non
     daemon.wait(job_id, lambda j: len(executor_pids(job_id)) == 2)
     driver_log = "Registered executor NettyRpcEndpointRef"
     daemon.wait(job_id, lambda _: daemon.printed(job_id, stream="stderr").count(driver_log) == 2)
-    secret = json.loads((daemon.folder / "data/jobs" / job_id / "launch.json").read_text())["secret"]
+    secret = json.loads((daemon.folder / "data/records" / job_id / "launch.json").read_text())["secret"]
     assert_nowhere(secret, daemon)
     assert_the_ui_is_shown(job_id, daemon)
     os.kill(executor_pids(job_id)[f"{job_id}.0"], signal.SIGKILL)
@@ -283,7 +284,7 @@ def test_a_submission_repeated_with_its_key_is_one_job(daemon: Daemon) -> None:
 
 def test_a_second_daemon_on_the_same_store_is_refused(daemon: Daemon) -> None:
     """`stoker up` on a store that is in use, or a port that is taken, ends with 2 and one line."""
-    command = ["up", "--config", str(daemon.stage.config_file)]
+    command = ["up", "--log-level", "error", "--config", str(daemon.stage.config_file)]
     assert "listen" in daemon.stoker(*command, code=2)
     text = daemon.stoker(*command, "--set", "listen=127.0.0.1:0", code=2)
     assert len(text.splitlines()) == 1
