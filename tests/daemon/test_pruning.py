@@ -2,13 +2,16 @@
 
 import contextlib
 import os
+import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from conf.schema import Retention
 from daemon.comparison import Comparison, Outcome
@@ -129,6 +132,38 @@ def test_what_cannot_be_removed_is_told_and_holds_nobody_up(store: Store, tmp_pa
     folder.parent.symlink_to(outside)
     assert prune(store, tmp_path, Retention(jobs=0)).jobs == 7
     assert (outside / "keep").exists()
+
+
+def test_no_query_looks_through_all_jobs(store: Store, tmp_path: Path) -> None:
+    """Lists, sums, what is taken up and what is pruned are found by indexes, in their order."""
+    if store.shared:
+        pytest.skip("PostgreSQL decides by what it counted of the tables")
+    asked: list[tuple[str, Any]] = []
+    engine = store._database._engine
+    sa.event.listen(engine, "before_cursor_execute", lambda *given: asked.append((given[2], given[3])))
+    store.jobs(limit=10)
+    store.jobs(limit=10, states=("finished", "failed"), before="job-9")
+    store.unfinished()
+    store.count_by_state()
+    store.totals()
+    store.head()
+    store.kept()
+    last = store.oldest(2)[-1]
+    store.oldest(2, last)
+    store.unmeasured(5)
+    store.prune(["job-1"])
+    plans: list[str] = []
+    with contextlib.closing(sqlite3.connect(tmp_path / "stoker.db")) as sql:
+        for statement, values in asked:
+            if statement.startswith(("SELECT", "DELETE")):
+                plan = sql.execute(f"EXPLAIN QUERY PLAN {statement}", values).fetchall()
+                plans += [f"{row[3]} in {statement}" for row in plan]
+    assert len(asked) > 15
+    whole = ("SCAN jobs", "SCAN executors", "SCAN explanations", "SCAN comparisons")
+    # Tables are walked in the order of their numbers until a page is full, and indexes until theirs is.
+    walks = [p for p in plans if p.startswith(whole) and "USING" not in p and "ORDER BY jobs.number" not in p]
+    assert walks == []
+    assert [p for p in plans if "jobs_by_state" in p and "finished_at" in p] == []
 
 
 def test_a_daemon_keeps_to_the_rules_by_itself(store: Store, tmp_path: Path) -> None:
