@@ -19,7 +19,7 @@ from daemon.launcher import Launcher
 from daemon.launches import Launches, RecordsError
 from daemon.store import Store
 from environment import events as ev
-from environment.records import ExecutorRecord
+from environment.records import ExecutorRecord, JobRecord
 from environment.types import Job
 from framework.spark import DriverPlace, HostError, ProcessSpec, driver_status, start_driver
 from framework.spark.supervisor import EXIT_CODE_FILE, PROCESS_FILE
@@ -104,13 +104,13 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     monkeypatch.setattr("daemon.launcher.driver_process", process)
     yield stage
     for records in (tmp_path / "records").glob("*/driver*"):
-        for pid in drivers_module_pids(records):
+        for pid in supervisors_of(records):
             os.kill(pid, signal.SIGTERM)
     stage.drivers.close()
     store.close()
 
 
-def drivers_module_pids(records: Path) -> list[int]:
+def supervisors_of(records: Path) -> list[int]:
     """The supervisors at work there."""
     from framework.spark.driver import _supervisors
 
@@ -134,7 +134,32 @@ def test_nonsense_in_records_fails_that_job_alone(stage: Stage, name: str, nonse
     assert end.exit_code is None
     assert not end.requeue
     assert name in end.message
-    until(lambda: not drivers_module_pids(records))
+    until(lambda: not supervisors_of(records))
+    (stage.folder / "jobs" / good.id / "driver" / "go").touch()
+    assert stage.end_of(good).exit_code == 5
+
+
+@pytest.mark.parametrize("name", [PROCESS_FILE, "../launch.json"])
+def test_a_job_whose_records_are_nonsense_is_taken_up_and_fails_alone(stage: Stage, name: str) -> None:
+    """A daemon that starts with it starts all the same, takes the others up, and can end what runs of it."""
+    bad = stage.start("sleep 1000")
+    records = stage.started(bad)
+    good = stage.start("until [ -e go ]; do sleep 0.02; done; exit 5")
+    stage.started(good)
+    (records / name).unlink()
+    os.mkfifo(records / name)
+    kept = [JobRecord(job, "running", "", 100.0, 101.0) for job in (bad, good)]
+    later = HostDrivers(stage.launcher, stage.store, stage.events.append, lambda _: (), requeue=False)
+    stage.drivers.close()
+    stage.drivers = later
+    stage.events.clear()
+    later.take_up(kept)
+    if name == PROCESS_FILE:
+        assert PROCESS_FILE in stage.end_of(bad).message
+    else:
+        later.stop(bad.id)  # its driver is found by its own records
+        assert stage.end_of(bad).exit_code == 128 + signal.SIGTERM
+    until(lambda: not supervisors_of(records))
     (stage.folder / "jobs" / good.id / "driver" / "go").touch()
     assert stage.end_of(good).exit_code == 5
 
@@ -145,7 +170,7 @@ def test_records_that_vanish_fail_the_job(stage: Stage) -> None:
     records = stage.started(job)
     (records / PROCESS_FILE).unlink()
     assert "records vanished" in stage.end_of(job).message
-    until(lambda: not drivers_module_pids(records))
+    until(lambda: not supervisors_of(records))
 
 
 def test_what_a_job_writes_into_its_own_folder_says_nothing(stage: Stage) -> None:
