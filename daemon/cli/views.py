@@ -314,7 +314,8 @@ def _candidate_rows(
         numbers += [found["details"].get(name) for name in details]
         others = (f"{amount:.10g}" for amount in found["free_resources"].values())
         shown = (*others, *(render.NONE if number is None else f"{number:.4g}" for number in numbers))
-        lacks = "; ".join(text.removeprefix(f"{found['vm']} has ") for text in found["lacks"])
+        name = f"{found['vm']} "
+        lacks = "; ".join(text.removeprefix(name).removeprefix("has ") for text in found["lacks"])
         free = found["free_cpus"], found["free_memory_mib"]
         groups.setdefault((found["chosen"], found["type"], *free, shown, lacks), []).append(found["vm"])
     rows: list[tuple[str | Text, ...]] = []

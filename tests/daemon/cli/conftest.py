@@ -4,7 +4,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,10 @@ class Cast:
     def due(self) -> Mapping[str, Mapping[str, float]]:
         """Nothing is due."""
         return {}
+
+    def paused(self) -> Collection[str]:
+        """No job pauses."""
+        return ()
 
     def policy(self) -> PolicyStatus:
         """Who decides."""

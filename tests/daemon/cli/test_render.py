@@ -4,9 +4,10 @@ import json
 import time
 
 import pytest
+from rich.table import Table
 
 from conf.characters import unseen
-from daemon.cli import render
+from daemon.cli import render, views
 from daemon.cli.options import print_json
 
 
@@ -88,3 +89,27 @@ def test_json_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert unseen(printed.replace("\n", "")) is None
     assert "é" in printed
     assert json.loads(printed) == value
+
+
+def test_vms_that_lack_the_same_share_a_row() -> None:
+    """Also where they lack nothing that is counted, but are no place for the job."""
+    candidate = {
+        "type": "m1.large",
+        "free_cpus": 4.0,
+        "free_memory_mib": 1024,
+        "score": None,
+        "chosen": False,
+    }
+    candidate |= {"details": {}, "free_resources": {}}
+    whys = ["has 0 cpus free, 1 needed", "is left out until 9 s, its last 3 launches never ran: full"]
+    listed = [{**candidate, "vm": f"vm-{i}", "lacks": [f"vm-{i} {whys[i % 2]}"]} for i in range(6)]
+    choice = {"executor": None, "candidates": listed, "candidates_left_out": 0}
+    found = {"id": "job-1", "state": "queued", "reason": "", "explanations": []}
+    decision = {"at": 0.0, "policy": "ff", "decision": "wait", "reason": "it waits", "faults": []}
+    (table,) = [
+        part
+        for part in views.explanation({**found, "explanations": [{**decision, "choices": [choice]}]})
+        if isinstance(part, Table)
+    ]
+    lacks = [str(cell) for cell in table.columns[-1].cells]
+    assert lacks == ["0 cpus free, 1 needed", "is left out until 9 s, its last 3 launches never ran: full"]
