@@ -267,10 +267,12 @@ class Doctor:
         for path in private:
             status = path.lstat()
             mode = stat.S_IMODE(status.st_mode)
+            # A folder may be passed: the folders of jobs that run as another user are below it.
+            closed = 0o066 if stat.S_ISDIR(status.st_mode) else 0o077
             if status.st_uid != os.getuid():
                 what = f"{path} belongs to user {status.st_uid}, this is user {os.getuid()}"
                 self._find("permissions", what, "run `stoker` as the user who runs the daemon, or chown it")
-            elif mode & 0o077 and not stat.S_ISLNK(status.st_mode):
+            elif mode & closed and not stat.S_ISLNK(status.st_mode):
                 what = f"{path} may be read or written by others (mode {mode:o}): jobs hold secrets"
                 mended = self._mend(partial(path.chmod, mode & 0o700))
                 self._find("permissions", what, f"chmod go= {path}", mended)

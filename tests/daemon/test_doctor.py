@@ -119,6 +119,12 @@ def test_folders_of_no_job_are_moved_away(folder: Path) -> None:
     assert len(list((folder / "lost").iterdir())) == 2
 
 
+def test_a_folder_that_others_may_only_pass_is_well(folder: Path) -> None:
+    """The daemon opens its folder so far itself, where jobs run as another user."""
+    folder.chmod(0o711)
+    assert found(examine(folder)) == []
+
+
 def test_rights_are_taken_back(folder: Path) -> None:
     """Nobody else reads what holds secrets."""
     (folder / "stoker.db").chmod(0o644)
