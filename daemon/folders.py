@@ -37,7 +37,7 @@ class Folders:
 
     def in_use(self, job_id: str) -> bool:
         """Whether a daemon has not yet forgotten the job's launch."""
-        return any((self._data_dir / kind / job_id / "launch.json").exists() for kind in ("jobs", "records"))
+        return (self._data_dir / "records" / job_id / "launch.json").exists()
 
     def jobs(self) -> Iterator[str]:
         """The names of all folders of jobs."""

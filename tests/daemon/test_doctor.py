@@ -93,7 +93,7 @@ def test_what_follows_from_records_is_made_anew(folder: Path, statement: str, ch
     ("statement", "check"),
     [
         ("DELETE FROM jobs WHERE number = 2", "references"),
-        ("INSERT INTO facts VALUES ('term', 'x')", "terms"),
+        ("INSERT OR REPLACE INTO facts VALUES ('term', 'x')", "terms"),
         ("UPDATE facts SET value = '999' WHERE key = 'schema'", "schema"),
     ],
 )

@@ -105,6 +105,7 @@ def test_a_number_is_never_given_again(store: Store, tmp_path: Path) -> None:
 def test_a_job_that_has_just_ended_or_is_remembered_stays(store: Store, tmp_path: Path) -> None:
     """Its processes may still be ending, and its daemon may still have something to do with it."""
     (tmp_path / "records" / "job-2" / "launch.json").touch()
+    (tmp_path / "jobs" / "job-3" / "launch.json").touch()  # which a job may make
     just_now = replace(store.jobs(states=("queued",))[0], state="killed", finished_at=NOW - 5.0)
     store.save(Changes((just_now,), ()))
     assert prune(store, tmp_path, Retention(jobs=0)).jobs == 6
