@@ -102,7 +102,7 @@ def _say_nothing(done: int, total: int, what: str) -> None:
 def _compute_alike() -> None:
     """Let sums of TensorFlow be made in one order: how it shares them between threads depends on the cores.
 
-    The networks are so small that it is no slower.
+    The networks are so small that it takes a tenth more time at most.
     """
     if tf.config.threading.get_intra_op_parallelism_threads() != 1:
         # It is too late where the process has computed with it; only another machine would find other bits.
