@@ -22,6 +22,7 @@ from daemon.database import Database, StoreError
 from daemon.folders import Folders
 from daemon.migrations import FIRST, SCHEMA_VERSION
 from daemon.tables import comparisons, executors, explanations, facts, jobs, sums
+from daemon.terms import refuse_if_led
 from environment.eventlog import decode
 
 _PAGE = 1000
@@ -79,6 +80,8 @@ class Doctor:
             if self._repair:
                 database.lock()
             if self._look_at_schema(database):
+                if self._repair:
+                    refuse_if_led(database)
                 self._look_at_rows(database)
         finally:
             database.close()

@@ -152,6 +152,12 @@ class Vigil:
             os.kill(known["holder"]["pid"], 9)
 
 
+def refuse_if_led(database: Database) -> None:
+    """Raise StoreBusyError when a daemon leads by a lease, or did so a moment ago."""
+    if Vigil(database).over() is None:
+        raise StoreBusyError(f"a daemon works on the job store {database.name}; stop it first")
+
+
 def prepare(connection: Connection) -> None:
     """Make the rows of a store that lacks them."""
     known = set(connection.scalars(sa.select(facts.c.key).where(facts.c.key.in_(_NOBODY))))

@@ -164,3 +164,13 @@ def test_nothing_is_mended_beside_a_daemon(folder: Path) -> None:
         assert examine(folder).well
         with pytest.raises(StoreBusyError):
             examine(folder, repair=True)
+
+
+def test_nothing_is_mended_while_a_daemon_leads_by_a_lease(postgresql_url: str, tmp_path: Path) -> None:
+    """As with the lock on a file: whoever mends does so alone."""
+    with contextlib.closing(Store(postgresql_url)) as leader:
+        term = leader.begin_term("http://leads", 300.0)
+        with pytest.raises(StoreBusyError, match="a daemon works on the job store"):
+            Doctor(postgresql_url, tmp_path, repair=True).examine()
+        term.end()
+        Doctor(postgresql_url, tmp_path, repair=True).examine()
