@@ -22,6 +22,7 @@ from tests.framework.embedded.running import (
     framework_info,
     running,
     scalar,
+    task,
 )
 
 REAL = Path(__file__).resolve().parents[4] / "shared" / "mesos-wire" / "probes" / "real.json"
@@ -378,3 +379,22 @@ def test_operators(mesos: Mesos, real: dict[str, Any]) -> None:
             answer = "keys:" + ",".join([*sorted(answer), "/", *sorted(inside)])
         ours[label] = [status, told(answer)[:160]]
     assert_alike(real, ours, 35)
+
+
+# ---- without the recording -----------------------------------------------------------------------------
+
+
+def test_an_empty_id_is_none(mesos: Mesos) -> None:
+    """A framework that sends an empty id is a new one."""
+    info = framework_info(id={"value": ""})
+    body = {"type": "SUBSCRIBE", "framework_id": {"value": ""}, "subscribe": {"framework_info": info}}
+    assert answer_of(mesos, body) == [200, 'SUBSCRIBED ""']
+
+
+def test_a_variable_without_a_value_is_an_error(mesos: Mesos) -> None:
+    """The task is refused by the master, in a real one's words."""
+    with Subscription(mesos, framework_info("plain")) as scheduler:
+        command = {"environment": {"variables": [{"name": "A"}]}}
+        scheduler.launch(scheduler.offers()[0], task("t", command_fields=command))
+        status = scheduler.update("t", "TASK_ERROR")
+        assert "variable 'A' of type 'VALUE' must have a value set" in status["message"]
