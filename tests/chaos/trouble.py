@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from framework.descendants import children
 from tests.chaos.scene import Scene
 from tests.chaos.users import Users
 
@@ -19,7 +18,7 @@ FAULTS = {
     "delay messages": 2, "stop an agent": 3, "kill an agent": 3, "shut an agent down": 2,
     "crash an executor": 2, "kill -9 an executor": 4, "kill -9 a driver": 1, "kill -9 a supervisor": 0.5,
     "restart the master": 2, "switch the policy": 1, "freeze the daemon": 1, "freeze the master": 1,
-    "refuse the disk": 1,
+    "refuse the disk": 1, "kill -9 the Mesos": 0.5,
 }  # fmt: skip
 CALLS = ("ACCEPT", "ACCEPT", "KILL", "ACKNOWLEDGE", "RECONCILE", "SUPPRESS", "REVIVE", "DECLINE")
 EVENTS = ("UPDATE", "UPDATE", "OFFERS", "RESCIND", "HEARTBEAT")
@@ -131,11 +130,16 @@ class Trouble:
 
     def _freeze_the_master(self) -> bool:
         """Stop the process of the master and its agents, whose tasks go on; connections stay."""
-        keeper = self._scene.mesos.process.pid
-        work = next(iter(children(keeper)), keeper)  # its eldest
-        os.kill(work, signal.SIGSTOP)
+        self._scene.mesos.hang()
         time.sleep(self._random.uniform(0.2, 4.0))
-        os.kill(work, signal.SIGCONT)
+        self._scene.mesos.go_on()
+        return True
+
+    def _kill_the_Mesos(self) -> bool:  # noqa: N802 - as it is reported
+        """Kill the master with all agents, whose tasks end with it; another one starts at its address."""
+        self._scene.mesos.kill(keeper=self._random.random() < 0.5)
+        time.sleep(self._random.uniform(0.0, 3.0))
+        self._scene.mesos.start_again()
         return True
 
     def _master_answers(self) -> bool:
@@ -159,11 +163,16 @@ class Trouble:
         well = sorted(name for name, condition in conditions.items() if condition == "up")
         if len(well) <= len(conditions) // 2:
             return False
-        name = self._random.choice(well)
+        name, process = self._random.choice(well), self._scene.mesos.process
         self._scene.mesos.fault(fault, agent=name)
         # Sometimes soon, sometimes after it was taken for lost here and there.
-        self._after(0.2, 9.0, lambda: self._scene.mesos.fault(cure, agent=name))
+        self._after(0.2, 9.0, lambda: self._cure(cure, name, process))
         return True
+
+    def _cure(self, cure: str, agent: str, process: object) -> None:
+        """An agent is back, unless it was of a Mesos that was killed: all of the next one's are well."""
+        if self._scene.mesos.process is process:
+            self._scene.mesos.fault(cure, agent=agent)
 
     def _crash_an_executor(self) -> bool:
         running = [

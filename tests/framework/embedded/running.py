@@ -38,6 +38,8 @@ class Mesos:
     address: str
     work_dir: Path
     process: subprocess.Popen[str]
+    #: What it was started with.
+    told: Json = dataclasses.field(default_factory=dict)
 
     def request(self, method: str, path: str, body: object = None, **headers: str) -> tuple[int, Any]:
         """Return status and body, parsed when it is JSON."""
@@ -72,6 +74,25 @@ class Mesos:
             for pid in children.split():
                 os.kill(int(pid), number)
 
+    def kill(self, *, keeper: bool = False) -> None:
+        """Kill the process that serves, or only its keeper: no task of it is left soon after."""
+        if keeper:
+            self.process.kill()
+        else:
+            self._signal_worker(signal.SIGKILL)
+        self.end()
+
+    def end(self) -> None:
+        """Wait until it has ended, without a complaint."""
+        _, complaints = self.process.communicate(timeout=PATIENCE)
+        assert self.process.returncode in {0, -signal.SIGKILL, 128 + signal.SIGKILL}, complaints
+        assert not complaints, complaints
+
+    def start_again(self) -> None:
+        """Start another one, as the first was started, at its address."""
+        self.process, address = _start(self.told | {"port": int(self.address.rpartition(":")[2])})
+        assert address == self.address
+
     def fault(self, name: str, **fields: object) -> Any:
         """Switch on a fault."""
         status, body = self.request("POST", "/stoker/faults", {"fault": name} | fields)
@@ -101,18 +122,23 @@ def running(
         "may_fail": may_fail,
         "options": options,
     }
+    process, address = _start(told)
+    mesos = Mesos(address, work_dir, process, told)
+    try:
+        yield mesos
+    finally:
+        mesos.process.send_signal(signal.SIGTERM)
+        mesos.end()
+
+
+def _start(told: Json) -> tuple[subprocess.Popen[str], str]:
+    """Its process and, once it answers, its address."""
     argv = [sys.executable, "-W", "error", "-m", "tests.framework.embedded.running", json.dumps(told)]
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     address = process.stdout.readline().strip()
-    try:
-        assert address, process.communicate()[1]
-        yield Mesos(address, work_dir, process)
-    finally:
-        process.send_signal(signal.SIGTERM)
-        _, complaints = process.communicate(timeout=PATIENCE)
-    assert process.returncode in {0, -signal.SIGKILL, 128 + signal.SIGKILL}, complaints
-    assert not complaints, complaints
+    assert address, process.communicate()[1]
+    return process, address
 
 
 class Subscription:
