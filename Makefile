@@ -35,7 +35,7 @@ fuzz: $(READY)  ## Ask a daemon for an hour what nobody thought of (MINUTES, SEE
 	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),60) --seed $(or $(SEED),1) --begin $(or $(BEGIN),0)
 
 mutants: $(READY)  ## Take every safeguard away, one at a time, and see that a test notices
-	$(BIN)/python -m tests.mutation
+	$(BIN)/python -m tests.mutation $(if $(RESUME),--resume)
 
 lint: $(READY)  ## Check style, types and import direction
 	$(BIN)/ruff check .

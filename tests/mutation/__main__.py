@@ -1,8 +1,9 @@
 """Take every safeguard away, one at a time, and see that a test notices: `python -m tests.mutation`.
 
 `mutants.yaml` lists them: what is demanded, a text that stands once in a file, what to put in its place, and
-the tests of which one must fail then. Everything happens in copies of the tree. Exit code 0 when no mutant
-survives, 1 when one does, 2 when the table does not fit the tree or the tests fail without any mutant.
+the tests of which one must fail then. Everything happens in copies of the tree. What was killed is kept in
+`build`, so that `--resume` tries the others only. Exit code 0 when no mutant survives, 1 when one does, 2 if
+the table does not fit the tree or the tests fail without any mutant.
 """
 
 import argparse
@@ -11,9 +12,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
+from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -21,6 +25,8 @@ import yaml
 
 REPOSITORY = Path(__file__).parents[2]
 TABLE = Path(__file__).with_name("mutants.yaml")
+#: The claims of the mutants that were killed, a line each, for `--resume`.
+PROGRESS = Path("build/mutants.txt")
 #: Not copied: what is not source.
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv*", "__pycache__", ".*_cache", "*.egg-info", "build")
 #: Seconds after which a test that waits for what never comes is taken for failed.
@@ -51,47 +57,74 @@ class Mutant:
 
 
 def main() -> int:
-    """Try all mutants, or those whose claim contains a text; print what became of each."""
+    """Try all mutants, what is left of them, or those of some claims; print what became of each."""
     parser = argparse.ArgumentParser(description="Take safeguards away and see that tests notice.")
     parser.add_argument("--only", default="", help="a part of the claims to try")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--resume", action="store_true", help="only those that the last call did not kill")
     options = parser.parse_args()
-    mutants = [mutant for mutant in table() if options.only in mutant.claim]
-    try:
-        broken = [mutant.broken for mutant in mutants]
-    except (ValueError, SyntaxError) as error:
-        print(error)
-        return 2
-    with tempfile.TemporaryDirectory(prefix="stoker-mutants-") as folder:
-        free = copies(Path(folder), options.workers)
-        first = free.get()
-        if failed := run(sorted({test for mutant in mutants for test in mutant.tests}), first):
-            print(f"without any mutant the tests fail or are skipped:\n{failed}")
+    PROGRESS.parent.mkdir(exist_ok=True)
+    kept = Path(os.devnull) if options.only else PROGRESS
+    with kept.open("a+" if options.resume else "w+", buffering=1) as progress:
+        progress.seek(0)
+        done = set(progress.read().splitlines())
+        try:
+            todo = [m for m in table() if options.only in m.claim and m.claim not in done]
+            broken = {mutant: mutant.broken for mutant in todo}
+        except (ValueError, SyntaxError) as error:
+            print(error)
             return 2
-        free.put(first)
-
-        def survives(mutant: Mutant, text: str) -> bool:
-            copy = free.get()
-            original = (copy / mutant.file).read_text()
-            try:
-                (copy / mutant.file).write_text(text)
-                return not run(mutant.tests, copy)
-            finally:
-                (copy / mutant.file).write_text(original)
-                free.put(copy)
-
-        with ThreadPoolExecutor(options.workers) as pool:
+        with (
+            tempfile.TemporaryDirectory(prefix="stoker-mutants-") as folder,
+            ThreadPoolExecutor(options.workers) as pool,
+        ):
+            free = copies(Path(folder), options.workers)
+            tests = sorted({test for mutant in todo for test in mutant.tests})
+            print(f"{len(todo)} mutants; first {len(tests)} tests without any", flush=True)
+            shares = [tests[number :: options.workers] for number in range(options.workers)]
+            if failed := [said for said in pool.map(partial(unharmed, free), shares) if said]:
+                print("without any mutant the tests fail:", *failed, sep="\n")
+                return 2
+            trials = [pool.submit(trial, free, mutant, text) for mutant, text in broken.items()]
             survivors = 0
-            for mutant, alive in zip(mutants, pool.map(survives, mutants, broken), strict=True):
+            for number, result in enumerate(as_completed(trials), 1):
+                mutant, alive, seconds = result.result()
                 survivors += alive
-                print(f"{'SURVIVED' if alive else 'killed  '}  {mutant.claim}", flush=True)
-    print(f"{len(mutants)} mutants, {len(mutants) - survivors} killed, {survivors} survived")
+                if not alive:
+                    progress.write(f"{mutant.claim}\n")
+                fate = "SURVIVED" if alive else "killed  "
+                print(f"{number:3}/{len(todo)}  {fate} {seconds:4.0f} s  {mutant.claim}", flush=True)
+    print(f"{len(todo)} mutants, {len(todo) - survivors} killed, {survivors} survived")
     return 1 if survivors else 0
 
 
+def unharmed(free: SimpleQueue[Path], tests: Sequence[str]) -> str:
+    """What tests say that fail without any mutant; empty when none does."""
+    copy = free.get()
+    try:
+        return run(tests, copy) if tests else ""
+    finally:
+        free.put(copy)
+
+
+def trial(free: SimpleQueue[Path], mutant: Mutant, text: str) -> tuple[Mutant, bool, float]:
+    """Run a mutant's tests where its file reads `text`: whether it survives, and the seconds that took."""
+    copy = free.get()
+    began = time.monotonic()
+    original = (copy / mutant.file).read_text()
+    try:
+        (copy / mutant.file).write_text(text)
+        return mutant, not run(mutant.tests, copy, "-x"), time.monotonic() - began
+    finally:
+        (copy / mutant.file).write_text(original)
+        free.put(copy)
+
+
 def table() -> list[Mutant]:
-    """All mutants."""
+    """All mutants; ValueError when a claim stands twice."""
     rows = yaml.safe_load(TABLE.read_text())
+    if twice := [claim for claim, times in Counter(row["claim"] for row in rows).items() if times > 1]:
+        raise ValueError(f"{TABLE.name}: stands twice: {', '.join(twice)}")
     return [Mutant(row["claim"], row["file"], row["find"], row["put"], tuple(row["tests"])) for row in rows]
 
 
@@ -105,10 +138,10 @@ def copies(folder: Path, count: int) -> SimpleQueue[Path]:
     return free
 
 
-def run(tests: Sequence[str], copy: Path) -> str:
+def run(tests: Sequence[str], copy: Path, *options: str) -> str:
     """Run these tests in a copy: empty when all pass, else the end of what pytest said."""
     environment = {**os.environ, "PYTHONPATH": str(copy)}
-    command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", f"--timeout={LIMIT}"]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--timeout={LIMIT}", *options]
     result = subprocess.run(
         [*command, "-rs", *tests], cwd=copy, env=environment, capture_output=True, text=True, check=False
     )
