@@ -271,14 +271,15 @@ class Doctor:
             status = path.lstat()
             mode = stat.S_IMODE(status.st_mode)
             # A folder may be passed: the folders of jobs that run as another user are below it.
-            closed = 0o066 if stat.S_ISDIR(status.st_mode) else 0o077
+            open_to_others = 0o011 if stat.S_ISDIR(status.st_mode) else 0
             if status.st_uid != os.getuid():
                 what = f"{path} belongs to user {status.st_uid}, this is user {os.getuid()}"
                 self._find("permissions", what, "run `stoker` as the user who runs the daemon, or chown it")
-            elif mode & closed and not stat.S_ISLNK(status.st_mode):
+            elif mode & 0o077 & ~open_to_others and not stat.S_ISLNK(status.st_mode):
                 what = f"{path} may be read or written by others (mode {mode:o}): jobs hold secrets"
-                mended = self._mend(partial(path.chmod, mode & 0o700))
-                self._find("permissions", what, f"chmod go= {path}", mended)
+                mended = self._mend(partial(path.chmod, mode & (0o700 | open_to_others)))
+                advice = f"chmod {'go-rw' if open_to_others else 'go='} {path}"
+                self._find("permissions", what, advice, mended)
 
     def _look_at_event_logs(self) -> None:
         for path in sorted(self._data_dir.glob("events*.jsonl")):
