@@ -134,7 +134,7 @@ def put_aside(connection: Connection, numbers: Sequence[int], at: float) -> tupl
             elif (
                 spec is not None
                 and not record.ended
-                and damages.read("specs", key, number, tables.read_json, spec) is None
+                and damages.read("specs", key, number, tables.read_spec, spec) is None
             ):
                 failed[number] = "its specification in the job store is damaged"
         _put_tasks_aside(connection, part, damages, failed, at)

@@ -83,7 +83,7 @@ class Launcher:
         """Raise ValueError when the job could not be launched, whatever the cluster."""
         heap_mib(spec.memory)
         heap_mib(self._driver(spec).memory, "driver")
-        _application(spec)
+        _application(spec).check()
         for path in (spec.app, *spec.py_files, *spec.files, *spec.jars):
             if path.startswith("/"):
                 _check_file(Path(path))

@@ -304,6 +304,9 @@ class Service:
             spec = self._drivers.spec(task.job_id)
         except StoreError as error:
             raise ValueError(str(error)) from error  # the launch is dropped, and decided again
+        except ValueError as error:  # damaged since it was taken up
+            self._put(ev.DriverEnded(self._clock.now(), task.job_id, None, f"{error} that can be read"))
+            raise
         try:
             return self._launcher.describe(task, job.job, spec, self._model.tasks(task.job_id))
         except RecordsError as error:  # no other launch would do better

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, get_args
 import numpy as np
 import sqlalchemy as sa
 
+from conf.accepted import accepted
 from conf.schema import JobSpec
 from daemon.comparison import Comparison, Outcome
 from environment.explain import Candidate, Choice, Explanation
@@ -185,14 +186,9 @@ def read_job(text: str, number: int) -> JobRecord:
     return record
 
 
-def read_json(text: str) -> Any:
-    """JSON of any kind."""
-    return _read(lambda values: values, text)
-
-
 def read_spec(text: str) -> JobSpec:
-    """The spec whose JSON was kept."""
-    return _read(JobSpec.model_validate, text)
+    """The spec whose JSON was kept; what was accepted once is not refused for rules that came later."""
+    return _read(lambda values: accepted(JobSpec, values), text)
 
 
 def read_executor(text: str) -> ExecutorRecord:

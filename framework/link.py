@@ -153,7 +153,7 @@ class MesosLink:
         session = self._session
         if session is None or not session.subscribed:
             if isinstance(command, ev.Launch):
-                self._refuse(command, "the connection to the master was lost")
+                self._refuse(command.tasks, command.vm.id, "the connection to the master was lost")
             return
         match command:
             case ev.Launch():
@@ -261,17 +261,18 @@ class MesosLink:
     def _launch(self, session: Session, command: ev.Launch, describe: Describe) -> None:
         offers = [self._offers.pop(i) for i in command.offer_ids if i in self._offers]
         if len(offers) < len(command.offer_ids):
-            self._refuse(command, "an offer was taken back")
+            self._refuse(command.tasks, command.vm.id, "an offer was taken back")
             return
         purse, tasks = Purse(offers), []
+        sent: list[ev.Task] = []
         for task in command.tasks:
             try:
                 process, name = describe(task)
                 resources = purse.pay(task.cpus, task.memory_mib, task.ports, task.resources)
             except (OSError, ValueError) as error:
-                self._refuse(command, str(error))
-                _decline(session, command.offer_ids)
-                return
+                self._refuse((task,), command.vm.id, str(error))  # the others may be of other jobs
+                continue
+            sent.append(task)
             tasks.append(
                 task_to_json(
                     task,
@@ -284,20 +285,22 @@ class MesosLink:
                     secret_variables=self._options.secret_variables,
                 )
             )
+        if not tasks:
+            _decline(session, command.offer_ids)
+            return
         ids = [{"value": i} for i in command.offer_ids]
 
         def launch(driver: Driver) -> None:
             # The remainder is wanted back at once: others may wait for it.
             driver.launchTasks(ids, tasks, filters={"refuse_seconds": 0.0})
 
-        session.call("ACCEPT", launch, unsent=lambda why: self._refuse(command, why))
+        session.call("ACCEPT", launch, unsent=lambda why: self._refuse(sent, command.vm.id, why))
 
-    def _refuse(self, command: ev.Launch, why: str) -> None:
+    def _refuse(self, tasks: Sequence[ev.Task], vm_id: str, why: str) -> None:
         """Say for each task that it was never started, as the master would have."""
-        for task in command.tasks:
+        for task in tasks:
             self._emit(
-                ev.TaskChanged(self._now(), task.task_id, "dropped", command.vm.id, "launch_not_sent", why),
-                None,
+                ev.TaskChanged(self._now(), task.task_id, "dropped", vm_id, "launch_not_sent", why), None
             )
 
     # ---- what the session reports --------------------------------------------------------------------

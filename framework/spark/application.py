@@ -66,7 +66,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 class Application:
     """A Spark application: a Python file or a jar, its arguments and all that it needs.
 
-    Files are absolute paths or URIs. Raises ValueError for anything that could not be launched.
+    Files are absolute paths or URIs.
     """
 
     app: str
@@ -82,7 +82,11 @@ class Application:
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables of the driver and of every executor."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raise ValueError for anything that could not be launched.
+
+        For whoever takes applications in; one that was taken is launched, whatever the rules are by then.
+        """
         for path in (self.app, *self.py_files, *self.files, *self.jars):
             _check_path(path)
         for key, value in self.conf.items():

@@ -26,6 +26,7 @@ from environment.eventlog import replay
 from environment.events import Task
 from environment.records import ExecutorRecord, JobRecord
 from environment.types import Job
+from framework.embedded import AgentSpec
 from framework.link import MesosLink
 from framework.session import SessionOptions
 from framework.spark import DriverPlace, ProcessSpec, driver_status, start_driver
@@ -121,6 +122,31 @@ def test_a_driver_of_a_job_that_goes_on_is_found_again(store: Store, tmp_path: P
     assert (folder / "driver" / PROCESS_FILE).read_text() == before
     assert job is not None
     assert (job.state, job.exit_code) == ("failed", 143)
+
+
+def test_a_job_that_was_accepted_goes_on_though_it_would_be_refused_by_now(
+    store: Store, tmp_path: Path
+) -> None:
+    """An earlier Stoker took its name and its settings: its driver is found, and its end is the job's."""
+    record = keep(store, "running")
+    spec = json.loads(JobSpec(app="/apps/a.py").model_dump_json())
+    spec |= {"app": "/apps/\u200ba.py", "name": "odd\u202ename", "conf": {"spark.x": "x" * 40_000}}
+    with contextlib.closing(sqlite3.connect(tmp_path / "stoker.db")) as sql:
+        sql.execute("UPDATE jobs SET spec = ?", (json.dumps(spec),))
+        sql.commit()
+    folder = drive(tmp_path, record.job.id)
+    pid = json.loads((folder / "driver" / PROCESS_FILE).read_text())["driver"]["pid"]
+    with running(make_service(store, tmp_path)):
+        os.kill(pid, 15)
+        deadline = time.monotonic() + PATIENCE
+        while not (job := known(store, record.job.id)).ended:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    assert (job.state, job.exit_code) == ("failed", 143)
+    kept = store.spec(record.job.id)
+    assert kept is not None
+    assert (kept.label, len(kept.conf["spark.x"])) == ("odd\u202ename", 40_000)
+    assert not store.damaged()
 
 
 def test_a_driver_that_lost_its_supervisor_is_ended_with_its_job(store: Store, tmp_path: Path) -> None:
@@ -353,6 +379,37 @@ def test_launches_that_agents_drop_pause_and_are_logged(
     _, second, third = store.executors("job-1")[:3]
     assert third.launched_at - second.launched_at > 0.9
     assert "never ran" in capsys.readouterr().out
+
+
+ONE_VM = AgentSpec("vm-1", "m1.large", 4, 8192, 0.24, "127.0.1.1", (20_000, 20_199))
+
+
+def test_a_job_whose_specification_was_damaged_fails_and_takes_nobody_along(
+    store: Store, tmp_path: Path
+) -> None:
+    """It is launched on the same VM in the same message as others: they run."""
+    with running_mesos(tmp_path / "mesos", [ONE_VM]) as mesos:
+        config = Config(data_dir=str(tmp_path))
+        session = SessionOptions(master=mesos.address, user="root")
+        service = Service(
+            config, store, CommandLauncher(config, tmp_path, "127.0.0.1"), session, data_dir=tmp_path
+        )
+        jobs = [store.submit(JobSpec(app="/apps/a.py"), make_job, None, 100.0)[0].job for _ in range(3)]
+        with contextlib.closing(sqlite3.connect(tmp_path / "stoker.db")) as sql:
+            sql.execute("UPDATE jobs SET spec = replace(spec, 'apps', 'aqps') WHERE number = 1")
+            sql.commit()
+        with running(service):
+            for job in jobs:
+                service._arrive(100.0, job)
+            deadline = time.monotonic() + PATIENCE
+            while store.unfinished() != ([], []):
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+    damaged, *others = (known(store, job.id) for job in jobs)
+    assert damaged.state == "failed"
+    assert "no specification of job-1 that can be read" in damaged.reason
+    assert [job.state for job in others] == ["finished"] * 2
+    assert [len(store.executors(job.job.id)) for job in others] == [1, 1]
 
 
 def test_what_a_leader_handles_after_its_term_comes_to_nothing(

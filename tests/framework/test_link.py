@@ -168,6 +168,24 @@ def test_what_cannot_be_launched_is_reported_as_never_run(tmp_path: Path) -> Non
         assert "lack" in framework.until("job-1.2", "dropped").message
 
 
+def test_a_task_that_cannot_be_described_takes_no_other_along(tmp_path: Path) -> None:
+    """It is reported as never run; one of another job, launched on the same VM at once, runs."""
+    process = ProcessSpec(("true",), {}, {})
+
+    def describe(task: ev.Task) -> tuple[ProcessSpec, str]:
+        if task.task_id == "job-1.0":
+            raise ValueError("no specification")
+        return process, task.task_id
+
+    with mesos_and_framework(tmp_path) as (_, framework):
+        offer = framework.wait(ev.OffersReceived).offers[0]
+        ports = range(offer.ports[0][0], offer.ports[0][0] + 2)
+        tasks = tuple(task(f"job-{n}.0", port) for n, port in enumerate(ports, start=1))
+        framework.link.execute(ev.Launch(1, offer.vm, (offer.id,), tasks), describe)
+        assert framework.until("job-1.0", "dropped").message == "no specification"
+        framework.until("job-2.0", "finished")
+
+
 def test_a_framework_comes_back_under_its_id(tmp_path: Path) -> None:
     """A link that stops leaves its tasks alone; another one with the same id finds them by reconciliation."""
     with running(tmp_path / "work") as mesos:

@@ -41,7 +41,7 @@ from framework.spark import (
 def test_what_cannot_be_launched_is_refused(fields, message):
     """Paths, settings, variables and arguments that would break the launch are refused by name."""
     with pytest.raises(ValueError, match=message):
-        Application(**{"app": "/apps/app.py", **fields})
+        Application(**{"app": "/apps/app.py", **fields}).check()
 
 
 def test_the_largest_that_is_accepted_can_be_started():
@@ -52,6 +52,7 @@ def test_the_largest_that_is_accepted_can_be_started():
         conf={f"spark.x{i}": "x" * 1_000 for i in range(90)},
         environment={f"X{i}": "x" * 95_000 for i in range(5)},
     )
+    application.check()
     spark = SparkHome("/spark", "/java", "python3")
     endpoint = DriverEndpoint("127.0.0.1", 1, 2, 3, 1024)
     shape = ExecutorShape(1.0, 1024)
@@ -73,4 +74,5 @@ def test_ordinary_application_is_accepted():
         conf={"spark.sql.shuffle.partitions": "4", "spark.driverEnv": ""},
         environment={"MODE": "fast"},
     )
+    application.check()
     assert application.main_class == "org.example.Main"

@@ -1,0 +1,59 @@
+"""What was accepted once is read back by its types alone: the rules of the door may be stricter by now.
+
+A job that was answered with 201 is not lost because a later Stoker would not take it any more.
+"""
+
+import types
+from functools import cache
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, create_model
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def accepted(model: type[Model], values: Any) -> Model:
+    """What a model of this kind dumped as JSON, whatever its limits and checks say today.
+
+    ValueError when its keys or types are others.
+    """
+    return _as(model, _bare_model(model).model_validate(values))
+
+
+def _as(model: type[Model], bare: BaseModel) -> Model:
+    return model.model_construct(
+        **{name: _whole(field.annotation, getattr(bare, name)) for name, field in model.model_fields.items()}
+    )
+
+
+def _whole(annotation: Any, value: Any) -> Any:
+    """The value of a field; a model within it is of its own kind again."""
+    if not isinstance(value, BaseModel):
+        return value
+    kinds = (annotation, *get_args(annotation))
+    return next(_as(kind, value) for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel))
+
+
+@cache
+def _bare_model(model: type[BaseModel]) -> type[BaseModel]:
+    """The same fields, without limits and checks."""
+    fields: dict[str, Any] = {
+        name: (_bare(field.annotation), ... if field.is_required() else field.default)
+        for name, field in model.model_fields.items()
+    }
+    return create_model(model.__name__, __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _bare(annotation: Any) -> Any:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _bare(arguments[0])
+    if origin is Literal:
+        return annotation
+    if origin in (Union, types.UnionType):
+        return Union[tuple(_bare(each) for each in arguments)]  # noqa: UP007  # their number is known here only
+    if origin is not None:
+        return origin[tuple(each if each is ... else _bare(each) for each in arguments)]
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return _bare_model(annotation)
+    return annotation

@@ -1,0 +1,59 @@
+"""What was accepted once is read back, whatever the rules of the door are by now."""
+
+import json
+from typing import Any
+
+import pytest
+
+from conf.accepted import accepted
+from conf.schema import JobSpec
+
+SPEC = JobSpec(
+    app="/apps/a.jar",
+    main_class="org.example.Main",
+    args=("1", "--fast"),
+    env={"A": "b"},
+    resources={"gpus": 1},
+    driver={"on": "cluster", "cpus": 1.5, "memory": "2g"},
+    max_runtime=3.0,
+)
+
+
+def dumped(**others: Any) -> Any:
+    """What the store keeps of SPEC, but for these keys."""
+    return {**json.loads(SPEC.model_dump_json()), **others}
+
+
+def test_what_was_dumped_comes_back() -> None:
+    """As the same value of the same kinds, with the defaults of keys that it did not have yet."""
+    assert accepted(JobSpec, dumped()) == SPEC
+    assert accepted(JobSpec, {"app": "a.py"}) == JobSpec(app="a.py")
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"name": "odd\u202ename"},
+        {"app": "/apps/\x9b.py"},
+        {"app": "/apps/no-ending"},
+        {"name": "x" * 1000, "args": ["y" * 100_000]},
+        {"executors": 100_000, "min_executors": 200_000},
+        {"cpus": 0.12345},
+        {"resources": {"cpus": -1.0}},
+        {"driver": {"on": "host", "cpus": 9999.0, "memory": 1}},
+    ],
+)
+def test_what_would_be_refused_today_comes_back(others: dict[str, Any]) -> None:
+    """No limit and no check of today stands between the store and a job that was accepted."""
+    with pytest.raises(ValueError, match="validation error"):
+        JobSpec.model_validate(dumped(**others))
+    assert json.loads(accepted(JobSpec, dumped(**others)).model_dump_json()) == dumped(**others)
+
+
+@pytest.mark.parametrize(
+    "values", [[], None, {}, dumped(exec=1), dumped(app=3), dumped(args="one"), dumped(executors="many")]
+)
+def test_what_no_model_dumped_is_refused(values: Any) -> None:
+    """Other keys and types are damage."""
+    with pytest.raises(ValueError, match="validation error"):
+        accepted(JobSpec, values)
