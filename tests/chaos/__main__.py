@@ -110,11 +110,12 @@ def day(folder: Path, faults: int, seed: int, pause: float) -> tuple[str, bool]:
             left = scene.left()
         finally:
             scene.clear()
+    seconds = time.monotonic() - began
     store = Store(f"sqlite:///{scene.data / 'stoker.db'}")
     try:
-        found = [*users.complaints, *overdue, *losses(users.jobs, store, scene.log, left)]
+        found = [*users.complaints, *overdue, *losses(users.jobs, store, scene.log, left, seconds)]
         found += [f"the daemon's exit code is {code}"] if code else []
-        return report(seed, time.monotonic() - began, trouble.made, users.jobs, store, found), bool(found)
+        return report(seed, seconds, trouble.made, users.jobs, store, found), bool(found)
     finally:
         store.close()
 

@@ -15,6 +15,7 @@ from daemon.cli.client import Client
 from daemon.cli.errors import CommandError
 from framework.descendants import children
 from framework.embedded import AgentSpec
+from tests.chaos.skewed import SECONDS
 from tests.daemon.ports import free_port
 from tests.framework.embedded.running import Mesos
 
@@ -46,6 +47,11 @@ class Scene:
         self.data = folder / "data"
         self.log = folder / "tasks.log"
         self.log.touch()
+        # Jobs may run as another user.
+        folder.chmod(0o711)
+        self.log.chmod(0o666)
+        self._clock = folder / "clock"
+        self._clock.write_bytes(SECONDS.pack(0.0))
         self.url = f"http://127.0.0.1:{free_port()}"
         self._config = folder / "stoker.yaml"
         self._config.write_text(yaml.safe_dump(self._settings()))
@@ -63,8 +69,9 @@ class Scene:
     def up(self) -> None:
         """Start the daemon; another one on the same store may still be ending."""
         path = f"{SPARK}{os.pathsep}{REPOSITORY}"
-        environment = {**os.environ, "PYTHONPATH": path, "JAVA_HOME": str(SPARK / "java")}
-        command = [sys.executable, "-P", "-m", "daemon.cli", "up", "--config", str(self._config)]
+        chosen = {"PYTHONPATH": path, "JAVA_HOME": str(SPARK / "java"), "CHAOS_CLOCK": str(self._clock)}
+        environment = {**os.environ, **chosen}
+        command = [sys.executable, "-P", "-m", "tests.chaos.skewed", "up", "--config", str(self._config)]
         with (self.folder / "daemon.log").open("ab") as log:
             self._process = subprocess.Popen(
                 command, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
@@ -98,6 +105,11 @@ class Scene:
             yield
         finally:
             self._process.send_signal(signal.SIGCONT)
+
+    def jump(self, seconds: float) -> None:
+        """The daemon's wall clock is wrong by so much from now on."""
+        with self._clock.open("r+b", buffering=0) as file:
+            file.write(SECONDS.pack(seconds))
 
     def log_tail(self, lines: int = 15) -> str:
         """The end of the daemon's log."""

@@ -18,7 +18,7 @@ FAULTS = {
     "delay messages": 2, "stop an agent": 3, "kill an agent": 3, "shut an agent down": 2,
     "crash an executor": 2, "kill -9 an executor": 4, "kill -9 a driver": 1, "kill -9 a supervisor": 0.5,
     "restart the master": 2, "switch the policy": 1, "freeze the daemon": 1, "freeze the master": 1,
-    "refuse the disk": 1, "kill -9 the Mesos": 0.5,
+    "refuse the disk": 1, "kill -9 the Mesos": 0.5, "jump the clock": 2,
 }  # fmt: skip
 CALLS = ("ACCEPT", "ACCEPT", "KILL", "ACKNOWLEDGE", "RECONCILE", "SUPPRESS", "REVIVE", "DECLINE")
 EVENTS = ("UPDATE", "UPDATE", "OFFERS", "RESCIND", "HEARTBEAT")
@@ -96,6 +96,11 @@ class Trouble:
             self._after(0.5, 3.0, probe.rmdir)
             return True
         return False
+
+    def _jump_the_clock(self) -> bool:
+        """The daemon's wall clock is up to an hour before or behind the right one from now on."""
+        self._scene.jump(self._random.uniform(-3600.0, 3600.0))
+        return True
 
     def _switch_the_policy(self) -> bool:
         name = self._random.choice(("rr", "ff", "rrc"))

@@ -9,10 +9,21 @@ from random import Random
 
 from daemon.cli.client import Client
 from daemon.cli.errors import CommandError
+from tests.chaos import hostile
 from tests.chaos.scene import SPARK, Scene
 
 #: Kinds of jobs with their weights: what each must come to is in `Submission.expected`.
-KINDS = {"short": 8, "fails": 2, "broken": 0.5, "endless": 1, "clustered": 2}
+KINDS = {
+    "short": 8, "fails": 2, "broken": 0.5, "endless": 1, "clustered": 2, "overdue": 1, "hostile": 1.5,
+    "stubborn": 0.5,
+}  # fmt: skip
+#: What the hostile ones do; stubborn ones do what has to be killed.
+HOSTILE = (
+    "forks", "fills the disk", "has a FIFO for a log", "has a link for a log", "has a link for its folder",
+    "has FIFOs for all that Spark writes", "writes records into its folder", "leaves its session",
+)  # fmt: skip
+#: Seconds: too long for a job that works for moments, too short for an hour that never was.
+PLENTY = 600.0
 KILL_SHARE = 0.1  # of the jobs that would end by themselves
 
 
@@ -24,6 +35,7 @@ class Submission:
     kind: str
     seconds: float
     executors: int
+    deed: str = ""
     id: str = ""
     killed: bool = False
     #: Why it may have failed though it is not to blame.
@@ -35,18 +47,28 @@ class Submission:
         environment = {"CHAOS_LOG": log, "CHAOS_KEY": self.key}
         if self.kind == "broken":
             environment["CHAOS_BROKEN"] = "1"
+        if self.deed:
+            environment["CHAOS_SCRIPT"] = hostile.KINDS[self.deed].script
         spec: dict[str, object] = {
             "app": str(SPARK / "pyspark/driver.py"), "args": [str(self.seconds), str(code)], "name": self.key,
             "type": self.kind, "executors": self.executors, "cpus": 0.5, "memory": 1024, "env": environment,
         }  # fmt: skip
+        if limit := {"short": PLENTY, "overdue": 2.0}.get(self.kind):
+            spec["max_runtime"] = limit
         if self.kind == "clustered":
             spec["driver"] = {"on": "cluster", "cpus": 0.5, "memory": 1024}
         return spec
 
     @property
+    def unending(self) -> bool:
+        """Whether it runs until it is killed."""
+        return self.kind in ("endless", "stubborn")
+
+    @property
     def expected(self) -> set[str]:
         """The states in which it may end; all that ends well exits with code 0."""
-        by_itself = {"fails": "failed", "broken": "failed", "endless": "killed"}.get(self.kind, "finished")
+        others = {"fails": "failed", "broken": "failed", "overdue": "failed"}
+        by_itself = "killed" if self.unending else others.get(self.kind, "finished")
         expected = {by_itself} | ({"killed"} if self.killed else set())
         # A driver on the cluster dies with its VM, and then the job has failed.
         return expected | ({"failed"} if self.excuses or self.kind == "clustered" else set())
@@ -80,7 +102,7 @@ class Users(threading.Thread):
                 if self._random.random() < 2 * KILL_SHARE:
                     self._kill(client, self._random.choice(self.jobs[-8:]))
             for job in self.jobs:
-                if job.kind == "endless" and not job.killed:
+                if job.unending and not job.killed:
                     self._kill(client, job)
 
     def stop(self) -> None:
@@ -94,8 +116,10 @@ class Users(threading.Thread):
 
     def _submit(self, client: Client) -> None:
         (kind,) = self._random.choices(list(KINDS), list(KINDS.values()))
-        seconds = 3600.0 if kind in ("endless", "broken") else round(self._random.uniform(0.1, 2.5), 2)
-        job = Submission(f"key-{len(self.jobs)}", kind, seconds, self._random.choice((1, 1, 2, 3)))
+        working = kind in ("short", "fails", "clustered", "hostile")
+        seconds = round(self._random.uniform(0.1, 2.5), 2) if working else 3600.0
+        deed = {"hostile": self._random.choice(HOSTILE), "stubborn": "ignores SIGTERM"}.get(kind, "")
+        job = Submission(f"key-{len(self.jobs)}", kind, seconds, self._random.choice((1, 1, 2, 3)), deed)
         self.jobs.append(job)
         job.id = self._insist(lambda: self._send(client, job))
         if self._random.random() < 0.2:

@@ -13,8 +13,8 @@ from tests.chaos.users import Submission
 CENTS = 1e-6  # dollars: sums of many floats
 
 
-def losses(jobs: list[Submission], store: Store, log: Path, left: list[str]) -> Iterator[str]:
-    """Everything that is not as it must be, in words; nothing, when all is well."""
+def losses(jobs: list[Submission], store: Store, log: Path, left: list[str], seconds: float) -> Iterator[str]:
+    """Everything that is not as it must be after a day of so many seconds, in words."""
     records = {record.job.id: record for record in store.jobs(limit=100_000)}
     accepted = {job.id for job in jobs}
     yield from (f"{job_id} was accepted and is not in the store" for job_id in accepted - records.keys())
@@ -25,6 +25,7 @@ def losses(jobs: list[Submission], store: Store, log: Path, left: list[str]) -> 
     tasks = {job_id: store.executors(job_id) for job_id in records}
     yield from open_or_odd(tasks)
     yield from wrong_sums(records, tasks)
+    yield from wrong_times(records, tasks, seconds)
     yield from ran_twice(log)
     yield from (f"still running: {process}" for process in left)
     still = [job.job.id for job in store.unfinished()[0]]
@@ -34,9 +35,8 @@ def losses(jobs: list[Submission], store: Store, log: Path, left: list[str]) -> 
 
 def wrong_end(job: Submission, record: JobRecord) -> Iterator[str]:
     """Whether a job's last state, reason and exit code are true."""
-    what = (
-        f"{job.id} ({job.kind}, {sorted(job.excuses)}) is {record.state}, {record.exit_code}: {record.reason}"
-    )
+    who = f"{job.id} ({job.kind} {job.deed}, {sorted(job.excuses)})"
+    what = f"{who} is {record.state}, {record.exit_code}: {record.reason}"
     # Spark's rule: so many executors may fail, whoever killed them.
     worn_out = record.state == "failed" and record.failures > max(2 * job.executors, 3)
     if record.state not in job.expected and not worn_out:
@@ -45,6 +45,9 @@ def wrong_end(job: Submission, record: JobRecord) -> Iterator[str]:
         yield f"{what}; its exit code says otherwise"
     if job.kind == "fails" and record.exit_code not in (3, 137, 143, None):
         yield f"{what}; it exits with 3 unless it is killed"
+    blameless = record.state == "failed" and not job.excuses and not worn_out
+    if job.kind == "overdue" and blameless and "max_runtime" not in record.reason:
+        yield f"{what}; it was to be ended for its max_runtime"
     if job.kind == "clustered" and record.state == "failed" and "its driver on" not in record.reason:
         yield f"{what}; it has no such reason to fail"
 
@@ -71,6 +74,19 @@ def wrong_sums(records: dict[str, JobRecord], tasks: dict[str, list[ExecutorReco
         bill, paid = held_seconds(held) * held[0].price_per_hour / 3600, sum(task.cost for task in held)
         if not math.isclose(bill, paid, abs_tol=CENTS):
             yield f"{held[0].vm_name} ({vm_id}) was held for {bill} dollars, paid for with {paid}"
+
+
+def wrong_times(
+    records: dict[str, JobRecord], tasks: dict[str, list[ExecutorRecord]], seconds: float
+) -> Iterator[str]:
+    """Whether something went backwards, or took longer than the day, whatever the wall clock said."""
+    for job_id, record in records.items():
+        since, until = record.job.submitted_at, record.finished_at
+        if until is not None and not 0 <= until - since <= seconds:
+            yield f"{job_id} took {until - since} s of a day of {seconds} s"
+        for task in tasks[job_id]:
+            if task.ended_at is not None and not 0 <= task.ended_at - task.launched_at <= seconds:
+                yield f"{task.task_id} took {task.ended_at - task.launched_at} s of a day of {seconds} s"
 
 
 def held_seconds(tasks: list[ExecutorRecord]) -> float:

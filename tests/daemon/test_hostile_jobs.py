@@ -11,7 +11,6 @@ import os
 import random
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import httpx
 
 from daemon.cli.client import Client
 from framework.descendants import below
+from tests.chaos.hostile import KINDS, Kind
 from tests.chaos.scene import SPARK
 from tests.daemon.fleet import Daemon, Fleet, Starter, until
 
@@ -27,43 +27,6 @@ COUNT = int(os.environ.get("HOSTILE_JOBS", "0"))
 MEMORY_MIB = 200
 #: Seconds for an answer while all this goes on; the machine may have other things to do.
 PATIENCE = 10.0
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What a job does, how it may end, what asking for its log answers, and whether it has to be killed."""
-
-    script: str
-    states: tuple[str, ...] = ("finished",)
-    log: int = 200
-    kill: bool = False
-    preload: bool = False
-
-
-RECORDS = '"$PWD/../../../records/$(basename "$(dirname "$PWD")")/driver"'
-KINDS = {
-    "forks": Kind("for i in {1..60}; do sleep 1000 & setsid sleep 1000 & done"),
-    "fills the disk": Kind("head -c 64M /dev/zero > filler; mkdir -p tmp/{a..z}/{a..z}"),
-    "has a FIFO for a log": Kind("rm stdout stderr; mkfifo stdout stderr", log=409),
-    "has a link for a log": Kind("rm stdout; ln -s /etc/passwd stdout", log=409),
-    "has a folder for a log": Kind("rm stdout; mkdir stdout", log=409),
-    "has a link for its folder": Kind("mv ../driver ../other; ln -s /etc ../driver", log=409),
-    "has FIFOs for all that Spark writes": Kind("rm -rf events tmp; mkfifo events tmp spark.properties.new"),
-    "writes records into its folder": Kind(
-        "echo ok > exit_code; echo '[]' > process.json; mkfifo launch.json"
-    ),
-    "says it has finished": Kind(f"echo ok > {RECORDS}/exit_code", ("failed", "finished")),
-    "says it is nobody": Kind(f"echo '[]' > {RECORDS}/process.json", ("failed", "finished")),
-    "has a FIFO for a record": Kind(
-        f"rm -f {RECORDS}/process.json && mkfifo {RECORDS}/process.json {RECORDS}/exit_code",
-        ("failed", "finished"),
-    ),
-    "removes its records": Kind(f"rm -rf {RECORDS}", ("failed", "finished")),
-    "prints without end": Kind("yes hostile | head -c 200M"),
-    "leaves its session": Kind("setsid bash -c 'setsid sleep 1000 & setsid sleep 1000 & sleep 1000' &"),
-    "ignores SIGTERM": Kind("trap '' TERM; while :; do sleep 0.1; done", ("killed",), kill=True),
-    "hangs before it begins": Kind("", ("killed",), kill=True, preload=True),
-}
 
 
 def test_hostile_jobs_harm_nobody(fleet: Starter, tmp_path: Path) -> None:
@@ -85,6 +48,7 @@ def test_hostile_jobs_harm_nobody(fleet: Starter, tmp_path: Path) -> None:
             assert (
                 "record" in job["reason"] or "exit_code" in job["reason"] or "process.json" in job["reason"]
             ), name
+    print(f"{len(hostile)} hostile jobs; the daemon's memory was {memory_mib(daemon):.0f} MiB at most")
     assert memory_mib(daemon) < MEMORY_MIB
     until(lambda: not left(host), lambda: left(host))
     assert daemon.leads()
