@@ -133,7 +133,7 @@ class Scheduler(Protocol):
         ...
 
     def paused(self) -> Collection[str]:
-        """The queued jobs, by id, that are not decided about for now, since their launches never ran."""
+        """The queued jobs, by id, that are not decided about for now: launches never ran, or nothing fits."""
         ...
 
     def policy(self) -> PolicyStatus:

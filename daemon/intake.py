@@ -6,9 +6,11 @@ from conf.schema import JobSpec
 from daemon.contract import RejectedError
 from daemon.launcher import Launcher
 from daemon.store import IdempotencyConflictError, Store, StoreError
+from environment.amounts import NOTHING, Amounts
 from environment.check import whole_cluster_shortfall
+from environment.reach import Reach, asked_in_all, over_quota
 from environment.records import JobRecord
-from environment.types import Job, Vm
+from environment.types import Job, Size, Vm
 from profiles.profile import JobProfile
 
 #: After how many seconds a submission to a full queue may be tried again.
@@ -47,12 +49,14 @@ class Intake:
         #: Those that were accepted and are not among them yet.
         self._arriving: set[str] = set()
         self._vms: tuple[Vm, ...] = ()
+        #: The most that we may have in all, by Mesos' names of resources.
+        self._quota: Amounts = NOTHING
         #: VMs that are not there any more, and when they were noted last, by name: they may be back soon.
         self._late: dict[str, tuple[Vm, float]] = {}
 
-    def note(self, queued: int, vms: tuple[Vm, ...], arrived: set[str]) -> None:
-        """So many jobs wait now, these VMs are there, and these jobs are among those that wait."""
-        self._queued = queued
+    def note(self, queued: int, reach: Reach, arrived: set[str]) -> None:
+        """So many jobs wait now, so much may be had, and these jobs are among those that wait."""
+        self._queued, self._quota, vms = queued, reach.quota, reach.vms
         self._arriving -= arrived
         if vms is not self._vms:
             self._note_late(vms)
@@ -108,11 +112,21 @@ class Intake:
             self._launcher.check(spec)
         except ValueError as error:
             raise RejectedError(422, "The job cannot be launched", str(error)) from error
-        if self._shortfall(spec) is None:
+        if not (self._over_quota(spec) or self._shortfall(spec)):
             return
-        self._look()  # an agent may have joined since the master was last asked
+        self._look()  # since the master was last asked an agent may have joined, or a quota been raised
+        if (over := self._over_quota(spec)) is not None:
+            raise RejectedError(422, "The job is over the quota", over)
         if (shortfall := self._shortfall(spec)) is not None:
             raise RejectedError(422, "The job fits no cluster of this size", shortfall)
+
+    def _over_quota(self, spec: JobSpec) -> str | None:
+        """Why our roles may never have what the job needs at least; None when they may."""
+        fewest = spec.executors if spec.min_executors is None else spec.min_executors
+        executors = (Size(spec.cpus, spec.memory),) * fewest
+        driver = self._launcher.driver_size(spec)
+        asked = asked_in_all(executors, spec.resources, () if driver is None else (driver,))
+        return over_quota(self._quota, asked)
 
     def _shortfall(self, spec: JobSpec) -> str | None:
         """Why the job fits no cluster of the VMs that are or were there; None when it does."""

@@ -446,9 +446,9 @@ class Service:
     def _picture(self, arrived: set[str]) -> None:
         """Make the picture of the cluster that other threads are shown."""
         vms, notes = self._model.vms(), self._model.notes()
-        self._intake.note(self._model.waiting, vms, arrived)
+        self._intake.note(self._model.waiting, self._model.reach(), arrived)
         self._due = self._model.due(self._clock.now())
-        self._paused = frozenset(self._model.paused())
+        self._paused = frozenset((*self._model.paused(), *self._model.aside()))
         self._vms = tuple(
             VmStatus(
                 id=vm.id,

@@ -204,7 +204,7 @@ def whole_cluster_shortfall(
     vms = list(vms)
     if not vms:
         return None
-    room = [_room_when_empty(vm, cpus, memory_mib, resources) for vm in vms]
+    room = [room_when_empty(vm, cpus, memory_mib, resources) for vm in vms]
     asked = amounts.text(cpus, memory_mib, resources)
     if not any(room):
         has = {name: max(vm.resources.get(name, 0.0) for vm in vms) for name in resources}
@@ -226,7 +226,8 @@ def _amounts_of(vm: Vm, names: Iterable[str]) -> dict[str, float]:
     return {name: vm.resources.get(name, 0.0) for name in names}
 
 
-def _room_when_empty(vm: Vm, cpus: float, memory_mib: int, resources: Amounts) -> int:
+def room_when_empty(vm: Vm, cpus: float, memory_mib: int, resources: Amounts) -> int:
+    """For how many executors of so much each the VM has room when nothing else runs there."""
     room = min(int((vm.cpus + CPU_TOLERANCE) / cpus), vm.memory_mib // memory_mib)
     fitting = (int((vm.resources.get(name, 0.0) + TOLERANCE) / amount) for name, amount in resources.items())
     return min((room, *fitting))

@@ -7,7 +7,7 @@ draws a random number or opens a socket, so the same events always give the same
 job is not decided here: a decision enters as the event `Decided`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -19,6 +19,7 @@ from environment.ledger import Ledger
 from environment.life import JobLives
 from environment.model_options import ModelOptions
 from environment.offers import OfferBook
+from environment.reach import Reach
 from environment.records import ExecutorRecord, ExecutorState, JobRecord
 from environment.room import Room
 from environment.roster import Changes, Roster
@@ -94,12 +95,14 @@ class ClusterModel:
         A tick that leads to nothing is not counted, so that a log may leave it out and replays the same.
         """
         self._turn.begin(event.at)
-        if self._setbacks and (woken := self._setbacks.wake()) is not None:
+        woken = self._setbacks.wake() if self._setbacks else None
+        if woken is not None:
             self._supply.reconsider(woken)
         self._handlers[type(event)](event)
+        self._line.look(self.reach(), again=woken is not None)
         if not isinstance(event, ev.Restored):
             soon = self._line.due(self.now + self.options.relaunch_grace)
-            self._supply.balance(anyone=soon, due=self._line.due(self.now))
+            self._supply.balance(anyone=soon, due=self._line.due(self.now), later=self._line.wants_vms)
         return self._turn.end(counted=not isinstance(event, ev.Tick))
 
     def snapshot(self) -> ev.Restored:
@@ -124,6 +127,10 @@ class ClusterModel:
     def _left_out(self) -> dict[str, str]:
         return {**self._setbacks.left_out(), **self._book.closed(self.now, self.options.maintenance_margin)}
 
+    def reach(self) -> Reach:
+        """What could be had now if nobody held anything."""
+        return self._book.reach(self._left_out())
+
     def notes(self) -> dict[str, str]:
         """What is to be said of VMs, by id: why nothing is placed there, what their agents tell wrongly."""
         wrong = {vm.id: vm.note for vm in self._book.vms() if vm.note}
@@ -136,6 +143,10 @@ class ClusterModel:
     def paused(self) -> Mapping[str, float]:
         """The jobs that are to be placed later, since their launches never ran, and when, seconds."""
         return self._setbacks.paused()
+
+    def aside(self) -> Collection[str]:
+        """The jobs that wait as a whole and could not run now even alone; they keep their places."""
+        return self._line.aside
 
     @property
     def waiting(self) -> int:

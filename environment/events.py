@@ -125,6 +125,7 @@ class Booked:
     closed: tuple[tuple[str, str], ...] = ()
     windows: tuple[tuple[str, float, float | None], ...] = ()
     limits: tuple[str, ...] = ()
+    quota: Amounts = field(default_factory=nothing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,13 +243,15 @@ class VmsMeasured(Event):
     """The master tells how large its agents are, as far as they can be ours.
 
     `vms` is all that is known of them, `closed` says of VMs, by id, why the master offers nothing of them
-    (`takes nothing new: ...`), `limits` what it keeps from us besides.
+    (`takes nothing new: ...`), `limits` what it keeps from us besides, in words, and `quota` is the most that
+    all our roles may ever hold together, by Mesos' names of resources.
     """
 
     sizes: tuple[VmSize, ...]
     vms: tuple[Vm, ...] = ()
     closed: tuple[tuple[str, str], ...] = ()
     limits: tuple[str, ...] = ()
+    quota: Amounts = field(default_factory=nothing)
 
 
 @dataclass(frozen=True, slots=True)

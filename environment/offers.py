@@ -12,9 +12,11 @@ from types import MappingProxyType
 import numpy as np
 
 from environment import amounts
+from environment.amounts import NOTHING, Amounts
 from environment.events import Booked, Offer, VmSize, VmsMeasured
 from environment.ledger import Ledger
 from environment.offered import Offered
+from environment.reach import Reach
 from environment.types import CPU_TOLERANCE, ClusterView, FloatArray, RunningJob, Vm, natural_key
 from environment.words import clock
 
@@ -52,6 +54,7 @@ class OfferBook:
         self._windows: dict[str, tuple[float, float | None]] = {}
         #: What else the master keeps from us.
         self._limits: tuple[str, ...] = ()
+        self._quota: Amounts = NOTHING
         self._incomplete: set[str] = set()
         self._order: tuple[Vm, ...] | None = ()
 
@@ -73,6 +76,7 @@ class OfferBook:
             tuple(self._closed.items()),
             tuple((vm_id, *window) for vm_id, window in self._windows.items()),
             self._limits,
+            self._quota,
         )
 
     def resume(self, state: Booked) -> None:
@@ -82,7 +86,7 @@ class OfferBook:
         self._told = {size.vm_id: size for size in state.told}
         self._others = {size.vm_id: size for size in state.others}
         self._awaited, self._guessed = set(state.awaited), set(state.guessed)
-        self._closed, self._limits = dict(state.closed), state.limits
+        self._closed, self._limits, self._quota = dict(state.closed), state.limits, state.quota
         self._windows = {vm_id: (start, duration) for vm_id, start, duration in state.windows}
         self._order = None
         for offer in state.offers:
@@ -95,10 +99,10 @@ class OfferBook:
     def measure(self, told: VmsMeasured) -> bool:
         """Know from the master which VMs there are, and how large: also those that it will offer later only.
 
-        Returns whether there are others than before.
+        Returns whether there are others than before, or we may have more of them or less.
         """
-        known, before = len(self._vms), self._closed
-        self._closed, self._limits = dict(told.closed), told.limits
+        known, before, quota = len(self._vms), self._closed, self._quota
+        self._closed, self._limits, self._quota = dict(told.closed), told.limits, told.quota
         for vm_id in before.keys() ^ self._closed.keys():
             self.changed(vm_id)
         for vm in told.vms:
@@ -111,7 +115,7 @@ class OfferBook:
                 self._guessed.discard(size.vm_id)
                 self.learn(self._vms[size.vm_id])
                 self._look(size.vm_id)
-        return len(self._vms) > known or before != self._closed
+        return len(self._vms) > known or before != self._closed or quota != self._quota
 
     def take(self, offers: Iterable[Offer], at: float) -> None:
         """Hold these offers; their VMs are there."""
@@ -321,6 +325,13 @@ class OfferBook:
             there = [vm for vm in self._vms.values() if vm.id not in self._gone]
             self._order = tuple(sorted(there, key=lambda vm: natural_key(vm.name)))
         return self._order
+
+    def reach(self, closed: Mapping[str, str]) -> Reach:
+        """What could be had if nobody held anything; of VMs that are no place now, `closed` says why.
+
+        Which VMs there are is known once the master has told: before, others may yet be offered.
+        """
+        return Reach(self.vms(), closed, self._quota, known=bool(self._told) and not self._guessed)
 
     def view(
         self,

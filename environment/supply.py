@@ -107,13 +107,18 @@ class Supply:
         if held := self._book.clear():
             self._turn.command(Decline, held, self._options.refuse)
 
-    def balance(self, *, anyone: bool, due: bool) -> None:
-        """Hold offers only while `anyone` waits; ask for them when someone's time is `due`."""
+    def balance(self, *, anyone: bool, due: bool, later: bool = False) -> None:
+        """Hold offers only while `anyone` waits; ask for them when someone's time is `due`.
+
+        While someone waits for VMs that may come `later`, offers are given back, and tell of those that do.
+        """
         if not self.subscribed:
             return
         if not anyone:
             self.decline()
-            if not self._suppressed:
+            if later and self._suppressed:
+                self._revive()
+            elif not (later or self._suppressed):
                 self._suppressed = True
                 self._turn.command(Suppress)
         elif due and (self._suppressed or (self._stale and not self._book.complete()) or self._unheard()):

@@ -1,24 +1,32 @@
 """Who waits for a placement, in which order, and why the first one does.
 
-Whether offers are asked for on their behalf is in `supply.py`.
+Whether offers are asked for on their behalf is in `supply.py`; what nobody could have now, in `reach.py`.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 
 from environment.events import Waiting
+from environment.reach import Reach
 from environment.records import JobRecord
 from environment.room import Room
 from environment.roster import Roster
 from environment.setbacks import Setbacks
 from environment.types import PlacementRequest
 
+#: How the reason of a job begins that waits aside, and what is said of it when it does not any more.
+_ASIDE, _BACK = "it could not run now even alone", "waits for its turn"
+
 
 class WaitingLine:
     """New jobs, first come first served, and jobs whose lost executors are to be placed again.
 
-    Invariants: a job is in one of the two at most; new jobs stand in the order of their submission.
+    Some of both wait aside: they could not run now even if nothing else did, as their VMs are not there or
+    a quota is too small. They keep their places, are not placed, and block nobody.
+
+    Invariants: a job is in one of the two at most; new jobs stand in the order of their submission; after
+    `look` those are aside, and only those, who have to be by what may be reached then.
     """
 
     def __init__(self, roster: Roster, setbacks: Setbacks, room: Room) -> None:
@@ -30,6 +38,11 @@ class WaitingLine:
         self._relaunch_at: dict[str, float] = {}
         #: The job that a policy told to wait, so that its reason is not replaced by a lesser one.
         self._told: str | None = None
+        #: Who waits aside, and whether for a quota alone, so that no VM that comes would help.
+        self._aside: dict[str, bool] = {}
+        #: By what it was looked who has to; what changed since then: jobs of which that is not known.
+        self._reach: Reach | None = None
+        self._unseen: dict[str, None] = {}
 
     def __len__(self) -> int:
         return len(self._queue) + len(self._relaunch_at)
@@ -44,10 +57,12 @@ class WaitingLine:
     def resume(self, relaunch_at: Iterable[tuple[str, float]], told: str | None) -> None:
         """Go on from there."""
         self._relaunch_at, self._told = dict(relaunch_at), told
+        self._reach = None
 
     def join(self, job: JobRecord) -> None:
         """A new job waits behind all others."""
         self._queue[job.job.id] = PlacementRequest(job.job, job.job.executors, first_number=job.next_executor)
+        self._unseen[job.job.id] = None
 
     def rejoin(self, job: JobRecord) -> None:
         """A job whose launch was undone waits in its old place, as jobs are held in order of submission."""
@@ -58,9 +73,11 @@ class WaitingLine:
     def relaunch(self, job: JobRecord, due: float) -> None:
         """The job's lost executors wait from then on, or from an earlier time that was set before."""
         self._relaunch_at.setdefault(job.job.id, due)
+        self._unseen[job.job.id] = None
 
     def leave(self, job: JobRecord) -> bool:
         """The job waits no more; returns whether it did."""
+        self._aside.pop(job.job.id, None)
         queued = self._queue.pop(job.job.id, None) is not None
         return queued or self._relaunch_at.pop(job.job.id, None) is not None
 
@@ -70,34 +87,77 @@ class WaitingLine:
 
     def due(self, now: float) -> bool:
         """Whether someone may be placed at that time."""
-        if any(at <= now for at in self._relaunch_at.values()):
+        if any(at <= now for job_id, at in self._relaunch_at.items() if job_id not in self._aside):
             return True
         if self._room.bounded:
             return next(self._room.let_in(self._new(now)), None) is not None
         pauses = self._setbacks.paused().items()
-        paused = sum(at > now for job_id, at in pauses if job_id in self._queue)
-        return len(self._queue) > paused
+        out = {job_id for job_id, at in pauses if at > now} | self._aside.keys()
+        return len(self._queue) > sum(job_id in self._queue for job_id in out)
 
     def requests(self, now: float) -> tuple[PlacementRequest, ...]:
         """What may be placed now, in order; lost executors come before new jobs.
 
-        A job that pauses, because its launches never ran, is not among them, and keeps its place; nor are
-        those that there is no room for yet.
+        A job that pauses, because its launches never ran, or waits aside is not among them, and keeps its
+        place; nor are those that there is no room for yet.
         """
-        due = (self._roster.job(job_id) for job_id, at in self._relaunch_at.items() if at <= now)
+        lost = ((i, at) for i, at in self._relaunch_at.items() if i not in self._aside)
+        due = (self._roster.job(job_id) for job_id, at in lost if at <= now)
         new = self._room.let_in(self._new(now))
         waiting = (*(self._again(job) for job in due if job is not None), *new)
         return tuple(map(self._placeable, waiting)) if self._setbacks else waiting
 
     def _new(self, now: float) -> Iterator[PlacementRequest]:
-        """The jobs that wait as a whole and do not pause, in order."""
-        paused = self._setbacks.paused()
-        return (request for job_id, request in self._queue.items() if paused.get(job_id, now) <= now)
+        """The jobs that wait as a whole, neither pausing nor aside, in order."""
+        paused, aside = self._setbacks.paused(), self._aside
+        return (r for i, r in self._queue.items() if paused.get(i, now) <= now and i not in aside)
 
     def _placeable(self, request: PlacementRequest) -> PlacementRequest:
         """The request with the VMs that are no place for it."""
         avoided = self._setbacks.avoided(request.job.id)
         return replace(request, avoided=avoided) if avoided else request
+
+    # ---- who could not run now even alone ----------------------------------------------------------
+
+    @property
+    def aside(self) -> Collection[str]:
+        """The jobs that wait as a whole, and aside."""
+        return tuple(job_id for job_id in self._aside if job_id in self._queue)
+
+    @property
+    def wants_vms(self) -> bool:
+        """Whether somebody waits aside whom VMs that come, or are told to be larger, may help."""
+        return not all(self._aside.values())
+
+    def look(self, reach: Reach, *, again: bool = False) -> None:
+        """Put aside who could not run now even alone, and take back who could; each says so.
+
+        Looks at those of whom that may have changed, or `again` at all.
+        """
+        if again or reach != self._reach:
+            self._reach = reach
+            self._unseen = dict.fromkeys((*self._queue, *self._relaunch_at))
+        for job_id in self._unseen:
+            job = self._roster.job(job_id)
+            if job is not None and job in self:
+                self._look_at(job, reach)
+        self._unseen.clear()
+
+    def _look_at(self, job: JobRecord, reach: Reach) -> None:
+        job_id, quota, why = job.job.id, "", ""
+        if job_id not in self._setbacks.paused():  # who pauses is not placed either, and says why
+            request = self._placeable(self._queue.get(job_id) or self._again(job))
+            quota = reach.beyond_quota(request, self._roster.open_tasks(job)) if reach.quota else ""
+            why = quota or reach.beyond_vms(request)
+        if why:
+            self._aside[job_id] = bool(quota)
+            reason = f"{_ASIDE}: {why}; jobs behind it do not wait for it"
+            if reason != job.reason:
+                self._roster.explain(job, reason)
+        else:
+            self._aside.pop(job_id, None)
+            if job.reason.startswith(_ASIDE):
+                self._roster.explain(job, _BACK)
 
     @property
     def told(self) -> bool:

@@ -1,6 +1,7 @@
 """Which agents a cluster has, from what its master tells operators: offers show only what is free of some."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from environment.amounts import total
@@ -25,13 +26,14 @@ def read_agents(
     url = f"http://{master}"
     agents = read_json(f"{url}/slaves", credentials, seconds=PATIENCE, most=_MOST)
     try:
-        limits = quotas(read_json(f"{url}/roles", credentials, seconds=PATIENCE, most=_MOST), roles)
+        told = read_json(f"{url}/roles", credentials, seconds=PATIENCE, most=_MOST)
+        limits, quota = quotas(told, roles), quota_in_all(told, roles)
     except RefusedError:
-        limits = ()  # then they are told to nobody
-    return measured(agents, roles, limits, gpus=gpus)
+        limits, quota = (), {}  # then they are told to nobody
+    return replace(measured(agents, roles, gpus=gpus), limits=limits, quota=quota)
 
 
-def measured(told: Any, roles: Collection[str], limits: tuple[str, ...], *, gpus: bool) -> VmsMeasured:
+def measured(told: Any, roles: Collection[str], *, gpus: bool) -> VmsMeasured:
     """Read what a master answers to GET /slaves; ValueError when it is something else."""
     try:
         there = [agent for agent in told["slaves"] if agent.get("active", True) or agent.get("deactivated")]
@@ -40,33 +42,61 @@ def measured(told: Any, roles: Collection[str], limits: tuple[str, ...], *, gpus
         ours = [agent for agent in there if _is_ours(sizes[str(agent["id"])], gpus=gpus)]
         vms = tuple(agent_from_json(agent, sizes[str(agent["id"])]) for agent in ours)
         closed = tuple((str(agent["id"]), _closed(agent)) for agent in ours if agent.get("deactivated"))
-        return VmsMeasured(0.0, tuple(sizes.values()), vms, closed, limits)
+        return VmsMeasured(0.0, tuple(sizes.values()), vms, closed)
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"its /slaves is not what a Mesos master answers: {error!r}") from error
 
 
 def quotas(told: Any, roles: Collection[str]) -> tuple[str, ...]:
     """What a master's answer to GET /roles says of our roles' quotas, a sentence for each that has one."""
+    ours = {name for role in roles for name in _lineage(role)}
+    return tuple(
+        f"the master's quota lets role {name} have {_parts(quota['limit'])}, "
+        f"of which {_used(quota)} are taken"
+        for name, quota in _quotas(told).items()
+        if name in ours
+    )
+
+
+def quota_in_all(told: Any, roles: Collection[str]) -> dict[str, float]:
+    """The most that our roles together may have by a master's answer to GET /roles, by Mesos' names.
+
+    What one of them may have any amount of is not in it. A role has no more than those above it.
+    """
+    found = _quotas(told)
+    limits = [[found[name]["limit"] for name in _lineage(role) if name in found] for role in roles]
+    bounds = [{n: min(q[n] for q in of if n in q) for q in of for n in q} for of in limits]
+    bounded = set.intersection(*map(set, bounds)) if bounds else set()
+    return {name: round(sum(bound[name] for bound in bounds), 3) for name in sorted(bounded)}
+
+
+def _quotas(told: Any) -> dict[str, dict[str, dict[str, float]]]:
+    """The quotas that limit something, by role."""
     try:
-        ours = [
-            role for role in told["roles"] if role["name"] in roles and role.get("quota", {}).get("limit")
-        ]
-        return tuple(
-            f"the master's quota lets role {role['name']} have {_parts(role['quota']['limit'])}, "
-            f"of which {_used(role['quota'])} are taken"
-            for role in ours
-        )
+        return {
+            str(role["name"]): {
+                part: {str(n): float(v) for n, v in role["quota"].get(part, {}).items()}
+                for part in ("limit", "consumed")
+            }
+            for role in told["roles"]
+            if role.get("quota", {}).get("limit")
+        }
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"its /roles is not what a Mesos master answers: {error!r}") from error
 
 
-def _parts(amounts: Mapping[str, Any]) -> str:
-    return " and ".join(f"{float(amount):g} {name}" for name, amount in sorted(amounts.items()))
+def _lineage(role: str) -> tuple[str, ...]:
+    """The role and those above it: a/b/c, a/b, a."""
+    parts = role.split("/")
+    return tuple("/".join(parts[:depth]) for depth in range(len(parts), 0, -1))
 
 
-def _used(quota: Mapping[str, Any]) -> str:
-    taken = quota.get("consumed", {})
-    return _parts({name: taken.get(name, 0.0) for name in quota["limit"]})
+def _parts(amounts: Mapping[str, float]) -> str:
+    return " and ".join(f"{amount:.10g} {name}" for name, amount in sorted(amounts.items()))
+
+
+def _used(quota: Mapping[str, Mapping[str, float]]) -> str:
+    return _parts({name: quota["consumed"].get(name, 0.0) for name in quota["limit"]})
 
 
 def _closed(agent: Mapping[str, Any]) -> str:

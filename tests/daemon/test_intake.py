@@ -12,6 +12,7 @@ from daemon.contract import RejectedError
 from daemon.intake import Intake
 from daemon.launcher import Launcher
 from daemon.store import Store
+from environment.reach import Reach
 from environment.types import Vm
 from tests.builders import make_vms
 
@@ -30,7 +31,7 @@ class Door:
     def _look(self) -> None:
         self.looks += 1
         if self.found is not None:
-            self.intake.note(0, self.found, set())
+            self.intake.note(0, Reach(self.found), set())
 
     def submit(self, cpus: float, **asked: float) -> None:
         """A job of one executor."""
@@ -42,7 +43,7 @@ def door(tmp_path: Path) -> Iterator[Door]:
     """One with two VMs of four cpus."""
     store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
     door = Door(tmp_path, store)
-    door.intake.note(0, make_vms(2, cpus=4), set())
+    door.intake.note(0, Reach(make_vms(2, cpus=4)), set())
     yield door
     store.close()
 
@@ -61,10 +62,24 @@ def test_the_master_is_asked_before_a_job_is_refused(door: Door) -> None:
 def test_a_job_may_wait_for_a_vm_that_was_there_of_late(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its agent reboots: a script must not lose its job for that. For ever gone is gone."""
     few, many = make_vms(2, cpus=4), make_vms(3, cpus=8)
-    door.intake.note(0, many, set())
-    door.intake.note(0, few, set())
+    door.intake.note(0, Reach(many), set())
+    door.intake.note(0, Reach(few), set())
     door.submit(8)
     monkeypatch.setattr(intake_module, "OF_LATE", 0.0)
-    door.intake.note(0, make_vms(1, cpus=4), set())
+    door.intake.note(0, Reach(make_vms(1, cpus=4)), set())
     with pytest.raises(RejectedError, match="fits no VM"):
         door.submit(8)
+
+
+def test_what_no_quota_lets_us_have_is_refused(door: Door) -> None:
+    """All of it counts, fewer executors where they are enough; what is less than the limit may wait."""
+    door.intake.note(0, Reach(make_vms(9, cpus=4), quota={"cpus": 8.0, "mem": 6144.0}), set())
+    said = "the master's quota lets our roles have 8 cpus in all, and it takes 9 cpus"
+    with pytest.raises(RejectedError, match=said) as refused:
+        door.intake.submit(JobSpec(app=APP, cpus=3, memory=1024, executors=3), None)
+    assert (refused.value.status, refused.value.title) == (422, "The job is over the quota")
+    with pytest.raises(RejectedError, match="have 6144 MiB in all, and it takes 7168 MiB"):
+        door.intake.submit(JobSpec(app=APP, cpus=1, memory=1024, executors=7), None)
+    door.intake.submit(JobSpec(app=APP, cpus=4, memory=1024, executors=2), None)
+    door.intake.submit(JobSpec(app=APP, cpus=3, memory=1024, executors=3, min_executors=2), None)
+    assert door.looks == 2, "it was asked whether the quota is another by now"

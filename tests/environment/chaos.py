@@ -315,7 +315,7 @@ class Chaos:
         assert len({task.number for task in tasks}) == len(tasks)
         present = [task for task in tasks if not task.ended]
         if job.state == "queued":
-            assert (job_id in waiting) != (job_id in self.model.paused())
+            assert (job_id in waiting) != (job_id in {*self.model.paused(), *self.model.aside()})
             assert not present
         elif not job.aborting and job.started_at is None and job.job.driver is None:
             assert len(present) == job.job.executors

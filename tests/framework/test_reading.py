@@ -11,7 +11,7 @@ import pytest
 
 from environment import events as ev
 from environment.types import Vm
-from framework.agents import measured, quotas
+from framework.agents import measured, quota_in_all, quotas
 from framework.reading import NOBODY, Credentials, RefusedError, read_json
 from framework.translate import price_of
 from tests.framework.embedded.running import eventually
@@ -95,12 +95,11 @@ def test_agents_are_read_as_offers_would_show_them() -> None:
     others = {"id": "S4", "unreserved_resources": {"cpus": 0.0, "mem": 0.0}}
     away = {"id": "S5", "active": False}
     slaves = {"slaves": [AGENT, *({**AGENT, **change} for change in (gpu, drained, others, away))]}
-    found = measured(slaves, ("stoker",), ("limit",), gpus=False)
+    found = measured(slaves, ("stoker",), gpus=False)
     assert [vm.id for vm in found.vms] == ["S1", "S3"]
     assert found.vms[0] == Vm("S1", "host1", "m1", 4.0, 1024, 0.48, "10.0.0.1")
     assert found.closed == (("S3", "takes nothing new: it was drained by an operator"),)
-    assert found.limits == ("limit",)
-    assert [vm.id for vm in measured(slaves, (), (), gpus=True).vms] == ["S1", "S2", "S3"]
+    assert [vm.id for vm in measured(slaves, (), gpus=True).vms] == ["S1", "S2", "S3"]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +108,7 @@ def test_agents_are_read_as_offers_would_show_them() -> None:
 def test_what_is_no_answer_of_a_master_is_a_value_error(told: Any) -> None:
     """Whatever it is."""
     with pytest.raises(ValueError, match="not what a Mesos master answers"):
-        measured(told, ("stoker",), (), gpus=True)
+        measured(told, ("stoker",), gpus=True)
 
 
 def test_quotas_of_our_roles_are_told() -> None:
@@ -121,6 +120,21 @@ def test_quotas_of_our_roles_are_told() -> None:
     )
     with pytest.raises(ValueError, match="not what a Mesos master answers"):
         quotas({"roles": [[]]}, ())
+
+
+def test_the_most_that_our_roles_may_have_is_told() -> None:
+    """All of them together, none more than the roles above it; what has no limit for one is left out."""
+
+    def role(name: str, **limit: float) -> dict[str, Any]:
+        return {"name": name, "quota": {"limit": limit, "consumed": {}}}
+
+    told = {"roles": [role("a", cpus=4, mem=100), role("b", cpus=2), role("c/d", cpus=9), role("c", cpus=3)]}
+    assert quota_in_all(told, ("a",)) == {"cpus": 4.0, "mem": 100.0}
+    assert quota_in_all(told, ("a", "b")) == {"cpus": 6.0}
+    assert quota_in_all(told, ("a", "free")) == {}
+    assert quota_in_all(told, ("c/d", "c/e")) == {"cpus": 6.0}
+    assert "lets role c have 3 cpus" in " ".join(quotas(told, ("c/e",)))
+    assert quota_in_all({"roles": [{"name": "a"}]}, ("a",)) == {}
 
 
 @pytest.mark.parametrize(
