@@ -1,7 +1,8 @@
-"""A text that a user names is read: of bounded length, in bounded time, from a file or a pipe."""
+"""What a user names is read: of bounded length, in bounded time, from a file or a pipe."""
 
 import os
 import select
+import stat
 import time
 from pathlib import Path
 
@@ -33,3 +34,18 @@ def read_bounded(path: Path, most: int, patience: float = PATIENCE) -> str:
     if left == 0:
         raise ValueError(f"too long: more than {most} bytes")
     return b"".join(parts).decode("utf-8-sig")
+
+
+def read_regular(path: Path, most: int) -> bytes:
+    """What a regular file of so many bytes at most holds; nothing else is waited for, or read.
+
+    OSError or ValueError say why not: no such file, no regular one (a FIFO, a device), too long.
+    """
+    opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    with os.fdopen(opened, "rb") as file:
+        if not stat.S_ISREG(os.fstat(opened).st_mode):
+            raise ValueError("no regular file")
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise ValueError(f"too long: more than {most} bytes")
+    return data

@@ -33,8 +33,6 @@ PORTS_PER_AGENT = 1_000
 FEWEST_PORTS = 8
 #: What an agent offers of disk, unless the cluster file says it.
 DISK_MIB = 10_000.0
-#: Agents are 127.0.1.1, 127.0.1.2, ...: so many in each 127.0.x.0/24.
-_HOSTS_PER_NET = 254
 
 _START_SECONDS = 30.0
 #: One that was just being started when its daemon died deserves a moment.
@@ -62,7 +60,7 @@ def agent_specs(cluster: Cluster) -> list[AgentSpec]:
             cpus=vm.cpus,
             memory_mib=vm.memory_mib,
             price_per_hour=vm.price_per_hour,
-            address=f"127.0.{1 + i // _HOSTS_PER_NET}.{1 + i % _HOSTS_PER_NET}",
+            address="",
             ports=(FIRST_PORT + i * each, FIRST_PORT + (i + 1) * each - 1),
             resources={"disk": DISK_MIB, **vm.resources},
         )

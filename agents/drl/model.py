@@ -7,8 +7,10 @@ Beside them training leaves a card to read, its config, its metrics and a TF-Age
 does without.
 """
 
+import io
 import json
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,7 @@ import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
 from agents.drl.network import KINDS, Flat, Shared, flat_shapes, shared_shapes, weights_from
+from conf.reading import read_regular
 from conf.schema import Strict
 from conf.training import NetworkSpec, ObjectiveSpec, ObservationSpec
 from environment.kernel.state import Float32Array
@@ -26,6 +29,11 @@ from environment.options import ObservationOptions
 MODEL_FILE, WEIGHTS_FILE = "model.json", "weights.npz"
 #: The folder with the models that ship with Stoker.
 SHIPPED = Path(__file__).parent / "models"
+#: Chosen: bytes of a description, and of weights, in the file and unpacked; those that ship have 40 KB.
+_LONGEST, _LARGEST = 1 << 20, 1 << 28
+
+#: What zipfile and numpy raise for bytes that are no arrays, besides OSError and ValueError.
+_NO_ARRAYS = (zipfile.BadZipFile, zlib.error, AttributeError, EOFError, MemoryError, NotImplementedError)
 
 Algorithm = Literal["dqn", "reinforce"]
 
@@ -140,9 +148,8 @@ def read_model(folder: Path) -> Model:
     spec = read_spec(folder)
     path = folder / WEIGHTS_FILE
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays: dict[str, Float32Array] = {name: file[name] for name in file.files}
-    except (OSError, ValueError, zipfile.BadZipFile, AttributeError, EOFError) as error:
+        arrays: dict[str, Float32Array] = _arrays(read_regular(path, _LARGEST))
+    except (OSError, ValueError, *_NO_ARRAYS) as error:
         raise ModelError(f"{path}: cannot be read as arrays: {_why(error)}") from error
     try:
         return Model(spec, weights_from(spec.network.kind, arrays, spec.shapes))
@@ -154,14 +161,24 @@ def read_spec(folder: Path) -> ModelSpec:
     """Read what the policy in a folder is; ModelError names the field that is wrong."""
     path = folder / MODEL_FILE
     try:
-        return ModelSpec.model_validate_json(path.read_bytes())
-    except OSError as error:
+        text = read_regular(path, _LONGEST)
+    except (OSError, ValueError) as error:
         raise ModelError(f"{path}: cannot be read: {_why(error)}") from error
+    try:
+        return ModelSpec.model_validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join(map(str, first["loc"]))
         message = first["msg"].removeprefix("Value error, ")
         raise ModelError(f"{path}: {field + ': ' if field else ''}{message}") from error
+
+
+def _arrays(data: bytes) -> dict[str, Any]:
+    with zipfile.ZipFile(io.BytesIO(data)) as packed:
+        if sum(part.file_size for part in packed.infolist()) > _LARGEST:
+            raise ValueError(f"unpacked they are more than {_LARGEST} bytes")
+    with np.load(io.BytesIO(data), allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
 
 
 def write_model(folder: Path, model: Model) -> None:

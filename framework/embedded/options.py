@@ -2,7 +2,11 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+#: Agents in each /24 of loopback, 1 to 254.
+_HOSTS_PER_NET = 254
+_LAST_NET = 0xFFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +22,7 @@ class AgentSpec:
     price_per_hour: float
     """Dollars; the attribute `price` (SCALAR) of every offer."""
     address: str
-    """IP that the agent advertises, such as `127.0.1.1`."""
+    """IP that the agent advertises, such as `127.0.1.1`; empty: one that no other master here gives."""
     ports: tuple[int, int]
     """Inclusive range of offered ports; disjoint between agents."""
     resources: Mapping[str, float] = field(default_factory=lambda: {"disk": 10_000.0})
@@ -51,6 +55,23 @@ class MasterOptions:
     """Before a task's process starts; a real agent takes about 0.2 s to start an executor."""
     agent_recovery_delay: float = 0.0
     """Between an agent's start and its registration."""
+
+
+def with_addresses(agents: Sequence[AgentSpec], port: int) -> list[AgentSpec]:
+    """The agents, those without an address at one of loopback's that follows from their master's port.
+
+    No two masters of a machine have one port. Were all their agents at the same addresses, tasks of one would
+    find the ports taken that the other offers to its own.
+    """
+    return [
+        agent if agent.address else replace(agent, address=_address(port, number))
+        for number, agent in enumerate(agents)
+    ]
+
+
+def _address(port: int, number: int) -> str:
+    net = 1 + (port - 1 + number // _HOSTS_PER_NET) % _LAST_NET  # 127.0.0.0/24 is everybody's
+    return f"127.{net >> 8}.{net & 0xFF}.{1 + number % _HOSTS_PER_NET}"
 
 
 def check_agents(agents: Sequence[AgentSpec]) -> None:

@@ -16,7 +16,7 @@ from framework.embedded.cluster import Cluster
 from framework.embedded.faults import Faults
 from framework.embedded.isolation import Cell
 from framework.embedded.keeper import keep
-from framework.embedded.options import AgentSpec, MasterOptions, check_agents
+from framework.embedded.options import AgentSpec, MasterOptions, check_agents, with_addresses
 from framework.embedded.routes import Access, Routes
 from framework.embedded.wire import Connection
 from framework.guard import Guard
@@ -78,6 +78,7 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
     host, port = listener.getsockname()[:2]
+    agents = with_addresses(agents, port)
     cluster = Cluster(agents, options=options, work_dir=work_dir, host=host, port=port, cells=cells)
     front = _Front(cluster, (host, port), access)
     try:

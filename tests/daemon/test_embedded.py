@@ -2,6 +2,8 @@
 
 import json
 import socket
+from dataclasses import replace
+from ipaddress import ip_address
 from pathlib import Path
 
 import httpx
@@ -11,7 +13,7 @@ from conf.loader import SHIPPED, ConfigError, parse
 from conf.schema import Cluster
 from daemon.embedded import EmbeddedError, agent_specs, find_embedded, start_embedded
 from framework.embedded.isolation import IsolationOptions
-from framework.embedded.options import check_agents
+from framework.embedded.options import check_agents, with_addresses
 
 PAPER = SHIPPED / "clusters" / "paper.yaml"
 SMALL = "vms: [{type: small, cpus: 1, memory: 1g, price_per_hour: 0.1}]"
@@ -29,19 +31,30 @@ def test_agents_are_the_vms_of_the_cluster_file() -> None:
     specs = agent_specs(cluster_of(*groups, "type: a, price_per_hour: 3.0"))
     assert [spec.name for spec in specs] == ["a-1", "a-2", "a-3", "big"]
     assert [spec.price_per_hour for spec in specs] == [1.0, 1.0, 3.0, 2.0]
-    assert [spec.address for spec in specs] == ["127.0.1.1", "127.0.1.2", "127.0.1.3", "127.0.1.4"]
     assert specs[1].ports == (21_000, 21_999)
     assert [spec.resources for spec in specs[2:]] == [{"disk": 10_000.0}, {"disk": 10_000.0, "gpus": 2.0}]
 
 
 def test_many_agents_share_ports_and_networks() -> None:
     """With many VMs addresses go on in the next network, and no port is offered twice."""
-    specs = agent_specs(cluster_of("type: a, count: 2000, price_per_hour: 1.0"))
+    specs = with_addresses(agent_specs(cluster_of("type: a, count: 2000, price_per_hour: 1.0")), 5050)
     check_agents(specs)
-    assert specs[253].address == "127.0.1.254"
-    assert specs[254].address == "127.0.2.1"
+    assert specs[253].address == "127.19.186.254"
+    assert specs[254].address == "127.19.187.1"
     assert len({spec.address for spec in specs}) == 2000
     assert all(20_000 <= spec.ports[0] <= spec.ports[1] < 60_000 for spec in specs)
+
+
+def test_agents_of_two_masters_have_no_address_in_common() -> None:
+    """Or tasks of one cluster would find ports taken that the other's offer; given ones stay as they are."""
+    specs = agent_specs(cluster_of("type: a, count: 200, price_per_hour: 1.0"))
+    ports = (1, 255, 256, 5050, 5051, 65_535)
+    addresses = [spec.address for port in ports for spec in with_addresses(specs, port)]
+    assert len(set(addresses)) == len(ports) * 200
+    assert all(ip_address(one).is_loopback for one in addresses)
+    assert not any(one.startswith("127.0.0.") for one in addresses)
+    given = [replace(spec, address="10.0.0.1") for spec in specs]
+    assert with_addresses(given, 5050) == given
 
 
 def test_too_many_agents_or_one_name_twice_are_refused() -> None:

@@ -1,6 +1,8 @@
 """Policy folders: what is written is read, and what is wrong with one is told."""
 
 import json
+import os
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -53,6 +55,29 @@ def weighed(**arrays: object) -> Callable[[Path], object]:
     return spoil
 
 
+def fifo(name: str) -> Callable[[Path], object]:
+    """A FIFO in the place of the file, which nobody will ever write."""
+
+    def spoil(folder: Path) -> None:
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+
+    return spoil
+
+
+def endless(name: str) -> Callable[[Path], object]:
+    """A file that is longer than any of its kind, and takes no room."""
+    return lambda folder: os.truncate(folder / name, 1 << 40)
+
+
+def bomb(folder: Path) -> None:
+    """Few bytes that unpack to more than anybody wants."""
+    packed = zipfile.ZipFile(folder / "weights.npz", "w", zipfile.ZIP_DEFLATED)
+    with packed, packed.open("pool.npy", "w") as file:
+        for _ in range(257):
+            file.write(bytes(1 << 20))
+
+
 @pytest.mark.parametrize(
     ("spoil", "complaint"),
     [
@@ -71,6 +96,11 @@ def weighed(**arrays: object) -> Callable[[Path], object]:
         (weighed(place=None), "weights.npz: place: missing"),
         (weighed(place=np.zeros(3, np.float32)), r"weights.npz: place: should be of shape \(8, 8\), found"),
         (weighed(pool=np.array([None])), "weights.npz: cannot be read as arrays: Object arrays"),
+        (fifo("model.json"), "model.json: cannot be read: no regular file|no folder with a model.json"),
+        (fifo("weights.npz"), "weights.npz: cannot be read as arrays: no regular file"),
+        (endless("model.json"), "model.json: cannot be read: too long: more than 1048576 bytes"),
+        (endless("weights.npz"), "weights.npz: cannot be read as arrays: too long"),
+        (bomb, "weights.npz: cannot be read as arrays: unpacked they are more than"),
     ],
 )
 def test_what_is_wrong_with_a_folder_is_told(
