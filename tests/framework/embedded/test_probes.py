@@ -355,8 +355,6 @@ def test_calls(mesos: Mesos, real: dict[str, Any]) -> None:
         launch_all(probe)
         call_all(probe)
         assert_alike(real, probe.ours, 40)
-        bad = {"uuid": "AAAA", "operation_id": {"value": "x"}}
-        assert scheduler.call("ACKNOWLEDGE_OPERATION_STATUS", bad, expect=400).endswith(": Not a valid UUID")
 
 
 # ---- operators -----------------------------------------------------------------------------------------
@@ -398,3 +396,33 @@ def test_a_variable_without_a_value_is_an_error(mesos: Mesos) -> None:
         scheduler.launch(scheduler.offers()[0], task("t", command_fields=command))
         status = scheduler.update("t", "TASK_ERROR")
         assert "variable 'A' of type 'VALUE' must have a value set" in status["message"]
+
+
+def test_an_update_under_another_id_is_refused(mesos: Mesos) -> None:
+    """An UPDATE_FRAMEWORK has to name its framework."""
+    with Subscription(mesos, framework_info("updated")) as scheduler:
+        told = scheduler.call("UPDATE_FRAMEWORK", {"framework_info": framework_info("updated")}, expect=400)
+        assert told.endswith("'framework_id' differs from 'update_framework.framework_info.id'")
+
+
+def test_an_operations_uuid_that_is_none_is_refused(mesos: Mesos) -> None:
+    """An acknowledgement is for a UUID."""
+    bad = {"uuid": "AAAA", "operation_id": {"value": "x"}}
+    with Subscription(mesos, framework_info("acknowledging")) as scheduler:
+        assert scheduler.call("ACKNOWLEDGE_OPERATION_STATUS", bad, expect=400).endswith(": Not a valid UUID")
+
+
+def test_filters_that_ask_for_nothing_are_an_error(mesos: Mesos) -> None:
+    """Offer filters have to name a quantity."""
+    filters = {"r": {"min_allocatable_resources": {"quantities": [{}]}}}
+    info = framework_info(roles=["r"], capabilities=[{"type": "MULTI_ROLE"}], offer_filters=filters)
+    body = {"type": "SUBSCRIBE", "subscribe": {"framework_info": info}}
+    told = 'ERROR {"message": "Resource quantities must contain at least one quantity"}'
+    assert answer_of(mesos, body) == [200, told]
+
+
+def test_a_check_by_http_without_an_address_is_an_error(mesos: Mesos) -> None:
+    """The task is refused by the master."""
+    with Subscription(mesos, framework_info("checking")) as scheduler:
+        scheduler.launch(scheduler.offers()[0], task("t", health_check={"type": "HTTP"}))
+        assert "'http'" in scheduler.update("t", "TASK_ERROR")["message"]
