@@ -20,7 +20,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from daemon.database import Database, DeposedError, StoreBusyError, StoreError
+from daemon.database import Database, DeposedError, StoreBusyError, StoreError, notes
 from daemon.tables import facts
 from framework.spark.supervisor import identity
 
@@ -80,8 +80,7 @@ class Term:
 
     def fence(self, connection: Connection) -> None:
         """To be called in each transaction of this term that writes; DeposedError when it is over."""
-        # Read so that nobody can begin another term before this transaction is over.
-        if connection.scalar(_TERM.with_for_update(read=True)) != str(self.number):
+        if _current(connection) != str(self.number):
             self._holds_until = float("-inf")
             raise DeposedError(f"another daemon leads on the job store {self._database.name} now")
 
@@ -114,6 +113,7 @@ def begin(database: Database, url: str, seconds: float | None = None, instead_of
         if instead_of is not None and connection.scalar(_of("lease")) != instead_of:
             raise StoreBusyError(f"another daemon leads on the job store {database.name} now")
         _put(connection, term=str(number), leader=url, lease=_encode(lease and {**lease, "term": number}))
+        notes(connection)["term"] = str(number)
         return number
 
     asked_at = boot_seconds()
@@ -191,6 +191,16 @@ def _of(key: str) -> "sa.Select[Any]":
 
 
 _TERM = _of("term")
+
+
+def _current(connection: Connection) -> str | None:
+    """The number of the term that has begun last; read once for all who write in the transaction."""
+    known = notes(connection)
+    if "term" not in known:
+        # Read so that nobody can begin another term before this transaction is over.
+        known["term"] = connection.scalar(_TERM.with_for_update(read=True))
+    number: str | None = known["term"]
+    return number
 
 
 def _put(connection: Connection, **values: str) -> None:

@@ -234,10 +234,9 @@ class ClusterModel:
     def _on_submitted(self, event: ev.JobSubmitted) -> None:
         if self._roster.job(event.job.id) is not None:
             return
-        job = JobRecord(event.job, reason="waits for its turn")
-        self._roster.add(job)
+        job = JobRecord(event.job)
+        self._roster.add(job)  # as it is stored: nothing has changed
         self._line.join(job)
-        self._roster.mark(job)
         self._supply.want()  # a policy may place it at once, whoever waits before it
 
     def _on_kill_requested(self, event: ev.KillRequested) -> None:

@@ -191,7 +191,7 @@ class Restored(Event):
 
 @dataclass(frozen=True, slots=True)
 class JobSubmitted(Event):
-    """A user's job was accepted and stored."""
+    """A user's job was accepted, and is stored as a new record of it."""
 
     job: Job
 

@@ -70,7 +70,7 @@ class JobRecord:
 
     job: Job
     state: JobState = "queued"
-    reason: str = "just submitted"
+    reason: str = "waits for its turn"
     placed_at: float | None = None
     #: When its last executor ran for the first time.
     started_at: float | None = None

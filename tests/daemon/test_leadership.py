@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from conf.schema import JobSpec
+from daemon import terms
 from daemon.cli.client import Client
 from daemon.cli.errors import CommandError
 from daemon.cli.orphans import descendants
@@ -381,6 +383,34 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path / 'stoker.db'}"
     found: str = request.getfixturevalue("postgresql_url")
     return found
+
+
+def test_a_term_is_read_once_in_each_transaction(url: str) -> None:
+    """Also by those who share a commit with who begins the next one: they write no more."""
+    with contextlib.closing(Store(url)) as store:
+        term = store.begin_term("http://one")
+        asked: list[str] = []
+
+        def note(*arguments: Any) -> None:
+            asked.append(arguments[2])
+
+        def thrice(connection: Connection) -> None:
+            for _ in range(3):
+                term.fence(connection)
+
+        sa.event.listen(store._database._engine, "before_cursor_execute", note)
+        for count in (1, 2):
+            store._database.write(thrice)
+            assert sum("SELECT" in statement for statement in asked) == count
+
+        def both(connection: Connection) -> None:
+            term.fence(connection)
+            shared: Any = SimpleNamespace(write=lambda work: work(connection))
+            terms.begin(shared, "http://other")
+            term.fence(connection)
+
+        with pytest.raises(DeposedError, match="another daemon leads"):
+            store._database.write(both)
 
 
 def test_who_led_before_writes_no_more(url: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from environment import events as ev
 from environment.cluster import ClusterModel, ModelOptions
+from environment.records import JobRecord
 from environment.types import Size
 from tests.builders import make_job, make_offer, make_vm, make_vms
 from tests.environment.world import World, costs, killed, launched, names
@@ -91,6 +92,13 @@ def test_first_come_first_served(world: World) -> None:
     assert [request.job.id for request in world.model.requests()] == ["b", "c"]
     assert world.job("b").reason.startswith("room for 11 of 13 executors")
     assert world.job("c").reason == "waits for its turn"
+
+
+def test_what_is_submitted_is_stored_as_it_is_and_not_again(world: World) -> None:
+    """Hundreds of jobs may come in a second, each in the store before the model knows of it."""
+    world.submit(make_job())
+    assert world.model.take_changes().jobs == ()
+    assert world.job() == JobRecord(make_job())
 
 
 def test_a_job_submitted_twice_is_one_job(world: World) -> None:
@@ -767,7 +775,7 @@ def test_the_master_knows_better_how_large_vms_are() -> None:
     world = World(VMS)
     world.run(make_job(executors=4))
     other = World(VMS)
-    other.restore(world.model.take_changes())
+    other.restore(world.kept())
     other.subscribe()
     other.submit(make_job("job-2", 1))
     other.offer(ONE, cpus=4, memory_mib=16384)
@@ -920,7 +928,7 @@ def test_a_restored_model_goes_on_where_the_last_one_ended(world: World) -> None
     world.submit(make_job("queued", 1))
     world.tell("lost", "lost.1")
     world.driver_ends("ending")
-    changes = world.model.take_changes()
+    changes = world.kept()
     other = World(VMS)
     other.now = world.now
     other.restore(changes)
@@ -948,7 +956,7 @@ def test_a_restored_launch_that_was_being_undone_is_queued_again(world: World) -
     world.offer()
     world.decide()
     world.tell("dropped", "job-1.0")
-    changes = world.model.take_changes()
+    changes = world.kept()
     assert changes.jobs[0].aborting
     other = World(VMS)
     other.restore(changes)

@@ -98,7 +98,7 @@ def test_a_log_that_spans_a_restart_replays() -> None:
     world = World(make_vms(2), ModelOptions(host="here", launch_timeout=7.0))
     world.run(make_job("a", 2))
     world.submit(make_job("b", 20))
-    kept = world.model.take_changes()
+    kept = world.kept()
     world.model = ClusterModel(world.model.options)
     world.restore(kept)
     world.subscribe()

@@ -125,7 +125,7 @@ def test_a_lost_executor_keeps_its_size(world: World) -> None:
     world.tell("running", "job-1.0", "job-1.1")
     world.tell("lost", "job-1.1")
     heir = World(world.vms)
-    heir.restore(world.model.take_changes())
+    heir.restore(world.kept())
     heir.subscribe()
     for each in (world, heir):
         each.wait(5.0)

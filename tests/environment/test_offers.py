@@ -191,7 +191,7 @@ def test_a_silent_master_is_no_full_cluster(world: World) -> None:
 def test_a_vm_of_which_only_our_tasks_are_known_is_not_full(world: World) -> None:
     """After a restart it is unknown what is free there: it is not shown until the master tells its size."""
     world.run(make_job("a", 4))
-    kept = world.model.take_changes()
+    kept = world.kept()
     world.model = ClusterModel(world.model.options)
     world.restore(kept)
     world.subscribe()

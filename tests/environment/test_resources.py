@@ -124,7 +124,7 @@ def test_a_restart_keeps_it() -> None:
     world = World(VMS)
     world.run(make_job("job-1", 2, gpus=1))
     other = World(VMS)
-    other.restore(world.model.take_changes())
+    other.restore(world.kept())
     assert other.model.ledger.resources(ONE.id) == {"gpus": 1}
     other.subscribe()
     other.tell("failed", "job-1.0")

@@ -21,6 +21,7 @@ class World:
         self.now = 100.0
         self.log: list[tuple[ev.Event, list[ev.Command]]] = []
         self._offers = 0
+        self._stored: dict[str, JobRecord] = {}
 
     def send(self, event: ev.Event) -> list[ev.Command]:
         """Any event."""
@@ -33,6 +34,12 @@ class World:
         self.now += seconds
         return self.send(ev.Tick(self.now))
 
+    def kept(self) -> Changes:
+        """What the store holds by now: what was submitted, as it was submitted or has changed since."""
+        changes = self.model.take_changes()
+        self._stored |= {record.job.id: record for record in changes.jobs}
+        return replace(changes, jobs=tuple(self._stored.values()))
+
     def restore(self, kept: Changes) -> list[ev.Command]:
         """A daemon takes up what another one kept."""
         return self.send(ev.Restored(self.now, kept.jobs, kept.executors, self.model.options))
@@ -42,7 +49,8 @@ class World:
         return self.send(ev.Subscribed(self.now))
 
     def submit(self, *jobs: Job) -> list[ev.Command]:
-        """Jobs come in."""
+        """Jobs come in, and are stored before."""
+        self._stored |= {job.id: JobRecord(job) for job in jobs}
         return [command for job in jobs for command in self.send(ev.JobSubmitted(self.now, job))]
 
     def offer(self, *vms: Vm, cpus: float | None = None, memory_mib: int | None = None) -> list[ev.Command]:

@@ -279,7 +279,7 @@ def test_explain_a_wait(daemon: Daemon, job_id: str, capsys: Capture) -> None:
 def test_explain_before_any_decision(daemon: Daemon, job_id: str, capsys: Capture) -> None:
     """A job about which nothing was decided yet still has a reason."""
     assert daemon.run("explain", job_id) == 0
-    assert "just submitted" in capsys.readouterr().out
+    assert "waits for its turn" in capsys.readouterr().out
     assert as_json(daemon, capsys, "explain", job_id)
 
 
