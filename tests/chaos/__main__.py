@@ -9,12 +9,14 @@ Exit code 0 when nothing is lost, 1 when something is; then the folder stays.
 """
 
 import argparse
+import contextlib
 import json
 import shutil
 import signal
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from daemon.cli.client import Client
@@ -23,8 +25,10 @@ from tests.chaos.scene import MESOS_TIMES, Scene, agents
 from tests.chaos.trouble import Trouble
 from tests.chaos.users import Users
 from tests.chaos.verdict import losses, report
+from tests.daemon.postgresql import empty_database, postgresql, postgresql_programs
 from tests.framework.embedded.running import running
 
+STORE = "PostgreSQL has two daemons, the file one; both: every other day, where PostgreSQL is installed"
 #: What was run, for `--resume`.
 PROGRESS = Path("build/chaos.json")
 #: Between the seeds of one day and the next.
@@ -41,6 +45,7 @@ def main() -> int:
     parser.add_argument("--pause", type=float, default=0.4, help="mean seconds between two submissions")
     parser.add_argument("--resume", action="store_true", help="go on where the last call came to its end")
     parser.add_argument("--progress", type=Path, default=PROGRESS, help="what was run is kept here")
+    parser.add_argument("--store", choices=("sqlite", "postgresql", "both"), default="both", help=STORE)
     options = parser.parse_args()
     days = [
         (seed, number, min(options.day, options.faults - before))
@@ -51,11 +56,23 @@ def main() -> int:
     for seed, number, faults in days:
         name = f"seed {seed}, day {number + 1}, {faults} faults"
         if name not in done.reports:
-            done.add(name, *one(faults, seed + DAYS * number, options.pause))
+            with sharing(number, options.store) as database:
+                done.add(name, *one(faults, seed + DAYS * number, options.pause, database))
             print(done.reports[name], flush=True)
     if len(days) > 1:
         print(f"{len(days)} days, losses in {done.lost or 'none'}")
     return 1 if done.lost else 0
+
+
+@contextlib.contextmanager
+def sharing(number: int, store: str) -> Iterator[str]:
+    """The URL of a store for two daemons on this day; empty where there is one daemon with a file."""
+    shared = store == "postgresql" or (store == "both" and number % 2 and postgresql_programs() is not None)
+    if not shared:
+        yield ""
+        return
+    with postgresql() as server:
+        yield empty_database(server)
 
 
 class Progress:
@@ -78,23 +95,24 @@ class Progress:
         draft.replace(self._path)
 
 
-def one(faults: int, seed: int, pause: float) -> tuple[str, bool]:
+def one(faults: int, seed: int, pause: float, database: str) -> tuple[str, bool]:
     """A day in a folder of its own, which stays when something is lost."""
     folder = Path(tempfile.mkdtemp(prefix="stoker-chaos-"))
-    text, lost = day(folder, faults, seed, pause)
+    text, lost = day(folder, faults, seed, pause, database)
     if lost:
         return f"{text}\nthe files are in {folder}", True
     shutil.rmtree(folder)
     return text, False
 
 
-def day(folder: Path, faults: int, seed: int, pause: float) -> tuple[str, bool]:
+def day(folder: Path, faults: int, seed: int, pause: float, database: str) -> tuple[str, bool]:
     """One day in `folder`: the report, and whether anything was lost."""
     began = time.monotonic()
     with running(folder / "mesos", agents(), **MESOS_TIMES) as mesos:
-        scene = Scene(folder, mesos)
+        scene = Scene(folder, mesos, database)
         try:
-            scene.up()
+            for daemon in scene.daemons:
+                daemon.start()
             scene.await_ready()
             users = Users(scene, seed, pause)
             trouble = Trouble(scene, users, seed)
@@ -106,15 +124,15 @@ def day(folder: Path, faults: int, seed: int, pause: float) -> tuple[str, bool]:
                 trouble.calm()
                 users.stop()
             overdue = drain(scene)
-            code = scene.end(signal.SIGTERM)
+            codes = [daemon.end(signal.SIGTERM) for daemon in scene.daemons]
             left = scene.left()
         finally:
             scene.clear()
     seconds = time.monotonic() - began
-    store = Store(f"sqlite:///{scene.data / 'stoker.db'}")
+    store = Store(scene.database)
     try:
         found = [*users.complaints, *overdue, *losses(users.jobs, store, scene.log, left, seconds)]
-        found += [f"the daemon's exit code is {code}"] if code else []
+        found += [f"a daemon's exit code is {code}" for code in codes if code]
         return report(seed, seconds, trouble.made, users.jobs, store, found), bool(found)
     finally:
         store.close()

@@ -38,13 +38,63 @@ def agents() -> list[AgentSpec]:
     ]
 
 
-class Scene:
-    """One daemon on one folder and one Mesos; `environment` is the daemon's."""
+class Daemon:
+    """One `stoker up`, which can be killed and frozen."""
 
-    def __init__(self, folder: Path, mesos: Mesos) -> None:
+    def __init__(self, folder: Path, name: str, settings: dict[str, object], clock: Path) -> None:
+        self.url = f"http://127.0.0.1:{free_port()}"
+        self._folder, self._clock = folder, clock
+        self._log = folder / "daemon.log"
+        self._config = folder / f"{name}.yaml"
+        self._config.write_text(yaml.safe_dump({"listen": self.url.removeprefix("http://"), **settings}))
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def up(self) -> bool:
+        """Whether it was started and not ended."""
+        return self.process is not None and self.process.poll() is None
+
+    def start(self) -> None:
+        """Start it; another one on the same store may still be ending."""
+        path = f"{SPARK}{os.pathsep}{REPOSITORY}"
+        chosen = {"PYTHONPATH": path, "JAVA_HOME": str(SPARK / "java"), "CHAOS_CLOCK": str(self._clock)}
+        command = [sys.executable, "-P", "-m", "tests.chaos.skewed", "up", "--config", str(self._config)]
+        environment = {**os.environ, **chosen}
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(
+                command, cwd=self._folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+
+    def end(self, number: signal.Signals) -> int:
+        """End it by a signal; its exit code."""
+        assert self.process is not None
+        self.process.send_signal(number)
+        return self.process.wait(PATIENCE)
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """It is stopped; then it goes on."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
+
+    def ready(self) -> bool:
+        """Whether it leads and can schedule."""
+        with Client(self.url) as client:
+            return client.ready()
+
+
+class Scene:
+    """One daemon or, where several share the store, two on one folder, and one Mesos."""
+
+    def __init__(self, folder: Path, mesos: Mesos, database: str = "") -> None:
         self.folder = folder
         self.mesos = mesos
         self.data = folder / "data"
+        self.database = database or f"sqlite:///{self.data / 'stoker.db'}"
         self.log = folder / "tasks.log"
         self.log.touch()
         # Jobs may run as another user.
@@ -52,35 +102,26 @@ class Scene:
         self.log.chmod(0o666)
         self._clock = folder / "clock"
         self._clock.write_bytes(SECONDS.pack(0.0))
-        self.url = f"http://127.0.0.1:{free_port()}"
-        self._config = folder / "stoker.yaml"
-        self._config.write_text(yaml.safe_dump(self._settings()))
-        self._process: subprocess.Popen[bytes] | None = None
+        names = ("stoker", "standby") if database else ("stoker",)
+        self.daemons = [Daemon(folder, name, self._settings(), self._clock) for name in names]
 
     def _settings(self) -> dict[str, object]:
         return {
-            "listen": self.url.removeprefix("http://"),
             "data_dir": str(self.data),
+            "database": self.database,
+            "leader": {"lease": 2.0},
             "policy": {"name": "rr"},
             "mesos": {"master": self.mesos.address, "launch_timeout": 2.0, "unreachable_timeout": 3.0},
             "spark": {"driver_host": "127.0.0.1"},
         }
 
-    def up(self) -> None:
-        """Start the daemon; another one on the same store may still be ending."""
-        path = f"{SPARK}{os.pathsep}{REPOSITORY}"
-        chosen = {"PYTHONPATH": path, "JAVA_HOME": str(SPARK / "java"), "CHAOS_CLOCK": str(self._clock)}
-        environment = {**os.environ, **chosen}
-        command = [sys.executable, "-P", "-m", "tests.chaos.skewed", "up", "--config", str(self._config)]
-        with (self.folder / "daemon.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                command, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
-
     def await_ready(self) -> None:
-        """Wait until the daemon schedules."""
-        with Client(self.url) as client:
-            self.wait(client.ready, "the daemon does not come up")
+        """Wait until a daemon schedules."""
+        self.wait(lambda: self.leader() is not None, "the daemon does not come up")
+
+    def leader(self) -> Daemon | None:
+        """The daemon that leads and can schedule."""
+        return next((daemon for daemon in self.daemons if daemon.up and daemon.ready()), None)
 
     def wait(self, condition: Callable[[], bool], otherwise: str, seconds: float = PATIENCE) -> None:
         """Wait until the condition holds; AssertionError with the daemon's last words when it never does."""
@@ -90,24 +131,8 @@ class Scene:
                 raise AssertionError(f"{otherwise}\n{self.log_tail()}")
             time.sleep(0.1)
 
-    def end(self, number: signal.Signals) -> int:
-        """End the daemon by a signal; its exit code."""
-        assert self._process is not None
-        self._process.send_signal(number)
-        return self._process.wait(PATIENCE)
-
-    @contextlib.contextmanager
-    def frozen(self) -> Iterator[None]:
-        """The daemon is stopped; then it goes on."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            self._process.send_signal(signal.SIGCONT)
-
     def jump(self, seconds: float) -> None:
-        """The daemon's wall clock is wrong by so much from now on."""
+        """The daemons' wall clock is wrong by so much from now on."""
         with self._clock.open("r+b", buffering=0) as file:
             file.write(SECONDS.pack(seconds))
 
@@ -117,16 +142,17 @@ class Scene:
         return "\n".join(text.splitlines()[-lines:])
 
     @contextlib.contextmanager
-    def client(self) -> Iterator[Client]:
-        """A client; whoever uses it copes with a daemon that is not there."""
-        with Client(self.url) as client:
+    def client(self, turn: int = 0) -> Iterator[Client]:
+        """A client of one daemon or another; whoever uses it copes with one that is not there."""
+        with Client(self.daemons[turn % len(self.daemons)].url) as client:
             yield client
 
     def tell(self, work: Callable[[Client], object]) -> bool:
-        """Ask the daemon for something; whether it could be asked."""
-        with self.client() as client, contextlib.suppress(CommandError):
-            work(client)
-            return True
+        """Ask a daemon for something; whether one could be asked."""
+        for turn in range(len(self.daemons)):
+            with self.client(turn) as client, contextlib.suppress(CommandError):
+                work(client)
+                return True
         return False
 
     # ---- processes -------------------------------------------------------------------------------
@@ -142,7 +168,8 @@ class Scene:
     def left(self) -> list[str]:
         """What runs besides Mesos and the daemon: pids with their commands."""
         keeper = self.mesos.process.pid
-        mine = {keeper, *children(keeper), os.getpid(), self._process.pid if self._process else 0}
+        daemons = {daemon.process.pid for daemon in self.daemons if daemon.process is not None}
+        mine = {keeper, *children(keeper), os.getpid(), *daemons}
         return [
             f"{pid}: {_task(environ)} {command.decode(errors='replace')[:60]!r}"
             for pid, environ, command in self._processes()
@@ -151,9 +178,9 @@ class Scene:
 
     def clear(self) -> None:
         """End everything that is left."""
-        if self._process is not None and self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
+        for daemon in self.daemons:
+            if daemon.up:
+                daemon.end(signal.SIGKILL)
         for line in self.left():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(line.partition(":")[0]), signal.SIGKILL)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from tests.chaos.scene import Scene
+from tests.chaos.scene import Daemon, Scene
 from tests.chaos.users import Users
 
 #: Faults with their weights.
@@ -18,7 +18,7 @@ FAULTS = {
     "delay messages": 2, "stop an agent": 3, "kill an agent": 3, "shut an agent down": 2,
     "crash an executor": 2, "kill -9 an executor": 4, "kill -9 a driver": 1, "kill -9 a supervisor": 0.5,
     "restart the master": 2, "switch the policy": 1, "freeze the daemon": 1, "freeze the master": 1,
-    "refuse the disk": 1, "kill -9 the Mesos": 0.5, "jump the clock": 2,
+    "refuse the disk": 1, "kill -9 the Mesos": 0.5, "jump the clock": 2, "freeze the leader": 2,
 }  # fmt: skip
 CALLS = ("ACCEPT", "ACCEPT", "KILL", "ACKNOWLEDGE", "RECONCILE", "SUPPRESS", "REVIVE", "DECLINE")
 EVENTS = ("UPDATE", "UPDATE", "OFFERS", "RESCIND", "HEARTBEAT")
@@ -34,7 +34,6 @@ class Trouble:
         self._random = Random(seed)  # noqa: S311 - no secret hangs on it
         #: What is to be mended, and when.
         self._later: list[tuple[float, Callable[[], object]]] = []
-        self._daemon_is_up = True
 
     def once(self) -> None:
         """One fault, then a pause; what was broken earlier may be mended meanwhile."""
@@ -69,24 +68,38 @@ class Trouble:
         return self._end_daemon(signal.SIGTERM)
 
     def _end_daemon(self, number: signal.Signals) -> bool:
-        if not self._daemon_is_up:
+        daemon = self._some_daemon()
+        if daemon is None:
             return False
-        self._scene.end(number)
-        self._daemon_is_up = False
-        self._after(0.0, 1.0, self._start_daemon)
+        daemon.end(number)
+        self._after(0.0, 1.0, daemon.start)
         return True
-
-    def _start_daemon(self) -> None:
-        self._scene.up()
-        self._daemon_is_up = True
 
     def _freeze_the_daemon(self) -> bool:
         """Stop it in the midst of whatever it does; later it goes on."""
-        if not self._daemon_is_up:
+        daemon = self._some_daemon()
+        if daemon is None:
             return False
-        with self._scene.frozen():
+        with daemon.frozen():
             time.sleep(self._random.uniform(0.2, 3.0))
         return True
+
+    def _freeze_the_leader(self) -> bool:
+        """Stop it until another one leads, and some more; when it goes on, it leads no more."""
+        if not all(daemon.up for daemon in self._scene.daemons) or len(self._scene.daemons) == 1:
+            return False
+        leader = self._scene.leader()
+        if leader is None:
+            return False
+        others = [daemon for daemon in self._scene.daemons if daemon is not leader]
+        with leader.frozen():
+            self._scene.wait(lambda: any(other.ready() for other in others), "nobody follows a frozen leader")
+            time.sleep(self._random.uniform(0.0, 2.0))
+        return True
+
+    def _some_daemon(self) -> Daemon | None:
+        up = [daemon for daemon in self._scene.daemons if daemon.up]
+        return self._random.choice(up) if up else None
 
     def _refuse_the_disk(self) -> bool:
         """Let the daemon find that its disk takes nothing, as one that is full."""

@@ -1,5 +1,6 @@
 """The users of a chaos run: they submit jobs, send them again, kill some, and know how each must end."""
 
+import itertools
 import threading
 import time
 from collections import Counter
@@ -96,14 +97,13 @@ class Users(threading.Thread):
             raise
 
     def _work(self) -> None:
-        with self._scene.client() as client:
-            while not self._enough.wait(self._pause * self._random.uniform(0.2, 1.8)):
-                self._submit(client)
-                if self._random.random() < 2 * KILL_SHARE:
-                    self._kill(client, self._random.choice(self.jobs[-8:]))
-            for job in self.jobs:
-                if job.unending and not job.killed:
-                    self._kill(client, job)
+        while not self._enough.wait(self._pause * self._random.uniform(0.2, 1.8)):
+            self._submit()
+            if self._random.random() < 2 * KILL_SHARE:
+                self._kill(self._random.choice(self.jobs[-8:]))
+        for job in self.jobs:
+            if job.unending and not job.killed:
+                self._kill(job)
 
     def stop(self) -> None:
         """Submit no more, and come to an end."""
@@ -114,32 +114,34 @@ class Users(threading.Thread):
         """The submission that got this id."""
         return next((job for job in self.jobs if job.id == job_id), None)
 
-    def _submit(self, client: Client) -> None:
+    def _submit(self) -> None:
         (kind,) = self._random.choices(list(KINDS), list(KINDS.values()))
         working = kind in ("short", "fails", "clustered", "hostile")
         seconds = round(self._random.uniform(0.1, 2.5), 2) if working else 3600.0
         deed = {"hostile": self._random.choice(HOSTILE), "stubborn": "ignores SIGTERM"}.get(kind, "")
         job = Submission(f"key-{len(self.jobs)}", kind, seconds, self._random.choice((1, 1, 2, 3)), deed)
         self.jobs.append(job)
-        job.id = self._insist(lambda: self._send(client, job))
+        job.id = self._insist(lambda client: self._send(client, job))
         if self._random.random() < 0.2:
             self.resent["after an answer"] += 1
-            again = self._insist(lambda: self._send(client, job))
+            again = self._insist(lambda client: self._send(client, job))
             if again != job.id:
                 self.complaints.append(f"{job.key} is {job.id} and {again}")
 
     def _send(self, client: Client, job: Submission) -> str:
         return str(client.submit(job.spec(str(self._scene.log)), job.key)["id"])
 
-    def _kill(self, client: Client, job: Submission) -> None:
-        self._insist(lambda: str(client.kill(job.id)["id"]))
+    def _kill(self, job: Submission) -> None:
+        self._insist(lambda client: str(client.kill(job.id)["id"]))
         job.killed = True
 
-    def _insist(self, ask: Callable[[], str]) -> str:
-        """Ask until the daemon answers: it may be down, or go down before it answers."""
-        while True:
+    def _insist(self, ask: Callable[[Client], str]) -> str:
+        """Ask until a daemon answers: it may be down, or go down before it answers; then ask the next."""
+        for turn in itertools.count():
             try:
-                return ask()
+                with self._scene.client(turn) as client:
+                    return ask(client)
             except CommandError as error:
                 self.resent[type(error).__name__] += 1
                 time.sleep(0.2)
+        raise AssertionError("there is always another turn")
