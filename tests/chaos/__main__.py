@@ -21,7 +21,7 @@ from pathlib import Path
 
 from daemon.cli.client import Client
 from daemon.store import Store
-from tests.chaos.scene import MESOS_TIMES, Scene, agents
+from tests.chaos.scene import MESOS_TIMES, Scene, agents, mount, unmount
 from tests.chaos.trouble import Trouble
 from tests.chaos.users import Users
 from tests.chaos.verdict import losses, report
@@ -98,9 +98,11 @@ class Progress:
 def one(faults: int, seed: int, pause: float, database: str) -> tuple[str, bool]:
     """A day in a folder of its own, which stays when something is lost."""
     folder = Path(tempfile.mkdtemp(prefix="stoker-chaos-"))
+    mount(folder / "data")
     text, lost = day(folder, faults, seed, pause, database)
     if lost:
         return f"{text}\nthe files are in {folder}", True
+    unmount(folder / "data")
     shutil.rmtree(folder)
     return text, False
 

@@ -30,6 +30,23 @@ MESOS_TIMES = {
 }  # fmt: skip
 
 
+#: The disk of a daemon that may be filled: a few hundred jobs take a tenth of it.
+DISK_MIB = 256
+
+
+def mount(folder: Path) -> bool:
+    """Make this folder a small disk of its own; whether that may be done here."""
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "stoker-chaos", str(folder)]
+    return os.geteuid() == 0 and subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def unmount(folder: Path) -> None:
+    """Give the disk up, if there is one; what was kept on it is gone."""
+    if folder.is_mount():
+        subprocess.run(["umount", str(folder)], check=True)
+
+
 def agents() -> list[AgentSpec]:
     """Six VMs of four cpus."""
     return [

@@ -19,6 +19,7 @@ FAULTS = {
     "crash an executor": 2, "kill -9 an executor": 4, "kill -9 a driver": 1, "kill -9 a supervisor": 0.5,
     "restart the master": 2, "switch the policy": 1, "freeze the daemon": 1, "freeze the master": 1,
     "refuse the disk": 1, "kill -9 the Mesos": 0.5, "jump the clock": 2, "freeze the leader": 2,
+    "fill the disk": 1,
 }  # fmt: skip
 CALLS = ("ACCEPT", "ACCEPT", "KILL", "ACKNOWLEDGE", "RECONCILE", "SUPPRESS", "REVIVE", "DECLINE")
 EVENTS = ("UPDATE", "UPDATE", "OFFERS", "RESCIND", "HEARTBEAT")
@@ -109,6 +110,17 @@ class Trouble:
             self._after(0.5, 3.0, probe.rmdir)
             return True
         return False
+
+    def _fill_the_disk(self) -> bool:
+        """Leave no room on the daemon's disk, where it has one of its own."""
+        filler = self._scene.data / "filler"
+        if not self._scene.data.is_mount() or filler.exists():
+            return False
+        with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+            while True:
+                file.write(bytes(1 << 20))
+        self._after(0.5, 4.0, filler.unlink)
+        return True
 
     def _jump_the_clock(self) -> bool:
         """The daemon's wall clock is up to an hour before or behind the right one from now on."""

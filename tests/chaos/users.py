@@ -20,7 +20,7 @@ KINDS = {
 }  # fmt: skip
 #: What the hostile ones do; stubborn ones do what has to be killed.
 HOSTILE = (
-    "forks", "fills the disk", "has a FIFO for a log", "has a link for a log", "has a link for its folder",
+    "forks", "has a FIFO for a log", "has a link for a log", "has a link for its folder",
     "has FIFOs for all that Spark writes", "writes records into its folder", "leaves its session",
 )  # fmt: skip
 #: Seconds: too long for a job that works for moments, too short for an hour that never was.
