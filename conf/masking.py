@@ -11,11 +11,15 @@ MASK = "***"
 
 _WORDS = r"secret|passw|passphrase|pwd|token|key|credential|auth|signature"
 _SECRET = re.compile(_WORDS, re.IGNORECASE)
-_USER = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)[^/\s?#]*@")
+# Whoever submits a job writes these texts, and matching holds up the whole process: so each pattern takes time
+# in proportion to the text. A run of characters is tried from its start only, and is not given back.
+_USER = re.compile(r"((?<=[A-Za-z0-9+.-])://)[^/\s?#]*@")
 _ASSIGNED = re.compile(
-    rf"""([\w.-]*(?:{_WORDS}|\bsig)[\w.-]*["']?\s*[=:]\s*)(?:"[^"]*"|'[^']*'|[^\s&;,"'}}]+)""", re.IGNORECASE
+    rf"""((?<![\w.-])(?=[\w.-]*?(?:{_WORDS}|\bsig))[\w.-]++["']?\s*+[=:]\s*+)"""
+    r"""(?:"[^"]*"|'[^']*'|[^\s&;,"'}]+)""",
+    re.IGNORECASE,
 )
-_FLAG = re.compile(rf"--?[\w.-]*(?:{_WORDS})[\w.-]*", re.IGNORECASE)
+_FLAG = re.compile(r"--?[\w.-]+")
 
 
 def masked_urls(text: str) -> str:
@@ -39,5 +43,5 @@ def masked_arguments(arguments: Sequence[str]) -> tuple[str, ...]:
     named = False
     for argument in arguments:
         shown.append(MASK if named and not argument.startswith("-") else masked_text(argument))
-        named = _FLAG.fullmatch(argument) is not None
+        named = _FLAG.fullmatch(argument) is not None and _SECRET.search(argument) is not None
     return tuple(shown)

@@ -1,0 +1,58 @@
+"""What is masked, and that no text of a job's makes it take long."""
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from conf.masking import masked_arguments, masked_text, masked_values
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("http://me:pw@host/x?token=abc&n=1", "http://***@host/x?token=***&n=1"),
+        ("s3a+x://u@h, jdbc:postgresql://u:p@h/db", "s3a+x://***@h, jdbc:postgresql://***@h/db"),
+        ("-Ddb.password=abc -Dx=1", "-Ddb.password=*** -Dx=1"),
+        ("url=token=abc", "url=token=***"),
+        ('{"api_key" : "a b", "n": 1}', '{"api_key" : ***, "n": 1}'),
+        ("MY.SECRET: 'x y' z", "MY.SECRET: *** z"),
+        ("x-sig=abc design=abc", "x-sig=*** design=abc"),
+        ("a secret is no assignment", "a secret is no assignment"),
+    ],
+)
+def test_what_sounds_secret_is_masked(text: str, shown: str) -> None:
+    """And nothing else."""
+    assert masked_text(text) == shown
+
+
+def test_the_argument_after_a_flag_that_sounds_secret_is_masked() -> None:
+    """But no further flag."""
+    given = ("--password", "a", "--api.key", "-x", "--size", "3", "--token")
+    assert masked_arguments(given) == ("--password", "***", "--api.key", "-x", "--size", "3", "--token")
+
+
+@pytest.fixture
+def bounded_work() -> Iterator[None]:
+    """A test that takes 30 s of CPU is ended; that is a hundred times what it should take."""
+
+    def give_up(*_: object) -> None:
+        raise AssertionError("takes more than in proportion to the text")
+
+    before = signal.signal(signal.SIGPROF, give_up)
+    signal.setitimer(signal.ITIMER_PROF, 30.0)
+    yield
+    signal.setitimer(signal.ITIMER_PROF, 0.0)
+    signal.signal(signal.SIGPROF, before)
+
+
+@pytest.mark.parametrize(
+    "part", ["y", "key", "key=", "key ", " ", "a:", "://", "a://", "://a", "@", "key='", 'key="', "-", ".sig", "a.b-"]
+)
+@pytest.mark.usefixtures("bounded_work")
+def test_no_text_takes_long(part: str) -> None:
+    """Whoever submits a job writes it, and while it is matched the daemon does nothing else."""
+    text = part * (200_000 // len(part))
+    masked_text(text)
+    masked_arguments((text, f"--{text}", f"--{text}!"))
+    masked_values({"name": text, text: "value"})
