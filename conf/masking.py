@@ -11,8 +11,8 @@ MASK = "***"
 
 _WORDS = r"secret|passw|passphrase|pwd|token|key|credential|auth|signature"
 _SECRET = re.compile(_WORDS, re.IGNORECASE)
-# Whoever submits a job writes these texts, and matching holds up the whole process: so each pattern takes time
-# in proportion to the text. A run of characters is tried from its start only, and is not given back.
+# Whoever submits a job writes these texts, and matching holds up the whole process: so each pattern takes
+# time in proportion to the text. A run of characters is tried from its start only, and is not given back.
 _USER = re.compile(r"((?<=[A-Za-z0-9+.-])://)[^/\s?#]*@")
 _ASSIGNED = re.compile(
     rf"""((?<![\w.-])(?=[\w.-]*?(?:{_WORDS}|\bsig))[\w.-]++["']?\s*+[=:]\s*+)"""

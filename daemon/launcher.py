@@ -40,10 +40,11 @@ from framework.spark import (
     stop_driver,
 )
 
-# Spark's own words for a port that it could not have, at the end of what the driver printed.
+# Spark's own words for a port that it could not have, at the end of what the driver printed. Bounded, since
+# a job may print what takes long to match, and the daemon does nothing else meanwhile.
 _PORT_TAKEN = re.compile(
-    rb"BindException: [^\n]*Service '?"
-    rb"(sparkDriver|SparkUI|[\w.]*NettyBlockTransferService)'? failed after[^\n!]*"
+    rb"BindException: [^\n]{0,200}?Service '?"
+    rb"(sparkDriver|SparkUI|[\w.]{0,100}NettyBlockTransferService)'? failed after[^\n!]{0,300}"
 )
 _TAIL = 1 << 16
 
