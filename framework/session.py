@@ -96,12 +96,15 @@ class Listener(Protocol):
 
 
 class Stream(pymesos.process.Connection):  # type: ignore[misc]  # pymesos has no types
-    """pymesos' connection for events, which subscribes only if it may."""
+    """pymesos' connection for events, which subscribes a driver of ours only if it may."""
 
     @override
     def write(self) -> bool:
         """Send some of the subscription; False gives the connection up."""
-        return bool(self._callback.sched.may_call() and super().write())
+        driver = self._callback
+        if isinstance(driver, Driver) and not driver.sched.may_call():
+            return False
+        return bool(super().write())
 
 
 pymesos.process.Connection = Stream
