@@ -14,11 +14,15 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+
+import structlog
 
 from conf.loader import ConfigError, load
 from conf.schema import Cluster
 from environment.clusters import vms_of
+from framework.descendants import kill, kill_below
 from framework.embedded.credentials import PRINCIPAL, CredentialsError, own_secret
 from framework.embedded.isolation import IsolationOptions
 from framework.embedded.options import AgentSpec
@@ -35,11 +39,19 @@ FEWEST_PORTS = 8
 DISK_MIB = 10_000.0
 
 _START_SECONDS = 30.0
-#: One that was just being started when its daemon died deserves a moment.
-_TAKE_OVER_SECONDS = 5.0
+#: One that an earlier daemon left, and that does not answer for so long, hangs.
+_TAKE_OVER_SECONDS = 30.0
+#: Seconds that one which hangs gets to end its tasks in order.
+HUNG_GRACE = 3.0
 _POLL_SECONDS = 0.05
 #: Chosen: more than a task's and an executor's grace together, so that tasks end in order.
 _STOP_SECONDS = 15.0
+#: What is killed is gone in a moment, unless the disk hangs.
+_KILL_SECONDS = 5.0
+#: So long has it to say whether it is well, for each step of that.
+ANSWER_SECONDS = 2.0
+
+log = structlog.get_logger("daemon")
 
 
 class EmbeddedError(RuntimeError):
@@ -92,14 +104,26 @@ class Embedded:
             return self._process.poll() is None
         return _recorded_pid(self._folder) == self.pid
 
-    def stop(self) -> None:
-        """End it and all of its tasks; returns when the process is gone."""
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            if self.alive():
+    def answers(self) -> bool:
+        """Whether it says within `ANSWER_SECONDS` that it is well."""
+        return _answers(self.address)
+
+    def stop(self, seconds: float = _STOP_SECONDS) -> None:
+        """End it and all of its tasks; returns when they are gone.
+
+        What has not ended after so many seconds is killed, whether it hangs or is stopped.
+        """
+        if self.alive():
+            for number in (signal.SIGTERM, signal.SIGCONT):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self.pid, number)
-            if until(lambda: not self.alive(), _STOP_SECONDS):
-                break
+        if not until(lambda: not self.alive(), seconds):
+            log.error("the embedded mesos does not end, and is killed", pid=self.pid, seconds=seconds)
+            # First what it keeps: nobody would be left to end that.
+            kill_below(self.pid, _KILL_SECONDS)
+            if not until(lambda: not self.alive(), _KILL_SECONDS):
+                kill(self.pid)
+                until(lambda: not self.alive(), _KILL_SECONDS)
         for name in ("pid", "address", "cluster"):
             (self._folder / name).unlink(missing_ok=True)
 
@@ -120,7 +144,9 @@ def start_embedded(
     folder.chmod(0o711)  # sandboxes are below it, of whoever tasks run as; its files are closed
     _secret(folder)
     if (pid := _recorded_pid(folder)) is not None:
-        return _take_over(folder, pid, _description(cluster, isolation), cluster_path)
+        left = _take_over(folder, pid, _description(cluster, isolation), cluster_path)
+        if left is not None:
+            return left
     _check_free(port)
     process = _spawn(cluster_path, port, folder, isolation)
     write_whole(folder / "pid", json.dumps(identity(process.pid)))
@@ -168,13 +194,17 @@ def _description(cluster: Cluster, isolation: IsolationOptions | None) -> str:
     return f"{cluster.model_dump_json()}\n{settings}".strip()
 
 
-def _take_over(folder: Path, pid: int, wanted: str, path: Path) -> Embedded:
-    left = f"an embedded Mesos left by an earlier daemon on {folder.parent} (pid {pid})"
-    cure = f"end it with `kill {pid}`, or choose another data_dir"
+def _take_over(folder: Path, pid: int, wanted: str, path: Path) -> Embedded | None:
+    """The one that runs there; None when it hung, and was ended."""
     if not until(lambda: _answers(_ready(folder)[0]), _TAKE_OVER_SECONDS):
-        raise EmbeddedError(f"{left} does not answer; {cure}")
+        log.error("the embedded mesos left by an earlier daemon hangs, and is ended", pid=pid)
+        _embedded(folder, pid).stop(HUNG_GRACE)
+        return None
     if _read(folder / "cluster") != wanted:
-        raise EmbeddedError(f"{left} has other VMs than {path} says, or another isolation; {cure}")
+        raise EmbeddedError(
+            f"an embedded Mesos left by an earlier daemon on {folder.parent} (pid {pid}) has other VMs than "
+            f"{path} says, or another isolation; end it with `kill {pid}`, or choose another data_dir"
+        )
     return _embedded(folder, pid)
 
 
@@ -240,11 +270,12 @@ def _recorded_pid(folder: Path) -> int | None:
 def _answers(address: str) -> bool:
     if not address:
         return False
-    import httpx  # takes a tenth of a second to import, and only a daemon with an embedded Mesos needs it
-
     try:
-        return httpx.get(f"http://{address}/health", timeout=2.0, trust_env=False).status_code == 200
-    except (httpx.HTTPError, httpx.InvalidURL):
+        connection = HTTPConnection(address, timeout=ANSWER_SECONDS)
+        with contextlib.closing(connection):
+            connection.request("GET", "/health", headers={"Connection": "close"})
+            return connection.getresponse().status == 200
+    except (OSError, HTTPException):
         return False
 
 

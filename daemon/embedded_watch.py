@@ -1,4 +1,4 @@
-"""Sees that the embedded Mesos runs as long as the daemon leads: one that ended is started again.
+"""Sees that the embedded Mesos runs as long as the daemon leads: one that ended or hangs is started again.
 
 It does so in a thread of its own; the scheduling loop only asks whether one ended, and with it its tasks.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable
 import structlog
 
 from conf.loader import ConfigError
-from daemon.embedded import Embedded, EmbeddedError
+from daemon.embedded import HUNG_GRACE, Embedded, EmbeddedError
 
 log = structlog.get_logger("daemon")
 
@@ -21,6 +21,9 @@ FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
 #: Chosen: one that ran for so many seconds did not end of its start.
 _STEADY = 60.0
+#: Seconds between two questions whether it is well, and how many without an answer, one after another, are
+#: enough to end it: 30 s. Questions are counted and not seconds, since this daemon may have been stopped too.
+PERIOD, MOST_UNANSWERED = 3.0, 10
 
 
 class EmbeddedWatch:
@@ -32,6 +35,9 @@ class EmbeddedWatch:
         #: How often it was started again.
         self._restarts = 0
         self._down: str | None = None
+        #: How many questions in a row it has not answered.
+        self._unanswered = 0
+        self._next_question = 0.0
         self._ended = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="embedded-mesos")
@@ -54,17 +60,23 @@ class EmbeddedWatch:
         """How it is, in words for /readyz."""
         if (why := self._down) is not None:
             return f"it has ended, and is started again{f': {why}' if why else ''}"
+        if self._unanswered:
+            after = PERIOD * MOST_UNANSWERED
+            return (
+                f"it has not answered for {PERIOD * self._unanswered:g} s; "
+                f"after {after:g} s it is ended, its tasks with it, and started again"
+            )
         times = f", started again {self._restarts} times" if self._restarts else ""
         return f"ok{times}"
 
     def _watch(self) -> None:
         pause, since = FIRST_PAUSE, time.monotonic()
         while not self._stopping.wait(_LOOK):
-            if self.embedded.alive():
+            if self.embedded.alive() and not self._hangs():
                 continue
             if time.monotonic() - since > _STEADY:
                 pause = FIRST_PAUSE
-            self._down = ""
+            self._down, self._unanswered = "", 0
             self._ended.set()
             log.error("the embedded mesos has ended, its tasks with it", pid=self.embedded.pid, pause=pause)
             while not self._stopping.wait(pause):
@@ -72,6 +84,23 @@ class EmbeddedWatch:
                 if self._started_again(pause):
                     break
             since = time.monotonic()
+
+    def _hangs(self) -> bool:
+        """Ask it now and then whether it is well; one that never answers is ended."""
+        now = time.monotonic()
+        if now < self._next_question:
+            return False
+        self._next_question = now + PERIOD
+        if self.embedded.answers():
+            self._unanswered = 0
+            return False
+        self._unanswered += 1
+        if self._unanswered < MOST_UNANSWERED:
+            log.warning("the embedded mesos does not answer", pid=self.embedded.pid, times=self._unanswered)
+            return False
+        log.error("the embedded mesos hangs, and is ended", pid=self.embedded.pid)
+        self.embedded.stop(HUNG_GRACE)
+        return True
 
     def _started_again(self, pause: float) -> bool:
         try:

@@ -1,7 +1,12 @@
 """The embedded Mesos as the daemon starts, finds and ends it: a real process each time."""
 
+import contextlib
 import json
+import os
+import signal
 import socket
+import threading
+import time
 from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
@@ -11,9 +16,11 @@ import pytest
 
 from conf.loader import SHIPPED, ConfigError, parse
 from conf.schema import Cluster
-from daemon.embedded import EmbeddedError, agent_specs, find_embedded, start_embedded
+from daemon.embedded import Embedded, EmbeddedError, agent_specs, find_embedded, start_embedded
+from framework.descendants import below, children
 from framework.embedded.isolation import IsolationOptions
 from framework.embedded.options import check_agents, with_addresses
+from tests.daemon.fleet import until
 
 PAPER = SHIPPED / "clusters" / "paper.yaml"
 SMALL = "vms: [{type: small, cpus: 1, memory: 1g, price_per_hour: 0.1}]"
@@ -89,6 +96,67 @@ def test_one_process_is_started_found_again_and_ended(tmp_path: Path) -> None:
         first.stop()
     assert not second.alive()
     assert find_embedded(tmp_path) is None
+
+
+def stop_worker(embedded: Embedded) -> int:
+    """Stop the process that serves, whose parent is only its keeper; its pid."""
+    (worker,) = children(embedded.pid)
+    os.kill(worker, signal.SIGSTOP)
+    return worker
+
+
+def test_one_that_is_stopped_is_ended_all_the_same(tmp_path: Path) -> None:
+    """It is let go on, and ends in order: soon, and nothing of it is left."""
+    embedded = start_embedded(PAPER, 0, tmp_path)
+    worker = stop_worker(embedded)
+    assert not embedded.answers()
+    begun = time.monotonic()
+    embedded.stop(600.0)
+    print(f"ended after {time.monotonic() - begun:.1f} s")
+    assert embedded._process is not None
+    assert embedded._process.returncode == 0
+    assert not Path(f"/proc/{worker}").exists()
+
+
+def test_one_that_does_not_end_is_killed_with_all_it_keeps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it does with its signals: here its keeper is stopped again and again."""
+    monkeypatch.setattr("daemon.embedded._KILL_SECONDS", 1.0)
+    embedded = start_embedded(PAPER, 0, tmp_path)
+    worker = stop_worker(embedded)
+    ended = threading.Event()
+
+    def stop() -> None:
+        while not ended.wait(0.001):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(embedded.pid, signal.SIGSTOP)
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    try:
+        embedded.stop(0.2)
+    finally:
+        ended.set()
+        thread.join()
+    assert not embedded.alive()
+    until(lambda: worker not in below(1) + below(os.getpid()))
+
+
+def test_one_that_hangs_when_a_daemon_starts_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An earlier daemon left it: nobody has to end it by hand."""
+    monkeypatch.setattr("daemon.embedded._TAKE_OVER_SECONDS", 0.1)
+    left = start_embedded(PAPER, 0, tmp_path)
+    worker = stop_worker(left)
+    embedded = start_embedded(PAPER, 0, tmp_path)
+    try:
+        assert (embedded.taken_over, embedded.pid != left.pid, embedded.answers()) == (False, True, True)
+        assert not Path(f"/proc/{worker}").exists()
+    finally:
+        embedded.stop()
+        left.alive()
 
 
 def test_isolated_vms_are_told_from_others(tmp_path: Path) -> None:

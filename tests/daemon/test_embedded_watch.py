@@ -13,9 +13,9 @@ import pytest
 from daemon import embedded_watch
 from daemon.cli.client import Client
 from daemon.cli.orphans import descendants, end_all
-from daemon.embedded import Embedded, EmbeddedError, find_embedded
+from daemon.embedded import Embedded, EmbeddedError, find_embedded, start_embedded
 from daemon.embedded_watch import EmbeddedWatch
-from framework.descendants import adopt_orphans
+from framework.descendants import adopt_orphans, children
 from tests.chaos.scene import SPARK
 from tests.daemon.fleet import Daemon, until
 
@@ -79,6 +79,74 @@ def test_a_job_goes_on_when_the_embedded_mesos_is_killed(daemon: Daemon) -> None
         assert (new.pid != old.pid, new.address, new.secret) == (True, old.address, old.secret)
         until(lambda: job()["state"] in ("finished", "failed"), daemon.log)
         assert (job()["state"], job()["exit_code"]) == ("finished", 0)
+
+
+def test_one_that_hangs_is_ended_and_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told how long it has not answered; its tasks count as gone, and another is where it was."""
+    monkeypatch.setattr(embedded_watch, "PERIOD", 0.2)
+    monkeypatch.setattr(embedded_watch, "MOST_UNANSWERED", 2)
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+
+    def start(port: int) -> Embedded:
+        return start_embedded(tmp_path / "cluster.yaml", port, tmp_path)
+
+    watch = EmbeddedWatch(first := start(0), start)
+    try:
+        (worker,) = children(first.pid)
+        until(lambda: watch._next_question > 0)
+        assert watch.state == "ok"
+        os.kill(worker, signal.SIGSTOP)
+        until(lambda: "it has not answered for" in watch.state, lambda: watch.state)
+        until(lambda: watch.state == "ok, started again 1 times", lambda: watch.state)
+        assert watch.took_its_tasks()
+        assert (watch.embedded.pid != first.pid, watch.embedded.address) == (True, first.address)
+        assert watch.embedded.answers()
+        assert not Path(f"/proc/{worker}").exists()
+    finally:
+        watch.stop().stop()
+
+
+def test_one_that_is_stopped_for_a_while_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What answers again has lost nothing."""
+    monkeypatch.setattr(embedded_watch, "PERIOD", 0.2)
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    embedded = start_embedded(tmp_path / "cluster.yaml", 0, tmp_path)
+    watch = EmbeddedWatch(embedded, lambda _: embedded)
+    try:
+        (worker,) = children(embedded.pid)
+        os.kill(worker, signal.SIGSTOP)
+        until(lambda: "it has not answered for" in watch.state, lambda: watch.state)
+        os.kill(worker, signal.SIGCONT)
+        until(lambda: watch.state == "ok", lambda: watch.state)
+        assert not watch.took_its_tasks()
+        assert children(embedded.pid) == [worker]
+    finally:
+        watch.stop().stop()
+
+
+def test_the_daemon_answers_and_ends_while_its_embedded_mesos_hangs(daemon: Daemon) -> None:
+    """Kills are kept, /readyz says what hangs, and SIGTERM ends both: nothing is left stopped."""
+    until(daemon.leads, daemon.log)
+    embedded = find_embedded(daemon.folder / "data")
+    assert embedded is not None
+    (worker,) = children(embedded.pid)
+    os.kill(worker, signal.SIGSTOP)
+
+    def told() -> bool:
+        ready = daemon.get("/readyz")
+        return ready is not None and "it has not answered" in ready.json()["checks"]["embedded mesos"]
+
+    until(told, daemon.log)
+    with Client(daemon.url) as client:
+        spec = {"app": str(SPARK / "pyspark/driver.py"), "executors": 2, "cpus": 0.5}
+        assert client.kill(str(client.submit(spec)["id"]))["state"] == "killed"
+    asked = time.monotonic()
+    daemon.end(signal.SIGTERM)
+    print(f"ended {time.monotonic() - asked:.1f} s after SIGTERM")
+    assert not Path(f"/proc/{worker}").exists()
+    assert "Traceback" not in daemon.log()
 
 
 class Dying:
