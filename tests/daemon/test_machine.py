@@ -1,8 +1,11 @@
 """How many JVMs a machine carries by default."""
 
 import pytest
+from structlog.testing import capture_logs
 
+from conf.schema import Config, Mesos
 from daemon.machine import Machine, this_machine
+from daemon.server import _jvms
 
 
 @pytest.mark.parametrize(
@@ -19,3 +22,13 @@ def test_this_machine_has_something() -> None:
     here = this_machine()
     assert here.cores >= 1
     assert 64 < here.memory_mib < 1 << 30
+
+
+def test_an_embedded_mesos_is_bounded_by_default_and_says_so() -> None:
+    """A number of one's own is taken as it is; a real Mesos has machines of its own."""
+    carried = this_machine().jvms
+    with capture_logs() as logs:
+        assert _jvms(Config()) == carried
+    assert [(line["jvms"], line["setting"]) for line in logs] == [(carried, "mesos.jvms")]
+    assert _jvms(Config(mesos=Mesos(jvms=3))) == 3
+    assert _jvms(Config(mesos=Mesos(master="mesos:5050"))) is None
