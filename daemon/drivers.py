@@ -5,6 +5,7 @@ it slow, and comes back as events. How a driver becomes a process is the launche
 means the cluster model's.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +18,7 @@ from daemon.crew import Crew
 from daemon.launcher import Launcher
 from daemon.launches import LaunchLostError
 from daemon.store import Store, StoreError
+from daemon.terms import boot_seconds
 from environment import events as ev
 from environment.records import ExecutorRecord, JobRecord
 from environment.types import Job
@@ -52,14 +54,15 @@ class HostDrivers:
         store: Store,
         put: Callable[[ev.Event], None],
         tasks: Callable[[str], Sequence[ExecutorRecord]],
-        may_act: Callable[[], bool] = lambda: True,
+        holds_until: Callable[[], float] = lambda: math.inf,
         now: Callable[[], float] = time.time,
         *,
         requeue: bool,
     ) -> None:
         """`put` takes events, from any thread; `tasks` knows those of a job by its id.
 
-        `may_act` is asked, from any thread, before anything is done to a driver, and what it forbids waits.
+        `holds_until` is asked, from any thread, before anything is done to a driver: at which `boot_seconds`
+        that must be done; what is too late waits.
 
         With `requeue`, jobs whose driver is on a host that is gone start afresh.
         """
@@ -67,7 +70,7 @@ class HostDrivers:
         self._store = store
         self._put = put
         self._tasks = tasks
-        self._may_act = may_act
+        self._holds_until = holds_until
         self._now = now
         self._closing = threading.Event()
         self._requeue = requeue
@@ -184,7 +187,7 @@ class HostDrivers:
     # ---- on threads of their own -------------------------------------------------------------------
 
     def _when_allowed(self, work: Callable[[], None]) -> None:
-        while not self._may_act():
+        while boot_seconds() >= self._holds_until():
             if self._closing.wait(_ASK_AGAIN):
                 return
         work()
@@ -194,7 +197,7 @@ class HostDrivers:
         if job.id in self._over:
             return  # it was ended while it waited for another try
         try:
-            status = self._launcher.start_driver(job, spec, tasks)
+            status = self._launcher.start_driver(job, spec, tasks, self._holds_until())
         except HostError as error:
             self._try_again(job.id, str(error), tried, lambda: self._start(job, spec, tasks, tried + 1))
         except LaunchLostError as error:

@@ -6,6 +6,7 @@ Spark's event log. What the daemon writes down of it is in `records`, where no j
 """
 
 import contextlib
+import math
 import os
 import re
 import secrets
@@ -120,8 +121,12 @@ class Launcher:
         process = executor_process(application, endpoint, place, shape, launch.secret, self._there, patience)
         return process, f"{job.name}: executor {task.executor}"
 
-    def start_driver(self, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]) -> DriverStatus:
+    def start_driver(
+        self, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord], before: float = math.inf
+    ) -> DriverStatus:
         """Start the driver on this host, once, for the executors among these tasks.
+
+        Not from `before` on, seconds by CLOCK_BOOTTIME: then another daemon may lead.
 
         Raises:
             HostError: this host could not; it may be tried again.
@@ -156,7 +161,7 @@ class Launcher:
             self._rights.account,
             self._groups(job.id),
         )
-        status = start_driver(process, place, os.environ)
+        status = start_driver(process, place, os.environ, before=before)
         self._launches.release(job.id)
         return status
 

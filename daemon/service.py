@@ -108,7 +108,13 @@ class Service:
         )
         requeue = config.leader.lost_drivers == "requeue"
         self._drivers = HostDrivers(
-            launcher, store, self._put, self._model.tasks, self._may_act, now, requeue=requeue
+            launcher,
+            store,
+            self._put,
+            self._model.tasks,
+            lambda: self._term.holds_until,
+            now,
+            requeue=requeue,
         )
         self._intake = Intake(
             store, launcher, profiles or {}, self._arrive, self._look_for_vms, config.max_queued_jobs, now

@@ -56,6 +56,11 @@ class Term:
         self._holds_until = asked_at + START * _SAFE if lease else float("inf")
 
     @property
+    def holds_until(self) -> float:
+        """The `boot_seconds` from which on others may lead; for processes that act for us."""
+        return self._holds_until
+
+    @property
     def holds(self) -> bool:
         """Whether the world may be told anything: it is certain that no other term has begun."""
         return boot_seconds() < self._holds_until

@@ -8,6 +8,7 @@ something that anybody may have put there, and nonsense in them is the end of th
 
 import contextlib
 import json
+import math
 import os
 import signal
 import subprocess
@@ -75,16 +76,22 @@ class _Records:
 
 
 def start_driver(
-    spec: ProcessSpec, place: DriverPlace, environ: Mapping[str, str], grace_seconds: float = 10.0
+    spec: ProcessSpec,
+    place: DriverPlace,
+    environ: Mapping[str, str],
+    grace_seconds: float = 10.0,
+    *,
+    before: float = math.inf,
 ) -> DriverStatus:
     """Start a driver, once: where one was started before, that one's status is the answer.
 
     `stdout`, `stderr` and Spark's event log (`events/`) are left in its folder. The driver survives this
     process. `environ` is the daemon's environment; few variables of it reach the driver, and none of the
-    driver's reach the supervisor. `grace_seconds` is how long it may take to end after `stop_driver`.
+    driver's reach the supervisor. `grace_seconds` is how long it may take to end after `stop_driver`. From
+    `before` on (seconds by CLOCK_BOOTTIME) it is not started, even if this process stood still meanwhile.
 
     Raises:
-        HostError: a folder or the supervisor could not be made, or there was no answer in time.
+        HostError: it is too late, a folder or the supervisor could not be made, or there was no answer.
     """
     try:
         place.records.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -95,7 +102,7 @@ def start_driver(
         if place.user is not None:
             place.folder.parent.chmod(0o711)  # a way through, whatever the umask
             os.chown(place.folder, place.user.uid, place.user.gid, follow_symlinks=False)
-        said = _run_supervisor(spec, place, environ, grace_seconds)
+        said = _run_supervisor(spec, place, environ, grace_seconds, before)
         status = driver_status(place.records)
     except HostError:
         raise
@@ -107,7 +114,7 @@ def start_driver(
 
 
 def _run_supervisor(
-    spec: ProcessSpec, place: DriverPlace, environ: Mapping[str, str], grace_seconds: float
+    spec: ProcessSpec, place: DriverPlace, environ: Mapping[str, str], grace_seconds: float, before: float
 ) -> str:
     """Let a supervisor start the driver; what it says is nothing when all is well."""
     inherited = {name: environ[name] for name in _INHERITED if name in environ}
@@ -121,6 +128,7 @@ def _run_supervisor(
         "user": None if user is None else (user.uid, user.gid, *user.groups),
         "ports": place.ports,
         "groups": place.groups,
+        "before": before,
     }
     program = [sys.executable, "-I", "-S", supervisor.__file__, str(place.records.absolute())]
     with subprocess.Popen(

@@ -4,7 +4,8 @@
 
 The task is JSON, handed over by a pipe, since nothing of a job may touch this program and its secrets are not
 for command lines: `argv`, `environment`, `folder` (where it runs), `grace` (seconds), `user` (null, or uid,
-gid and further groups), `ports` (address and port each) and `groups` (control groups to run in).
+gid and further groups), `ports` (address and port each), `groups` (control groups to run in) and `before`
+(seconds by CLOCK_BOOTTIME: too late to start, as the daemon may have stood still, and lead no more).
 
 The supervisor leaves the caller's session, runs the command in a session of its own, and then waits. SIGTERM
 to the supervisor ends the command: SIGTERM to its process group, SIGKILL after the grace. When it has ended,
@@ -62,6 +63,9 @@ def identity(pid: int) -> dict[str, int | str] | None:
 def main(records: str) -> None:
     """Start the command and return at once; a process of its own sees it through."""
     task = json.load(sys.stdin)
+    if time.clock_gettime(time.CLOCK_BOOTTIME) >= task["before"]:
+        print("it is too late to start it: another daemon may lead by now")
+        return
     if os.fork():
         return
     os.setsid()

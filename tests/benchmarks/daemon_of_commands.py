@@ -34,7 +34,9 @@ class CommandLauncher(Launcher):
         """The command."""
         return ProcessSpec(self.command, {}, {}), task.task_id
 
-    def start_driver(self, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]) -> DriverStatus:
+    def start_driver(
+        self, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord], before: float = 0.0
+    ) -> DriverStatus:
         """Nothing."""
         return DriverStatus("running")
 

@@ -1,5 +1,6 @@
 """Drivers on the daemon's host: what one job does stops no other, and the host's faults are not charged."""
 
+import math
 import os
 import signal
 import socket
@@ -21,7 +22,7 @@ from daemon.store import Store
 from environment import events as ev
 from environment.records import ExecutorRecord, JobRecord
 from environment.types import Job
-from framework.spark import DriverPlace, HostError, ProcessSpec, driver_status, start_driver
+from framework.spark import DriverPlace, DriverStatus, HostError, ProcessSpec, driver_status, start_driver
 from framework.spark.supervisor import EXIT_CODE_FILE, PROCESS_FILE
 from tests.builders import make_job
 
@@ -399,12 +400,12 @@ def test_nothing_is_done_to_a_driver_before_it_is_certain_who_leads(
     done: list[str] = []
     monkeypatch.setattr(launcher, "stop_driver", done.append)
 
-    def may_act() -> bool:
+    def holds_until() -> float:
         asked.set()
-        return allowed.is_set()
+        return math.inf if allowed.is_set() else 0.0
 
     def drivers() -> HostDrivers:
-        return HostDrivers(launcher, store, lambda _: None, lambda _: (), may_act, requeue=False)
+        return HostDrivers(launcher, store, lambda _: None, lambda _: (), holds_until, requeue=False)
 
     deposed, leading = drivers(), drivers()
     deposed.stop("job-1")
@@ -415,6 +416,27 @@ def test_nothing_is_done_to_a_driver_before_it_is_certain_who_leads(
     until(lambda: done)
     assert done == ["job-2"]
     leading.close()
+    store.close()
+
+
+def test_a_driver_is_to_be_started_while_its_daemon_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until when that is goes along with the start, which a daemon that stands still would be late for."""
+    store, launcher = Store(f"sqlite:///{tmp_path / 'stoker.db'}"), ShellLauncher(tmp_path)
+    told: list[object] = []
+
+    def start_driver(*arguments: object) -> DriverStatus:
+        told.append(arguments[-1])
+        return DriverStatus("running")
+
+    monkeypatch.setattr(launcher, "start_driver", start_driver)
+    drivers = HostDrivers(launcher, store, lambda _: None, lambda _: (), lambda: 1e9, requeue=False)
+    record, _ = store.submit(JobSpec(app="/apps/a.py"), lambda job_id: make_job(job_id), None, 100.0)
+    drivers.start(record.job)
+    until(lambda: told)
+    assert told == [1e9]
+    drivers.close()
     store.close()
 
 

@@ -192,7 +192,7 @@ def test_two_supervisors_at_once_start_one_driver(tmp_path):
 
     records(tmp_path).mkdir()
     task = {"argv": ["bash", "-c", "echo started"], "environment": ENVIRON, "folder": str(tmp_path)}
-    task |= {"grace": 1, "user": None, "ports": [], "groups": []}
+    task |= {"grace": 1, "user": None, "ports": [], "groups": [], "before": 1e12}
     program = [sys.executable, "-I", supervisor.__file__, str(records(tmp_path))]
     both = [subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)]
     told = [process.communicate(json.dumps(task).encode()) for process in both]
@@ -380,3 +380,25 @@ def test_a_link_in_the_place_of_scratch_is_not_followed(tmp_path):
     assert wait_for_end(tmp_path / "driver") == ENDED
     assert (tmp_path / "precious/file").exists()
     assert sorted(path.name for path in (tmp_path / "driver").iterdir()) == ["stderr", "stdout"]
+
+
+def test_a_daemon_that_stood_still_starts_nothing(tmp_path, monkeypatch):
+    """The supervisor is told until when its daemon leads, and looks itself: then it leaves no trace."""
+    popen = subprocess.Popen
+
+    def frozen(*arguments, **options):
+        process = popen(*arguments, **options)
+        # From here on the daemon stands still, until others may lead.
+        while time.clock_gettime(time.CLOCK_BOOTTIME) < before:
+            time.sleep(0.01)
+        return process
+
+    before = time.clock_gettime(time.CLOCK_BOOTTIME) + 0.3
+    monkeypatch.setattr(subprocess, "Popen", frozen)
+    place = DriverPlace(tmp_path / "driver", records(tmp_path / "driver"))
+    with pytest.raises(HostError, match="too late to start"):
+        driver_module.start_driver(shell("touch started"), place, ENVIRON, before=before)
+    assert driver_status(tmp_path / "driver").state == "absent"
+    assert not (tmp_path / "driver/started").exists()
+    monkeypatch.undo()
+    assert start_driver(shell("touch started"), tmp_path / "driver", ENVIRON).state in ("running", "ended")
