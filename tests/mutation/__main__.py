@@ -9,6 +9,7 @@ the table does not fit the tree or the tests fail without any mutant.
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -63,6 +64,8 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--resume", action="store_true", help="only those that the last call did not kill")
     options = parser.parse_args()
+    # In the background of a shell SIGINT is ignored, here and in the tests, some of which are about it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     PROGRESS.parent.mkdir(exist_ok=True)
     kept = Path(os.devnull) if options.only else PROGRESS
     with kept.open("a+" if options.resume else "w+", buffering=1) as progress:
