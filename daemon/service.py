@@ -122,6 +122,8 @@ class Service:
         self._disk = DiskWatch(data_dir)
         #: Nothing was decided for the disk's sake.
         self._held = False
+        #: The subscription that the model knows of: a later one may stand already.
+        self._subscription = 0
         self._stopping = threading.Event()
         self._vms: tuple[VmStatus, ...] = ()
         self._due: Mapping[str, Mapping[str, float]] = {}
@@ -234,20 +236,22 @@ class Service:
     def _handle(self, items: list[Item], explanations: tuple[Explanation, ...] = ()) -> None:
         """Run a batch through the model, store what changed, then act and acknowledge."""
         lines: list[str] = []
-        commands: list[ev.Command] = []
+        commands: list[tuple[ev.Command, int]] = []
         for item in items:
             caused = self._model.handle(item.event)
             if caused or not isinstance(item.event, ev.Tick):
                 lines += [encode(item.event), *map(encode, caused)]
-            commands += caused
+            if isinstance(item.event, ev.Subscribed):
+                self._subscription = item.event.subscription
+            commands += ((command, self._subscription) for command in caused)
         if not self._save(items, explanations) or not self._await_certainty():
             return
         if lines:
             self._journal.write(lines)
         if self._journal.full:
             self._journal.turn(encode(self._model.snapshot()))
-        for command in commands:
-            self._execute(command)
+        for command, subscription in commands:
+            self._execute(command, subscription)
         self._forget()
         if items:
             self._picture({i.event.job.id for i in items if isinstance(i.event, ev.JobSubmitted)})
@@ -291,14 +295,14 @@ class Service:
     def _forget(self) -> None:
         self._drivers.forget(lambda job_id: self._model.job(job_id) is None)
 
-    def _execute(self, command: ev.Command) -> None:
+    def _execute(self, command: ev.Command, subscription: int) -> None:
         match command:
             case ev.StartDriver(job_id=job_id):
                 self._start_driver(job_id)
             case ev.KillDriver(job_id=job_id):
                 self._drivers.stop(job_id)
             case _:
-                self._link.execute(command, self._describe)
+                self._link.execute(command, self._describe, subscription)
 
     def _describe(self, task: ev.Task) -> tuple[Any, str]:
         if not self._may_act():

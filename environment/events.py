@@ -205,9 +205,13 @@ class KillRequested(Event):
 
 @dataclass(frozen=True, slots=True)
 class Subscribed(Event):
-    """The master has (again) accepted the framework, under this id; whatever it offered before is void."""
+    """The master has (again) accepted the framework, under this id; whatever it offered before is void.
+
+    `subscription` counts these: what is decided from now on is meant for this one.
+    """
 
     framework_id: str = ""
+    subscription: int = 0
 
 
 @dataclass(frozen=True, slots=True)

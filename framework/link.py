@@ -87,6 +87,8 @@ class MesosLink:
             self._name = f"the leading master of {options.master.partition('://')[0]}://{self._name}"
         self._state = f"connecting to {self._name}"
         self._session: Session | None = None
+        #: How many subscriptions there were.
+        self._subscriptions = 0
         #: Those that were put away and are not over yet.
         self._abandoned: list[Session] = []
         self._pause = FIRST_PAUSE
@@ -144,8 +146,11 @@ class MesosLink:
         if self._detector is not None:
             self._detector.stop()
 
-    def execute(self, command: ev.Command, describe: Describe) -> None:
+    def execute(self, command: ev.Command, describe: Describe, subscription: int | None = None) -> None:
         """Make the call that a command asks for, after those before it.
+
+        What was decided under an earlier `subscription` than the present one is not said on this one, where
+        it means something else: a SUPPRESS would silence it. Kills and questions mean the same on all.
 
         What is lost on the way is found by the model's timeouts and the reconciliation after the next
         subscription, so nothing is raised for it; only a launch that was never sent is told at once.
@@ -154,6 +159,11 @@ class MesosLink:
         if session is None or not session.subscribed:
             if isinstance(command, ev.Launch):
                 self._refuse(command.tasks, command.vm.id, "the connection to the master was lost")
+            return
+        if subscription not in (None, session.number) and not isinstance(command, ev.KillTask | ev.Reconcile):
+            if isinstance(command, ev.Launch):
+                why = "it was decided under an earlier connection to the master"
+                self._refuse(command.tasks, command.vm.id, why)
             return
         match command:
             case ev.Launch():
@@ -308,10 +318,12 @@ class MesosLink:
     def on_subscribed(self, session: Session, framework_id: str) -> None:
         """The master has accepted us; the id is stored by whoever takes the event, before it acts on it."""
         self.framework_id = framework_id
+        self._subscriptions += 1
+        session.number = self._subscriptions
         self._offers.clear()
         self._state = f"subscribed to {session.master}"
         log.info("subscribed", master=session.master, framework=framework_id)
-        self._emit(ev.Subscribed(self._now(), framework_id), None)
+        self._emit(ev.Subscribed(self._now(), framework_id, session.number), None)
         self._census.anew()
 
     def on_offers(self, session: Session, offers: list[Json]) -> None:

@@ -180,6 +180,8 @@ class Session(pymesos.Scheduler):  # type: ignore[misc]  # pymesos has no types
         self._now = now
         self._listener = listener
         self.subscribed = False
+        #: The how-manieth subscription it is; given by whoever holds it.
+        self.number = 0
         self.redirected_to: str | None = None
         #: The subscription ended for another reason than the loss of its connection.
         self.refused = False

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import queue
+import re
 import socket
 import threading
 import time
@@ -57,6 +58,8 @@ class Master:
         if request.startswith(b"GET /slaves"):
             connection.sendall(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
             return False
+        while not whole(request) and (more := connection.recv(65536)):
+            request += more
         self.requests.append(request)
         answer, closes = self.answers.get_nowait()
         connection.sendall(answer)
@@ -69,6 +72,13 @@ class Master:
         self._thread.join()
         for connection in self._silent:
             connection.close()
+
+
+def whole(request: bytes) -> bool:
+    """Whether all of a request is there that says how long it is."""
+    head, _, body = request.partition(b"\r\n\r\n")
+    length = re.search(rb"(?i)content-length: (\d+)", head)
+    return length is None or len(body) >= int(length[1])
 
 
 @pytest.fixture(scope="module")
@@ -262,3 +272,49 @@ def test_an_inverse_offer_is_heard(master: Master) -> None:
     wish = {"type": "INVERSE_OFFERS", "inverse_offers": {"inverse_offers": [inverse]}}
     master.answers.put((HEAD + chunk(record(GOOD)) + chunk(record(wish)), False))
     follow(master, ["Subscribed", "InverseOffersReceived"])
+
+
+def test_inverse_offers_are_answered_as_the_api_wants_it() -> None:
+    """Byte for byte what v1/scheduler.proto has: a master must understand what is never seen elsewhere."""
+    told = {
+        "id": {"value": "O15"},
+        "framework_id": {"value": "framework-1"},
+        "agent_id": {"value": "S1"},
+        "unavailability": {
+            "start": {"nanoseconds": 1795222368990713088},
+            "duration": {"nanoseconds": 3600000000000},
+        },
+    }
+    events: queue.Queue[ev.Event] = queue.Queue()
+    inverse = {"type": "INVERSE_OFFERS", "inverse_offers": {"inverse_offers": [told]}}
+    master = Master()
+    link = MesosLink(SessionOptions(master.address), lambda event, _: events.put(event), None)
+    master.answers.put((HEAD + chunk(record(GOOD)) + chunk(record(inverse)), False))
+    for _ in range(2):
+        master.answers.put((b"HTTP/1.1 202 Accepted\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", True))
+    link.start()
+    try:
+        while not isinstance(event := events.get(timeout=PATIENCE), ev.InverseOffersReceived):
+            pass
+        (offer,) = event.offers
+        assert (offer.id, offer.vm_id) == ("O15", "S1")
+        assert offer.unavailable == (pytest.approx(1795222368.990713), 3600.0)
+        bodies = []
+        for number, accept in enumerate((True, False), 2):
+            link.execute(ev.AnswerInverse(1, (offer.id, "O16"), accept), lambda task: pytest.fail(f"{task}"))
+            deadline = time.monotonic() + PATIENCE
+            while len(master.requests) < number:
+                assert time.monotonic() < deadline
+                time.sleep(0.002)
+            head, _, body = master.requests[-1].partition(b"\r\n\r\n")
+            assert head.startswith(b"POST /api/v1/scheduler HTTP/1.1\r\n")
+            bodies.append(json.loads(body))
+    finally:
+        link.stop()
+        master.close()
+    ids = {"inverse_offer_ids": [{"value": "O15"}, {"value": "O16"}]}
+    framework = {"framework_id": {"value": "framework-1"}}
+    assert bodies == [
+        {"type": "ACCEPT_INVERSE_OFFERS", **framework, "accept_inverse_offers": ids},
+        {"type": "DECLINE_INVERSE_OFFERS", **framework, "decline_inverse_offers": ids},
+    ]

@@ -445,3 +445,29 @@ def test_a_master_without_leader_is_not_asked_in_a_loop() -> None:
                     connection.sendall(answer)
             assert not framework.link.subscribed
     assert 1 <= accepted <= 10
+
+
+def test_what_was_decided_under_an_earlier_subscription_is_not_said_on_a_later_one(tmp_path: Path) -> None:
+    """Its offers are others, and a SUPPRESS would silence them; kills and questions mean the same on both."""
+    with mesos_and_framework(tmp_path) as (mesos, framework):
+        first = framework.wait(ev.Subscribed).subscription
+        offer = framework.wait(ev.OffersReceived).offers[0]
+        framework.launch(offer, task("job-1.0", offer.ports[0][0]), script="sleep 600")
+        framework.until("job-1.0", "running")
+        mesos.fault("drop_stream")
+        second = framework.wait(ev.Subscribed).subscription
+        assert second == first + 1
+        offer = framework.wait(ev.OffersReceived).offers[0]
+        before = mesos.get("/frameworks")["frameworks"][0]["offers"]
+        assert offer.id in {known["id"] for known in before}
+        launch = ev.Launch(1, offer.vm, (offer.id,), (task("job-2.0", offer.ports[0][0]),))
+        for command in (ev.Suppress(1), ev.Decline(1, (offer.id,), 60.0), launch):
+            framework.link.execute(command, undescribed, first)
+        assert "decided under an earlier connection" in framework.until("job-2.0", "dropped").message
+        framework.link.execute(ev.Reconcile(1, (("job-1.0", offer.vm.id),)), undescribed, first)
+        framework.until("job-1.0", "running")
+        framework.link.execute(ev.KillTask(1, "job-1.0", offer.vm.id), undescribed, first)
+        framework.until("job-1.0", "killed")
+        assert mesos.get("/frameworks")["frameworks"][0]["offers"][: len(before)] == before
+        framework.link.execute(ev.Decline(1, (offer.id,), 60.0), undescribed, second)
+        eventually(lambda: mesos.get("/frameworks")["frameworks"][0]["offers"] != before, "it is declined")
