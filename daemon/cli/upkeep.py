@@ -161,16 +161,17 @@ def prune(
                 pruned = Pruned(len(found), sum(job.size or 0 for job in found))
             else:
                 pruned = prune_all(pruner, time.time(), lambda so_far: tell(f"{so_far.jobs} jobs"))
-            kept = store.kept()
+            kept = store.kept().jobs - (pruned.jobs if dry_run else 0)
     except StoreError as error:
         raise CommandError(str(error)) from None
     for trouble in pruned.troubles[:20]:
         print(f"stoker: not removed: {trouble}", file=sys.stderr)
     if output == "json":
-        answer = {"jobs": pruned.jobs, "bytes": pruned.size, "dry_run": dry_run, "kept": kept.jobs}
+        answer = {"jobs": pruned.jobs, "bytes": pruned.size, "dry_run": dry_run, "kept": kept}
         print_json({**answer, "troubles": list(pruned.troubles)})
         return
-    print(f"{pruned.jobs} jobs {'would go' if dry_run else 'are gone'}; {kept.jobs} that are over are kept.")
+    gone, stay = ("would go", "would be kept") if dry_run else ("are gone", "are kept")
+    print(f"{pruned.jobs} jobs {gone}; {kept} that are over {stay}.")
 
 
 def _days(text: str | None) -> float | None:

@@ -84,6 +84,17 @@ def test_a_token_that_others_may_read_is_wrong(tmp_path: Path, capsys: pytest.Ca
     assert checked(capsys, f"token_file={token}")[1]["token_file"]["what"] == f"{token}: is empty"
 
 
+@pytest.mark.parametrize(("mode", "verdict"), [(0o700, "ok"), (0o711, "ok"), (0o755, "warning")])
+def test_a_folder_that_jobs_may_pass_is_private(
+    mode: int, verdict: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who runs jobs of root's daemon goes through it: the cure given here would keep them out."""
+    data = tmp_path / "data"
+    data.mkdir()
+    data.chmod(mode)
+    assert checked(capsys, f"data_dir={data}")[1]["data_dir"]["verdict"] == verdict
+
+
 def test_doubts_are_no_errors(taken: int, capsys: pytest.CaptureFixture[str]) -> None:
     """A daemon may be running there, or a server be on its way."""
     with socket.create_server(("127.0.0.1", 0)) as server:
