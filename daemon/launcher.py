@@ -47,6 +47,8 @@ _PORT_TAKEN = re.compile(
     rb"BindException: [^\n]{0,200}?Service '?"
     rb"(sparkDriver|SparkUI|[\w.]{0,100}NettyBlockTransferService)'? failed after[^\n!]{0,300}"
 )
+#: How `driver.sh` ends where its folder cannot be written, before there is an `events` in it.
+_NOT_WRITTEN = 74
 _TAIL = 1 << 16
 
 
@@ -197,6 +199,8 @@ class Launcher:
         """Why a driver that has ended did so, if that is this host's fault and not the job's; else empty."""
         if status.host_failed or not status.exit_code:
             return status.message
+        if status.exit_code == _NOT_WRITTEN and not os.path.lexists(self.folder(job_id) / "driver/events"):
+            return "its folder takes nothing: the disk may be full"
         with contextlib.suppress(OSError):
             if found := _PORT_TAKEN.search(read_tail(self.folder(job_id), "driver/stderr", _TAIL)):
                 return found[0].decode(errors="replace")[:300]

@@ -4,12 +4,14 @@ set -eu
 case $SPARK_HOME in /*) ;; *) export SPARK_HOME="$PWD/$SPARK_HOME" ;; esac
 case ${JAVA_HOME-/} in /*) ;; *) export JAVA_HOME="$PWD/$JAVA_HOME" ;; esac
 
-# The secret leaves the environment before anything else can see it, for a file that only its owner reads.
-(umask 077 && printf '%s' "$STOKER_SPARK_PROPERTIES" > spark.properties)
+# The secret leaves the environment before anything else can see it, for a file that only its owner reads. All
+# that Spark leaves behind, even when killed, stays in this folder; `events`, the last, says that it took all that.
+prepare() {
+  (umask 077 && printf '%s' "$STOKER_SPARK_PROPERTIES" > spark.properties) && mkdir -p tmp && mkdir -p events
+}
+prepare || exit 74 # EX_IOERR
 unset STOKER_SPARK_PROPERTIES
 
-# All that Spark leaves behind, even when killed, stays in this folder.
-mkdir -p events tmp
 export SPARK_LOCAL_DIRS="${SPARK_LOCAL_DIRS:-$PWD/tmp}"
 export SPARK_SUBMIT_OPTS="${SPARK_SUBMIT_OPTS-} \"-Djava.io.tmpdir=$PWD/tmp\""
 exec "$SPARK_HOME/bin/spark-submit" --properties-file spark.properties "$@"

@@ -23,6 +23,7 @@ from environment import events as ev
 from environment.records import ExecutorRecord, JobRecord
 from environment.types import Job
 from framework.spark import DriverPlace, DriverStatus, HostError, ProcessSpec, driver_status, start_driver
+from framework.spark import launch as launch_module
 from framework.spark.supervisor import EXIT_CODE_FILE, PROCESS_FILE
 from tests.builders import make_job
 
@@ -417,6 +418,23 @@ def test_nothing_is_done_to_a_driver_before_it_is_certain_who_leads(
     assert done == ["job-2"]
     leading.close()
     store.close()
+
+
+@pytest.mark.parametrize("blocked", ["spark.properties", "tmp", "events"])
+def test_a_driver_that_finds_its_disk_full_is_launched_afresh(stage: Stage, blocked: str) -> None:
+    """What cannot be written before Spark begins is the host's fault; the same code of its program is not."""
+    script = (Path(launch_module.__file__).with_name("driver.sh")).read_text()
+    nothing = "export SPARK_HOME=/nowhere JAVA_HOME=/nowhere STOKER_SPARK_PROPERTIES=x; "
+    full = {
+        "spark.properties": "ulimit -f 0; trap '' XFSZ; ",
+        "tmp": "mkdir() { [[ $2 != tmp ]]; }; ",
+        "events": "mkdir() { [[ $2 != events ]] && command mkdir $*; }; ",
+    }[blocked]
+    end = stage.end_of(stage.start(nothing + full + script))
+    assert (end.requeue, end.exit_code) == (True, None)
+    assert "the disk may be full" in end.message
+    end = stage.end_of(stage.start("mkdir events; exit 74"))
+    assert (end.requeue, end.exit_code) == (False, 74)
 
 
 def test_a_driver_is_to_be_started_while_its_daemon_leads(
