@@ -51,7 +51,7 @@ def read_remote(
     most = _ESCAPED * limit + _FRAME
     try:
         answer = read_json(f"{agent_url}/files/read?{query}", credentials, seconds=PATIENCE, most=most)
-        return str(answer["data"]).encode()
+        return str(answer["data"]).encode()[:limit]
     except RefusedError as error:
         if error.status == 404:
             return b""

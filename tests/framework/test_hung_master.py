@@ -1,9 +1,13 @@
 """A master that hangs: nobody waits for it, it is told from one that answers, the next leader is followed."""
 
 import contextlib
+import ctypes
 import json
+import os
+import shutil
 import signal
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -17,7 +21,7 @@ from framework import link as link_module
 from framework.calls import Call, Calls
 from framework.session import Session
 from tests.daemon.conftest import ZooKeeper
-from tests.framework.embedded.running import Mesos, eventually, running
+from tests.framework.embedded.running import PATIENCE, Mesos, eventually, running
 from tests.framework.test_hostile_master import GOOD, HEAD, chunk, record
 from tests.framework.test_link import Framework, mesos_and_framework, task, undescribed
 
@@ -79,10 +83,10 @@ def test_a_link_ends_while_its_master_hangs(tmp_path: Path) -> None:
 class Mute:
     """A listener that accepts connections, answers each with some bytes or none, and says no more."""
 
-    def __init__(self, *answers: bytes) -> None:
-        self._server = socket.create_server(("127.0.0.1", 0))
+    def __init__(self, *answers: bytes, server: socket.socket | None = None) -> None:
+        self._server = server or socket.create_server(("127.0.0.1", 0))
         self._answers = list(answers)
-        self.address = f"127.0.0.1:{self._server.getsockname()[1]}"
+        self.address = "{}:{}".format(*self._server.getsockname())
         self.connections: list[socket.socket] = []
         self._thread = threading.Thread(target=self._accept)
         self._thread.start()
@@ -183,6 +187,72 @@ def test_calls_that_pile_up_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     assert unsent == ["2 calls to the master wait already"]
     calls.close("over")
     assert unsent[1:] == ["over", "over"]
+
+
+# ---- over a network ----------------------------------------------------------------------------------
+
+
+def ip(arguments: str) -> None:
+    """Change the network; iproute2's words."""
+    subprocess.run(["ip", *arguments.split()], check=True, capture_output=True, timeout=PATIENCE)
+
+
+def listen_inside(namespace: str, address: str) -> socket.socket:
+    """A listener in another network namespace: what a thread opens there stays there."""
+    found: list[socket.socket] = []
+
+    def listen() -> None:
+        with Path(f"/run/netns/{namespace}").open() as file:
+            if ctypes.CDLL(None, use_errno=True).setns(file.fileno(), 0x40000000):  # CLONE_NEWNET
+                return
+            found.append(socket.create_server((address, 0)))
+
+    thread = threading.Thread(target=listen)
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[tuple[str, str]]:
+    """A host of its own behind a cable: the network namespace that it is, and its address."""
+    name, card = f"stoker-test-{os.getpid()}", f"st{os.getpid()}"
+    net = f"10.231.{os.getpid() % 250}"
+    if os.geteuid() != 0 or shutil.which("ip") is None:
+        pytest.skip("a network of its own takes root and iproute2")
+    with contextlib.ExitStack() as stack:
+        try:
+            ip(f"netns add {name}")
+            stack.callback(ip, f"netns del {name}")  # and the cable with it
+            ip(f"link add {card} type veth peer name eth0 netns {name}")
+            ip(f"addr add {net}.1/30 dev {card}")
+            ip(f"link set {card} up")
+            ip(f"-n {name} addr add {net}.2/30 dev eth0")
+            ip(f"-n {name} link set eth0 up")
+        except subprocess.CalledProcessError as error:
+            pytest.skip(f"no network namespaces here: {error.stderr.decode().strip()}")
+        yield name, f"{net}.2"
+
+
+@pytest.mark.parametrize("calling", [False, True])
+def test_a_host_that_vanishes_is_left(elsewhere: tuple[str, str], calling: bool) -> None:
+    """No packet comes any more, no RST either; the link leaves it, and comes back when it is back."""
+    name, address = elsewhere
+    subscribed = HEAD + chunk(record(GOOD))
+    with Mute(subscribed, server=listen_inside(name, address)) as mute:
+        heartbeat = 60.0 if calling else 0.4
+        with Framework(mute.address, call_timeout=0.5, heartbeat_seconds=heartbeat) as framework:
+            framework.wait(ev.Subscribed)
+            ip(f"-n {name} link set eth0 down")
+            vanished = time.monotonic()
+            if calling:
+                framework.link.execute(ev.Revive(1), undescribed)
+            framework.wait(ev.Disconnected)
+            print(f"left after {time.monotonic() - vanished:.2f} s")
+            eventually(lambda: "not connected" in framework.link.state, "it was given up")
+            mute._answers += [subscribed] * 20
+            ip(f"-n {name} link set eth0 up")
+            framework.wait(ev.Subscribed)
 
 
 # ---- with ZooKeeper ----------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import pytest
 from framework.files import UntrustedFileError
 from framework.reading import Credentials
 from framework.sandbox import read_local, read_remote
+from tests.framework.test_reading import answering
 
 LOG = b"first line\nsecond line\n"
 
@@ -107,3 +108,22 @@ def test_an_agent_that_wants_credentials_gets_them(agent_url: str) -> None:
     assert read_remote(agent_url, "locked", "job-1.0", "stdout", 6, 4, us) == b"line"
     with pytest.raises(OSError, match=r"401; it wants mesos\.principal and mesos\.secret_file$"):
         read_remote(agent_url, "locked", "job-1.0", "stdout", 6, 4)
+
+
+def test_an_agent_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By size, by the time that all of it takes, and to what was asked for."""
+    head = b"HTTP/1.1 200 OK\r\n\r\n"
+    told = json.dumps({"data": "x" * 50, "offset": 0}).encode()
+    with answering(head, told) as (url, _):
+        assert read_remote(url, "F", "job-1.0", "stdout", 0, 10) == b"x" * 10
+    with (
+        answering(head, *[b"x" * 10_000] * 1000) as (url, _),
+        pytest.raises(OSError, match="not answer as a Mesos agent"),
+    ):
+        read_remote(url, "F", "job-1.0", "stdout", 0, 10)
+    monkeypatch.setattr("framework.sandbox.PATIENCE", 0.3)
+    with (
+        answering(head, *[b"{"] * 10_000, pause=0.05) as (url, _),
+        pytest.raises(OSError, match="not answer as a Mesos agent"),
+    ):
+        read_remote(url, "F", "job-1.0", "stdout", 0, 10_000)
