@@ -223,8 +223,9 @@ def elsewhere() -> Iterator[tuple[str, str]]:
     with contextlib.ExitStack() as stack:
         try:
             ip(f"netns add {name}")
-            stack.callback(ip, f"netns del {name}")  # and the cable with it
+            stack.callback(ip, f"netns del {name}")
             ip(f"link add {card} type veth peer name eth0 netns {name}")
+            stack.callback(ip, f"link del {card}")  # with its namespace it would go some time later
             ip(f"addr add {net}.1/30 dev {card}")
             ip(f"link set {card} up")
             ip(f"-n {name} addr add {net}.2/30 dev eth0")
