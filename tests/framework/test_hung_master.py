@@ -167,7 +167,7 @@ def test_calls_are_made_in_order_and_only_by_who_leads() -> None:
         calls.put(call(number))
     calls.put(Call("depose", lambda: leads.__setitem__(0, False)))
     calls.put(call(4))
-    thread = threading.Thread(target=calls.run)
+    thread = threading.Thread(target=calls.run, daemon=True)
     thread.start()
     eventually(lambda: bool(unsent), "the last one is not made")
     calls.close("over")

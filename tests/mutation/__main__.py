@@ -117,7 +117,8 @@ def trial(free: SimpleQueue[Path], mutant: Mutant, text: str) -> tuple[Mutant, b
     original = (copy / mutant.file).read_text()
     try:
         (copy / mutant.file).write_text(text)
-        return mutant, not run(mutant.tests, copy, "-x", f"--timeout={LIMIT}"), time.monotonic() - began
+        alive = not run(mutant.tests, copy, "-x", f"--timeout={LIMIT}", limit=3 * LIMIT)
+        return mutant, alive, time.monotonic() - began
     finally:
         (copy / mutant.file).write_text(original)
         free.put(copy)
@@ -141,13 +142,16 @@ def copies(folder: Path, count: int) -> SimpleQueue[Path]:
     return free
 
 
-def run(tests: Sequence[str], copy: Path, *options: str) -> str:
-    """Run these tests in a copy: empty when all pass, else the end of what pytest said."""
+def run(tests: Sequence[str], copy: Path, *options: str, limit: float | None = None) -> str:
+    """Run tests in a copy: empty when all pass, within `limit` seconds, else the end of what pytest said."""
     environment = {**os.environ, "PYTHONPATH": str(copy)}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options]
-    result = subprocess.run(
-        [*command, "-rs", *tests], cwd=copy, env=environment, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, "-rs", *tests]
+    try:
+        result = subprocess.run(
+            command, cwd=copy, env=environment, capture_output=True, text=True, check=False, timeout=limit
+        )
+    except subprocess.TimeoutExpired:
+        return f"pytest has not ended after {limit} s"
     return "" if result.returncode == 0 else result.stdout[-3000:] or f"exit code {result.returncode}"
 
 
