@@ -140,7 +140,7 @@ class WaitingLine:
         for job_id in self._unseen:
             job = self._roster.job(job_id)
             if job is not None and job in self:
-                self._look_at(job, reach)
+                self._look_at(job, self._reach)  # the same as before, with what was found by it
         self._unseen.clear()
 
     def _look_at(self, job: JobRecord, reach: Reach) -> None:
