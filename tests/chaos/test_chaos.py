@@ -12,9 +12,9 @@ from tests.chaos.scene import REPOSITORY
 
 @pytest.mark.slow
 def test_a_bad_day_loses_nothing(tmp_path: Path) -> None:
-    """Three dozen faults, daemons killed with -9 among them: every job accepted ends as it must."""
+    """Each fault about once: every job accepted ends as it must."""
     progress = str(tmp_path / "chaos.json")
-    command = [sys.executable, "-m", "tests.chaos", "--faults", "36", "--seed", "7", "--progress", progress]
+    command = [sys.executable, "-m", "tests.chaos", "--faults", "22", "--seed", "7", "--progress", progress]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     print(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -33,12 +33,15 @@ class Trouble:
         self._scene = scene
         self._users = users
         self._random = Random(seed)  # noqa: S311 - no secret hangs on it
+        #: Each fault comes once at first, so that a short day has seen all.
+        self._first = self._random.sample(list(FAULTS), len(FAULTS))
         #: What is to be mended, and when.
         self._later: list[tuple[float, Callable[[], object]]] = []
 
     def once(self) -> None:
         """One fault, then a pause; what was broken earlier may be mended meanwhile."""
-        (fault,) = self._random.choices(list(FAULTS), list(FAULTS.values()))
+        weighted = self._random.choices(list(FAULTS), list(FAULTS.values()))
+        fault = self._first.pop() if self._first else weighted[0]
         if getattr(self, "_" + fault.replace(" -9", "").replace(" ", "_"))():
             self.made[fault] += 1
         end = time.monotonic() + self._random.uniform(0.1, 0.9)
