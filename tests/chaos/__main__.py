@@ -133,7 +133,12 @@ def day(folder: Path, faults: int, seed: int, pause: float, database: str) -> tu
     seconds = time.monotonic() - began
     store = Store(scene.database)
     try:
-        found = [*users.complaints, *overdue, *losses(users.jobs, store, scene.log, left, seconds)]
+        found = [
+            *users.complaints,
+            *trouble.complaints,
+            *overdue,
+            *losses(users.jobs, store, scene.log, left, seconds),
+        ]
         found += [f"a daemon's exit code is {code}" for code in codes if code]
         return report(seed, seconds, trouble.made, users.jobs, store, found), bool(found)
     finally:

@@ -65,6 +65,12 @@ class Daemon:
         self._config = folder / f"{name}.yaml"
         self._config.write_text(yaml.safe_dump({"listen": self.url.removeprefix("http://"), **settings}))
         self.process: subprocess.Popen[bytes] | None = None
+        self._wanted = False
+
+    @property
+    def fell(self) -> bool:
+        """Whether it ended by itself."""
+        return self._wanted and not self.up
 
     @property
     def up(self) -> bool:
@@ -77,6 +83,7 @@ class Daemon:
         chosen = {"PYTHONPATH": path, "JAVA_HOME": str(SPARK / "java"), "CHAOS_CLOCK": str(self._clock)}
         command = [sys.executable, "-P", "-m", "tests.chaos.skewed", "up", "--config", str(self._config)]
         environment = {**os.environ, **chosen}
+        self._wanted = True
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
                 command, cwd=self._folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
@@ -85,6 +92,7 @@ class Daemon:
     def end(self, number: signal.Signals) -> int:
         """End it by a signal; its exit code."""
         assert self.process is not None
+        self._wanted = False
         self.process.send_signal(number)
         return self.process.wait(PATIENCE)
 

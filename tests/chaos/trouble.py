@@ -30,6 +30,7 @@ class Trouble:
 
     def __init__(self, scene: Scene, users: Users, seed: int) -> None:
         self.made: Counter[str] = Counter()
+        self.complaints: list[str] = []
         self._scene = scene
         self._users = users
         self._random = Random(seed)  # noqa: S311 - no secret hangs on it
@@ -59,6 +60,17 @@ class Trouble:
         self._later = [(at, mend) for at, mend in self._later if at > now]
         for mend in due:
             mend()
+        for daemon in self._scene.daemons:
+            if daemon.fell:
+                self._start_again(daemon)
+
+    def _start_again(self, daemon: Daemon) -> None:
+        """As systemd does with one that ended by itself, which it may where its disk is full at its start."""
+        last = self._scene.log_tail(5)
+        if "the disk cannot be written" not in last:
+            self.complaints.append(f"a daemon ended by itself: {last}")
+        time.sleep(0.5)
+        daemon.start()
 
     def _after(self, low: float, high: float, mend: Callable[[], object]) -> None:
         self._later.append((time.monotonic() + self._random.uniform(low, high), mend))
