@@ -109,9 +109,14 @@ class Trouble:
             return False
         others = [daemon for daemon in self._scene.daemons if daemon is not leader]
         with leader.frozen():
-            self._scene.wait(lambda: any(other.ready() for other in others), "nobody follows a frozen leader")
+            self._scene.wait(lambda: self._follows(others), "nobody follows a frozen leader")
             time.sleep(self._random.uniform(0.0, 2.0))
         return True
+
+    def _follows(self, others: list[Daemon]) -> bool:
+        """Whether one of them leads; what is due is mended meanwhile, such as a full disk."""
+        self._mend(time.monotonic())
+        return any(daemon.up and daemon.ready() for daemon in others)
 
     def _some_daemon(self) -> Daemon | None:
         up = [daemon for daemon in self._scene.daemons if daemon.up]
