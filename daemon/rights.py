@@ -20,6 +20,8 @@ log = structlog.get_logger("rights")
 
 #: Who runs jobs when root's daemon is told `auto`: the first of these that is there.
 PREFERRED = ("stoker-jobs", "nobody")
+#: What the kernel tells of processes, the daemon's environment and memory among it.
+_KERNEL = (Path("/proc"), Path("/sys"))
 #: What others may pass through, and not list, on the way to a job's own folder.
 _PASSAGE = 0o711
 
@@ -42,6 +44,8 @@ class Rights:
             whole = path.resolve()
             if any(whole.is_relative_to(own) for own in self.own):
                 raise ValueError(f"{reference}: belongs to the daemon, and is nothing for jobs")
+            if any(whole.is_relative_to(folder) for folder in _KERNEL):
+                raise ValueError(f"{reference}: is the kernel's, and no file that a job could have")
             if self.allowed is not None and not any(whole.is_relative_to(one) for one in self.allowed):
                 folders = ", ".join(map(str, self.allowed)) or "none"
                 raise ValueError(f"{reference}: is in none of the folders of allowed_paths: {folders}")

@@ -150,6 +150,15 @@ def test_what_is_the_daemons_is_nothing_for_jobs(tmp_path: Path) -> None:
         rights.check(reference)
 
 
+def test_what_the_kernel_tells_of_processes_is_nothing_for_jobs(tmp_path: Path) -> None:
+    """The daemon's environment, say, or a file that it holds open; by a link neither."""
+    (tmp_path / "data.txt").symlink_to("/proc/self/environ")
+    rights = own_rights(Config(), tmp_path / "data")
+    for reference in ("/proc/self/environ", "file:///proc/1/mem", "/sys/kernel", f"{tmp_path}/data.txt"):
+        with pytest.raises(ValueError, match="is the kernel's"):
+            rights.check(reference)
+
+
 def test_files_lie_in_the_folders_that_the_config_allows(tmp_path: Path) -> None:
     """Links that lead out of them do not."""
     (tmp_path / "apps").mkdir()
