@@ -6,7 +6,6 @@ may ask is in `gate.py`, what is answered when something is wrong in `problems.p
 
 import asyncio
 import math
-from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -23,13 +22,12 @@ from conf.schema import JobSpec, Policy
 from daemon import policy_schemas, schemas
 from daemon.audit import Audit
 from daemon.comparison import report
-from daemon.contract import WITH_DRIVER, RejectedError, Scheduler
+from daemon.contract import WITH_DRIVER, RejectedError, Scheduler, Standing
 from daemon.gate import OPEN, Gate
 from daemon.metrics import Metrics
 from daemon.problems import describe, handle_problems
 from daemon.spark_ui import SparkUi
 from daemon.store import Store
-from daemon.tables import job_number
 from environment.records import ExecutorRecord, JobRecord
 from framework.guard import Guard
 
@@ -112,7 +110,7 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     def jobs(query: Annotated[schemas.JobsQuery, Query()]) -> schemas.JobList:
         """List jobs, the newest first."""
         records = store.jobs(states=query.state, limit=query.limit, before=query.before)
-        reasons, due = _reasons(store, records, scheduler.paused()), scheduler.due()
+        reasons, due = _reasons(store, records, scheduler.standing()), scheduler.due()
         return schemas.JobList(
             jobs=[schemas.job_body(_now(record, due), reasons[record.job.id]) for record in records],
             next=records[-1].job.id if len(records) == query.limit else None,
@@ -122,7 +120,7 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     def job(job_id: str) -> schemas.JobDetail:
         """Show a job with its executors."""
         record = known(job_id)
-        reason = _reasons(store, [record], scheduler.paused())[job_id]
+        reason = _reasons(store, [record], scheduler.standing())[job_id]
         due, spec = scheduler.due(), store.spec(job_id)
         tasks = [_task_now(task, due.get(job_id, {})) for task in store.executors(job_id)]
         ui = f"/v1/jobs/{job_id}/ui/" if record.state in WITH_DRIVER else None
@@ -139,7 +137,7 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     def explain(job_id: str) -> schemas.ExplanationBody:
         """Say why a job's executors are where they are, or why it waits."""
         record = known(job_id)
-        reason = _reasons(store, [record], scheduler.paused())[job_id]
+        reason = _reasons(store, [record], scheduler.standing())[job_id]
         explanations = store.explanations(job_id)
         return schemas.explanation_body(record, reason + _unreadable(store, job_id), explanations)
 
@@ -253,7 +251,7 @@ def _task_now(task: ExecutorRecord, due: Mapping[str, float]) -> ExecutorRecord:
     return task if task.ended else replace(task, cost=task.cost + due.get(task.task_id, 0.0))
 
 
-def _reasons(store: Store, records: Sequence[JobRecord], paused: Collection[str]) -> dict[str, str]:
+def _reasons(store: Store, records: Sequence[JobRecord], standing: Standing | None) -> dict[str, str]:
     """Why each job is in its state; a queued one that is not the head of the queue waits for that.
 
     The queued jobs among the records follow each other in the queue, as those of one page do. Paused ones are
@@ -261,14 +259,15 @@ def _reasons(store: Store, records: Sequence[JobRecord], paused: Collection[str]
     """
     reasons = {record.job.id: record.reason for record in records}
     queued = sorted((record for record in records if record.state == "queued"), key=_submission)
-    head = store.head(besides=paused) if queued else None
-    if head is None:
+    if not queued:
         return reasons
-    aside = sorted(number for job_id in paused if (number := job_number(job_id)) is not None)
-    before = store.queue_position(queued[0].job.id)
-    for position, record in enumerate(queued, before):
-        ahead = position - bisect_left(aside, job_number(record.job.id) or 0)
-        if ahead > 0 and record.job.id not in paused:
+    head = store.head() if standing is None else store.job(standing.head)
+    if head is None or head.state != "queued":
+        return reasons  # the head has left the queue a moment ago, or there is none
+    known = standing or Standing()
+    for position, record in enumerate(queued, store.queue_position(queued[0].job.id)):
+        ahead = known.ahead(record.job.id, position)
+        if ahead > 0 and record.job.id not in known.paused:
             reasons[record.job.id] = _behind(ahead, head)
     return reasons
 

@@ -6,14 +6,14 @@ to the leader. How the leader is found is in `leadership`.
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
 import structlog
 
 from conf.schema import JobSpec
-from daemon.contract import ElsewhereError, Health, LogChunk, PolicyStatus, VmStatus
+from daemon.contract import ElsewhereError, Health, LogChunk, PolicyStatus, Standing, VmStatus
 from daemon.leadership import Election
 from daemon.service import Service
 from daemon.store import Store, StoreError
@@ -152,10 +152,10 @@ class Candidate:
         service = self._service
         return {} if service is None else service.due()
 
-    def paused(self) -> Collection[str]:
-        """See `Scheduler.paused`; only the leader knows."""
+    def standing(self) -> Standing | None:
+        """See `Scheduler.standing`."""
         service = self._service
-        return () if service is None else service.paused()
+        return None if service is None else service.standing()
 
     def policy(self) -> PolicyStatus:
         """See `Scheduler.policy`."""

@@ -3,11 +3,14 @@
 The scheduling loop in `service.py` is the one implementation; tests may bring a smaller one.
 """
 
-from collections.abc import Collection, Mapping
+from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 from conf.schema import JobSpec
+from daemon.tables import job_number
 from environment.amounts import Amounts, nothing
 from environment.records import ExecutorRecord, JobRecord
 
@@ -113,6 +116,26 @@ class PolicyStatus:
 WITH_DRIVER = frozenset({"starting", "running", "relaunching"})
 
 
+@dataclass(frozen=True)
+class Standing:
+    """Who of the queued jobs waits for whom.
+
+    `head` is the first that is decided about, by its id; empty when none is. The `paused` are not decided
+    about for now, since their launches never ran or nothing fits: they are before nobody.
+    """
+
+    head: str = ""
+    paused: frozenset[str] = frozenset()
+
+    def ahead(self, job_id: str, position: int) -> int:
+        """How many jobs are before this one, which has so many queued ones before it."""
+        return position - bisect_left(self._numbers, job_number(job_id) or 0)
+
+    @cached_property
+    def _numbers(self) -> list[int]:
+        return sorted(number for job_id in self.paused if (number := job_number(job_id)) is not None)
+
+
 class Scheduler(Protocol):
     """The running scheduler. Every method may be called from any thread and raises `RejectedError` only."""
 
@@ -132,8 +155,8 @@ class Scheduler(Protocol):
         """What running jobs owe beyond the costs in their records, in dollars, by job id and task id."""
         ...
 
-    def paused(self) -> Collection[str]:
-        """The queued jobs, by id, that are not decided about for now: launches never ran, or nothing fits."""
+    def standing(self) -> Standing | None:
+        """Who of the queued jobs waits for whom, as of the last event; None when only the leader knows."""
         ...
 
     def policy(self) -> PolicyStatus:

@@ -8,7 +8,7 @@ commands, then the acknowledgements; so what the world is told of is always on d
 import queue
 import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,15 @@ import structlog
 
 from conf.schema import Config, JobSpec
 from daemon.clock import Clock
-from daemon.contract import WITH_DRIVER, Health, LogChunk, PolicyStatus, RejectedError, VmStatus
+from daemon.contract import (
+    WITH_DRIVER,
+    Health,
+    LogChunk,
+    PolicyStatus,
+    RejectedError,
+    Standing,
+    VmStatus,
+)
 from daemon.diskwatch import DiskWatch
 from daemon.drivers import HostDrivers
 from daemon.embedded_watch import EmbeddedWatch
@@ -127,7 +135,7 @@ class Service:
         self._stopping = threading.Event()
         self._vms: tuple[VmStatus, ...] = ()
         self._due: Mapping[str, Mapping[str, float]] = {}
-        self._paused: Collection[str] = ()
+        self._standing = Standing()
         self._next_tick = 0.0
         self._alive_at = time.monotonic()
         self._store_trouble = ""
@@ -384,9 +392,9 @@ class Service:
         """What running jobs owe beyond their records, as of the last event."""
         return self._due
 
-    def paused(self) -> Collection[str]:
-        """The jobs that are to be placed later, as of the last event."""
-        return self._paused
+    def standing(self) -> Standing:
+        """Who of the queued jobs waits for whom, as of the last event."""
+        return self._standing
 
     def policy(self) -> PolicyStatus:
         """Who decides."""
@@ -458,7 +466,9 @@ class Service:
         vms, notes = self._model.vms(), self._model.notes()
         self._intake.note(self._model.waiting, self._model.reach(), arrived)
         self._due = self._model.due(self._clock.now())
-        self._paused = frozenset((*self._model.paused(), *self._model.aside()))
+        standing = Standing(self._model.head(), frozenset((*self._model.paused(), *self._model.aside())))
+        if standing != self._standing:  # else what was worked out of it is kept
+            self._standing = standing
         self._vms = tuple(
             VmStatus(
                 id=vm.id,

@@ -256,10 +256,10 @@ class Store:
         query = sa.select(sa.func.sum(sums.c.cost)).where(sums.c.name.in_(("jobs", "pruned")))
         return Totals(self._first(float, query) or 0.0, self._sums("executors"))
 
-    def head(self, besides: Collection[str] = ()) -> JobRecord | None:
-        """The oldest queued job besides these, by id; None when none is queued."""
-        oldest = self.jobs(states=("queued",), limit=1 + len(besides), newest_first=False)
-        return next((record for record in oldest if record.job.id not in besides), None)
+    def head(self) -> JobRecord | None:
+        """The oldest queued job; None when none is queued."""
+        oldest = self.jobs(states=("queued",), limit=1, newest_first=False)
+        return oldest[0] if oldest else None
 
     def queue_position(self, job_id: str) -> int:
         """How many queued jobs were submitted before this one."""

@@ -140,6 +140,10 @@ class ClusterModel:
         """What waits for a placement, first come first served; lost executors come before new jobs."""
         return self._line.requests(self.now)
 
+    def head(self) -> str:
+        """The first of the jobs that wait as a whole and are neither paused nor aside; empty without any."""
+        return self._line.head(self.now)
+
     def paused(self) -> Mapping[str, float]:
         """The jobs that are to be placed later, since their launches never ran, and when, seconds."""
         return self._setbacks.paused()

@@ -92,8 +92,9 @@ class WaitingLine:
         if self._room.bounded:
             return next(self._room.let_in(self._new(now)), None) is not None
         pauses = self._setbacks.paused().items()
-        out = {job_id for job_id, at in pauses if at > now} | self._aside.keys()
-        return len(self._queue) > sum(job_id in self._queue for job_id in out)
+        out = sum(at > now and i in self._queue and i not in self._aside for i, at in pauses)
+        lost = sum(i in self._aside for i in self._relaunch_at)  # these are few, and those aside may be many
+        return len(self._queue) > out + len(self._aside) - lost
 
     def requests(self, now: float) -> tuple[PlacementRequest, ...]:
         """What may be placed now, in order; lost executors come before new jobs.
@@ -106,6 +107,11 @@ class WaitingLine:
         new = self._room.let_in(self._new(now))
         waiting = (*(self._again(job) for job in due if job is not None), *new)
         return tuple(map(self._placeable, waiting)) if self._setbacks else waiting
+
+    def head(self, now: float) -> str:
+        """The first job that waits as a whole, neither pausing nor aside; empty when there is none."""
+        first = next(self._new(now), None)
+        return "" if first is None else first.job.id
 
     def _new(self, now: float) -> Iterator[PlacementRequest]:
         """The jobs that wait as a whole, neither pausing nor aside, in order."""

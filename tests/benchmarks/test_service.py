@@ -100,12 +100,12 @@ def agents(count: int, ports: int) -> list[AgentSpec]:
     ]
 
 
-def fill(store: Store, count: int, *, over: bool, executors: int = 1) -> list[JobRecord]:
+def fill(store: Store, count: int, *, over: bool, executors: int = 1, cpus: float = 0.1) -> list[JobRecord]:
     """Keep so many jobs: queued ones, or such that are over."""
-    spec = JobSpec(app="/apps/a.py", executors=executors, cpus=0.1, memory=64)
+    spec = JobSpec(app="/apps/a.py", executors=executors, cpus=cpus, memory=64)
 
     def job(job_id: str) -> Job:
-        return Job(job_id, "unknown", 0.1, 64, executors, time.time(), name="a")
+        return Job(job_id, "unknown", cpus, 64, executors, time.time(), name="a")
 
     records = [store.submit(spec, job, None, time.time())[0] for _ in range(count)]
     if over:
@@ -221,7 +221,8 @@ def submit(folder: Path, *, over: bool) -> list[tuple[float, float]]:
     with running(folder / "mesos", agents(1, 1000)) as mesos:
         daemon = Daemon(folder, mesos, "sleep", "3600")
         with opened(daemon.database) as store:
-            fill(store, 10_000, over=over, executors=1 if over else 9999)
+            # One of those that wait would fit alone, so the first of them runs and the others are behind it.
+            fill(store, 10_000, over=over, cpus=0.1 if over else 30.0)
             with daemon:
                 answers = asyncio.run(submit_steadily(daemon.url, SUBMISSIONS_PER_SECOND, 10.0))
             assert sum(store.count_by_state().values()) == 10_000 + len(answers)

@@ -6,7 +6,7 @@ from typing import Any
 
 from agents.registry import PolicyError, create
 from conf.schema import JobSpec
-from daemon.contract import Health, LogChunk, PolicyStatus, RejectedError, ShadowStatus, VmStatus
+from daemon.contract import Health, LogChunk, PolicyStatus, RejectedError, ShadowStatus, Standing, VmStatus
 from daemon.store import Store
 from environment.cluster import Changes
 from environment.records import ExecutorRecord, JobRecord
@@ -55,9 +55,11 @@ class SmallScheduler:
         """Nothing is due."""
         return {}
 
-    def paused(self) -> Collection[str]:
-        """The jobs that a test says."""
-        return self.pausing
+    def standing(self) -> Standing:
+        """With the jobs that a test says paused."""
+        queued = reversed(self._store.jobs(states=("queued",), limit=100))
+        head = next((job.job.id for job in queued if job.job.id not in self.pausing), "")
+        return Standing(head, frozenset(self.pausing))
 
     def policy(self) -> PolicyStatus:
         """Who would decide."""

@@ -4,7 +4,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -68,9 +68,8 @@ class Cast:
         """Nothing is due."""
         return {}
 
-    def paused(self) -> Collection[str]:
-        """No job pauses."""
-        return ()
+    def standing(self) -> None:
+        """Only the store knows."""
 
     def policy(self) -> PolicyStatus:
         """Who decides."""
