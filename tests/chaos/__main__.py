@@ -155,7 +155,8 @@ def drain(scene: Scene) -> list[str]:
 
     scene.await_ready()
     deadline = time.monotonic() + DRAIN
-    with scene.client() as client:
+    leader = scene.leader() or scene.daemons[0]  # the other one may only just begin to start
+    with Client(leader.url) as client:
         while (waiting := still(client)) and time.monotonic() < deadline:
             time.sleep(0.2)
         while any(vm["used_cpus"] for vm in client.cluster()["vms"]) and time.monotonic() < deadline:
