@@ -4,15 +4,13 @@ A route asks the scheduler or the store and answers with a body of `schemas.py` 
 may ask is in `gate.py`, what is answered when something is wrong in `problems.py`.
 """
 
-import asyncio
 import math
 from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import FastAPI, Header, Query, Request, Response
+from fastapi import FastAPI, Query, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse
@@ -28,21 +26,9 @@ from daemon.metrics import Metrics
 from daemon.problems import describe, handle_problems
 from daemon.spark_ui import SparkUi
 from daemon.store import Store
+from daemon.submissions import IdempotencyKey, Submissions
 from environment.records import ExecutorRecord, JobRecord
 from framework.guard import Guard
-
-#: Submissions that share a commit at most.
-_SUBMITTING = 32
-
-IdempotencyKey = Annotated[
-    str | None,
-    Header(
-        min_length=1,
-        max_length=200,
-        pattern=r"^[\x21-\x7e]+$",
-        description="Chosen by the client: sent again with the same job, it stands for the same submission",
-    ),
-]
 
 
 def create_app(
@@ -88,23 +74,21 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
             raise RejectedError(404, "No such job", f"there is no job {job_id}")
         return record
 
-    submitting = ThreadPoolExecutor(_SUBMITTING, thread_name_prefix="submission")
+    submissions = Submissions(scheduler)
 
-    @app.post(
+    async def submit(spec: JobSpec, idempotency_key: IdempotencyKey = None) -> Response:
+        """Submit a job. When the answer is 201, or 200 for a key used before, the job is on disk."""
+        return await submissions.accept(spec, idempotency_key)
+
+    app.router.add_api_route(
         "/v1/jobs",
+        submit,
+        methods=["POST"],
         status_code=201,
         response_model=schemas.JobBody,
         responses={200: {"model": schemas.JobBody, "description": "Known already"}},
+        route_class_override=submissions.route(),
     )
-    async def submit(spec: JobSpec, idempotency_key: IdempotencyKey = None) -> Response:
-        """Submit a job. When the answer is 201, or 200 for a key used before, the job is on disk."""
-        # Hundreds of these come in a second: they have threads of their own, which anyio's cost more than,
-        # and an answer that nobody needs to check once more.
-        loop = asyncio.get_running_loop()
-        record, new = await loop.run_in_executor(submitting, scheduler.submit, spec, idempotency_key)
-        headers = {"Location": f"/v1/jobs/{record.job.id}"}
-        body = schemas.job_body(record).model_dump_json()
-        return Response(body, 201 if new else 200, headers, "application/json")
 
     @app.get("/v1/jobs")
     def jobs(query: Annotated[schemas.JobsQuery, Query()]) -> schemas.JobList:
