@@ -16,7 +16,7 @@ from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from agents.policy import FunctionPolicy, Policy
+from environment.policy import FunctionPolicy, Policy
 
 POLICIES: dict[str, str] = {
     "rr": "agents.baselines.round_robin:RoundRobin",
@@ -24,15 +24,15 @@ POLICIES: dict[str, str] = {
     "ff": "agents.baselines.first_fit:FirstFit",
     "ilp": "agents.baselines.ilp:IntegerProgram",
     "aep": "agents.baselines.aep:AdaptiveExecutorPlacement",
-    "lookahead": "agents.lookahead.policy:Lookahead",
-    "reinforce": "agents.drl.policy:Reinforce",
-    "dqn": "agents.drl.policy:Dqn",
+    "lookahead": "agents.lookahead.lookahead_policy:Lookahead",
+    "reinforce": "agents.drl.learned_policy:Reinforce",
+    "dqn": "agents.drl.learned_policy:Dqn",
     "best_fit": "agents.baselines.scored:BestFit",
     "least_allocated": "agents.baselines.scored:LeastAllocated",
     "most_allocated": "agents.baselines.scored:MostAllocated",
     "dominant_fit": "agents.baselines.scored:DominantFit",
     "drf": "agents.baselines.drf:DominantResourceFairness",
-    "ogasched": "agents.oga.policy:OgaSched",
+    "ogasched": "agents.oga.ogasched_policy:OgaSched",
     "random": "agents.baselines.random_choice:RandomChoice",
 }
 

@@ -13,7 +13,7 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Considered = Annotated[int, Field(ge=1, le=1024)]
 Overtaken = Annotated[int, Field(ge=1, le=10_000)]
-#: Seeds from 2**32 on are for training alone, see `environment.workloads`.
+#: Seeds from 2**32 on are for training alone, see `environment.training.episodes`.
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 #: The seeds of which figures are reported; nothing may be chosen by them.
 REPORTED = range(100, 120)

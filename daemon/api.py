@@ -27,7 +27,7 @@ from daemon.problems import describe, handle_problems
 from daemon.spark_ui import SparkUi
 from daemon.store import Store
 from daemon.submissions import IdempotencyKey, Submissions
-from environment.records import ExecutorRecord, JobRecord
+from environment.model.records import ExecutorRecord, JobRecord
 from framework.guard import Guard
 
 

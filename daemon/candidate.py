@@ -18,7 +18,7 @@ from daemon.leadership import Election
 from daemon.service import Service
 from daemon.store import Store, StoreError
 from daemon.terms import Term
-from environment.records import ExecutorRecord, JobRecord
+from environment.model.records import ExecutorRecord, JobRecord
 
 log = structlog.get_logger("leader")
 

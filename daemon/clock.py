@@ -13,7 +13,7 @@ from pathlib import Path
 import structlog
 
 from daemon.terms import boot_seconds
-from environment.records import ExecutorRecord, JobRecord
+from environment.model.records import ExecutorRecord, JobRecord
 
 log = structlog.get_logger("clock")
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from environment.records import JobRecord
+from environment.model.records import JobRecord
 from environment.rounds import Verdict
 from environment.types import Place
 

@@ -21,7 +21,7 @@ from conf.loader import ConfigError, find
 from conf.reading import read_bounded
 from conf.schema import Config, Policy
 from daemon.tls import Certificate
-from environment.clusters import load_cluster
+from environment.cluster_files import load_cluster
 from framework.accounts import find_account
 from profiles.profile import load_profiles
 

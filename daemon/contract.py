@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from conf.schema import JobSpec
 from daemon.tables import job_number
 from environment.amounts import Amounts, nothing
-from environment.records import ExecutorRecord, JobRecord
+from environment.model.records import ExecutorRecord, JobRecord
 
 
 class RejectedError(Exception):

@@ -13,14 +13,15 @@ from threading import Event, Lock, Thread
 
 import structlog
 
-from agents.policy import Keeper, Policy
 from agents.registry import create
 from conf.schema import Policy as PolicyConfig
 from daemon.contract import PolicyStatus
-from daemon.memory import Memory
-from environment.events import Decided
+from daemon.policy_memory import Memory
 from environment.explain import Explanation, explain
-from environment.rounds import Queue, Verdict, decide_in_turn, decided, view_after
+from environment.model.decisions import decided
+from environment.model.events import Decided
+from environment.policy import Keeper, Policy
+from environment.rounds import Queue, Verdict, decide_in_turn, view_after
 from environment.types import ClusterView, EndedJob, Observer, Place, PlacementRequest, Wait
 
 log = structlog.get_logger("policy")

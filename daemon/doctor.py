@@ -23,7 +23,7 @@ from daemon.folders import Folders
 from daemon.migrations import FIRST, SCHEMA_VERSION
 from daemon.tables import comparisons, executors, explanations, facts, jobs, sums
 from daemon.terms import refuse_if_led
-from environment.eventlog import decode
+from environment.model.event_log import decode
 
 _PAGE = 1000
 #: Findings of one check that are told one by one.

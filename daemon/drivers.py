@@ -15,12 +15,12 @@ import structlog
 
 from conf.schema import JobSpec
 from daemon.crew import Crew
+from daemon.launch_records import LaunchLostError
 from daemon.launcher import Launcher
-from daemon.launches import LaunchLostError
 from daemon.store import Store, StoreError
 from daemon.terms import boot_seconds
-from environment import events as ev
-from environment.records import ExecutorRecord, JobRecord
+from environment.model import events as ev
+from environment.model.records import ExecutorRecord, JobRecord
 from environment.types import Job
 from framework.spark import DriverStatus, HostError
 

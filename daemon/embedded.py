@@ -21,11 +21,11 @@ import structlog
 
 from conf.loader import ConfigError, load
 from conf.schema import Cluster
-from environment.clusters import vms_of
+from environment.cluster_files import vms_of
 from framework.descendants import kill, kill_below
 from framework.embedded.credentials import PRINCIPAL, CredentialsError, own_secret
 from framework.embedded.isolation import IsolationOptions
-from framework.embedded.options import AgentSpec
+from framework.embedded.settings import AgentSpec
 from framework.spark.supervisor import identity
 
 HOST = "127.0.0.1"

@@ -10,10 +10,10 @@ from pathlib import Path
 from conf.schema import JobSpec
 from daemon.store import Store
 from environment.explain import Explanation
-from environment.records import ExecutorRecord, JobRecord
+from environment.model.records import ExecutorRecord, JobRecord
 from framework.files import open_beneath
-from profiles.eventlog import AppLog, EventLogError, find_log, parse_log
 from profiles.runs import MeasuredRun, measured
+from profiles.spark_event_log import AppLog, EventLogError, find_log, parse_log
 from profiles.trajectories import Step
 from profiles.workload import Workload, WorkloadJob, workload_of
 

@@ -8,8 +8,8 @@ from daemon.launcher import Launcher
 from daemon.store import IdempotencyConflictError, Store, StoreError
 from environment.amounts import NOTHING, Amounts
 from environment.check import whole_cluster_shortfall
-from environment.reach import Reach, asked_in_all, over_quota
-from environment.records import JobRecord
+from environment.model.reach import Reach, asked_in_all, over_quota
+from environment.model.records import JobRecord
 from environment.types import Job, Size, Vm
 from profiles.profile import JobProfile
 

@@ -1,7 +1,7 @@
 """The daemon's event log on disk: one line for each event and command, whole lines only, in files that end.
 
 A disk that is full must not stop the queue: what cannot be written now is written later, in order. What the
-lines mean is in `environment.eventlog`.
+lines mean is in `environment.model.event_log`.
 """
 
 import os

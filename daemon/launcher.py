@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from conf.schema import Config, Driver, JobSpec
-from daemon.launches import Launch, Launches, LaunchLostError
+from daemon.launch_records import Launch, Launches, LaunchLostError
 from daemon.rights import Rights, own_rights
-from environment.events import Task
-from environment.records import ExecutorRecord, sizes_of
+from environment.model.events import Task
+from environment.model.records import ExecutorRecord, sizes_of
 from environment.types import Job, Size
 from framework.embedded.isolation.cgroups import make_tracker
 from framework.files import read_tail

@@ -8,7 +8,7 @@ from pathlib import Path
 from daemon.contract import LogChunk, RejectedError
 from daemon.launcher import Launcher
 from daemon.store import Store
-from environment.records import ExecutorRecord, JobRecord
+from environment.model.records import ExecutorRecord, JobRecord
 from framework.files import UntrustedFileError, read_part
 from framework.link import MesosLink
 from framework.sandbox import read_local, read_remote

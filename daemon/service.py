@@ -31,17 +31,17 @@ from daemon.drivers import HostDrivers
 from daemon.embedded_watch import EmbeddedWatch
 from daemon.intake import Intake
 from daemon.journal import Journal
+from daemon.launch_records import RecordsError
 from daemon.launcher import Launcher
-from daemon.launches import RecordsError
 from daemon.logs import Logs
-from daemon.panel import Panel
+from daemon.policy_switch import PolicySwitch
 from daemon.store import DeposedError, Store, StoreError
 from daemon.terms import Term
-from environment import events as ev
-from environment.cluster import ClusterModel, ModelOptions
-from environment.eventlog import encode
 from environment.explain import Explanation
-from environment.records import ExecutorRecord, JobRecord
+from environment.model import events as ev
+from environment.model.cluster_model import ClusterModel, ModelOptions
+from environment.model.event_log import encode
+from environment.model.records import ExecutorRecord, JobRecord
 from environment.types import Job
 from framework.link import MesosLink
 from framework.session import SessionOptions
@@ -107,7 +107,7 @@ class Service:
         )
         self._clock = clock or Clock(store.get("clock") or "", store.time)
         now = self._clock.now
-        self._panel = Panel(config, store, self._renew, now)
+        self._policies = PolicySwitch(config, store, self._renew, now)
         self._link = MesosLink(session, self._put, store.get("framework_id"), self._may_act, now)
         self._logs = Logs(launcher, store, self._link, sandboxes)
         log_files = config.event_log
@@ -158,7 +158,7 @@ class Service:
             self._disk.stop()
             self._link.stop()
             self._drivers.close()
-            self._panel.close()
+            self._policies.close()
             self._journal.close()
 
     def stop(self) -> None:
@@ -294,7 +294,7 @@ class Service:
             self._store_trouble = ""
             break
         self._drivers.over(changes.jobs)
-        self._panel.observe(changes.ended)
+        self._policies.observe(changes.ended)
         for task in changes.executors:
             if task.state == "lost" and task.running_at is None:
                 log.warning("never ran", task=task.task_id, vm=task.vm_name, why=task.message[:300])
@@ -337,7 +337,7 @@ class Service:
         if trouble := self._disk.trouble:
             self._hold(f"nothing is launched: {trouble}")
             return
-        event, explanations = self._panel.decide(self._model.view(), self._model.requests())
+        event, explanations = self._policies.decide(self._model.view(), self._model.requests())
         self._handle([Item(event)], explanations)
 
     def _hold(self, why: str) -> None:
@@ -398,17 +398,17 @@ class Service:
 
     def policy(self) -> PolicyStatus:
         """Who decides."""
-        return self._panel.status()
+        return self._policies.status()
 
     def set_policy(self, name: str, options: Mapping[str, Any]) -> PolicyStatus:
         """Let another policy decide; see `Scheduler.set_policy`."""
-        status = self._panel.set_policy(name, options)
+        status = self._policies.set_policy(name, options)
         self._put(ev.PolicyChanged(self._clock.now()))
         return status
 
     def set_shadow(self, name: str | None, options: Mapping[str, Any]) -> PolicyStatus:
         """Let another policy look on, or none; see `Scheduler.set_shadow`."""
-        return self._panel.set_shadow(name, options)
+        return self._policies.set_shadow(name, options)
 
     def log(
         self, job: JobRecord, executor: ExecutorRecord | None, stream: str, offset: int, limit: int

@@ -25,9 +25,9 @@ from daemon.database import Database, DeposedError, StoreBusyError, StoreError, 
 from daemon.migrations import FIRST, SCHEMA_VERSION, complete, migrate
 from daemon.tables import comparisons, executors, explanations, facts, jobs, sums
 from daemon.terms import Term, Vigil
-from environment.cluster import Changes
 from environment.explain import Explanation
-from environment.records import ExecutorRecord, JobRecord
+from environment.model.cluster_model import Changes
+from environment.model.records import ExecutorRecord, JobRecord
 from environment.types import Job, natural_key
 
 __all__ = [

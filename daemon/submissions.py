@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from conf.schema import JobSpec
 from daemon import schemas
 from daemon.contract import Scheduler
-from environment.records import JobRecord
+from environment.model.records import JobRecord
 
 #: Submissions that share a commit at most.
 _AT_ONCE = 32

@@ -19,7 +19,14 @@ from conf.accepted import accepted
 from conf.schema import JobSpec
 from daemon.comparison import Comparison, Outcome
 from environment.explain import Candidate, Choice, Explanation
-from environment.records import ENDED_EXECUTOR, ENDED_JOB, ExecutorRecord, ExecutorState, JobRecord, JobState
+from environment.model.records import (
+    ENDED_EXECUTOR,
+    ENDED_JOB,
+    ExecutorRecord,
+    ExecutorState,
+    JobRecord,
+    JobState,
+)
 from environment.types import Job, Size
 
 Row = dict[str, Any]

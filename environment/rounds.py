@@ -4,7 +4,7 @@ This is the loop that the simulator, the daemon and the benchmarks share. Every 
 check, whoever made it; one that does not, or a policy that raises, is replaced by the fallback's decision.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, overload
 
@@ -12,7 +12,6 @@ import numpy as np
 
 from environment.check import check
 from environment.elastic import Fitting
-from environment.events import Decided, Placement, Waiting
 from environment.offered import DRIVER_PORTS
 from environment.types import ClusterView, Decision, Place, PlacementRequest, Size, Wait
 
@@ -118,22 +117,6 @@ def decide_once(
         second = _ask(fallback, view, queue)
         verdict = replace(second, faults=(*verdict.faults, *second.faults))
     return _with_driver(verdict, queue[0])
-
-
-def decided(verdicts: Iterable[Verdict], at: float) -> Decided:
-    """The event that tells the cluster model of a round, whose verdicts are gone through once."""
-    placements, waiting, view_at = [], None, None
-    for verdict in verdicts:
-        view_at = verdict.view.at
-        job_id = verdict.request.job.id
-        if isinstance(verdict.decision, Place):
-            vms = verdict.view.vms
-            driver = None if verdict.driver_vm is None else vms[verdict.driver_vm].id
-            vm_ids = tuple(vms[i].id for i in verdict.decision.placement)
-            placements.append(Placement(job_id, vm_ids, driver, verdict.decision.sizes))
-        else:
-            waiting = Waiting(job_id, verdict.decision.reason)
-    return Decided(at, tuple(placements), waiting, view_at)
 
 
 def _ask(decide: Decide, view: ClusterView, queue: Sequence[PlacementRequest]) -> Verdict:

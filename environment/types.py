@@ -1,6 +1,6 @@
 """The words that every part shares: VM, job, placement request, cluster view, decision.
 
-All are immutable values. How a cluster changes is in `cluster.py`; who decides is in `agents`.
+All are immutable values. How a cluster changes is in `environment.model`; who decides is in `agents`.
 Units: seconds, cpus (float cores), MiB, dollars per hour.
 """
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import structlog
 
-from environment.events import VmsMeasured
+from environment.model.events import VmsMeasured
 
 log = structlog.get_logger("mesos")
 

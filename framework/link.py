@@ -17,8 +17,8 @@ from dataclasses import replace
 
 import structlog
 
-from environment import events as ev
-from framework.agents import read_agents
+from environment.model import events as ev
+from framework.agent_sizes import read_agents
 from framework.census import Census
 from framework.detector import Detector, is_zookeeper
 from framework.reading import Credentials

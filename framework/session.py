@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from typing_extensions import override
 
-from environment import events as ev
+from environment.model import events as ev
 from framework import http_parser
 from framework.calls import Call, Calls
 from framework.fence import CallConnection

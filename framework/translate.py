@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from conf.masking import masked_urls
 from environment.amounts import NOTHING, TOLERANCE, Amounts, total
-from environment.events import InverseOffer, Offer, Task, TaskChanged, TaskState, VmSize
+from environment.model.events import InverseOffer, Offer, Task, TaskChanged, TaskState, VmSize
 from environment.types import Vm
 from framework.spark import ProcessSpec
 

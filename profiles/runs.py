@@ -2,7 +2,7 @@
 
 Every row of the table is one job. The schema has a version, which stands in the file; `about.json` tells the
 plan, the machine and the versions. How runs are measured is in `daemon.profiling`, what is made of them in
-`environment.fitting`.
+`environment.simulation.fitting`.
 """
 
 import json
@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from profiles.eventlog import AppLog, StageTimes
+from profiles.spark_event_log import AppLog, StageTimes
 
 #: To be raised when columns change in a way that another version would not understand.
 SCHEMA_VERSION = 1

@@ -1,6 +1,6 @@
 """Job profiles from measured runs: the numbers of `profiles.profile`, for simulations by the paper's rule.
 
-A model that knows sizes and placements is in `environment.fitting`.
+A model that knows sizes and placements is in `environment.simulation.fitting`.
 """
 
 import statistics

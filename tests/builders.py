@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from environment.events import Offer
+from environment.model.events import Offer
 from environment.types import ClusterView, Job, PlacementRequest, Size, Vm
 
 

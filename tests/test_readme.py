@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from agents.experiments.fidelity import Fidelity
 from daemon.cli import main, validation
-from daemon.fidelity import Fidelity
-from environment.fitted import write_model
+from environment.simulation.fitted import write_model
 from profiles.runs import write_runs
-from tests.daemon.test_fidelity import MODEL, fidelity
+from tests.agents.test_fidelity import MODEL, fidelity
 from tests.profiles.measured import make_run
 
 REPOSITORY = Path(__file__).parents[1]

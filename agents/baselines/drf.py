@@ -9,8 +9,8 @@ from typing import Literal
 
 from agents.baselines.first_fit import FirstFit
 from agents.baselines.scored import LeastAllocated
-from agents.policy import Policy
 from environment.check import shortage
+from environment.policy import Policy
 from environment.rounds import room_for_driver
 from environment.types import ClusterView, Decision, Place, PlacementRequest, Wait
 

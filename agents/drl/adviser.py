@@ -1,7 +1,7 @@
 """What a trained network makes of a cluster view: its scores, and where it would place a job.
 
 Computed in `kernel/deciding.py`, without TensorFlow; numba is imported when an adviser is made. How long a
-job may wait for what the network says is in `policy.py`.
+job may wait for what the network says is in `learned_policy.py`.
 """
 
 import math
@@ -110,7 +110,7 @@ class Adviser:
 
     def _jobs(self, queue: Sequence[PlacementRequest], numbers: Sequence[int]) -> "Jobs":
         from agents.drl.kernel.deciding import Jobs
-        from environment.observation import milli, type_of
+        from environment.training.scenes import milli, type_of
 
         chosen = [queue[number] for number in numbers]
         return Jobs(
@@ -136,7 +136,7 @@ class Adviser:
         It sees the view as it is for that job, or another that is given.
         """
         from agents.drl.kernel.deciding import make_desk
-        from environment.observation import scene_of
+        from environment.training.scenes import scene_of
 
         if len(self._desk.mask) != len(view.vms) + 1:
             self._desk = make_desk(self._network, self._layout, len(view.vms))

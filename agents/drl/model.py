@@ -1,4 +1,4 @@
-"""The folder of a trained policy: what is in it, read and written. Who decides by it is in `policy.py`.
+"""The folder of a trained policy: what is in it. Who decides by it is in `learned_policy.py`.
 
     model.json     what the policy is and what it was trained for; see `ModelSpec`
     weights.npz    its network's weights, by the names in `network.py`
@@ -23,8 +23,8 @@ from agents.drl.network import KINDS, Flat, Shared, flat_shapes, shared_shapes, 
 from conf.reading import read_regular
 from conf.schema import Strict
 from conf.training import NetworkSpec, ObjectiveSpec, ObservationSpec
+from environment.kernel.rule_options import ObservationOptions
 from environment.kernel.state import Float32Array
-from environment.options import ObservationOptions
 
 MODEL_FILE, WEIGHTS_FILE = "model.json", "weights.npz"
 #: The folder with the models that ship with Stoker.

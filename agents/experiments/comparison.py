@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 import yaml
 
 from agents.registry import PolicyError, create
-from environment.clusters import load_cluster
-from environment.results import Result
-from environment.simulator import SimulationOptions, simulate
+from environment.cluster_files import load_cluster
+from environment.simulation.results import Result
+from environment.simulation.simulator import SimulationOptions, simulate
 from profiles.generators import load_workload
 
 #: Called before each run with its number (from 0), how many there are, and what it is.
 Progress = Callable[[int, int, str], None]
 
-#: The numbers of a run that tables show, in this order; see `environment.results.Result`.
+#: The numbers of a run that tables show, in this order; see `environment.simulation.results.Result`.
 METRICS = (
     "cost",
     "cost_over_bound",

@@ -22,8 +22,8 @@ from agents.registry import create
 from conf.loader import ConfigError, find, load
 from conf.schema import Cluster
 from conf.workload import Poisson, WorkloadSpec
-from environment.clusters import vms_of
-from environment.simulator import simulate
+from environment.cluster_files import vms_of
+from environment.simulation.simulator import simulate
 from environment.types import Vm
 from profiles.generators import generate
 

@@ -13,8 +13,8 @@ from agents.lookahead.plans import (
     Aim,
     Search,
 )
-from environment.compiled import njit
 from environment.kernel.chance import uniform
+from environment.kernel.compiled import njit
 from environment.kernel.state import ANYWHERE, CONSOLIDATE, FIXED, SPREAD, Batch
 from environment.types import FloatArray
 

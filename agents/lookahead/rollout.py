@@ -3,15 +3,15 @@
 Row 0 of the batch is the situation as it is, row 1 is where a candidate is played: a plan for all jobs of the
 queue (see `plans.py`), placed one after the other in the plan's order. The first step of the best plan is
 decided; the rest of it is where the next search begins. Row 0 is set up in `situation.py`, where executors
-can go is in `proposals.py`, and what becomes of the best candidate is said in `policy.py`.
+can go is in `proposals.py`, and what becomes of the best candidate is said in `lookahead_policy.py`.
 """
 
 import numpy as np
 
 from agents.lookahead.plans import GENE, NOBODY, NOTHING, ORDER, Aim, Search, noise_of, vary
 from agents.lookahead.proposals import propose
-from environment.compiled import njit
 from environment.kernel import rules
+from environment.kernel.compiled import njit
 from environment.kernel.state import Batch
 
 #: What remains of VMs when the last job has been placed is paid by the jobs there in part only: this share of

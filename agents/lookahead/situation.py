@@ -11,7 +11,7 @@ import numpy as np
 
 from agents.estimates import duration_of, held_for
 from environment.kernel.state import ANYWHERE, CONSOLIDATE, SPREAD, Batch, Rules, blank, make_batch
-from environment.observation import milli
+from environment.training.scenes import milli
 from environment.types import ClusterView, PlacementRequest, RunningJob, Size, Vm
 
 _PREFERS = {None: ANYWHERE, "spread": SPREAD, "consolidate": CONSOLIDATE}

@@ -1,6 +1,6 @@
 """A fractional allocation cut into executors: how many on which VM, and what each takes.
 
-Arithmetic only: what is allocated comes from the learner, and who asks for it is in `policy`.
+Arithmetic only: what is allocated comes from the learner, and who asks for it is in `ogasched_policy`.
 """
 
 import math

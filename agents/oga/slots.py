@@ -3,7 +3,7 @@
 Cpus and memory are resources from the start, whatever else VMs offer when a job first asks for it.
 
 Here the model follows the cluster, and what is learned moves along with it. What executors become of an
-allocation is in `cutting`, which job gets one in `policy`.
+allocation is in `cutting`, which job gets one in `ogasched_policy`.
 """
 
 import io

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from daemon.cli.errors import CommandError
-from daemon.cli.options import DEFAULT_URL, Ca, Output, TokenFile, Url, connect, print_json
+from daemon.cli.shared_options import DEFAULT_URL, Ca, Output, TokenFile, Url, connect, print_json
 
 policy = typer.Typer(help="Show or switch who decides.", rich_markup_mode=None)
 

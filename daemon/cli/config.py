@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from daemon.cli.configured import Settings, read_config
-from daemon.cli.options import Output, print_json
+from daemon.cli.shared_options import Output, print_json
 
 config = typer.Typer(
     help="Check a config file before a daemon is started with it.",

@@ -1,6 +1,6 @@
 """The command `demo`: three real Spark jobs on an embedded cluster, watched while they run, and their cost.
 
-The daemon under it is in `stage`, the tables are in `playbill`.
+The daemon under it is in `temporary_daemon`, the tables are in `demo_tables`.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from daemon.cli.errors import CommandError
 
 if TYPE_CHECKING:
     from daemon.cli.client import Client
-    from daemon.cli.stage import Stage
+    from daemon.cli.temporary_daemon import TemporaryDaemon
 
 Json = dict[str, Any]
 
@@ -52,21 +52,21 @@ def demo(
 
 
 def _play(folder: Path, policy: str, timeout: float, kept: bool) -> int:
-    from daemon.cli import playbill, render
+    from daemon.cli import demo_tables, render
     from daemon.cli.client import Client
-    from daemon.cli.stage import Stage
+    from daemon.cli.temporary_daemon import TemporaryDaemon
 
     screen = render.console()
-    with Stage(folder, policy, CLUSTER) as stage, Client(stage.url) as client:
+    with TemporaryDaemon(folder, policy, CLUSTER) as daemon, Client(daemon.url) as client:
         with screen.status("starting the daemon and the embedded Mesos ..."):
-            stage.await_ready(client)
+            daemon.await_ready(client)
         vms = client.cluster()["vms"]
-        render.show(playbill.opening(vms, policy, stage.url))
+        render.show(demo_tables.opening(vms, policy, daemon.url))
         job_ids = [_submit(client, app, executors) for app, executors in JOBS]
-        jobs = _watch(stage, client, job_ids, time.monotonic() + timeout)
-        render.show(*playbill.closing(jobs, *_lookups(client, jobs)))
+        jobs = _watch(daemon, client, job_ids, time.monotonic() + timeout)
+        render.show(*demo_tables.closing(jobs, *_lookups(client, jobs)))
         code = _verdict(client, jobs, timeout)
-    render.show(playbill.outlook(stage.config_file if kept else None, stage.url, job_ids[0]))
+    render.show(demo_tables.outlook(daemon.config_file if kept else None, daemon.url, job_ids[0]))
     return code
 
 
@@ -79,13 +79,13 @@ def _submit(client: "Client", app: str, executors: int) -> str:
     return job_id
 
 
-def _watch(stage: "Stage", client: "Client", job_ids: list[str], give_up: float) -> list[Json]:
+def _watch(daemon: "TemporaryDaemon", client: "Client", job_ids: list[str], give_up: float) -> list[Json]:
     """Show the jobs until all have ended or it takes too long; the jobs as they are then."""
-    from daemon.cli import playbill, watch
+    from daemon.cli import demo_tables, watch
 
-    with playbill.screen() as update:
+    with demo_tables.screen() as update:
         while True:
-            stage.check_alive()
+            daemon.check_alive()
             jobs = [client.job(job_id) for job_id in job_ids]
             update(jobs)
             if all(job["state"] in watch.ENDED for job in jobs) or time.monotonic() > give_up:

@@ -8,7 +8,7 @@ import typer
 
 from conf.characters import visible, visible_json
 from daemon.cli.errors import CommandError
-from daemon.cli.options import DEFAULT_URL, Ca, JobId, Output, TokenFile, Url, connect, print_json
+from daemon.cli.shared_options import DEFAULT_URL, Ca, JobId, Output, TokenFile, Url, connect, print_json
 
 if TYPE_CHECKING:
     from daemon.cli.client import Client

@@ -11,10 +11,10 @@ from conf.training import TrainingSpec
 from daemon.cli.errors import CommandError
 from daemon.history import History, workload_of_runs
 from daemon.store import Store
-from environment.clusters import load_cluster
-from environment.episodes import jobs_of
-from environment.fitted import FittedDurations, Pace
-from environment.fitting import fit
+from environment.cluster_files import load_cluster
+from environment.kernel.arrays import jobs_of
+from environment.simulation.fitted import FittedDurations, Pace
+from environment.simulation.fitting import fit
 from profiles.files import write_workload
 from profiles.profile import load_profiles
 from profiles.runs import MeasuredRun, ProfileError, about_machine, write_runs

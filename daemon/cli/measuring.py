@@ -1,6 +1,7 @@
 """Measuring jobs through a daemon: submit them, wait, and keep what the daemon and Spark recorded of them.
 
-Which runs there are is in `profiles.plans`; the daemon may be one of our own (`stage`) or one that runs.
+Which runs there are is in `profiles.plans`; the daemon may be one of our own
+(`temporary_daemon`) or one that runs.
 """
 
 import contextlib
@@ -19,7 +20,7 @@ from conf.schema import Cluster
 from daemon.cli import watch
 from daemon.cli.client import Client
 from daemon.cli.errors import CommandError
-from daemon.cli.stage import Stage, end_left
+from daemon.cli.temporary_daemon import TemporaryDaemon, end_left
 from daemon.embedded import find_embedded, until
 from daemon.history import History
 from daemon.store import Store
@@ -60,7 +61,10 @@ def own_bench(
     end_left(place)
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    with Stage(place, policy, cluster, mesos, policies_allowed) as stage, Client(stage.url) as client:
+    with (
+        TemporaryDaemon(place, policy, cluster, mesos, policies_allowed) as stage,
+        Client(stage.url) as client,
+    ):
         stage.await_ready(client)
         embedded = find_embedded(stage.data_dir)
         with _bench(client, stage.data_dir, embedded.isolation if embedded else "", stage.check_alive) as it:

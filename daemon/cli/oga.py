@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from daemon.cli.errors import CommandError
-from daemon.cli.options import RESULTS, Output, ReportFolder, print_json
+from daemon.cli.shared_options import RESULTS, Output, ReportFolder, print_json
 from daemon.cli.simulate import progress_bar
 
 if TYPE_CHECKING:

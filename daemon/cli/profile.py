@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from daemon.cli.errors import CommandError
-from daemon.cli.options import RESULTS, Ca, Output, TokenFile, connect, print_json
+from daemon.cli.shared_options import RESULTS, Ca, Output, TokenFile, connect, print_json
 from daemon.cli.simulate import progress_bar
 
 if TYPE_CHECKING:
@@ -161,8 +161,8 @@ def _row(run: "MeasuredRun", outlier: bool) -> tuple[str, ...]:
 def fit(folder: Folder, output: Output = "table") -> None:
     """Fit a model of durations to the runs of a folder, for `profile validate` and `simulate --durations`."""
     with errors():
-        from environment.fitted import write_model
-        from environment.fitting import fit as fitted
+        from environment.simulation.fitted import write_model
+        from environment.simulation.fitting import fit as fitted
         from profiles.runs import read_runs
 
         model, left_out = fitted(read_runs(folder))
@@ -206,7 +206,7 @@ def plot(
 ) -> None:
     """Draw the durations of all runs by their placement; outliers are crossed out, not left out."""
     with errors():
-        from daemon.fidelity import draw_runs
+        from agents.experiments.fidelity import draw_runs
         from profiles.runs import read_runs
 
         try:
@@ -265,8 +265,8 @@ def validate(
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end_in_order)
     with errors():
+        from agents.experiments.fidelity import report
         from daemon.cli.validation import compared
-        from daemon.fidelity import report
 
         with progress_bar() as progress:
             fidelity = compared(folder, workload, policy, progress)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from daemon.cli.errors import CommandError
-from daemon.cli.options import RESULTS, Output, ReportFolder, print_json
+from daemon.cli.shared_options import RESULTS, Output, ReportFolder, print_json
 
 if TYPE_CHECKING:
     from agents.experiments.comparison import Run, Statistic
-    from environment.simulator import SimulationOptions
+    from environment.simulation.simulator import SimulationOptions
 
 reproduce = typer.Typer(
     help="Run a whole comparison again, and write its report.", rich_markup_mode=None, no_args_is_help=True
@@ -57,8 +57,8 @@ def simulate(
 
 def _fitted(folder: Path, draw: Literal["mean", "sample"]) -> "SimulationOptions":
     with _errors():
-        from environment.fitted import FittedDurations, read_model
-        from environment.simulator import SimulationOptions
+        from environment.simulation.fitted import FittedDurations, read_model
+        from environment.simulation.simulator import SimulationOptions
 
         return SimulationOptions(fitted=FittedDurations(read_model(folder), draw))
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from daemon.cli.errors import CommandError
-from daemon.cli.options import RESULTS, Output
+from daemon.cli.shared_options import RESULTS, Output
 from daemon.cli.simulate import COMPARED, compare_policies, progress_bar
 
 if TYPE_CHECKING:

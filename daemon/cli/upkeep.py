@@ -22,7 +22,7 @@ from daemon.cli.configured import (
     url_of,
 )
 from daemon.cli.errors import CommandError
-from daemon.cli.options import Output, print_json
+from daemon.cli.shared_options import Output, print_json
 
 _PG_DUMP = "use its own tools: pg_dump --format=custom --file=FILE DATABASE"
 _PG_RESTORE = "use its own tools: pg_restore --clean --dbname=DATABASE FILE, while no daemon runs"

@@ -1,6 +1,6 @@
 """A workload twice: submitted to a daemon of our own with real Spark, and simulated with fitted durations.
 
-How the two are compared is in `daemon.fidelity`.
+How the two are compared is in `agents.experiments.fidelity`.
 """
 
 import time
@@ -9,17 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from agents.experiments.comparison import Contender, contender
+from agents.experiments.fidelity import Fidelity, pair_up
 from agents.registry import create
 from conf.loader import ConfigError, build, find
 from conf.plan import Plan
 from daemon.cli.errors import CommandError
 from daemon.cli.measuring import Bench, Progress, await_end, isolation_of, own_bench, spec_of
-from daemon.fidelity import Fidelity, pair_up
-from environment.clusters import load_cluster
-from environment.episodes import jobs_of
-from environment.fitted import FittedDurations, FittedModel, Pace, read_model
-from environment.results import Result
-from environment.simulator import SimulationOptions, simulate
+from environment.cluster_files import load_cluster
+from environment.kernel.arrays import jobs_of
+from environment.simulation.fitted import FittedDurations, FittedModel, Pace, read_model
+from environment.simulation.results import Result
+from environment.simulation.simulator import SimulationOptions, simulate
 from environment.types import Vm
 from profiles.generators import load_workload
 from profiles.plans import app_path

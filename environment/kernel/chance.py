@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from environment.compiled import njit
+from environment.kernel.compiled import njit
 
 _TWO_TO_53 = 9007199254740992.0
 

@@ -1,6 +1,6 @@
 """An episode's row copied to another one: for trials of what could be done. The rules are in `rules.py`."""
 
-from environment.compiled import njit
+from environment.kernel.compiled import njit
 from environment.kernel.state import Batch, SmallIntArray
 from environment.types import FloatArray, IntArray
 

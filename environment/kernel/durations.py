@@ -4,7 +4,7 @@ Another model is another number and another branch in `duration_of`, which sees 
 VM, how many VMs, which) when the head of the queue has its last executor and is about to start.
 """
 
-from environment.compiled import njit
+from environment.kernel.compiled import njit
 from environment.kernel.state import ANYWHERE, PAPER, SPREAD, Batch
 
 

@@ -1,6 +1,6 @@
 """What an episode cost and what it earns: Islam 2022, eq. 4 to 14. Single steps' are in `rules.py`."""
 
-from environment.compiled import njit
+from environment.kernel.compiled import njit
 from environment.kernel.durations import longest_duration
 from environment.kernel.state import Batch
 

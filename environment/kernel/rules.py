@@ -4,7 +4,7 @@ Functions take a batch and the row `b` of the episode; only `step_episode` check
 instant jobs end first (by number), then jobs arrive, then is decided.
 """
 
-from environment.compiled import njit
+from environment.kernel.compiled import njit
 from environment.kernel.durations import duration_of
 from environment.kernel.rewards import episode_reward
 from environment.kernel.state import FINISHED, RUNNING, VIOLATED, Batch, SmallIntArray

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from environment.compiled import njit
+from environment.kernel.compiled import njit
 from environment.kernel.observation import observation_length, observe, write_mask
 from environment.kernel.rules import reset, step_episode
 from environment.kernel.state import RUNNING, Batch, BoolArray, Float32Array, Layout

@@ -7,7 +7,7 @@ request.
 
 from typing import TYPE_CHECKING, Any
 
-from framework.embedded.options import AgentSpec, MasterOptions
+from framework.embedded.settings import AgentSpec, MasterOptions
 
 if TYPE_CHECKING:
     from framework.embedded.server import serve

@@ -12,11 +12,11 @@ from typing import Protocol
 
 from framework.embedded.executor_run import CustomExecutor, DefaultExecutor
 from framework.embedded.isolation import Cell
+from framework.embedded.master_state import AgentLink, Framework
 from framework.embedded.messages import TERMINAL, Json, StatusUpdate, TaskReport
-from framework.embedded.options import AgentSpec, MasterOptions
 from framework.embedded.processes import Processes
-from framework.embedded.records import AgentLink, Framework
 from framework.embedded.resources import Resources
+from framework.embedded.settings import AgentSpec, MasterOptions
 from framework.embedded.task_run import Owner, TaskRun
 from framework.embedded.updates import Updates
 

@@ -6,7 +6,7 @@ Pure: nothing is changed, nothing is asked but its arguments.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from framework.embedded.records import AgentRecord, Framework
+from framework.embedded.master_state import AgentRecord, Framework
 from framework.embedded.resources import EMPTY, MILLI, Resources, total
 
 _LEAST_CPUS = MILLI // 100  # Mesos' min_allocatable_resources: cpus:0.01|mem:32

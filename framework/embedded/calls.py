@@ -10,7 +10,7 @@ import re
 import uuid
 from dataclasses import dataclass, field
 
-from framework.embedded.schema import NOT_EMBEDDED, Json, SchemaError, convert
+from framework.embedded.message_schema import NOT_EMBEDDED, Json, SchemaError, convert
 
 _BODY_OPTIONAL = frozenset({"TEARDOWN", "REVIVE", "SUPPRESS", "UNKNOWN"})
 _OPERATOR_BODY_REQUIRED = frozenset(

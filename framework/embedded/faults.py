@@ -26,7 +26,7 @@ from typing import Any
 
 from framework.embedded.agent import Agent
 from framework.embedded.calls import CallError, parse_json
-from framework.embedded.cluster import Cluster
+from framework.embedded.embedded_cluster import Cluster
 from framework.embedded.wire import EventStream, Request, Response, json_response, text_response
 
 Json = dict[str, Any]

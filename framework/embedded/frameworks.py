@@ -4,9 +4,9 @@ import time
 from collections.abc import Iterable
 
 from framework.embedded.calls import Call, FrameworkInfo, framework_info, framework_problem
+from framework.embedded.master_state import VERSION, Framework, State, Stream
 from framework.embedded.messages import HEARTBEAT, Json, error_event
 from framework.embedded.offers import Offers
-from framework.embedded.records import VERSION, Framework, State, Stream
 from framework.embedded.tasks import Tasks
 from framework.embedded.validation import id_problem
 

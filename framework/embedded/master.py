@@ -6,13 +6,13 @@ It knows no sockets: calls come parsed, events leave through streams, agents are
 import asyncio
 from collections.abc import Callable
 
-from framework.embedded.agents import Agents
+from framework.embedded.agent_registry import Agents
 from framework.embedded.calls import Call
 from framework.embedded.frameworks import Frameworks
+from framework.embedded.master_state import AgentRecord, Framework, State, Stream
 from framework.embedded.messages import StatusUpdate
 from framework.embedded.offers import Offers
-from framework.embedded.options import MasterOptions
-from framework.embedded.records import AgentRecord, Framework, State, Stream
+from framework.embedded.settings import MasterOptions
 from framework.embedded.tasks import Tasks
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from framework.embedded.allocator import Grant, allocate
+from framework.embedded.master_state import AgentRecord, Filter, Framework, Offer, State
 from framework.embedded.messages import Json, offers_event, rescind_event
-from framework.embedded.records import AgentRecord, Filter, Framework, Offer, State
 from framework.embedded.resources import Resources, to_json
 
 

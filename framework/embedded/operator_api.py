@@ -6,8 +6,8 @@ from collections.abc import Callable
 from framework.embedded import views
 from framework.embedded.calls import CallError, parse_operator_call
 from framework.embedded.master import Master
+from framework.embedded.master_state import VERSION, AgentRecord, Framework, Task
 from framework.embedded.offers import attributes
-from framework.embedded.records import VERSION, AgentRecord, Framework, Task
 from framework.embedded.resources import Json, to_json, total
 from framework.embedded.wire import Response, json_response, text_response
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 
 from framework.embedded import views
 from framework.embedded.calls import Call, CallError, parse_call
-from framework.embedded.cluster import Cluster
+from framework.embedded.embedded_cluster import Cluster
 from framework.embedded.faults import Faults, FaultyStream
 from framework.embedded.master import Master, RefusalError
+from framework.embedded.master_state import Framework, State
 from framework.embedded.operator_api import OperatorApi
-from framework.embedded.records import Framework, State
 from framework.embedded.wire import EventStream, Request, Response, encode, json_response, text_response
 from framework.guard import Guard
 

@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from framework.embedded.cluster import Cluster
+from framework.embedded.embedded_cluster import Cluster
 from framework.embedded.faults import Faults
 from framework.embedded.isolation import Cell
 from framework.embedded.keeper import keep
-from framework.embedded.options import AgentSpec, MasterOptions, check_agents, with_addresses
 from framework.embedded.routes import Access, Routes
+from framework.embedded.settings import AgentSpec, MasterOptions, check_agents, with_addresses
 from framework.embedded.wire import Connection
 from framework.guard import Guard
 

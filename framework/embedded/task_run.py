@@ -11,7 +11,6 @@ from typing import Any, Protocol
 from framework.embedded.checks import Checker, Health, Schedule
 from framework.embedded.isolation import Cell, Entry
 from framework.embedded.messages import Json, new_uuid, status
-from framework.embedded.options import AgentSpec, MasterOptions
 from framework.embedded.processes import (
     Processes,
     ProcessGroup,
@@ -22,6 +21,7 @@ from framework.embedded.processes import (
 )
 from framework.embedded.resources import MILLI, parse
 from framework.embedded.sandbox import Context, SandboxError, environment, fetch, run_folder
+from framework.embedded.settings import AgentSpec, MasterOptions
 
 _NANO = 1e9
 # Mesos reports a program that is not there as one that ran and exited with 1.

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from framework.embedded.master_state import AgentRecord, Framework, Offer, State, Task
 from framework.embedded.messages import TERMINAL, Json, StatusUpdate, master_status, update_event
 from framework.embedded.offers import Offers
-from framework.embedded.records import AgentRecord, Framework, Offer, State, Task
 from framework.embedded.resources import EMPTY, Resources, parse
 from framework.embedded.validation import (
     group_problem,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from framework.embedded.messages import TERMINAL, Json, StatusUpdate
-from framework.embedded.options import MasterOptions
+from framework.embedded.settings import MasterOptions
 
 Key = tuple[str, str]
 """Framework id and task id."""

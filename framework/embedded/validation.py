@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from framework.embedded.records import AgentRecord, Framework, Offer
+from framework.embedded.master_state import AgentRecord, Framework, Offer
 from framework.embedded.resources import Json, Resources, describe, invalid, parse, to_json
 
 _LONGEST_ID = 255

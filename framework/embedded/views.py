@@ -4,8 +4,8 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from framework.embedded.master_state import VERSION, AgentRecord, Framework, Offer, State, Task
 from framework.embedded.offers import AGENT_PORT
-from framework.embedded.records import VERSION, AgentRecord, Framework, Offer, State, Task
 from framework.embedded.resources import EMPTY, MILLI, Json, Resources, legacy, to_json, total
 
 MASTER_CAPABILITIES = ("AGENT_UPDATE", "AGENT_DRAINING", "QUOTA_V2")

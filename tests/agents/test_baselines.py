@@ -8,7 +8,7 @@ from agents.baselines.first_fit import FirstFit
 from agents.baselines.random_choice import RandomChoice, RandomOptions
 from agents.baselines.round_robin import RoundRobin, RoundRobinConsolidate
 from agents.baselines.scored import BestFit, LeastAllocated, MostAllocated
-from agents.policy import Policy
+from environment.policy import Policy
 from environment.rounds import decide_round
 from environment.types import ClusterView, Place, PlacementRequest, Vm, Wait
 from tests.builders import make_job, make_request, make_view, make_vm, make_vms

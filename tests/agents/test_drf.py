@@ -8,7 +8,7 @@ import pytest
 from agents.baselines.drf import DominantResourceFairness, DrfOptions, dominant_shares
 from agents.registry import create
 from environment.rounds import decide_round
-from environment.simulator import simulate
+from environment.simulation.simulator import simulate
 from environment.types import ClusterView, Place, PlacementRequest, Size, Wait
 from profiles.workload import Workload, WorkloadJob
 from tests.builders import make_job, make_view, make_vm, make_vms

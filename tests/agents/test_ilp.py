@@ -12,9 +12,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from agents.baselines.ilp import IlpOptions, IntegerProgram, Program, Row, Solver, SolverError
-from agents.policy import Policy
 from agents.registry import POLICIES, PolicyError, create
 from environment.check import check
+from environment.policy import Policy
 from environment.types import ClusterView, Place, PlacementRequest, Vm, Wait
 from tests.builders import make_job, make_request, make_view, make_vm, make_vms
 

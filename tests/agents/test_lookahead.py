@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from agents.estimates import UNKNOWN_DURATION
 from agents.lookahead import plans, rollout
+from agents.lookahead.lookahead_policy import Lookahead, LookaheadOptions
 from agents.lookahead.plans import Aim, make_arrays
-from agents.lookahead.player import Player
-from agents.lookahead.policy import Lookahead, LookaheadOptions
+from agents.lookahead.search import Player
 from agents.lookahead.situation import Situations
 from agents.registry import PolicyError, create
-from environment.clusters import load_cluster
-from environment.options import DurationOptions, RewardOptions, rules
-from environment.simulator import simulate
+from environment.cluster_files import load_cluster
+from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
+from environment.simulation.simulator import simulate
 from environment.types import ClusterView, Decision, Place, PlacementRequest, RunningJob, Vm, Wait
 from profiles.generators import load_workload
 from profiles.workload import Workload, WorkloadJob

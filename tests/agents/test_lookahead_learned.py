@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from agents.drl.model import Model
 from agents.drl.network import Shared
 from agents.lookahead.judging import Judge
+from agents.lookahead.lookahead_policy import Lookahead, LookaheadOptions
 from agents.lookahead.plans import NOBODY
-from agents.lookahead.policy import Lookahead, LookaheadOptions
 from agents.registry import PolicyError, create
 from environment.check import check
-from environment.clusters import load_cluster
-from environment.simulator import simulate
+from environment.cluster_files import load_cluster
+from environment.simulation.simulator import simulate
 from environment.types import ClusterView, Place, PlacementRequest, Wait
 from profiles.generators import load_workload
 from tests.agents.drl.models import make_folder, make_model

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from agents.oga.cutting import cut, floor_of, uncut, whole
-from agents.oga.policy import OgaSched, OgaSchedOptions
-from agents.policy import Keeper
+from agents.oga.ogasched_policy import OgaSched, OgaSchedOptions
 from agents.registry import create
 from environment.check import check
+from environment.policy import Keeper
 from environment.types import EndedJob, Observer, Place, PlacementRequest, Size, Wait
 from tests.builders import make_job, make_view, make_vm, make_vms
 

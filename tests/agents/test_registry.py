@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.policy import Policy
 from agents.registry import POLICIES, PolicyError, create, describe, list_policies
+from environment.policy import Policy
 from environment.types import ClusterView, Decision, PlacementRequest, Wait
 from tests.builders import make_request, make_view, make_vms
 

@@ -14,8 +14,8 @@ from conf.loader import load
 from conf.schema import Config, JobSpec
 from daemon import server
 from daemon.launcher import Launcher
-from environment.events import Task
-from environment.records import ExecutorRecord
+from environment.model.events import Task
+from environment.model.records import ExecutorRecord
 from environment.types import Job
 from framework.spark import DriverStatus, ProcessSpec
 

@@ -11,7 +11,7 @@ from conf.schema import JobSpec
 from daemon import tables
 from daemon.store import Store
 from environment.explain import Candidate, Choice, Explanation
-from environment.records import ExecutorRecord, JobRecord
+from environment.model.records import ExecutorRecord, JobRecord
 from environment.types import Job
 
 _SPEC = JobSpec(app="/apps/sort.py", type="sort", executors=1, args=("--size", "64"))

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from agents.registry import create
-from environment import events as ev
 from environment.explain import explain
+from environment.model import events as ev
 from environment.rounds import decide_in_turn, decide_once
 from environment.types import ClusterView, Job, Place, PlacementRequest, Vm
 from tests.benchmarks.conftest import Show

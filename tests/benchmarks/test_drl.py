@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from agents.drl.kernel.playing import Play
+from agents.drl.collecting import Rollouts
+from agents.drl.kernel.acting import Play
+from agents.drl.learned_policy import LearnedOptions, LearnedPolicy
 from agents.drl.model import Model
 from agents.drl.network import network_of
-from agents.drl.policy import LearnedOptions, LearnedPolicy
-from agents.drl.rollouts import Rollouts
 from agents.registry import create
-from environment.clusters import load_cluster
+from environment.cluster_files import load_cluster
+from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.kernel.state import make_batch
 from environment.kernel.stepping import Stepper
-from environment.observation import mask, observation, put, scene_of
-from environment.options import DurationOptions, RewardOptions, rules
-from environment.simulator import simulate
+from environment.simulation.simulator import simulate
+from environment.training.episodes import episodes
+from environment.training.scenes import mask, observation, put, scene_of
 from environment.types import ClusterView, Decision, Place, PlacementRequest
-from environment.workloads import episodes
 from profiles.generators import load_workload
 from tests.agents.drl.models import SEEN, make_folder, make_model, scores
 from tests.benchmarks.conftest import Show

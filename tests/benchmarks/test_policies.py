@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from agents.registry import POLICIES, create
-from environment.clusters import load_cluster
-from environment.results import Result
-from environment.simulator import simulate
+from environment.cluster_files import load_cluster
+from environment.simulation.results import Result
+from environment.simulation.simulator import simulate
 from environment.types import Place
 from profiles.generators import load_workload
 

@@ -22,8 +22,8 @@ import yaml
 from conf.schema import JobSpec
 from daemon.cli.client import Client
 from daemon.store import Store
-from environment.cluster import Changes
-from environment.records import JobRecord
+from environment.model.cluster_model import Changes
+from environment.model.records import JobRecord
 from environment.types import Job
 from framework.embedded import AgentSpec
 from tests.benchmarks.conftest import Show

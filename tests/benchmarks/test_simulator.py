@@ -10,17 +10,17 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from agents.registry import create
 from conf.workload import WorkloadSpec
-from environment.clusters import load_cluster
-from environment.compiled import njit
-from environment.episodes import episode_of, jobs_of
+from environment.cluster_files import load_cluster
+from environment.kernel.arrays import episode_of, jobs_of
+from environment.kernel.compiled import njit
+from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.kernel.state import RICH_STATE, Batch, BoolArray, Layout, make_batch
 from environment.kernel.stepping import Stepper
-from environment.options import DurationOptions, RewardOptions, rules
-from environment.simulator import simulate
+from environment.simulation.simulator import simulate
 from environment.types import IntArray, Vm
 from profiles.generators import generate, load_workload
 from profiles.profile import load_profiles
-from tests.environment.reference import Machine, Reference, Work
+from tests.environment.simulation.reference import Machine, Reference, Work
 
 EPISODES = 4096
 STEPS = 50

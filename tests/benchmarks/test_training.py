@@ -8,7 +8,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from conf.loader import SHIPPED, load
 from conf.training import TrainingSpec
-from environment.workloads import training_seeds
+from environment.training.episodes import training_seeds
 from tests.benchmarks.conftest import Show
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -28,7 +28,7 @@ def driven() -> Iterator[float]:
 
     from agents.drl.training.trainer import learner_of
     from agents.drl.training.worlds import worlds_of
-    from environment.tf import ClusterEnvironment
+    from environment.training.tf import ClusterEnvironment
 
     worlds = worlds_of(spec_of("reinforce-best"))
     learner = learner_of(worlds)

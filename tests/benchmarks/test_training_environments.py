@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-import environment.gym  # noqa: F401  registers it
-from environment.clusters import load_cluster
+import environment.training.gym  # noqa: F401  registers it
+from environment.cluster_files import load_cluster
+from environment.kernel.rule_options import ObservationOptions
 from environment.kernel.state import BoolArray
 from environment.kernel.stepping import Stepper
-from environment.options import ObservationOptions
+from environment.training.episodes import episodes, training_seeds
 from environment.types import IntArray
-from environment.workloads import episodes, training_seeds
 from tests.benchmarks.test_simulator import Walk, choose, paper_batch, report
 
 EPISODES = 1024
@@ -54,7 +54,7 @@ def kernel_alone() -> float:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_steps_of_tf_agents(benchmark: BenchmarkFixture) -> None:
     """The `PyEnvironment` gives many times the 50,000 steps a second that training is to collect."""
-    from environment.tf import ClusterEnvironment
+    from environment.training.tf import ClusterEnvironment
 
     env = ClusterEnvironment(episodes("burst", "paper", TYPES), training_seeds(0), EPISODES, observation=RICH)
     steps = Steps(env.reset().observation["mask"], lambda actions: env.step(actions).observation["mask"])

@@ -8,8 +8,8 @@ from agents.registry import PolicyError, create
 from conf.schema import JobSpec
 from daemon.contract import Health, LogChunk, PolicyStatus, RejectedError, ShadowStatus, Standing, VmStatus
 from daemon.store import Store
-from environment.cluster import Changes
-from environment.records import ExecutorRecord, JobRecord
+from environment.model.cluster_model import Changes
+from environment.model.records import ExecutorRecord, JobRecord
 from environment.types import Job
 
 LOG = "début\nfin\n".encode()

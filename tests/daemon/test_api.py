@@ -26,9 +26,9 @@ from daemon.api import create_app
 from daemon.comparison import Comparison, Outcome
 from daemon.contract import Health, PolicyStatus
 from daemon.store import Store, StoreError
-from environment.cluster import Changes
 from environment.explain import Candidate, Choice, Explanation
-from environment.records import ExecutorRecord, JobRecord
+from environment.model.cluster_model import Changes
+from environment.model.records import ExecutorRecord, JobRecord
 from tests.daemon.small_scheduler import LOG, SmallScheduler
 
 JSON = {"Content-Type": "application/json"}

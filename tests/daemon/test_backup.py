@@ -12,7 +12,7 @@ import pytest
 
 from daemon.backup import BackupError, back_up, check, restore
 from daemon.store import Store
-from environment.cluster import Changes
+from environment.model.cluster_model import Changes
 from tests.daemon.test_store import make_task, submit, url_of
 
 

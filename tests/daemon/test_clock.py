@@ -12,8 +12,8 @@ from daemon.clock import Clock
 from daemon.launcher import Launcher
 from daemon.service import Service
 from daemon.store import Store
-from environment.cluster import Changes
-from environment.records import ExecutorRecord, JobRecord
+from environment.model.cluster_model import Changes
+from environment.model.records import ExecutorRecord, JobRecord
 from environment.types import Size
 from framework.session import SessionOptions
 from tests.builders import make_job

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from daemon.comparison import Comparison, Outcome, outcome_of, report
-from environment.records import JobRecord
+from environment.model.records import JobRecord
 from environment.rounds import Verdict
 from environment.types import Place, Wait
 from tests.builders import make_job, make_request, make_view, make_vm

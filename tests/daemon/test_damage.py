@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from daemon import tables
 from daemon.comparison import Comparison, Outcome
 from daemon.store import Store
-from environment.cluster import Changes
+from environment.model.cluster_model import Changes
 from tests.daemon.test_store import SPEC, make_explanation, make_job, make_task, submit, url_of
 
 

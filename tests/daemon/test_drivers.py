@@ -16,11 +16,11 @@ from conf.schema import Config, Driver, JobSpec
 from daemon import drivers as drivers_module
 from daemon.crew import Crew
 from daemon.drivers import HostDrivers
+from daemon.launch_records import Launches, RecordsError
 from daemon.launcher import Launcher
-from daemon.launches import Launches, RecordsError
 from daemon.store import Store
-from environment import events as ev
-from environment.records import ExecutorRecord, JobRecord
+from environment.model import events as ev
+from environment.model.records import ExecutorRecord, JobRecord
 from environment.types import Job
 from framework.spark import DriverPlace, DriverStatus, HostError, ProcessSpec, driver_status, start_driver
 from framework.spark import launch as launch_module

@@ -19,7 +19,7 @@ from conf.schema import Cluster
 from daemon.embedded import Embedded, EmbeddedError, agent_specs, find_embedded, start_embedded
 from framework.descendants import below, children
 from framework.embedded.isolation import IsolationOptions
-from framework.embedded.options import check_agents, with_addresses
+from framework.embedded.settings import check_agents, with_addresses
 from tests.daemon.fleet import until
 
 PAPER = SHIPPED / "clusters" / "paper.yaml"

@@ -20,9 +20,9 @@ import pytest
 
 from agents.registry import POLICIES
 from daemon.cli.client import Client
-from daemon.cli.stage import Stage
-from environment.cluster import ClusterModel
-from environment.eventlog import replay
+from daemon.cli.temporary_daemon import TemporaryDaemon
+from environment.model.cluster_model import ClusterModel
+from environment.model.event_log import replay
 
 PATIENCE = 180.0  # seconds after which a test gives up; never waited for when all is well
 
@@ -54,7 +54,7 @@ spark.stop()
 class Daemon:
     """A running daemon, its client and its files."""
 
-    def __init__(self, stage: Stage, client: Client, folder: Path) -> None:
+    def __init__(self, stage: TemporaryDaemon, client: Client, folder: Path) -> None:
         self.stage, self.client, self.folder = stage, client, folder
         self.app = folder / "squares.py"
         self.app.write_text(APP)
@@ -101,7 +101,10 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     folder = tmp_path_factory.mktemp("daemon")
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     # What a machine carries depends on it; here as many run as have room on the VMs.
-    with Stage(folder, "ff", "clusters/paper.yaml", {"jvms": 1000}) as stage, Client(stage.url) as client:
+    with (
+        TemporaryDaemon(folder, "ff", "clusters/paper.yaml", {"jvms": 1000}) as stage,
+        Client(stage.url) as client,
+    ):
         stage.await_ready(client)
         yield Daemon(stage, client, folder)
     for number, handler in handlers.items():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from daemon.cli.client import Client
-from daemon.cli.stage import Stage
+from daemon.cli.temporary_daemon import TemporaryDaemon
 from daemon.store import Store
 from tests.daemon.test_end_to_end import Daemon
 
@@ -20,7 +20,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
     cluster = tmp_path / "cluster.yaml"
     cluster.write_text(CLUSTER)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    with Stage(tmp_path, "ogasched", str(cluster)) as stage, Client(stage.url) as client:
+    with TemporaryDaemon(tmp_path, "ogasched", str(cluster)) as stage, Client(stage.url) as client:
         stage.await_ready(client)
         yield Daemon(stage, client, tmp_path)
     for number, handler in handlers.items():

@@ -12,14 +12,14 @@ from conf.schema import JobSpec
 from daemon.cli import main
 from daemon.history import History, input_of, workload_of_runs
 from daemon.store import Store
-from environment.cluster import Changes
 from environment.explain import Candidate, Choice, Explanation
-from environment.records import ExecutorRecord, JobRecord
+from environment.model.cluster_model import Changes
+from environment.model.records import ExecutorRecord, JobRecord
 from environment.types import Job
 from profiles.files import read_workload
 from profiles.runs import read_runs
 from profiles.trajectories import read_trajectories
-from tests.profiles.test_eventlog import RECORDED
+from tests.profiles.test_spark_event_log import RECORDED
 
 AT = 1_795_268_400.0
 

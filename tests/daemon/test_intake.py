@@ -12,7 +12,7 @@ from daemon.contract import RejectedError
 from daemon.intake import Intake
 from daemon.launcher import Launcher
 from daemon.store import Store
-from environment.reach import Reach
+from environment.model.reach import Reach
 from environment.types import Vm
 from tests.builders import make_vms
 

@@ -7,7 +7,7 @@ import pytest
 
 from daemon.contract import RejectedError
 from daemon.logs import Logs
-from environment.records import ExecutorRecord
+from environment.model.records import ExecutorRecord
 from tests.daemon.ports import free_port
 
 

@@ -12,8 +12,8 @@ from conf.schema import JobSpec
 from daemon import tables
 from daemon.migrations import SCHEMA_VERSION
 from daemon.store import Store
-from environment.cluster import Changes
-from environment.records import ExecutorRecord, JobRecord
+from environment.model.cluster_model import Changes
+from environment.model.records import ExecutorRecord, JobRecord
 from environment.types import Job
 
 SPEC = JobSpec(app="count.py")

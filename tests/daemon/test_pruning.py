@@ -18,7 +18,7 @@ from daemon.comparison import Comparison, Outcome
 from daemon.folders import measure, remove
 from daemon.pruning import Pruned, Pruner, prune_all, retention
 from daemon.store import Store
-from environment.cluster import Changes
+from environment.model.cluster_model import Changes
 from tests.daemon.test_store import SPEC, make_explanation, make_job, make_task, submit, url_of
 
 NOW = 1_000_000.0

@@ -20,11 +20,11 @@ from daemon.drivers import HostDrivers
 from daemon.launcher import Launcher
 from daemon.service import Item, Service
 from daemon.store import DeposedError, Store, StoreError
-from environment import events as ev
-from environment.cluster import Changes, ClusterModel
-from environment.eventlog import replay
-from environment.events import Task
-from environment.records import ExecutorRecord, JobRecord
+from environment.model import events as ev
+from environment.model.cluster_model import Changes, ClusterModel
+from environment.model.event_log import replay
+from environment.model.events import Task
+from environment.model.records import ExecutorRecord, JobRecord
 from environment.types import Job
 from framework.embedded import AgentSpec
 from framework.link import MesosLink

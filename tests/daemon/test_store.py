@@ -23,9 +23,9 @@ from daemon import tables
 from daemon.comparison import Comparison, Outcome
 from daemon.migrations import SCHEMA_VERSION
 from daemon.store import IdempotencyConflictError, Store, StoreBusyError, StoreError
-from environment.cluster import Changes
 from environment.explain import Candidate, Choice, Explanation
-from environment.records import ExecutorRecord, JobRecord
+from environment.model.cluster_model import Changes
+from environment.model.records import ExecutorRecord, JobRecord
 from environment.types import Job, Size
 
 SPEC = JobSpec(app="count.py", args=("a", "b"), env={"A": "1"}, driver=Driver(on="cluster"))

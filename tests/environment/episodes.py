@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
+from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.kernel.state import ANYWHERE, CONSOLIDATE, SPREAD, Batch, Episode, make_batch
-from environment.options import DurationOptions, RewardOptions, rules
-from tests.environment.reference import Machine, Reference, Work
+from tests.environment.simulation.reference import Machine, Reference, Work
 
 PAPER = (RewardOptions(), DurationOptions())
 PREFERS = {"": ANYWHERE, "spread": SPREAD, "consolidate": CONSOLIDATE}

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from agents.registry import POLICIES, create
 from environment.check import shortage, whole_cluster_shortfall
 from environment.elastic import Fitting, room_in_all
-from environment.episodes import refusals
 from environment.explain import explain
+from environment.kernel.arrays import refusals
 from environment.rounds import decide_once, decide_round
-from environment.simulator import simulate
+from environment.simulation.simulator import simulate
 from environment.types import ClusterView, Decision, Place, PlacementRequest, Size, Wait
 from profiles.workload import WorkloadJob, workload_of
 from tests.builders import make_job, make_view, make_vms

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from environment.check import check, shortage, whole_cluster_shortfall
-from environment.eventlog import decode, encode
-from environment.events import Launch, OffersReceived, VmSize, VmsMeasured
 from environment.explain import explain
+from environment.model.event_log import decode, encode
+from environment.model.events import Launch, OffersReceived, VmSize, VmsMeasured
 from environment.rounds import decide_once
 from environment.types import Place, PlacementRequest, Wait
 from tests.builders import make_job, make_offer, make_request, make_view, make_vm

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import pytest
 
 from agents.baselines.first_fit import FirstFit
-from environment.events import Placement, Waiting
-from environment.rounds import Queue, decide_in_turn, decide_once, decide_round, decided
+from environment.model.decisions import decided
+from environment.model.events import Placement, Waiting
+from environment.rounds import Queue, decide_in_turn, decide_once, decide_round
 from environment.types import ClusterView, Decision, Place, PlacementRequest, Size, Wait
 from tests.builders import make_job, make_request, make_view, make_vms
 

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agents.baselines.first_fit import FirstFit
-from environment import events as ev
-from environment.cluster import Changes, ClusterModel, ModelOptions
-from environment.records import JobRecord
-from environment.rounds import decide_round, decided
+from environment.model import events as ev
+from environment.model.cluster_model import Changes, ClusterModel, ModelOptions
+from environment.model.decisions import decided
+from environment.model.records import JobRecord
+from environment.rounds import decide_round
 from environment.types import Job, Vm
 from tests.builders import make_offer
 

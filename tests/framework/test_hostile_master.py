@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from environment import events as ev
+from environment.model import events as ev
 from framework.link import MesosLink
 from framework.session import Session, SessionOptions
 

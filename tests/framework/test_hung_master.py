@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from environment import events as ev
+from environment.model import events as ev
 from framework import link as link_module
 from framework.calls import Call, Calls
 from framework.session import Session

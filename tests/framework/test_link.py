@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from environment import events as ev
-from framework.agents import _size
+from environment.model import events as ev
+from framework.agent_sizes import _size
 from framework.link import MesosLink
 from framework.session import SessionOptions
 from framework.spark import ProcessSpec

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from environment import events as ev
+from environment.model import events as ev
 from environment.types import Vm
-from framework.agents import measured, quota_in_all, quotas
+from framework.agent_sizes import measured, quota_in_all, quotas
 from framework.reading import NOBODY, Credentials, RefusedError, read_json
 from framework.translate import price_of
 from tests.framework.embedded.running import eventually

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from environment.events import Task
+from environment.model.events import Task
 from framework.spark import ProcessSpec, Uri
 from framework.translate import (
     Purse,

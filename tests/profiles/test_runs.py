@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from profiles.eventlog import read_log
 from profiles.runs import (
     ABOUT,
     RUNS,
@@ -17,8 +16,9 @@ from profiles.runs import (
     read_runs,
     write_runs,
 )
+from profiles.spark_event_log import read_log
 from tests.profiles.measured import make_run
-from tests.profiles.test_eventlog import RECORDED
+from tests.profiles.test_spark_event_log import RECORDED
 
 
 def test_runs_come_back_as_they_went(tmp_path: Path) -> None:

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from profiles.eventlog import read_log
 from profiles.profile import load_profiles
 from profiles.runs import ProfileError
+from profiles.spark_event_log import read_log
 from profiles.summary import profiles_of, profiles_text
 from tests.profiles.measured import make_run
-from tests.profiles.test_eventlog import RECORDED
+from tests.profiles.test_spark_event_log import RECORDED
 
 
 def test_the_quicker_placement_is_preferred(tmp_path: Path) -> None:

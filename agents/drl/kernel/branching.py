@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.drl.kernel.playing import Cursor, Play, Record, Workspace, line_up, turn
+from agents.drl.kernel.acting import Cursor, Play, Record, Workspace, line_up, turn
 from agents.drl.network import Network
-from environment.compiled import njit
 from environment.kernel.chance import uniform
+from environment.kernel.compiled import njit
 from environment.kernel.copying import copy_row
 from environment.kernel.state import RUNNING, Batch, BoolArray, Float32Array, Layout, SmallIntArray
 from environment.types import FloatArray, IntArray

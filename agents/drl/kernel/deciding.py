@@ -1,16 +1,16 @@
 """A whole job placed by a network, and what placing it gains: what the deployed policy and lookahead compute.
 
-The best action is taken for one executor after the other, as a greedy episode of `playing.py` takes them.
+The best action is taken for one executor after the other, as a greedy episode of `acting.py` takes them.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
+from agents.drl.kernel.acting import best_of
 from agents.drl.kernel.forward import Scratch, make_scratch, score
-from agents.drl.kernel.playing import best_of
 from agents.drl.network import Network
-from environment.compiled import njit
+from environment.kernel.compiled import njit
 from environment.kernel.observation import Scene, observation_length, write, write_legal
 from environment.kernel.state import BoolArray, Float32Array, Layout, SmallIntArray
 from environment.types import FloatArray, IntArray

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.drl.network import SHARED, Flat, Network, Shared
-from environment.compiled import njit
+from environment.kernel.compiled import njit
 from environment.kernel.state import BoolArray, Float32Array
 
 _ZERO = np.float32(0.0)

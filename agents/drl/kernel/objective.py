@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from environment.compiled import njit
+from environment.kernel.compiled import njit
 from environment.kernel.rules import advance, next_completion, step_episode
 from environment.kernel.state import VIOLATED, Batch
 from environment.types import FloatArray

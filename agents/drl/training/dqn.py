@@ -8,10 +8,10 @@ import tensorflow as tf
 from tf_agents.agents.dqn import dqn_agent
 from tf_agents.trajectories import StepType, Trajectory
 
+from agents.drl.collecting import Rollouts
 from agents.drl.network import Flat, Shared, network_of
 from agents.drl.networks_tf import ScoreNetwork, specs, split_mask
-from agents.drl.rollouts import Rollouts
-from agents.drl.training.playing import how_to_play, rules_of
+from agents.drl.training.experience import how_to_play, rules_of
 from agents.drl.training.replay import Replay, Transitions, transitions_of
 from agents.drl.training.worlds import ACTIONS, SAMPLES, Worlds, random_of
 from conf.training import DqnSpec

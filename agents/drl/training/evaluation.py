@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from agents.drl.network import Flat, Shared
-from agents.drl.training.playing import play_greedily
+from agents.drl.training.experience import play_greedily
 from agents.drl.training.worlds import Worlds
 from environment.kernel.state import Episode
 

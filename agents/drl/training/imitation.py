@@ -12,7 +12,7 @@ from agents.drl.training.worlds import TEACHING, Worlds, random_of
 from agents.experiments.comparison import contender
 from agents.registry import describe
 from conf.training import ImitationSpec
-from environment.workloads import FIRST_TRAINING_SEED
+from environment.training.episodes import FIRST_TRAINING_SEED
 
 #: Called with how much of how much is done, and what it is.
 Progress = Callable[[int, int, str], None]

@@ -10,7 +10,7 @@ from tf_agents.trajectories import StepType, Trajectory
 
 from agents.drl.network import Flat, Shared
 from agents.drl.networks_tf import Actor, specs
-from agents.drl.training.playing import Player, Steps, Tried
+from agents.drl.training.experience import Player, Steps, Tried
 from agents.drl.training.worlds import ACTIONS, Worlds, random_of, repeated
 from conf.training import ReinforceSpec
 from environment.kernel.state import Float32Array

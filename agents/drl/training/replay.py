@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.drl.kernel.playing import Record
+from agents.drl.kernel.acting import Record
 from environment.kernel.state import BoolArray, Float32Array, SmallIntArray
 from environment.types import IntArray
 

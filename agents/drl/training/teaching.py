@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.policy import Policy
 from agents.registry import create
+from environment.kernel.rule_options import ObservationOptions
 from environment.kernel.state import BoolArray, Float32Array
-from environment.observation import mask, observation, put, scene_of
-from environment.options import ObservationOptions
-from environment.simulator import simulate
+from environment.policy import Policy
+from environment.simulation.simulator import simulate
+from environment.training.scenes import mask, observation, put, scene_of
 from environment.types import ClusterView, Decision, Place, PlacementRequest, Vm
 from profiles.generators import load_workload
 

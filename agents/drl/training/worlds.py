@@ -1,7 +1,7 @@
 """The episodes that an agent is trained and evaluated on, drawn from the workloads of a training file.
 
 Every draw depends on the file's seed and its own number alone, so a run that was stopped goes on as if it
-had not been. Training seeds and those of evaluation never meet (see `environment.workloads`).
+had not been. Training seeds and those of evaluation never meet (see `environment.training.episodes`).
 """
 
 import hashlib
@@ -12,9 +12,9 @@ import numpy as np
 
 from conf.training import TrainingSpec
 from environment.kernel.observation import features_of, observation_length
+from environment.kernel.rule_options import ObservationOptions
 from environment.kernel.state import Episode
-from environment.options import ObservationOptions
-from environment.workloads import FIRST_TRAINING_SEED, Episodes, episodes
+from environment.training.episodes import FIRST_TRAINING_SEED, Episodes, episodes
 
 #: Streams of random numbers, apart from each other.
 WORKLOADS, ACTIONS, SAMPLES, TEACHING = 0, 1, 2, 3

@@ -6,7 +6,7 @@ Every function computes resources `first` to `last`, so that threads can share t
 from agents.oga.kernel.planes import Graph
 from agents.oga.kernel.projection import clip, threshold
 from agents.oga.kernel.utilities import slopes, value
-from environment.compiled import njit
+from environment.kernel.compiled import njit
 from environment.types import FloatArray
 
 

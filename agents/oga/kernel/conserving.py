@@ -9,7 +9,7 @@ import math
 from agents.oga.kernel import ascent
 from agents.oga.kernel.maximum import maximise
 from agents.oga.kernel.planes import Graph
-from environment.compiled import njit
+from environment.kernel.compiled import njit
 from environment.types import FloatArray
 
 #: No weight falls below this, so that it can grow again.

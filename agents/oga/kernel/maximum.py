@@ -13,7 +13,7 @@ import math
 
 from agents.oga.kernel.planes import Graph
 from agents.oga.kernel.utilities import LINEAR, LOG, POLY, RECIPROCAL, slope, value
-from environment.compiled import njit
+from environment.kernel.compiled import njit
 from environment.types import FloatArray
 
 #: Rows of a plane's scratch: price, gain, bound, alpha, kind, centre, stiffness, and what is asked for.

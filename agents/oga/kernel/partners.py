@@ -5,7 +5,7 @@ it is joined with for a_l; where they are totals, it asks them one after the oth
 """
 
 from agents.oga.kernel.planes import Graph, IndexArray
-from environment.compiled import njit
+from environment.kernel.compiled import njit
 from environment.types import FloatArray, IntArray
 
 #: In which order a port asks its instances: as they are numbered, the most used first, the least used first.

@@ -11,7 +11,7 @@ bounds differ, and lets its multiplier fall below zero when capacity is to spare
 
 import math
 
-from environment.compiled import njit
+from environment.kernel.compiled import njit
 from environment.types import FloatArray
 
 #: Newton steps before breakpoints are tried. Chosen: two to five suffice in nearly all cases.

@@ -2,7 +2,7 @@
 
 import math
 
-from environment.compiled import njit
+from environment.kernel.compiled import njit
 from environment.types import FloatArray
 
 LINEAR, LOG, RECIPROCAL, POLY = 0, 1, 2, 3

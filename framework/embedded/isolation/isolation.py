@@ -18,7 +18,7 @@ from framework.embedded.isolation import network
 from framework.embedded.isolation.cell import VmCell
 from framework.embedded.isolation.cgroups import Group, make_group
 from framework.embedded.isolation.network import Network
-from framework.embedded.options import AgentSpec
+from framework.embedded.settings import AgentSpec
 from framework.spark.supervisor import identity
 
 RECORDS = Path("/run/stoker-isolation")  # emptied when the machine starts, as all that the records name

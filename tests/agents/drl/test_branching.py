@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
+from agents.drl.collecting import Rollouts
+from agents.drl.kernel.acting import Play
 from agents.drl.kernel.branching import Branching, Trials
 from agents.drl.kernel.objective import Objective
-from agents.drl.kernel.playing import Play
 from agents.drl.network import network_of
-from agents.drl.rollouts import Rollouts
 from environment.kernel.copying import copy_row
+from environment.kernel.rule_options import DurationOptions, ObservationOptions, RewardOptions, rules
 from environment.kernel.rules import step_episode
 from environment.kernel.state import RUNNING, make_batch
-from environment.options import DurationOptions, ObservationOptions, RewardOptions, rules
-from environment.workloads import episodes
+from environment.training.episodes import episodes
 from tests.agents.drl.models import SEEN, make_model
 
 OPTIONS = ObservationOptions(SEEN.name, SEEN.types, SEEN.upcoming)

@@ -97,7 +97,7 @@ def spec_of(values: dict[str, Any]) -> TrainingSpec:
 def best_return(spec: TrainingSpec) -> float:
     """Of all schedules there are, by trying every action that is allowed."""
     from agents.drl.kernel.objective import place_towards, wait_towards
-    from agents.drl.training.playing import objective_of, rules_of
+    from agents.drl.training.experience import objective_of, rules_of
     from agents.drl.training.worlds import worlds_of
     from environment.kernel.observation import write_mask
     from environment.kernel.rules import reset
@@ -206,11 +206,11 @@ def test_tf_agents_own_driver_collects_the_same(algorithm: str, tiny: dict[str, 
     from tf_agents.drivers.py_driver import PyDriver
     from tf_agents.policies.py_tf_eager_policy import PyTFEagerPolicy
 
-    from agents.drl.training.playing import how_to_play, rollouts_of
+    from agents.drl.training.experience import how_to_play, rollouts_of
     from agents.drl.training.trainer import learner_of
     from agents.drl.training.worlds import worlds_of
-    from environment.options import RewardOptions
-    from environment.tf import ClusterEnvironment
+    from environment.kernel.rule_options import RewardOptions
+    from environment.training.tf import ClusterEnvironment
 
     own = {"reinforce": {"workloads": 1, "rollouts": 1, "baseline": "none"}, "dqn": {}}
     values = {**tiny, **SHORT[algorithm], algorithm: own[algorithm], "rewards": "paper", "wait_limit": None}
@@ -417,7 +417,7 @@ def test_advantages_are_over_the_others_of_the_group() -> None:
 
 def test_transitions_span_several_steps() -> None:
     """Worked by hand: of two rows, one of which ends."""
-    from agents.drl.kernel.playing import Record
+    from agents.drl.kernel.acting import Record
     from agents.drl.training.replay import transitions_of
 
     record = Record(

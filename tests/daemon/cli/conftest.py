@@ -18,9 +18,9 @@ from daemon.cli import main, watch
 from daemon.contract import Health, LogChunk, PolicyStatus, RejectedError, ShadowStatus, VmStatus
 from daemon.front import make_server
 from daemon.store import Store
-from environment.cluster import Changes
 from environment.explain import Candidate, Choice, Explanation
-from environment.records import ExecutorRecord, JobRecord, JobState
+from environment.model.cluster_model import Changes
+from environment.model.records import ExecutorRecord, JobRecord, JobState
 from environment.types import Job
 
 VMS = (

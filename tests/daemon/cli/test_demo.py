@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from daemon.cli import main, playbill, render
+from daemon.cli import demo_tables, main, render
 
 VMS = [
     {"name": "a-1", "type": "a", "price_per_hour": 0.5},
@@ -49,13 +49,13 @@ def placing(*reasons: str, first: int = 0) -> dict[str, Any]:
 def printed(capsys: pytest.CaptureFixture[str], jobs: list[dict[str, Any]], decisions: Any) -> str:
     """What the demo prints at its end."""
     results = {job["id"]: '{"words": 7}' for job in jobs}
-    render.show(*playbill.closing(jobs, decisions, results))
+    render.show(*demo_tables.closing(jobs, decisions, results))
     return capsys.readouterr().out
 
 
 def test_the_opening_counts_the_vms() -> None:
     """The cluster is told by types."""
-    text = playbill.opening(VMS, "ff", "http://127.0.0.1:1")
+    text = demo_tables.opening(VMS, "ff", "http://127.0.0.1:1")
     assert text == "The daemon is ready at http://127.0.0.1:1: 3 VMs (2 a, 1 b), policy ff."
 
 
@@ -93,7 +93,7 @@ def test_a_failure_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_without_a_terminal_news_come_as_lines(capsys: pytest.CaptureFixture[str]) -> None:
     """A job is told of once, and again when something about it changed."""
-    with playbill.screen() as update:
+    with demo_tables.screen() as update:
         for state in ("queued", "queued", "running"):
             update([make_job(1, state=state)])
     lines = capsys.readouterr().out.splitlines()

@@ -13,7 +13,7 @@ import pytest
 
 from daemon.cli import main
 from daemon.cli.orphans import descendants
-from environment.fitted import read_model
+from environment.simulation.fitted import read_model
 from profiles.profile import load_profiles
 from profiles.runs import RUNS, read_runs, write_runs
 from tests.profiles.measured import make_run

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from conf.characters import unseen
 from daemon.cli import render, views
-from daemon.cli.options import print_json
+from daemon.cli.shared_options import print_json
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from daemon.cli import main
 from daemon.store import Store
-from environment.cluster import Changes
+from environment.model.cluster_model import Changes
 from tests.daemon.test_store import submit, url_of
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from daemon.cli import main, validation
 from daemon.cli.measuring import Bench
-from environment.fitted import write_model
-from environment.fitting import fit
+from environment.simulation.fitted import write_model
+from environment.simulation.fitting import fit
 from profiles.runs import MeasuredRun, write_runs
 from tests.profiles.measured import make_run
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from framework.embedded.allocator import allocate
 from framework.embedded.calls import framework_info
-from framework.embedded.options import AgentSpec
-from framework.embedded.records import AgentRecord, Filter, Framework, Offer
+from framework.embedded.master_state import AgentRecord, Filter, Framework, Offer
 from framework.embedded.resources import EMPTY, Resources, make, milli, parse, to_json, total
+from framework.embedded.settings import AgentSpec
 
 AMOUNTS = st.builds(
     lambda cpus, mem, first, size: Resources(

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from framework.embedded.cluster import Cluster
-from framework.embedded.options import MasterOptions
+from framework.embedded.embedded_cluster import Cluster
 from framework.embedded.routes import Access
 from framework.embedded.server import _Front, _listen
+from framework.embedded.settings import MasterOptions
 from framework.guard import Guard
 from tests.framework.embedded.running import small_cluster
 

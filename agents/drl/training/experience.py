@@ -1,0 +1,187 @@
+"""Whole episodes played for learners and for evaluation, and their steps one after the other."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.drl.collecting import Outcome, Rollouts
+from agents.drl.kernel.acting import Play, Record
+from agents.drl.kernel.branching import Branching
+from agents.drl.kernel.objective import Objective
+from agents.drl.network import Flat, Shared, network_of
+from agents.drl.training.worlds import Worlds
+from conf.training import ReinforceSpec, TrainingSpec
+from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
+from environment.kernel.state import BoolArray, Episode, Float32Array, Rules, SmallIntArray
+from environment.types import FloatArray, IntArray
+
+_UNBOUNDED = 1 << 30
+
+
+class Steps(NamedTuple):
+    """What was decided in some episodes, episode after episode: S steps of B episodes with up to M jobs."""
+
+    observation: Float32Array  # [S, L]
+    mask: BoolArray  # [S, N + 1]
+    action: SmallIntArray  # [S]
+    reward: Float32Array  # [S]
+    row: IntArray  # [S] whose episode it is
+    head: SmallIntArray  # [S] the job that is decided about
+    length: IntArray  # [B] steps of each episode
+    by_job: FloatArray  # [B, M] rewards of each job, of steps that were left out too
+    played: int  # steps in all, with those that were left out
+
+    @property
+    def returns(self) -> FloatArray:
+        """Sums of all rewards, [B]."""
+        total: FloatArray = self.by_job.sum(1)
+        return total
+
+
+class Tried(NamedTuple):
+    """What was tried at some moments of some episodes: S steps in which there was something to choose."""
+
+    observation: Float32Array  # [S, L]
+    mask: BoolArray  # [S, N + 1]
+    action: SmallIntArray  # [S]
+    advantage: FloatArray  # [S] of the step's trial over the others from the same moment
+    value: float  # what the last trials of the episodes earned, on average
+
+
+def rules_of(spec: TrainingSpec) -> Rules:
+    """The numbers of the simulated world, with the objective in the paper's rewards."""
+    return rules(RewardOptions(beta=spec.objective.beta), DurationOptions())
+
+
+def objective_of(spec: TrainingSpec) -> Objective:
+    """What a dollar, a second of duration and a second of completion count in the objective."""
+    goal = spec.objective
+    completion = (1 - goal.beta) * goal.completion
+    duration = 1 - goal.beta - completion
+    return Objective(
+        goal.beta / goal.dollars, duration / goal.seconds, (completion + goal.waiting) / goal.seconds
+    )
+
+
+def how_to_play(worlds: Worlds, temperature: float = 0.0, epsilon: float = 0.0) -> Play:
+    """As the training file says; the best actions are taken where nothing is left to chance."""
+    spec = worlds.spec
+    return Play(
+        masked=spec.mask,
+        temperature=temperature,
+        epsilon=epsilon,
+        wait_limit=_UNBOUNDED if spec.wait_limit is None else spec.wait_limit,
+        paper_rewards=spec.rewards == "paper",
+        objective=objective_of(spec),
+        gamma=spec.discount,
+        per_job=spec.rewards == "dense",
+        considered=spec.considered,
+        overtaken_at_most=spec.overtaken_at_most,
+    )
+
+
+def rollouts_of(
+    worlds: Worlds, episodes: Sequence[Episode], seeds: Sequence[int], steps: int | None
+) -> Rollouts:
+    """Rows for these episodes, in the world of the training file; `steps` as in `Rollouts`."""
+    spec, seen = worlds.spec, worlds.observation
+    return Rollouts(
+        episodes,
+        seeds,
+        rules_of(spec),
+        seen,
+        steps=steps,
+        considered=spec.considered,
+        threads=spec.threads,
+    )
+
+
+class Player:
+    """Plays as many episodes at once as are given, again and again. Close it when done."""
+
+    def __init__(self, worlds: Worlds) -> None:
+        """Arrays are made at the first call."""
+        self._worlds, self._how = worlds, how_to_play(worlds, temperature=1.0)
+        self._rollouts: Rollouts | None = None
+
+    def play(
+        self,
+        episodes: Sequence[Episode],
+        weights: Shared | Flat,
+        seeds: Sequence[int],
+        *,
+        choices_only: bool,
+    ) -> Steps:
+        """Play these episodes, of which there are as many every time, by the network's probabilities.
+
+        `choices_only` leaves out the steps in which but one action was allowed.
+        """
+        rollouts = self._begun(episodes, seeds, steps=None)
+        return _flattened(rollouts.play(network_of(weights), self._how), choices_only=choices_only)
+
+    def explore(
+        self,
+        episodes: Sequence[Episode],
+        weights: Shared | Flat,
+        seeds: Sequence[int],
+        numbers: ReinforceSpec,
+    ) -> Tried:
+        """Play these episodes, of which there are as many every time, and try things on the way."""
+        twice = [episode for episode in episodes for _ in range(2)]
+        chances = [seed for seed in seeds for _ in range(2)]
+        branching = Branching(numbers.share, numbers.horizon, self._worlds.spec.discount)
+        plays = self._how, how_to_play(self._worlds)
+        rollouts = self._begun(twice, chances, steps=0)
+        trials = rollouts.explore(network_of(weights), plays, branching, numbers.rollouts)
+        used = np.arange(trials.actions.shape[1]) < trials.length[:, None]
+        return Tried(
+            trials.observations[used],
+            trials.masks[used],
+            trials.actions[used],
+            trials.advantages[used],
+            float(trials.values.mean()),
+        )
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._rollouts is not None:
+            self._rollouts.close()
+
+    def _begun(self, episodes: Sequence[Episode], seeds: Sequence[int], steps: int | None) -> Rollouts:
+        """The episodes at their beginning, in rows that are made at the first call."""
+        if self._rollouts is None:
+            self._rollouts = rollouts_of(self._worlds, episodes, seeds, steps)
+        else:
+            self._rollouts.begin(episodes, seeds)
+        return self._rollouts
+
+
+def play_greedily(worlds: Worlds, episodes: Sequence[Episode], weights: Shared | Flat) -> Outcome:
+    """Play the episodes by the network's best actions; what they came to."""
+    with rollouts_of(worlds, episodes, [0] * len(episodes), 0) as rollouts:
+        rollouts.play(network_of(weights), how_to_play(worlds))
+        return rollouts.outcome()
+
+
+def _flattened(record: Record, *, choices_only: bool) -> Steps:
+    used = np.arange(record.actions.shape[1]) < record.length[:, None]
+    row, head = np.nonzero(used)[0], record.heads[used]
+    reward = record.rewards[used]
+    by_job = np.zeros((len(record.length), int(head.max(initial=0)) + 1))
+    np.add.at(by_job, (row, head), reward)
+    masks = record.masks[:, :-1]
+    if choices_only:
+        used &= masks.sum(2) > 1
+        row, head = np.nonzero(used)[0], record.heads[used]
+    return Steps(
+        observation=record.observations[:, :-1][used],
+        mask=masks[used],
+        action=record.actions[used],
+        reward=record.rewards[used],
+        row=row,
+        head=head,
+        length=used.sum(1),
+        by_job=by_job,
+        played=int(record.length.sum()),
+    )

@@ -1,0 +1,201 @@
+"""Lookahead, the policy: its options, how long a job may be held back and overtaken, and what it says.
+
+How candidates are played is in `search.py` and `rollout.py`; numba is imported when the policy is made.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from agents.baselines.first_fit import FirstFit
+from agents.estimates import (
+    BAD_PLACEMENT_FACTOR,
+    UNKNOWN_DURATION,
+    check_factor,
+    check_seconds,
+    check_share,
+)
+from environment.check import check, shortage
+from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
+from environment.types import ClusterView, Decision, Place, PlacementRequest, Wait
+
+if TYPE_CHECKING:
+    from agents.drl.model import Model
+    from agents.lookahead.search import Found
+
+
+@dataclass(frozen=True, slots=True)
+class LookaheadOptions:
+    """Options of lookahead."""
+
+    #: How much cost counts; the rest is time, both of running and until the end.
+    beta: float = 0.5
+    #: How many variations are played. Chosen: a few milliseconds' work for a job on a dozen VMs. With 200
+    #: schedules are 1 % cheaper.
+    candidates: int = 100
+    #: How many jobs behind the head of the queue are played.
+    jobs_ahead: int = 16
+    #: What is assumed to place them. `reinforce`: near_ilp does, but where all jobs of the queue are played,
+    #: a plan that begins as a trained network would counts as cheaper, for the sake of jobs yet to come.
+    base: Literal["near_ilp", "ff", "aep", "reinforce"] = "near_ilp"
+    #: Of base reinforce: a shipped model by its name, or the folder of any. Without it the shipped one whose
+    #: beta is nearest.
+    model: str | None = None
+    #: Seconds after which no further candidates are tried.
+    time_budget: float = 1.0
+    #: Seconds for which a job that fits is held back for a better moment.
+    patience: float = 600.0
+    #: How many later jobs may be placed before one that waits: then it is next, whatever that costs. Chosen:
+    #: with 16 schedules are nearly 2 % dearer; 0 is first come, first served.
+    overtaken_at_most: int = 32
+    #: How much longer a job takes where it is not placed as its type prefers.
+    bad_placement_factor: float = BAD_PLACEMENT_FACTOR
+    #: Seconds that a job takes, or a VM is held, of which that is not known.
+    unknown_duration: float = UNKNOWN_DURATION
+    #: Another seed gives other candidates.
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_share("beta", self.beta)
+        if self.model is not None and self.base != "reinforce":
+            raise ValueError(f"model: goes with base reinforce, found {self.base}")
+        for name in ("time_budget", "unknown_duration"):
+            check_seconds(name, getattr(self, name))
+        check_factor("bad_placement_factor", self.bad_placement_factor)
+        for name in ("candidates", "jobs_ahead", "patience", "overtaken_at_most", "seed"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name}: should be 0 or more, found {getattr(self, name)}")
+
+
+class Lookahead:
+    """Lookahead: plays plans for the known queue forward, and takes the first step of the best.
+
+    That may be to place a later job before older ones, or to wait. No job waits for ever for that: at most
+    `overtaken_at_most` later ones are placed before it, and while it is the oldest and fits, the cluster is
+    kept waiting for at most `patience` seconds. Lost executors are not overtaken at all.
+    """
+
+    def __init__(self, options: LookaheadOptions) -> None:
+        from agents.lookahead.search import Player  # here, since it brings numba, which others do not need
+
+        self._options = options
+        self._plays = "near_ilp" if options.base == "reinforce" else options.base
+        self._player = Player(
+            rules(RewardOptions(), DurationOptions(penalty=options.bad_placement_factor)),
+            base=options.base,
+            beta=options.beta,
+            candidates=options.candidates,
+            time_budget=options.time_budget,
+            unknown=options.unknown_duration,
+            model=_model(options),
+        )
+        #: The job that was held back last, and since when.
+        self._held_back = ("", 0.0)
+        #: By job that waits: how many later ones were placed before it.
+        self._overtaken: dict[str, int] = {}
+
+    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        """Place the job of the queue with which its jobs together fare best, or wait."""
+        options = self._options
+        known = list(islice(queue, options.jobs_ahead + 1))
+        reach = self._reach(known)
+        fits = [_fits(view, request) for request in known[: reach + 1]]
+        if not any(fits):
+            return Wait(shortage(view, queue[0]))
+        waited = self._waited(view, queue[0])
+        may_wait = not fits[0] or waited < options.patience
+        whole = len(known) == len(queue)
+        found = self._player.play(view, known, seed=options.seed, may_wait=may_wait, reach=reach, whole=whole)
+        over = f"played over {len(known)} job{'s' if len(known) > 1 else ''}"
+        if found.job is None and found.value < np.inf:
+            if not fits[0]:
+                return Wait(f"{shortage(view, queue[0])}; to place a later job first is no better, {over}")
+            self._held_back = (queue[0].job.id, view.at - waited)
+            gain = f"{_better(found.value, found.rival)} than the best placement now"
+            return Wait(f"waiting for the next job to end is {gain}, {over}{_judged(found)}")
+        first = found.job or 0
+        gain = f"{_better(found.value, found.base)} than {self._plays}'s{_judged(found)}"
+        why = f"is part of the best of {found.played} ways {over}, {gain}{self._overtaking(known[:first])}"
+        whys = tuple(f"{view.vms[i].name} {why}" for i in found.placement)
+        place = Place(known[first].job.id, found.placement, whys)
+        if check(view, known[first], place):
+            first = fits.index(True)
+            return self._let_pass(known[:first], queue, _first_fit(view, known[first]))
+        return self._let_pass(known[:first], queue, place)
+
+    def _reach(self, known: Sequence[PlacementRequest]) -> int:
+        """The last job that may be placed now: none after lost executors, nor after one overtaken enough."""
+        for number, request in enumerate(known):
+            overtaken = self._overtaken.get(request.job.id, 0)
+            if request.again or overtaken >= self._options.overtaken_at_most:
+                return number
+        return len(known) - 1
+
+    def _overtaking(self, passed: Sequence[PlacementRequest]) -> str:
+        """What is said of a job that is placed before these."""
+        if not passed:
+            return ""
+        jobs = passed[0].job.id if len(passed) == 1 else f"{len(passed)} older jobs"
+        return f"; it overtakes {jobs} (none is overtaken more than {self._options.overtaken_at_most} times)"
+
+    def _let_pass(
+        self, passed: Sequence[PlacementRequest], queue: Sequence[PlacementRequest], decision: Decision
+    ) -> Decision:
+        """The decision, counted for those whom it passes over."""
+        if len(self._overtaken) > 2 * self._options.jobs_ahead:
+            waiting = {request.job.id for request in queue}
+            self._overtaken = {job: count for job, count in self._overtaken.items() if job in waiting}
+        for request in passed:
+            self._overtaken[request.job.id] = self._overtaken.get(request.job.id, 0) + 1
+        return decision
+
+    def _waited(self, view: ClusterView, request: PlacementRequest) -> float:
+        """For how many seconds the job has been held back."""
+        job_id, since = self._held_back
+        return view.at - since if job_id == request.job.id else 0.0
+
+
+def _model(options: LookaheadOptions) -> "Model | None":
+    """What a trained base judges by; PolicyError says what is wrong with it."""
+    if options.base != "reinforce":
+        return None
+    from agents.drl.model import ModelError, model_for, nearest_beta  # here, since other bases do without
+    from agents.registry import PolicyError  # here, since the registry names this module
+
+    try:
+        model = model_for("reinforce", options.model, nearest_beta("reinforce", options.beta))
+    except ModelError as error:
+        raise PolicyError(f"policy lookahead: model: {error}") from error
+    if model.spec.vms is not None:
+        raise PolicyError(f"policy lookahead: model: should be for any number of VMs, not {model.spec.vms}")
+    return model
+
+
+def _fits(view: ClusterView, request: PlacementRequest) -> bool:
+    return bool(np.minimum(view.room_for(request), request.count).sum() >= request.count)
+
+
+def _first_fit(view: ClusterView, request: PlacementRequest) -> Decision:
+    """What is done when cpus in finer parts than thousandths, in which candidates are played, do not fit."""
+    decision = FirstFit().decide(view, [request])
+    if isinstance(decision, Wait):
+        return decision
+    return replace(
+        decision, why=tuple(f"as played it would not fit, so first fit: {w}" for w in decision.why)
+    )
+
+
+def _better(value: float, other: float) -> str:
+    if value > other:
+        return f"{100 * (value / other - 1):.1f} % worse"
+    return f"{100 * (1 - value / other):.1f} % better"
+
+
+def _judged(found: "Found") -> str:
+    """What is said where a network chose another way than that which is the best for the known jobs."""
+    if found.value <= found.least:
+        return ""
+    return f"; {_better(found.value, found.least)} than the best for these jobs, but reinforce would begin so"

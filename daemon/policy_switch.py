@@ -1,0 +1,174 @@
+"""Who decides and who looks on, as configured, as switched while the daemon runs, and as kept over restarts.
+
+How decisions are made in time is in `deciding`, what a shadow does in `shadow`.
+"""
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from threading import Lock
+from typing import Any
+
+import structlog
+
+from agents.registry import PolicyError, is_ours
+from conf.schema import Config, Policy
+from daemon.contract import PolicyStatus, RejectedError
+from daemon.deciding import Deciders
+from daemon.policy_memory import Memory
+from daemon.shadow import Shadow
+from daemon.store import Store, StoreError
+from environment.explain import Explanation
+from environment.model.events import Decided
+from environment.types import ClusterView, EndedJob, PlacementRequest
+
+log = structlog.get_logger("policy")
+
+
+class PolicySwitch:
+    """The acting policy, its fallback and the shadow. `decide` and `close` are for the scheduling loop."""
+
+    def __init__(
+        self,
+        config: Config,
+        store: Store,
+        meanwhile: Callable[[], None] = lambda: None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """Take what was set last, unless the config says something else since; PolicyError for no policy.
+
+        `meanwhile` is called about every second while a decision takes its time.
+        """
+        self._config = config
+        self._meanwhile = meanwhile
+        self._now = now
+        self._store = store
+        self._deciders = self._make_deciders(self._kept("policy", config.policy) or config.policy)
+        self._shadow = self._make_shadow(self._kept("shadow", config.shadow))
+        #: Those that were switched off; closed by the loop, which may still be using them.
+        self._retired: list[Deciders | Shadow] = []
+        self._lock = Lock()
+
+    def decide(
+        self, view: ClusterView, requests: Sequence[PlacementRequest]
+    ) -> tuple[Decided, tuple[Explanation, ...]]:
+        """A round of decisions: what is decided, and why."""
+        with self._lock:
+            deciders, shadow = self._deciders, self._shadow
+            retired, self._retired = self._retired, []
+        for earlier in retired:
+            earlier.close()
+        return deciders.decide(view, requests, shadow.watch if shadow else None)
+
+    def observe(self, ended: Sequence[EndedJob]) -> None:
+        """These jobs are over: policies that learn from it are told."""
+        with self._lock:
+            deciders = self._deciders
+        for job in ended:
+            deciders.observe(job)
+
+    def close(self) -> None:
+        """Let all threads end."""
+        for each in (*self._retired, self._deciders, self._shadow):
+            if each is not None:
+                each.close()
+
+    def status(self) -> PolicyStatus:
+        """Who decides, who looks on, and how that went so far."""
+        with self._lock:
+            shadow = None if self._shadow is None else self._shadow.status()
+            return replace(self._deciders.status(), shadow=shadow)
+
+    def set_policy(self, name: str, options: Mapping[str, Any]) -> PolicyStatus:
+        """Let another policy decide from the next round on; RejectedError when it cannot be made or kept."""
+        self._check_allowed(name)
+        try:
+            chosen = Policy(name=name, **options)
+            deciders = self._make_deciders(chosen)
+        except (PolicyError, ValueError, TypeError) as error:
+            raise RejectedError(422, "Not a policy", str(error)) from error
+        self._keep("policy", self._config.policy, chosen, deciders)
+        with self._lock:
+            self._retired.append(self._deciders)
+            self._deciders = deciders
+        log.info("set", name=name, options=dict(options))
+        return self.status()
+
+    def set_shadow(self, name: str | None, options: Mapping[str, Any]) -> PolicyStatus:
+        """Let another policy look on, or none; RejectedError when it cannot be made or kept."""
+        if name is not None:
+            self._check_allowed(name)
+        try:
+            chosen = None if name is None else Policy(name=name, **options)
+            shadow = self._make_shadow(chosen)
+        except (PolicyError, ValueError, TypeError) as error:
+            raise RejectedError(422, "Not a policy", str(error)) from error
+        self._keep("shadow", self._config.shadow, chosen, shadow)
+        with self._lock:
+            if self._shadow is not None:
+                self._retired.append(self._shadow)
+            self._shadow = shadow
+        log.info("shadow set", name=name, options=dict(options))
+        return self.status()
+
+    def _check_allowed(self, name: str) -> None:
+        """RejectedError unless the policy is ours or the operator's: to make one is to run its code."""
+        if ":" not in name or self._is_allowed(name):
+            return
+        others = sorted(self._of_the_config())
+        detail = (
+            f"policy {name} does not come with Stoker, and may not be chosen over the API; besides those "
+            f"that do, allowed are {', '.join(others) or 'none'} (policies_allowed in the daemon's config)"
+        )
+        raise RejectedError(403, "This policy is not allowed", detail)
+
+    def _is_allowed(self, name: str) -> bool:
+        return is_ours(name) or name in self._of_the_config()
+
+    def _of_the_config(self) -> set[str]:
+        config = self._config
+        named = {policy.name for policy in (config.policy, config.fallback, config.shadow) if policy}
+        return {name for name in (*config.policies_allowed, *named) if not is_ours(name)}
+
+    def _make_deciders(self, chosen: Policy) -> Deciders:
+        config = self._config
+        return Deciders(
+            chosen,
+            config.fallback,
+            config.decision_timeout,
+            lambda name: Memory(self._store, name),
+            self._meanwhile,
+            self._now,
+        )
+
+    def _make_shadow(self, chosen: Policy | None) -> Shadow | None:
+        if chosen is None:
+            return None
+        return Shadow(chosen, self._store.add_comparisons, self._config.decision_timeout)
+
+    def _kept(self, key: str, configured: Policy | None) -> Policy | None:
+        """What was chosen last, unless the config says something else, or no longer allows it."""
+        kept = json.loads(self._store.get(key) or "{}")
+        if "chosen" not in kept or kept["configured"] != _plain(configured):
+            return configured
+        chosen = None if kept["chosen"] is None else Policy(**kept["chosen"])
+        if chosen is not None and ":" in chosen.name and not self._is_allowed(chosen.name):
+            log.warning("a policy chosen earlier is not in policies_allowed", name=chosen.name)
+            return configured
+        return chosen
+
+    def _keep(
+        self, key: str, configured: Policy | None, chosen: Policy | None, made: Deciders | Shadow | None
+    ) -> None:
+        kept = {"configured": _plain(configured), "chosen": _plain(chosen)}
+        try:
+            self._store.put(key, json.dumps(kept, sort_keys=True))
+        except StoreError as error:
+            if made is not None:
+                made.close()
+            raise RejectedError(503, "The job store is not available", str(error)) from error
+
+
+def _plain(policy: Policy | None) -> Any:
+    return None if policy is None else json.loads(json.dumps(policy.model_dump()))

@@ -1,0 +1,389 @@
+"""The cluster as a pure state machine: events in, commands out.
+
+Here is what each event means for whom. The steps of a job's life are in `life.py`, the records in
+`roster.py`, the queue in `waiting.py`, offers in `offer_book.py` and `supply.py`, doubts about tasks in
+`watch.py`, launches in `launches.py`, those that never ran in `setbacks.py`. The model never asks the clock,
+draws a random number or opens a socket, so the same events always give the same commands. Who places a
+job is not decided here: a decision enters as the event `Decided`.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+from environment.check import shortage
+from environment.model import events as ev
+from environment.model.launches import Launches
+from environment.model.ledger import Ledger
+from environment.model.life import JobLives
+from environment.model.offer_book import OfferBook
+from environment.model.reach import Reach
+from environment.model.records import ExecutorRecord, ExecutorState, JobRecord
+from environment.model.room import Room
+from environment.model.roster import Changes, Roster
+from environment.model.setbacks import Setbacks
+from environment.model.supply import Supply
+from environment.model.timings import ModelOptions
+from environment.model.turn import Turn
+from environment.model.waiting import WaitingLine
+from environment.model.watch import Watch
+from environment.types import ClusterView, PlacementRequest, Vm
+
+__all__ = ["Changes", "ClusterModel", "ModelOptions"]
+
+
+class ClusterModel:
+    """The state of cluster and queue; see the module's text.
+
+    Invariants: a VM's open tasks never take more than its capacity as offered; every job that is not over
+    is in the queue, or has open tasks, or waits for its driver; every queued job has a reason.
+    """
+
+    def __init__(self, options: ModelOptions | None = None) -> None:
+        self._begin(options or ModelOptions())
+        self._handlers: dict[type[ev.Event], Callable[[Any], None]] = {
+            ev.Restored: self._on_restored,
+            ev.JobSubmitted: self._on_submitted,
+            ev.KillRequested: self._on_kill_requested,
+            ev.Subscribed: self._on_subscribed,
+            ev.Disconnected: lambda event: self._supply.disconnect(event.why),
+            ev.OffersReceived: lambda event: self._supply.take(event.offers),
+            ev.OfferRescinded: lambda event: self._book.drop(event.offer_id),
+            ev.VmsMeasured: self._on_measured,
+            ev.InverseOffersReceived: self._on_inverse_offers,
+            ev.VmLost: lambda event: self._book.lose(event.vm_id),
+            ev.Decided: self._on_decided,
+            ev.PolicyChanged: lambda _: self._supply.reconsider(),
+            ev.TaskChanged: self._on_task_changed,
+            ev.DriverStarted: self._on_driver_started,
+            ev.DriverDelayed: self._on_driver_delayed,
+            ev.DriverEnded: self._on_driver_ended,
+            ev.Tick: self._on_tick,
+        }
+
+    def _begin(self, options: ModelOptions) -> None:
+        """Know nothing."""
+        self.options = options
+        self.ledger = Ledger()
+        self._turn = Turn()
+        self._roster = Roster()
+        self._setbacks = Setbacks(self._turn, options)
+        self._line = WaitingLine(self._roster, self._setbacks, Room(self._roster, options.jvms))
+        self._book = OfferBook(self.ledger)
+        self._supply = Supply(self._turn, self._book, options)
+        self._watch = Watch(self._turn, self._roster, options)
+        self._lives = JobLives(
+            self._turn, self._roster, self._line, self._supply, self._watch, self._setbacks, options
+        )
+
+    # ---- what others ask ------------------------------------------------------------------------
+
+    @property
+    def now(self) -> float:
+        """The time of the last event, seconds."""
+        return self._turn.now
+
+    @property
+    def subscribed(self) -> bool:
+        """Whether the master has accepted the framework and the connection holds."""
+        return self._supply.subscribed
+
+    def handle(self, event: ev.Event) -> list[ev.Command]:
+        """Take one event in and return what is to be done about it, in order.
+
+        A tick that leads to nothing is not counted, so that a log may leave it out and replays the same.
+        """
+        self._turn.begin(event.at)
+        woken = self._setbacks.wake() if self._setbacks else None
+        if woken is not None:
+            self._supply.reconsider(woken)
+        self._handlers[type(event)](event)
+        self._line.look(self.reach(), again=woken is not None)
+        if not isinstance(event, ev.Restored):
+            soon = self._line.due(self.now + self.options.relaunch_grace)
+            self._supply.balance(anyone=soon, due=self._line.due(self.now), later=self._line.wants_vms)
+        return self._turn.end(counted=not isinstance(event, ev.Tick))
+
+    def snapshot(self) -> ev.Restored:
+        """An event after which any model goes on exactly as this one does."""
+        relaunch_at, told = self._line.state()
+        moment = ev.Moment(
+            self._turn.number,
+            self._supply.state(),
+            self._book.state(),
+            self._watch.state(),
+            relaunch_at,
+            told,
+            *self._setbacks.state(),
+        )
+        return ev.Restored(self.now, *self._roster.records(), self.options, moment)
+
+    def view(self) -> ClusterView:
+        """The cluster as a policy may see it now: what is free, and what of it is offered."""
+        running, asked = tuple(self._roster.running()), sorted(self._roster.resources)
+        return self._book.view(self.now, running, asked, self._left_out())
+
+    def _left_out(self) -> dict[str, str]:
+        return {**self._setbacks.left_out(), **self._book.closed(self.now, self.options.maintenance_margin)}
+
+    def reach(self) -> Reach:
+        """What could be had now if nobody held anything."""
+        return self._book.reach(self._left_out())
+
+    def notes(self) -> dict[str, str]:
+        """What is to be said of VMs, by id: why nothing is placed there, what their agents tell wrongly."""
+        wrong = {vm.id: vm.note for vm in self._book.vms() if vm.note}
+        return {**wrong, **self._left_out()}
+
+    def requests(self) -> tuple[PlacementRequest, ...]:
+        """What waits for a placement, first come first served; lost executors come before new jobs."""
+        return self._line.requests(self.now)
+
+    def head(self) -> str:
+        """The first of the jobs that wait as a whole and are neither paused nor aside; empty without any."""
+        return self._line.head(self.now)
+
+    def paused(self) -> Mapping[str, float]:
+        """The jobs that are to be placed later, since their launches never ran, and when, seconds."""
+        return self._setbacks.paused()
+
+    def aside(self) -> Collection[str]:
+        """The jobs that wait as a whole and could not run now even alone; they keep their places."""
+        return self._line.aside
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs wait for a placement, of all their executors or of lost ones."""
+        return len(self._line)
+
+    @property
+    def idle(self) -> bool:
+        """Whether no job is there that is not over, and none of which tasks are open."""
+        return not any(True for _ in self._roster.jobs())
+
+    def ready_to_decide(self) -> bool:
+        """Whether a decision is due: something waits, offers are there, and no more of them are expected."""
+        return self._supply.ready() and self._line.due(self.now)
+
+    def vms(self) -> tuple[Vm, ...]:
+        """All VMs that are there, in the order in which policies see them."""
+        return self._book.vms()
+
+    def job(self, job_id: str) -> JobRecord | None:
+        """The record of a job that is not over or has open tasks; None when it is not known."""
+        return self._roster.job(job_id)
+
+    def tasks(self, job_id: str) -> tuple[ExecutorRecord, ...]:
+        """All tasks of a job that is held in memory."""
+        return self._roster.tasks(job_id)
+
+    def open_tasks(self) -> tuple[ExecutorRecord, ...]:
+        """All tasks that have not ended."""
+        return tuple(self._roster.all_open())
+
+    def task(self, task_id: str) -> ExecutorRecord | None:
+        """One task that is held in memory."""
+        return self._roster.task(task_id)
+
+    def due(self, at: float) -> dict[str, dict[str, float]]:
+        """What open tasks owe at that time beyond their records, in dollars by job id and task id."""
+        due: dict[str, dict[str, float]] = {}
+        for task, cost in self.ledger.due(at):
+            due.setdefault(task.job_id, {})[task.task_id] = cost
+        return due
+
+    def take_changes(self) -> Changes:
+        """Hand out copies of what changed since the last call, and forget jobs that are over and done."""
+        return self._roster.take_changes()
+
+    # ---- jobs ------------------------------------------------------------------------------------
+
+    def _on_restored(self, event: ev.Restored) -> None:
+        self._begin(event.options)
+        self._turn.begin(event.at)
+        for job in map(copy, event.jobs):
+            self._roster.add(job)
+            if job.state == "queued":
+                self._line.join(job)
+        for task in map(copy, event.tasks):
+            self._roster.add_task(task)
+            if not task.ended:
+                self.ledger.reopen(task)
+        if event.moment is None:
+            self._take_up()
+        else:
+            self._go_on(event.moment)
+
+    def _take_up(self) -> None:
+        """A daemon has started with what an earlier one kept."""
+        for task in self._roster.all_open():
+            self._book.guess(_vm_of(task))
+            if task.state == "unreachable":
+                self._watch.lost_sight(task)
+        for job in self._roster.jobs():
+            if self._roster.missing(job) > 0:
+                self._line.relaunch(job, self.now)
+            elif job.aborting:
+                self._lives.requeue_when_clear(job)
+
+    def _go_on(self, moment: ev.Moment) -> None:
+        self._turn.number = moment.number
+        self._book.resume(moment.book)
+        self._supply.resume(moment.supply)
+        self._watch.resume(moment.watch)
+        self._line.resume(moment.relaunch_at, moment.told)
+        self._setbacks.resume(moment.job_setbacks, moment.vm_setbacks, moment.vms_started)
+
+    def _on_submitted(self, event: ev.JobSubmitted) -> None:
+        if self._roster.job(event.job.id) is not None:
+            return
+        job = JobRecord(event.job)
+        self._roster.add(job)  # as it is stored: nothing has changed
+        self._line.join(job)
+        self._supply.want()  # a policy may place it at once, whoever waits before it
+
+    def _on_kill_requested(self, event: ev.KillRequested) -> None:
+        job = self._roster.job(event.job_id)
+        if job is not None and not job.ended:
+            self._lives.stop_driver(job)
+            self._lives.end(job, "killed", "killed on request")
+
+    def _on_driver_started(self, event: ev.DriverStarted) -> None:
+        job = self._roster.job(event.job_id)
+        if job is not None and not job.ended:
+            self._roster.explain(job, "its driver runs")
+
+    def _on_driver_delayed(self, event: ev.DriverDelayed) -> None:
+        job = self._roster.job(event.job_id)
+        if job is not None and not (job.ended or job.aborting):
+            self._roster.explain(job, event.message)
+
+    def _on_driver_ended(self, event: ev.DriverEnded) -> None:
+        job = self._roster.job(event.job_id)
+        if job is None or job.ended:
+            return
+        if event.requeue:
+            self._lives.start_afresh(job, event.message)
+            return
+        job.exit_code = event.exit_code
+        if event.exit_code == 0:
+            self._lives.end(job, "finished", "its driver exited with code 0")
+        else:
+            why = event.message or f"its driver exited with code {event.exit_code}"
+            self._lives.end(job, "failed", why)
+
+    # ---- decisions -------------------------------------------------------------------------------
+
+    def _on_decided(self, event: ev.Decided) -> None:
+        outdated = self._supply.decided(event.view_at)
+        launches = Launches(self._turn, self._roster, self._book, self.ledger, self._setbacks)
+        for placement in event.placements:
+            job = self._roster.job(placement.job_id)
+            if job is None or job not in self._line:
+                continue  # killed, or placed already
+            new = self._line.is_new(job)
+            if refusal := launches.refusal(job, placement, new=new):
+                # Those behind it were decided on as if it had been placed, and must not overtake it.
+                self._roster.explain(job, f"decided again, since {refusal}")
+                self._supply.reconsider()
+                break
+            launches.add(job, placement, new=new)
+            self._lives.placed(job)
+        else:
+            self._line.tell(event.waiting)
+        launches.command()
+        if self._line.told and not outdated:
+            self._supply.decline()
+
+    # ---- tasks -----------------------------------------------------------------------------------
+
+    def _on_task_changed(self, event: ev.TaskChanged) -> None:
+        self._watch.answered(event.task_id)
+        task = self._roster.task(event.task_id)
+        if task is None or task.ended:
+            if event.state not in ev.ENDED and event.state not in ("unreachable", "unknown"):
+                # Nobody waits for it: what is over stays over, even if a lost VM comes back with it.
+                vm_id = event.vm_id or (task.vm_id if task else "")
+                self._turn.command(ev.KillTask, event.task_id, vm_id)
+            return
+        if event.state in ev.ENDED:
+            taken = event.state == "killed" and task.killed_at is None and event.reason in ev.CLUSTER_REASONS
+            self._end_task(task, replace(event, state="lost") if taken else event)
+        elif event.state in ("unreachable", "unknown"):
+            self._watch.lost_sight(task)
+            why = event.message or "its VM cannot be reached; it may still run"
+            self._roster.move(task, "unreachable", why)
+        else:
+            self._watch.seen(task)
+            self._book.found(task.vm_id)
+            self._lives.task_is_there(task, event.state, event.message)
+
+    def _end_task(self, task: ExecutorRecord, end: ev.TaskChanged) -> None:
+        state, message = end.state, end.message or end.reason
+        # The master knows its agent, and neither has ever told of the task: its launch got lost.
+        never_ran = state in ev.NEVER_RAN or (state == "gone" and task.state == "launching")
+        self._roster.charge(self.ledger.close(task, self.now))
+        self._book.released(task.vm_id)
+        self._watch.ended(task)
+        task.ended_at = self.now
+        ended: ExecutorState = "lost"
+        if state == "finished" or state == "failed" or state == "killed":
+            ended = state
+        self._roster.move(task, ended, self._lives.taken_along(task) or message or state)
+        self._supply.reconsider()
+        self._lives.task_ended(task, end, never_ran=never_ran)
+
+    # ---- master and time -------------------------------------------------------------------------
+
+    def _on_subscribed(self, _: ev.Subscribed) -> None:
+        self._supply.connect()
+        self._watch.reconnected()
+
+    def _on_measured(self, event: ev.VmsMeasured) -> None:
+        if self._book.measure(event):
+            self._supply.want()  # what was not known before may be a place
+
+    def _on_inverse_offers(self, event: ev.InverseOffersReceived) -> None:
+        """The master wants VMs back: it may have those on which nothing of ours runs, others later."""
+        answers: dict[bool, list[str]] = {}
+        for offer in event.offers:
+            if offer.vm_id:
+                self._book.window(offer.vm_id, offer.unavailable)
+            idle = bool(offer.vm_id) and not self.ledger.count(offer.vm_id)
+            answers.setdefault(idle, []).append(offer.id)
+        for idle, ids in answers.items():
+            self._turn.command(ev.AnswerInverse, tuple(ids), idle)
+
+    def _on_tick(self, _: ev.Tick) -> None:
+        self._lives.end_overdue()
+        if not self.subscribed:
+            self._line.tell(None)
+            why = f": {self._supply.why}" if self._supply.why else ""
+            self._line.explain_silence(lambda _: f"the Mesos master is not connected{why}", self.now)
+            return
+        for task in self._watch.given_up():
+            self._watch.kill(task)
+            why = f"{task.vm_name} could not be reached for too long"
+            self._end_task(task, ev.TaskChanged(self.now, task.task_id, "lost", task.vm_id, "", why))
+        self._watch.chase()
+        if self._supply.dry():
+            self._line.explain_silence(self._dry, self.now)
+        self._line.explain_room(self.now)
+
+    def _dry(self, head: PlacementRequest) -> str:
+        """Why it waits when the master had the time to offer something and did not."""
+        return f"the master offers no resources now; {shortage(self.view(), head)}"
+
+
+def _vm_of(task: ExecutorRecord) -> Vm:
+    return Vm(
+        task.vm_id,
+        task.vm_name,
+        task.vm_type,
+        task.cpus,
+        task.memory_mib,
+        task.price_per_hour,
+        task.address,
+        task.resources,
+    )

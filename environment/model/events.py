@@ -1,0 +1,435 @@
+"""What can happen to the cluster, as immutable facts with their time; and what is to be done, as commands.
+
+Events go into `ClusterModel.handle`, commands come out. Both are plain values that can be logged and
+replayed. Every command carries `cause`, the number of the event that led to it.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from environment.amounts import NOTHING, Amounts, nothing
+from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.timings import ModelOptions
+from environment.types import Job, Size, Vm
+
+#: A Mesos task's state, without the TASK_ prefix, in lower case.
+TaskState = Literal[
+    "staging", "starting", "running", "killing", "finished", "failed", "killed", "error",
+    "lost", "dropped", "unreachable", "gone", "gone_by_operator", "unknown",
+]  # fmt: skip
+
+#: States after which a task never runs again. Lost ones are final only without partition awareness.
+ENDED: frozenset[str] = frozenset(
+    {"finished", "failed", "killed", "error", "lost", "dropped", "gone", "gone_by_operator"}
+)
+#: Ends that are the cluster's doing and not the task's own.
+BY_CLUSTER: frozenset[str] = frozenset(
+    {"lost", "dropped", "unreachable", "gone", "gone_by_operator", "unknown"}
+)
+#: Reasons for which the master or an operator ends tasks that did nothing wrong.
+CLUSTER_REASONS: frozenset[str] = frozenset(
+    {
+        "agent_draining",
+        "agent_removed",
+        "agent_removed_by_operator",
+        "agent_disconnected",
+        "framework_removed",
+    }
+)
+#: Reasons for which a launch came to nothing that say nothing about its VM: the offers were gone, the master
+#: or the agent was, or it was never sent.
+NOT_THE_VM: frozenset[str] = frozenset(
+    {
+        "invalid_offers",
+        "launch_not_sent",
+        "agent_disconnected",
+        "agent_removed",
+        "agent_removed_by_operator",
+        "agent_unknown",
+        "master_disconnected",
+        "framework_removed",
+        "reconciliation",
+    }
+)
+#: States that say that the task was never started.
+NEVER_RAN: frozenset[str] = frozenset({"error", "dropped"})
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Resources of one VM that the master lets us use now; `ports` are inclusive ranges.
+
+    `resources` are scalars beside cpus and memory, by name.
+    """
+
+    id: str
+    vm: Vm
+    cpus: float
+    memory_mib: int
+    ports: tuple[tuple[int, int], ...] = ()
+    resources: Amounts = field(default_factory=nothing)
+    #: When planned maintenance of the VM begins, and for how long (None: for ever), seconds.
+    unavailable: tuple[float, float | None] | None = None
+
+
+class InverseOffer(NamedTuple):
+    """The master's wish to have a VM back from a time on, for so long (None: for ever), seconds."""
+
+    id: str
+    vm_id: str
+    unavailable: tuple[float, float | None]
+
+
+class VmSize(NamedTuple):
+    """How large a VM is, as the master tells it."""
+
+    vm_id: str
+    cpus: float
+    memory_mib: int
+    resources: Amounts = NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened at a time (seconds since the epoch, or simulated seconds)."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Supplied:
+    """How the talk with the master about offers stands; what each field means is said in `supply.py`."""
+
+    subscribed: bool
+    suppressed: bool
+    stale: bool
+    asked_at: float
+    revived_at: float
+    changed_at: float
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Booked:
+    """What is known of VMs and held of offers; what each field means is said in `offer_book.py`."""
+
+    since: float
+    offers: tuple[Offer, ...]
+    vms: tuple[Vm, ...]
+    measured: tuple[str, ...]
+    gone: tuple[str, ...]
+    told: tuple[VmSize, ...]
+    others: tuple[VmSize, ...] = ()
+    awaited: tuple[str, ...] = ()
+    guessed: tuple[str, ...] = ()
+    closed: tuple[tuple[str, str], ...] = ()
+    windows: tuple[tuple[str, float, float | None], ...] = ()
+    limits: tuple[str, ...] = ()
+    quota: Amounts = field(default_factory=nothing)
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """Which tasks are in doubt; what each field means is said in `watch.py`."""
+
+    questions: tuple[tuple[str, float, float], ...]
+    unreachable_since: tuple[tuple[str, float], ...]
+    swept_at: float
+
+
+class JobSetback(NamedTuple):
+    """A job whose launches never ran; what each field means is said in `setbacks.py`."""
+
+    job_id: str
+    launches: int
+    due: float
+    last: float
+    avoided: tuple[tuple[str, float], ...]
+
+
+class VmSetback(NamedTuple):
+    """A VM whose launches never ran; what each field means is said in `setbacks.py`."""
+
+    vm_id: str
+    name: str
+    launches: int
+    last: float
+    left_out: int
+    until: float
+    message: str
+    trying: str
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """All that a model knows beyond its records, `number` events after it began."""
+
+    number: int
+    supply: Supplied
+    book: Booked
+    watch: Watched
+    relaunch_at: tuple[tuple[str, float], ...]
+    told: str | None
+    job_setbacks: tuple[JobSetback, ...] = ()
+    vm_setbacks: tuple[VmSetback, ...] = ()
+    vms_started: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Restored(Event):
+    """Everything begins here, with what was kept of jobs and their tasks: a log replays from here on.
+
+    Jobs are in order of submission, tasks, ended or not, in order of launch; jobs that are over belong to
+    them as long as they have open tasks. Without a `moment` a daemon has just started; with one, it goes on.
+    """
+
+    jobs: tuple[JobRecord, ...]
+    tasks: tuple[ExecutorRecord, ...]
+    options: ModelOptions
+    moment: Moment | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobSubmitted(Event):
+    """A user's job was accepted, and is stored as a new record of it."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class KillRequested(Event):
+    """A user wants a job ended."""
+
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribed(Event):
+    """The master has (again) accepted the framework, under this id; whatever it offered before is void.
+
+    `subscription` counts these: what is decided from now on is meant for this one.
+    """
+
+    framework_id: str = ""
+    subscription: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnected(Event):
+    """The connection to the master is gone, and with it all offers; or there is still none, and why."""
+
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OffersReceived(Event):
+    """The master offers resources."""
+
+    offers: tuple[Offer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OfferRescinded(Event):
+    """The master takes an offer back."""
+
+    offer_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class VmLost(Event):
+    """The master says that an agent is gone. No proof that its tasks are."""
+
+    vm_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class VmsMeasured(Event):
+    """The master tells how large its agents are, as far as they can be ours.
+
+    `vms` is all that is known of them, `closed` says of VMs, by id, why the master offers nothing of them
+    (`takes nothing new: ...`), `limits` what it keeps from us besides, in words, and `quota` is the most that
+    all our roles may ever hold together, by Mesos' names of resources.
+    """
+
+    sizes: tuple[VmSize, ...]
+    vms: tuple[Vm, ...] = ()
+    closed: tuple[tuple[str, str], ...] = ()
+    limits: tuple[str, ...] = ()
+    quota: Amounts = field(default_factory=nothing)
+
+
+@dataclass(frozen=True, slots=True)
+class InverseOffersReceived(Event):
+    """The master wants VMs back."""
+
+    offers: tuple[InverseOffer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """An accepted decision: each executor's VM by id, and the driver's when it runs on the cluster.
+
+    `sizes` is what each executor takes; without it each takes what is asked for it.
+    """
+
+    job_id: str
+    vm_ids: tuple[str, ...]
+    driver_vm_id: str | None = None
+    sizes: tuple[Size, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The head of the queue waits, and why."""
+
+    job_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decided(Event):
+    """A round of decisions is over: these jobs are placed, and the next one, if any, waits.
+
+    `view_at` is the time of the view that was decided on, when it is older than the event.
+    """
+
+    placements: tuple[Placement, ...]
+    waiting: Waiting | None = None
+    view_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyChanged(Event):
+    """Another policy decides from now on: what one had to wait for, the other may place."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskChanged(Event):
+    """The state of a Mesos task, told by the master or its agent, perhaps repeatedly.
+
+    `exit_code` is what its process ended with, 128 + N for signal N, as far as that is told.
+    """
+
+    task_id: str
+    state: TaskState
+    vm_id: str = ""
+    reason: str = ""
+    message: str = ""
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DriverStarted(Event):
+    """The driver on the daemon's host is a process now."""
+
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class DriverDelayed(Event):
+    """The daemon's host could not start the driver, or keep it: it is tried again, as `message` says."""
+
+    job_id: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class DriverEnded(Event):
+    """The driver on the daemon's host is gone: with an exit code, or without one when nobody saw it end.
+
+    With `requeue`, it and not the job is over: the job is to start afresh.
+    """
+
+    job_id: str
+    exit_code: int | None
+    message: str = ""
+    requeue: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tick(Event):
+    """Time went by. Timeouts and retries are due at ticks only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Something to do in the world, because of the event with number `cause`."""
+
+    cause: int
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One Mesos task of a launch: an executor with its number, or the driver (number None)."""
+
+    task_id: str
+    job_id: str
+    executor: int | None
+    cpus: float
+    memory_mib: int
+    ports: tuple[int, ...]
+    resources: Amounts = field(default_factory=nothing)
+
+
+@dataclass(frozen=True, slots=True)
+class Launch(Command):
+    """Accept all held offers of one VM and start these tasks there."""
+
+    vm: Vm
+    offer_ids: tuple[str, ...]
+    tasks: tuple[Task, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StartDriver(Command):
+    """Start the driver process on the daemon's host."""
+
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class KillDriver(Command):
+    """End the driver process on the daemon's host."""
+
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class KillTask(Command):
+    """End a Mesos task."""
+
+    task_id: str
+    vm_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decline(Command):
+    """Give offers back, not to see these resources again for so many seconds unless revived."""
+
+    offer_ids: tuple[str, ...]
+    refuse_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerInverse(Command):
+    """Tell the master whether it may have VMs back: it may when nothing of ours runs there."""
+
+    offer_ids: tuple[str, ...]
+    accept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Suppress(Command):
+    """Ask for no more offers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revive(Command):
+    """Ask for offers, whatever was declined before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reconcile(Command):
+    """Ask the master for the state of these tasks, pairs of task id and VM id; of all it knows when empty."""
+
+    tasks: tuple[tuple[str, str], ...]

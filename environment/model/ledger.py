@@ -1,0 +1,76 @@
+"""What VMs cost and who pays: who holds which VM since when.
+
+A VM costs its price while it holds at least one task (Islam 2022, eq. 4). While several tasks share it,
+each is charged by its share of the cpus held, so that the charges of all jobs add up to the bill.
+"""
+
+from collections.abc import Iterator
+
+from environment.amounts import total
+from environment.model.records import ExecutorRecord
+
+
+class Ledger:
+    """Open tasks by VM, with what they cost so far. Changes a record's `cost` and `accrued_until` only."""
+
+    def __init__(self) -> None:
+        self._holders: dict[str, dict[str, ExecutorRecord]] = {}
+
+    def open(self, task: ExecutorRecord) -> list[tuple[ExecutorRecord, float]]:
+        """A task takes its VM at `launched_at`; returns what that moment made due, by task."""
+        due = list(self._accrue(task.vm_id, task.launched_at))
+        task.accrued_until = task.launched_at
+        self.reopen(task)
+        return due
+
+    def reopen(self, task: ExecutorRecord) -> None:
+        """Take up a task that was open before; it goes on from its `accrued_until`."""
+        self._holders.setdefault(task.vm_id, {})[task.task_id] = task
+
+    def close(self, task: ExecutorRecord, at: float) -> list[tuple[ExecutorRecord, float]]:
+        """A task gives its VM back; returns what is due until then, by task in dollars."""
+        due = list(self._accrue(task.vm_id, at))
+        holders = self._holders.get(task.vm_id, {})
+        holders.pop(task.task_id, None)
+        if not holders:
+            self._holders.pop(task.vm_id, None)
+        return due
+
+    def count(self, vm_id: str) -> int:
+        """How many tasks hold the VM."""
+        return len(self._holders.get(vm_id, ()))
+
+    def task_ids(self, vm_id: str) -> tuple[str, ...]:
+        """The tasks that hold the VM."""
+        return tuple(self._holders.get(vm_id, ()))
+
+    def cpus(self, vm_id: str) -> float:
+        """Cpus of the VM that tasks hold."""
+        return sum(task.cpus for task in self._holders.get(vm_id, {}).values())
+
+    def memory_mib(self, vm_id: str) -> int:
+        """Memory of the VM that tasks hold, MiB."""
+        return sum(task.memory_mib for task in self._holders.get(vm_id, {}).values())
+
+    def resources(self, vm_id: str) -> dict[str, float]:
+        """What tasks hold of the VM beside cpus and memory."""
+        held = self._holders.get(vm_id, {}).values()
+        return total(task.resources for task in held if task.resources)
+
+    def due(self, at: float) -> Iterator[tuple[ExecutorRecord, float]]:
+        """What each open task would owe at that time beyond its `cost`, in dollars; nothing is changed."""
+        for vm_id in self._holders:
+            yield from self._due(vm_id, at)
+
+    def _accrue(self, vm_id: str, until: float) -> Iterator[tuple[ExecutorRecord, float]]:
+        for task, cost in self._due(vm_id, until):
+            task.cost += cost
+            task.accrued_until = max(task.accrued_until, until)
+            yield task, cost
+
+    def _due(self, vm_id: str, at: float) -> Iterator[tuple[ExecutorRecord, float]]:
+        holders = self._holders.get(vm_id, {})
+        cpus = sum(task.cpus for task in holders.values())
+        for task in holders.values():
+            seconds = max(at - task.accrued_until, 0.0)
+            yield task, task.price_per_hour / 3600 * seconds * task.cpus / cpus

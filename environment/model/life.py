@@ -1,0 +1,232 @@
+"""The steps of a job's life: placed, starting, running, losing executors, over; and what each leads to.
+
+Which event means which step is in `cluster_model.py`; the records themselves are kept in `roster.py`.
+"""
+
+from typing import Literal
+
+from environment.model import events as ev
+from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.roster import Roster
+from environment.model.setbacks import Setbacks
+from environment.model.supply import Supply
+from environment.model.timings import ModelOptions
+from environment.model.turn import Turn
+from environment.model.waiting import WaitingLine
+from environment.model.watch import Watch
+
+
+class JobLives:
+    """Leads jobs through their lives.
+
+    Invariants: a job whose launch does not stand has all its executors open or none (all or nothing); no
+    driver is started twice, whether it runs on the daemon's host or on the cluster.
+    """
+
+    def __init__(
+        self,
+        turn: Turn,
+        roster: Roster,
+        line: WaitingLine,
+        supply: Supply,
+        watch: Watch,
+        setbacks: Setbacks,
+        options: ModelOptions,
+    ) -> None:
+        self._turn = turn
+        self._roster = roster
+        self._line = line
+        self._supply = supply
+        self._watch = watch
+        self._setbacks = setbacks
+        self._options = options
+
+    # ---- its start ---------------------------------------------------------------------------------
+
+    def placed(self, job: JobRecord) -> None:
+        """It waits no more: executors of it are about to be launched."""
+        if self._line.is_new(job):
+            job.state, job.placed_at = "placing", self._turn.now
+            # Its executors are told now where their driver will be.
+            job.driver_on = self._options.host if job.job.driver is None else ""
+            self._roster.explain(job, f"{self._executors_of(job)} are being launched")
+        else:
+            self._roster.replace_ended(job)
+            self._roster.explain(job, "lost executors are being launched again")
+        self._line.leave(job)
+
+    def task_is_there(self, task: ExecutorRecord, state: ev.TaskState, message: str) -> None:
+        """One of its tasks starts, runs, or is seen again."""
+        self._setbacks.seen(task)
+        if state == "running" or (task.state == "unreachable" and task.running_at is not None):
+            if task.running_at is None:
+                task.running_at = self._turn.now
+            self._roster.move(task, "running", "")
+        elif task.state in ("launching", "unreachable"):
+            self._roster.move(task, "starting", message)
+        else:
+            return
+        job = self._roster.job_of(task)
+        if job.state == "placing" and not job.aborting:
+            job.state = "starting"
+            self._roster.explain(job, f"{self._executors_of(job)} are starting")
+        self._look_whether_all_run(job)
+
+    def _executors_of(self, job: JobRecord) -> str:
+        """Its executors in words: how many there are when it was started on fewer than it asks for."""
+        number, asked = len(self._roster.executors(job)), job.job.executors
+        return "its executors" if number == asked else f"{number} of its {asked} executors"
+
+    def _look_whether_all_run(self, job: JobRecord) -> None:
+        executors = self._roster.executors(job)
+        if job.ended or job.aborting or self._roster.missing(job):
+            return
+        if any(task.state != "running" for task in executors):
+            return
+        self._setbacks.forget(job.job.id)
+        if job.started_at is None:
+            job.started_at, job.state = self._turn.now, "running"
+            number = len(executors)
+            fewer = "" if number == job.job.executors else f" ({number} of {job.job.executors})"
+            self._roster.explain(job, f"all its executors run{fewer}")
+            if job.job.driver is None:
+                self._turn.command(ev.StartDriver, job.job.id)
+        elif job.state == "relaunching":
+            job.state = "running"
+            self._roster.explain(job, "all its executors run again")
+
+    # ---- its end -----------------------------------------------------------------------------------
+
+    def end(self, job: JobRecord, state: Literal["finished", "failed", "killed"], reason: str) -> None:
+        """It is over; what runs of it is killed, but for a driver on the host (see `stop_driver`)."""
+        job.state, job.finished_at = state, self._turn.now
+        job.aborting = False
+        self._setbacks.forget(job.job.id)
+        if self._line.leave(job):
+            self._supply.reconsider()  # the next one may fit where this one did not
+        self._roster.explain(job, reason)
+        self._roster.over(job, self._turn.now)
+        self._kill_tasks(job)
+
+    def stop_driver(self, job: JobRecord) -> None:
+        """End its driver on the host, if there is one."""
+        if job.started_at is not None and job.job.driver is None:
+            self._turn.command(ev.KillDriver, job.job.id)
+
+    def end_overdue(self) -> None:
+        """End the jobs that have run for longer than their users allow."""
+        for job in list(self._roster.jobs()):
+            limit = job.job.max_runtime
+            if limit is None or job.ended or job.started_at is None:
+                continue
+            if self._turn.now - job.started_at > limit:
+                self.stop_driver(job)
+                self.end(job, "failed", f"it ran for longer than its max_runtime, {limit:g} s")
+
+    # ---- in between --------------------------------------------------------------------------------
+
+    def start_afresh(self, job: JobRecord, reason: str) -> None:
+        """Its driver is out of reach and given up: it waits again, for new executors and a new driver."""
+        job.aborting, job.started_at = True, None
+        self._line.leave(job)
+        self._roster.explain(job, reason)
+        self._kill_tasks(job)
+        self.requeue_when_clear(job)
+
+    def requeue_when_clear(self, job: JobRecord) -> None:
+        """Its launch is being undone: once nothing of it is left, it waits again in its old place."""
+        if self._roster.open_tasks(job):
+            return
+        self._roster.replace_ended(job)
+        job.aborting, job.state, job.placed_at = False, "queued", None
+        self._line.rejoin(job)
+        self._roster.mark(job)
+
+    def taken_along(self, task: ExecutorRecord) -> str:
+        """Why a task ends that was killed, and so not for a reason of its own; empty for others."""
+        job = self._roster.job_of(task)
+        if task.killed_at is None:
+            return ""
+        if job.ended:
+            return "ended with its job"
+        return "ended because its job's launch was undone" if job.aborting else ""
+
+    def task_ended(self, task: ExecutorRecord, end: ev.TaskChanged, *, never_ran: bool) -> None:
+        """One of its tasks is over, as its record says already; `never_ran` when that is certain."""
+        self._setbacks.ended(task)
+        job, state = self._roster.job_of(task), end.state
+        if job.ended:
+            return
+        if task.number is None and not never_ran:
+            self._cluster_driver_ended(job, task, end)
+        elif job.aborting:
+            self.requeue_when_clear(job)
+        elif task.number is None or not self._roster.stands(job):
+            self._undo_launch(job, task, end)
+        elif state == "finished":
+            task.replaced = True  # its driver told it to stop
+            self._look_whether_all_run(job)
+        else:
+            self._executor_lost(job, task, end)
+
+    def _cluster_driver_ended(self, job: JobRecord, task: ExecutorRecord, end: ev.TaskChanged) -> None:
+        if end.state == "finished":
+            job.exit_code = 0
+            self.end(job, "finished", "its driver exited with code 0")
+        else:
+            job.exit_code = end.exit_code
+            self.end(job, "failed", f"its driver on {task.vm_name} ended: {task.message}")
+
+    def _undo_launch(self, job: JobRecord, task: ExecutorRecord, end: ev.TaskChanged) -> None:
+        """All or none: one task could not be started, so the others go too and the job waits again."""
+        if self._too_many_failures(job, task, end.state):
+            return
+        job.aborting, job.started_at = True, None
+        self._line.leave(job)
+        why = f"{_name(task)} could not be started on {task.vm_name}: {task.message}"
+        self._roster.explain(job, f"{why}; {self._set_back(task, end)}")
+        self._kill_tasks(job)
+        self.requeue_when_clear(job)
+
+    def _executor_lost(self, job: JobRecord, task: ExecutorRecord, end: ev.TaskChanged) -> None:
+        if self._too_many_failures(job, task, end.state):
+            return
+        job.state = "relaunching"
+        again = "it is placed again" if task.running_at is not None else self._set_back(task, end)
+        due = max(self._turn.now + self._pause(job, end.state), self._setbacks.due(job.job.id))
+        self._line.relaunch(job, due)
+        why = f"{_name(task)} on {task.vm_name} was lost ({task.message}); {again}"
+        self._roster.explain(job, why)
+
+    def _set_back(self, task: ExecutorRecord, end: ev.TaskChanged) -> str:
+        """Its launch came to nothing: what is said of how it goes on."""
+        blamed = end.state == "dropped" and end.reason not in ev.NOT_THE_VM
+        return self._setbacks.never_ran(task, task.message, blamed=blamed)
+
+    def _pause(self, job: JobRecord, state: ev.TaskState) -> float:
+        """How long to wait before an executor is placed again: what fails by itself may well fail again."""
+        grace = self._options.relaunch_grace
+        if state in ev.BY_CLUSTER or not job.failures:
+            return grace
+        return min(grace * 2.0 ** min(job.failures - 1, 30), max(grace, self._options.relaunch_longest))
+
+    def _too_many_failures(self, job: JobRecord, task: ExecutorRecord, state: ev.TaskState) -> bool:
+        if state != "dropped":
+            job.losses += 1
+        if state in ev.BY_CLUSTER:
+            return False
+        job.failures += 1
+        # Spark's own rule for spark.executor.maxNumFailures.
+        if job.failures <= max(2 * job.job.executors, 3):
+            return False
+        self.stop_driver(job)
+        self.end(job, "failed", f"lost {job.failures} executors; the last, {_name(task)}: {task.message}")
+        return True
+
+    def _kill_tasks(self, job: JobRecord) -> None:
+        for task in self._roster.open_tasks(job):
+            self._watch.kill(task)
+
+
+def _name(task: ExecutorRecord) -> str:
+    return "the driver" if task.number is None else f"executor {task.number}"

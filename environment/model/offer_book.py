@@ -1,0 +1,395 @@
+"""The VMs that are known, what of them is free, and what of that is offered right now.
+
+Free is what neither our tasks hold nor others. What others hold is learned from offers: one that came with
+less than our sum says that others hold the rest, until another tells otherwise.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import isnan, nan
+from types import MappingProxyType
+
+import numpy as np
+
+from environment import amounts
+from environment.amounts import NOTHING, Amounts
+from environment.model.events import Booked, Offer, VmSize, VmsMeasured
+from environment.model.ledger import Ledger
+from environment.model.reach import Reach
+from environment.offered import Offered
+from environment.types import CPU_TOLERANCE, ClusterView, FloatArray, RunningJob, Vm, natural_key
+from environment.words import clock
+
+
+class OfferBook:
+    """Held offers by id, and every VM that was ever offered. `since` is when the oldest held offer came.
+
+    Sums are kept by VM, and the set of VMs of which something is still missing, so that no event costs more
+    than the VMs that it is about.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.since = 0.0
+        self._ledger = ledger
+        self._offers: dict[str, Offer] = {}
+        self._by_vm: dict[str, dict[str, Offer]] = {}
+        self._offered: dict[str, VmSize] = {}
+        self._ports: dict[str, int] = {}
+        self._free: dict[str, VmSize] = {}
+        #: What others than us hold of VMs, as far as offers showed it.
+        self._others: dict[str, VmSize] = {}
+        #: VMs of which nothing came in time when it was last waited for.
+        self._awaited: set[str] = set()
+        self._vms: dict[str, Vm] = {}
+        #: VMs whose capacity was seen while no task of ours was there.
+        self._measured: set[str] = set()
+        #: Sizes of VMs as the master told them, by VM: better than what can be learned from offers.
+        self._told: dict[str, VmSize] = {}
+        #: VMs of which only tasks of ours are known yet, and so not what is free of them.
+        self._guessed: set[str] = set()
+        self._gone: set[str] = set()
+        #: VMs of which the master offers nothing, and why.
+        self._closed: dict[str, str] = {}
+        #: When planned maintenance of VMs begins, and for how long, as last told.
+        self._windows: dict[str, tuple[float, float | None]] = {}
+        #: What else the master keeps from us.
+        self._limits: tuple[str, ...] = ()
+        self._quota: Amounts = NOTHING
+        self._incomplete: set[str] = set()
+        self._order: tuple[Vm, ...] | None = ()
+
+    def __len__(self) -> int:
+        return len(self._offers)
+
+    def state(self) -> Booked:
+        """All that is known and held."""
+        return Booked(
+            self.since,
+            tuple(self._offers.values()),
+            tuple(self._vms.values()),
+            tuple(sorted(self._measured)),
+            tuple(sorted(self._gone)),
+            tuple(self._told.values()),
+            tuple(self._others.values()),
+            tuple(sorted(self._awaited)),
+            tuple(sorted(self._guessed)),
+            tuple(self._closed.items()),
+            tuple((vm_id, *window) for vm_id, window in self._windows.items()),
+            self._limits,
+            self._quota,
+        )
+
+    def resume(self, state: Booked) -> None:
+        """Go on from there."""
+        self._vms = {vm.id: vm for vm in state.vms}
+        self._measured, self._gone = set(state.measured), set(state.gone)
+        self._told = {size.vm_id: size for size in state.told}
+        self._others = {size.vm_id: size for size in state.others}
+        self._awaited, self._guessed = set(state.awaited), set(state.guessed)
+        self._closed, self._limits, self._quota = dict(state.closed), state.limits, state.quota
+        self._windows = {vm_id: (start, duration) for vm_id, start, duration in state.windows}
+        self._order = None
+        for offer in state.offers:
+            self._offers[offer.id] = offer
+            self._by_vm.setdefault(offer.vm.id, {})[offer.id] = offer
+        self.since = state.since
+        for vm_id in self._vms:
+            self.changed(vm_id)
+
+    def measure(self, told: VmsMeasured) -> bool:
+        """Know from the master which VMs there are, and how large: also those that it will offer later only.
+
+        Returns whether there are others than before, or we may have more of them or less.
+        """
+        known, before, quota = len(self._vms), self._closed, self._quota
+        self._closed, self._limits, self._quota = dict(told.closed), told.limits, told.quota
+        for vm_id in before.keys() ^ self._closed.keys():
+            self.changed(vm_id)
+        for vm in told.vms:
+            if vm.id not in self._vms:
+                self._told[vm.id] = VmSize(vm.id, vm.cpus, vm.memory_mib, vm.resources)
+                self.learn(vm)
+        for size in told.sizes:
+            self._told[size.vm_id] = size
+            if size.vm_id in self._vms:
+                self._guessed.discard(size.vm_id)
+                self.learn(self._vms[size.vm_id])
+                self._look(size.vm_id)
+        return len(self._vms) > known or before != self._closed or quota != self._quota
+
+    def take(self, offers: Iterable[Offer], at: float) -> None:
+        """Hold these offers; their VMs are there."""
+        if not self._offers:
+            self.since = at
+        vms = {}
+        for offer in offers:
+            self._offers[offer.id] = offer
+            self._by_vm.setdefault(offer.vm.id, {})[offer.id] = offer
+            vms[offer.vm.id] = offer.vm
+        for vm in vms.values():
+            self.found(vm.id)
+            self._awaited.discard(vm.id)
+            self._guessed.discard(vm.id)
+            self.changed(vm.id)
+            self.learn(vm)
+            self._look(vm.id)
+            self.window(vm.id, next((o.unavailable for o in self._by_vm[vm.id].values()), None))
+
+    def window(self, vm_id: str, window: tuple[float, float | None] | None) -> None:
+        """Know when the VM goes into maintenance, and for how long; None when that is not planned."""
+        if window is None:
+            self._windows.pop(vm_id, None)
+        else:
+            self._windows[vm_id] = window
+
+    def closed(self, at: float, margin: float) -> dict[str, str]:
+        """The VMs, by id, on which nothing new is begun, and why.
+
+        Those of which the master offers nothing, and those whose maintenance begins within the margin (s).
+        """
+        closed = dict(self._closed)
+        for vm_id, (start, duration) in self._windows.items():
+            if start - margin <= at and (duration is None or at < start + duration):
+                closed[vm_id] = f"takes nothing new: its maintenance begins at {clock(start)}"
+        return closed
+
+    def _look(self, vm_id: str) -> None:
+        """What is offered of the VM tells what others hold of it; nothing does while nothing is offered."""
+        if vm_id not in self._by_vm or not self._by_vm[vm_id]:
+            return
+        vm, offered, used = self._vms[vm_id], self._offered[vm_id], self._ledger
+        held = amounts.total((offered.resources, used.resources(vm_id)))
+        self._others[vm_id] = VmSize(
+            vm_id,
+            max(round(vm.cpus - used.cpus(vm_id) - offered.cpus, 3), 0.0),
+            max(vm.memory_mib - used.memory_mib(vm_id) - offered.memory_mib, 0),
+            amounts.less(vm.resources, held),
+        )
+        self.changed(vm_id)
+
+    def settled(self) -> None:
+        """It was waited for long enough: what is not offered by now is not waited for again."""
+        self._awaited |= self._incomplete
+
+    def learn(self, vm: Vm) -> None:
+        """Know the VM and its capacity: what the master told, or else what its offers show."""
+        _, cpus, memory_mib, resources = self._told.get(vm.id) or self._shown(vm.id)
+        vm = replace(vm, cpus=round(cpus, 3), memory_mib=memory_mib, resources=resources)
+        if vm != self._vms.get(vm.id):
+            self._vms[vm.id] = vm
+            self._order = None
+        self.changed(vm.id)
+
+    def guess(self, vm: Vm) -> None:
+        """Know the VM by tasks of ours that are there: what else is there of it is yet to be told."""
+        if vm.id not in self._told:
+            self._guessed.add(vm.id)
+        self.learn(vm)
+
+    def _shown(self, vm_id: str) -> VmSize:
+        """The most of the VM that was offered and used at once.
+
+        Once the VM was seen without tasks of ours, what tasks use is no longer added, since resources
+        can be offered again before the end of the task that had them is known here.
+        """
+        _, cpus, memory_mib, resources = self.offered(vm_id)
+        known, used = self._vms.get(vm_id), self._ledger
+        if not self._ledger.count(vm_id):
+            known = known if vm_id in self._measured else None
+            self._measured.add(vm_id)
+        elif vm_id not in self._measured:
+            cpus, memory_mib = cpus + used.cpus(vm_id), memory_mib + used.memory_mib(vm_id)
+            resources = amounts.total((resources, used.resources(vm_id)))
+        if known:
+            cpus, memory_mib = max(cpus, known.cpus), max(memory_mib, known.memory_mib)
+            resources = amounts.most(resources, known.resources)
+        return VmSize(vm_id, cpus, memory_mib, resources)
+
+    def vm(self, vm_id: str) -> Vm:
+        """A VM that is known."""
+        return self._vms[vm_id]
+
+    def free(self, vm_id: str) -> VmSize:
+        """What of the VM nobody holds, offered or not."""
+        return self._free.get(vm_id) or VmSize(vm_id, 0.0, 0)
+
+    def offered(self, vm_id: str) -> VmSize:
+        """What of the VM is offered now."""
+        return self._offered.get(vm_id) or VmSize(vm_id, 0.0, 0)
+
+    def ports_offered(self, vm_id: str) -> int:
+        """How many ports of the VM are offered now."""
+        return self._ports.get(vm_id, 0)
+
+    def ports(self, vm_id: str) -> Iterator[int]:
+        """The ports offered on the VM, in order."""
+        for offer in self._by_vm.get(vm_id, {}).values():
+            for first, last in offer.ports:
+                yield from range(first, last + 1)
+
+    def use(self, vm_id: str) -> tuple[Vm, tuple[str, ...]]:
+        """Take all offers of the VM out, to be accepted in one call: Mesos allows one agent per call."""
+        ids = tuple(self._by_vm.pop(vm_id, {}))
+        for offer_id in ids:
+            del self._offers[offer_id]
+        self.changed(vm_id)
+        return self._vms[vm_id], ids
+
+    def drop(self, offer_id: str) -> None:
+        """Forget an offer that was taken back."""
+        if offer := self._offers.pop(offer_id, None):
+            del self._by_vm[offer.vm.id][offer_id]
+            self.changed(offer.vm.id)
+
+    def lose(self, vm_id: str) -> None:
+        """The VM is not there now."""
+        if vm_id in self._vms:
+            self._gone.add(vm_id)
+            self._others.pop(vm_id, None)
+            self._order = None
+            self.use(vm_id)
+
+    def found(self, vm_id: str) -> None:
+        """The VM is there (again)."""
+        if vm_id in self._gone:
+            self._gone.discard(vm_id)
+            self._order = None
+            self.changed(vm_id)
+
+    def clear(self) -> tuple[str, ...]:
+        """Forget all offers; returns their ids."""
+        ids, vms = tuple(self._offers), tuple(self._by_vm)
+        self._offers.clear()
+        self._by_vm.clear()
+        for vm_id in vms:
+            self.changed(vm_id)
+        return ids
+
+    def expect(self) -> None:
+        """Wait again for every VM: whom the master offers what may have changed."""
+        self._awaited.clear()
+
+    def changed(self, vm_id: str) -> None:
+        """What is offered of the VM, or what our tasks hold of it, is not what it was."""
+        held = self._by_vm.get(vm_id, {}).values()
+        if held:
+            self._offered[vm_id] = VmSize(
+                vm_id,
+                sum(o.cpus for o in held),
+                sum(o.memory_mib for o in held),
+                amounts.total(o.resources for o in held if o.resources),
+            )
+            self._ports[vm_id] = sum(last - first + 1 for o in held for first, last in o.ports)
+        else:
+            self._offered.pop(vm_id, None)
+            self._ports.pop(vm_id, None)
+        vm = self._vms.get(vm_id)
+        if vm is not None:
+            self._free[vm_id] = self._left(vm)
+        if vm and vm_id not in self._gone and vm_id not in self._closed and self._missing(vm):
+            self._incomplete.add(vm_id)
+        else:
+            self._incomplete.discard(vm_id)
+            self._awaited.discard(vm_id)
+
+    def released(self, vm_id: str) -> None:
+        """A task of ours on the VM is over: what it held will be offered."""
+        self._awaited.discard(vm_id)
+        self.changed(vm_id)
+
+    def _left(self, vm: Vm) -> VmSize:
+        """What neither we nor others hold of a VM; at least what is offered, as the master knows best."""
+        others, used = self._others.get(vm.id) or VmSize(vm.id, 0.0, 0), self._ledger
+        offered = self.offered(vm.id)
+        cpus = round(vm.cpus - used.cpus(vm.id) - others.cpus, 3)
+        memory_mib = vm.memory_mib - used.memory_mib(vm.id) - others.memory_mib
+        resources = amounts.less(vm.resources, amounts.total((used.resources(vm.id), others.resources)))
+        return VmSize(
+            vm.id,
+            max(cpus, offered.cpus, 0.0),
+            max(memory_mib, offered.memory_mib, 0),
+            amounts.most(resources, offered.resources),
+        )
+
+    def complete(self) -> bool:
+        """Whether all is offered that is free, on every VM that is there."""
+        return not self._incomplete
+
+    def came(self) -> bool:
+        """Whether all that can be expected is offered: all that is free, but on VMs that were waited for."""
+        return self._incomplete <= self._awaited
+
+    def vms(self) -> tuple[Vm, ...]:
+        """The VMs that are there, by name."""
+        if self._order is None:
+            there = [vm for vm in self._vms.values() if vm.id not in self._gone]
+            self._order = tuple(sorted(there, key=lambda vm: natural_key(vm.name)))
+        return self._order
+
+    def reach(self, closed: Mapping[str, str]) -> Reach:
+        """What could be had if nobody held anything; of VMs that are no place now, `closed` says why.
+
+        Which VMs there are is known once the master has told: before, others may yet be offered.
+        """
+        return Reach(self.vms(), closed, self._quota, known=bool(self._told) and not self._guessed)
+
+    def view(
+        self,
+        at: float,
+        running: tuple[RunningJob, ...],
+        asked: Collection[str] = (),
+        left_out: Mapping[str, str] = MappingProxyType({}),
+    ) -> ClusterView:
+        """The cluster as a policy may see it: what is free, and what of it is offered.
+
+        `asked` names what is shown beside cpus and memory. VMs of which that is not known are
+        not shown; of others, `left_out` says why nothing is placed there now.
+        """
+        vms = self.vms()
+        if self._guessed:
+            vms = tuple(vm for vm in vms if vm.id not in self._guessed)
+        free, offered = [self.free(vm.id) for vm in vms], [self.offered(vm.id) for vm in vms]
+        executors = [self._ledger.count(vm.id) for vm in vms]
+        ends = _ends(at, running)
+        until = [ends.get(vm.id, nan) if count else at for vm, count in zip(vms, executors, strict=True)]
+        cpus, memory_mib, others = _arrays(free, asked)
+        ports = np.array([self.ports_offered(vm.id) for vm in vms], dtype=np.int64)
+        there = np.array([vm.id in self._offered for vm in vms], dtype=np.bool_)
+        offered_cpus, offered_memory_mib, offered_others = _arrays(offered, asked)
+        return ClusterView(
+            at,
+            vms,
+            cpus,
+            memory_mib,
+            np.array(executors, dtype=np.int64),
+            np.array(until, dtype=np.float64),
+            running,
+            others,
+            Offered(there, offered_cpus, offered_memory_mib, ports, offered_others),
+            left_out,
+            {vm_id: start for vm_id, (start, _) in self._windows.items() if start > at},
+            self._limits,
+        )
+
+    def _missing(self, vm: Vm) -> bool:
+        return self.offered(vm.id).cpus < self._free[vm.id].cpus - CPU_TOLERANCE
+
+
+def _arrays(
+    sizes: Sequence[VmSize], asked: Collection[str]
+) -> tuple[FloatArray, FloatArray, dict[str, FloatArray]]:
+    """Cpus, MiB and what is asked for besides, each as [N]."""
+    cpus, memory_mib = ([size.cpus for size in sizes], [size.memory_mib for size in sizes])
+    others = {name: np.array([size.resources.get(name, 0.0) for size in sizes], np.float64) for name in asked}
+    return np.array(cpus, np.float64), np.array(memory_mib, np.float64), others
+
+
+def _ends(at: float, running: Iterable[RunningJob]) -> dict[str, float]:
+    """Until when the jobs hold their VMs, by VM; NaN when that is not known of one of a VM's jobs."""
+    ends: dict[str, float] = {}
+    for job in running:
+        end = nan if job.expected_end is None else max(job.expected_end, at)
+        for vm_id in job.vm_ids:
+            other = ends.get(vm_id, end)
+            ends[vm_id] = other if isnan(other) or other > end else end
+    return ends

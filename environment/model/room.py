@@ -1,0 +1,60 @@
+"""How many JVMs the machine under an embedded cluster carries, and which jobs that leaves room for.
+
+Its VMs are only simulated, and promise more than the machine has; so jobs are let in one after the other
+while there is room for all executors of each and its driver. What was let in is never held up, and a job that
+would be alone always starts: nothing waits for ever, however many executors it has.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from environment.model.records import JobRecord
+from environment.model.roster import Roster
+from environment.types import PlacementRequest
+
+
+class Room:
+    """Lets jobs in, while there is room; `jvms` None: always."""
+
+    def __init__(self, roster: Roster, jvms: int | None) -> None:
+        self._roster = roster
+        self._jvms = jvms
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is a limit at all."""
+        return self._jvms is not None
+
+    def let_in(self, new: Iterable[PlacementRequest]) -> Iterator[PlacementRequest]:
+        """The first of these jobs, in order, that there is room for together; none overtakes."""
+        if self._jvms is None:
+            yield from new
+            return
+        taken = self._taken()
+        for request in new:
+            if taken and taken + _needs(request) > self._jvms:
+                return
+            taken += _needs(request)
+            yield request
+
+    def why_not(self, request: PlacementRequest, let_in: Iterable[PlacementRequest]) -> str:
+        """Why a job is not let in after these were."""
+        taken = self._taken() + sum(map(_needs, let_in))
+        return (
+            f"this machine carries {self._jvms} JVMs at once (mesos.jvms): the jobs before it take {taken}, "
+            f"and it needs {_needs(request)} with its driver"
+        )
+
+    def _taken(self) -> int:
+        return sum(map(self._held, self._roster.with_tasks()))
+
+    def _held(self, job: JobRecord) -> int:
+        """What a job has, and gets again when lost; a driver on the host counts until the job is over."""
+        tasks = self._roster.open_tasks(job)
+        if job.ended or job.state == "queued":
+            return len(tasks)
+        executors = sum(task.number is not None for task in tasks) + self._roster.missing(job)
+        return executors + 1
+
+
+def _needs(request: PlacementRequest) -> int:
+    return request.count + 1

@@ -1,0 +1,198 @@
+"""Jobs and their tasks as records: who is there, what changed, and what can be forgotten.
+
+What happens to a job is in `cluster_model.py`, who waits in `waiting.py`, and what a VM costs in `ledger.py`.
+"""
+
+from collections.abc import Iterable, Iterator
+from copy import copy
+from dataclasses import dataclass
+
+from environment.model.records import ExecutorRecord, ExecutorState, JobRecord
+from environment.types import EndedJob, RunningJob, Size
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Copies of the records that changed since they were last asked for, and jobs that ran and are over."""
+
+    jobs: tuple[JobRecord, ...]
+    executors: tuple[ExecutorRecord, ...]
+    ended: tuple[EndedJob, ...] = ()
+
+
+class Roster:
+    """Jobs in the order of their submission, each with all its tasks.
+
+    Invariants: a job is here until it is over, has no open task, and was handed out as such; so are its
+    tasks, ended or not. Every record that changed since `take_changes` is marked.
+    """
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, JobRecord] = {}
+        self._tasks: dict[str, ExecutorRecord] = {}
+        self._tasks_of: dict[str, dict[str, ExecutorRecord]] = {}
+        #: The jobs that ever had a task; most that wait never had.
+        self._with_tasks: dict[str, None] = {}
+        self._changed_jobs: dict[str, None] = {}
+        self._changed_tasks: dict[str, None] = {}
+        self._ended: list[EndedJob] = []
+        #: What jobs that were here take beside cpus and memory, by name.
+        self.resources: set[str] = set()
+
+    # ---- who is there ------------------------------------------------------------------------------
+
+    def add(self, job: JobRecord) -> None:
+        """Take a job up; it is not marked."""
+        self._jobs[job.job.id] = job
+        self.resources.update(job.job.resources)
+        self._tasks_of[job.job.id] = {}
+
+    def add_task(self, task: ExecutorRecord) -> None:
+        """Take up a task of a job; it is not marked."""
+        self._tasks[task.task_id] = task
+        self._tasks_of.setdefault(task.job_id, {})[task.task_id] = task
+        self._with_tasks[task.job_id] = None
+
+    def job(self, job_id: str) -> JobRecord | None:
+        """A job that is here."""
+        return self._jobs.get(job_id)
+
+    def job_of(self, task: ExecutorRecord) -> JobRecord:
+        """The job of a task that is here."""
+        return self._jobs[task.job_id]
+
+    def jobs(self) -> Iterable[JobRecord]:
+        """All jobs, in the order of their submission."""
+        return self._jobs.values()
+
+    def with_tasks(self) -> Iterator[JobRecord]:
+        """The jobs that have tasks, ended or not."""
+        return (self._jobs[job_id] for job_id in self._with_tasks if job_id in self._jobs)
+
+    def task(self, task_id: str) -> ExecutorRecord | None:
+        """A task that is here."""
+        return self._tasks.get(task_id)
+
+    def tasks(self, job_id: str) -> tuple[ExecutorRecord, ...]:
+        """All tasks of a job, ended or not."""
+        return tuple(self._tasks_of.get(job_id, {}).values())
+
+    def all_open(self) -> list[ExecutorRecord]:
+        """The tasks of all jobs that have not ended."""
+        return [task for task in self._tasks.values() if not task.ended]
+
+    def open_tasks(self, job: JobRecord) -> list[ExecutorRecord]:
+        """The job's tasks that have not ended."""
+        return [task for task in self._tasks_of.get(job.job.id, {}).values() if not task.ended]
+
+    def executors(self, job: JobRecord) -> list[ExecutorRecord]:
+        """The job's executors that have not ended: its open tasks but for the driver."""
+        return [task for task in self.open_tasks(job) if task.number is not None]
+
+    def stands(self, job: JobRecord) -> bool:
+        """Whether the job's launch is not to be undone: its driver was started, or may have been.
+
+        A driver on the cluster is launched with the executors, and is to run once only.
+        """
+        if job.ended or job.aborting:
+            return False
+        return job.started_at is not None or (job.job.driver is not None and job.placed_at is not None)
+
+    def missing(self, job: JobRecord) -> int:
+        """How many executors of a job whose launch stands are gone and not yet placed again."""
+        return len(self.lost_sizes(job))
+
+    def lost_sizes(self, job: JobRecord) -> tuple[Size, ...]:
+        """What the executors had that are missing."""
+        if not self.stands(job):
+            return ()
+        tasks = (task for task in self.tasks(job.job.id) if task.number is not None)
+        return tuple(_size(task) for task in tasks if task.ended and not task.replaced)
+
+    def running(self) -> Iterator[RunningJob]:
+        """The jobs that hold VMs, as a policy sees them."""
+        for job in self._jobs.values():
+            since = job.started_at or job.placed_at
+            if since is not None and (tasks := self.open_tasks(job)):
+                tasks.sort(key=lambda task: task.number is None)  # the driver comes last
+                sizes = tuple(_size(task) for task in tasks if task.number is not None)
+                duration = job.job.duration_on((*sizes, *self.lost_sizes(job)))
+                end = None if duration is None else since + duration
+                sizes = () if sizes == job.job.asked else sizes
+                yield RunningJob(job.job, tuple(task.vm_id for task in tasks), since, end, sizes)
+
+    # ---- what changes ------------------------------------------------------------------------------
+
+    def mark(self, job: JobRecord) -> None:
+        """The job's record is not what it was."""
+        self._changed_jobs[job.job.id] = None
+
+    def mark_task(self, task: ExecutorRecord) -> None:
+        """The task's record is not what it was."""
+        self._changed_tasks[task.task_id] = None
+
+    def over(self, job: JobRecord, at: float) -> None:
+        """The job is over, whatever its executors still do."""
+        if job.started_at is None:
+            return
+        executors = (task for task in self.tasks(job.job.id) if task.number is not None)
+        # One that has finished counts: its driver told it to stop.
+        had = [task for task in executors if not task.replaced or task.state == "finished"]
+        vm_ids, sizes = tuple(task.vm_id for task in had), tuple(map(_size, had))
+        finished = job.state == "finished"
+        self._ended.append(EndedJob(job.job, vm_ids, sizes, job.started_at, at, finished))
+
+    def explain(self, job: JobRecord, reason: str) -> None:
+        """The job is in its state for this reason."""
+        job.reason = reason
+        self.mark(job)
+
+    def move(self, task: ExecutorRecord, state: ExecutorState, message: str) -> None:
+        """The task is in this state now."""
+        task.state, task.message = state, message
+        self.mark_task(task)
+
+    def replace_ended(self, job: JobRecord) -> None:
+        """The job's ended tasks need no replacement any more."""
+        for task in self._tasks_of[job.job.id].values():
+            if task.ended and not task.replaced:
+                task.replaced = True
+                self.mark_task(task)
+
+    def charge(self, due: Iterable[tuple[ExecutorRecord, float]]) -> None:
+        """Add to jobs what the ledger made due, by task in dollars."""
+        for task, cost in due:
+            self.mark_task(task)
+            if job := self._jobs.get(task.job_id):
+                job.cost += cost
+                self.mark(job)
+
+    def records(self) -> tuple[tuple[JobRecord, ...], tuple[ExecutorRecord, ...]]:
+        """Copies of all records: jobs in order of submission, tasks in order of launch."""
+        return tuple(map(copy, self._jobs.values())), tuple(map(copy, self._tasks.values()))
+
+    def take_changes(self) -> Changes:
+        """Hand out copies of what is marked, and forget jobs that are over and done."""
+        changes = Changes(
+            tuple(copy(self._jobs[job_id]) for job_id in self._changed_jobs if job_id in self._jobs),
+            tuple(copy(self._tasks[task_id]) for task_id in self._changed_tasks if task_id in self._tasks),
+            tuple(self._ended),
+        )
+        self._ended.clear()
+        for job_id in {*self._changed_jobs, *(self._tasks[t].job_id for t in self._changed_tasks)}:
+            self._forget_if_done(job_id)
+        self._changed_jobs.clear()
+        self._changed_tasks.clear()
+        return changes
+
+    def _forget_if_done(self, job_id: str) -> None:
+        job = self._jobs.get(job_id)
+        if job is not None and job.ended and not self.open_tasks(job):
+            del self._jobs[job_id]
+            self._with_tasks.pop(job_id, None)
+            for task_id in self._tasks_of.pop(job_id, {}):
+                del self._tasks[task_id]
+
+
+def _size(task: ExecutorRecord) -> Size:
+    return Size(task.cpus, task.memory_mib)

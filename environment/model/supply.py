@@ -1,0 +1,137 @@
+"""When to ask the master for offers, how long to wait for them, and when to give them back.
+
+What is offered is in `offer_book.py`; who waits for it is in `waiting.py`.
+"""
+
+import math
+from collections.abc import Iterable
+
+from environment.model.events import Decline, Offer, Revive, Supplied, Suppress
+from environment.model.offer_book import OfferBook
+from environment.model.timings import ModelOptions
+from environment.model.turn import Turn
+
+
+class Supply:
+    """The talk with the master about offers.
+
+    Invariants: without a connection no offer is held; after `balance` none is held while nobody waits, and
+    the master then knows that none is wanted.
+    """
+
+    def __init__(self, turn: Turn, book: OfferBook, options: ModelOptions) -> None:
+        self.subscribed = False
+        #: Why there is no connection.
+        self.why = ""
+        self._turn = turn
+        self._book = book
+        self._options = options
+        #: When something was last done that the master should answer with offers.
+        self._asked_at = 0.0
+        self._revived_at = -math.inf
+        self._suppressed = False
+        #: Something happened since the last decision that makes it worth to ask for offers.
+        self._stale = False
+        #: When something last happened that could change a decision.
+        self._changed_at = 0.0
+
+    def state(self) -> Supplied:
+        """All of this but the offers."""
+        return Supplied(
+            self.subscribed,
+            self._suppressed,
+            self._stale,
+            self._asked_at,
+            self._revived_at,
+            self._changed_at,
+            self.why,
+        )
+
+    def resume(self, state: Supplied) -> None:
+        """Go on from there."""
+        self.subscribed, self._suppressed, self._stale = state.subscribed, state.suppressed, state.stale
+        self._asked_at, self._revived_at = state.asked_at, state.revived_at
+        self._changed_at, self.why = state.changed_at, state.why
+
+    def connect(self) -> None:
+        """The master has (again) accepted the framework: what was said before is void."""
+        self.subscribed, self._suppressed, self._stale = True, False, False
+        self._book.clear()
+        self._book.expect()
+        self._asked_at = self._turn.now
+
+    def disconnect(self, why: str) -> None:
+        """There is no connection, and so there are no offers."""
+        self.subscribed, self.why = False, why
+        self._book.clear()
+
+    def take(self, offers: Iterable[Offer]) -> None:
+        """Hold these offers."""
+        self._book.take(offers, self._turn.now)
+        self._changed_at = self._turn.now
+
+    def want(self) -> None:
+        """It is worth to ask for offers: somebody has begun to wait."""
+        self._stale = True
+
+    def reconsider(self, since: float | None = None) -> None:
+        """What was decided may be decided otherwise, now or since then: it is worth to ask for offers."""
+        changed_at = self._turn.now if since is None else since
+        self._changed_at, self._stale = max(self._changed_at, changed_at), True
+
+    def decided(self, view_at: float | None) -> bool:
+        """A decision was made on the view of that time; returns whether something has changed since then."""
+        outdated = view_at is not None and self._changed_at > view_at
+        if self._settled(self._turn.now if view_at is None else view_at):
+            self._book.settled()
+        self._stale = self._stale and outdated
+        self._asked_at = self._turn.now
+        return outdated
+
+    def ready(self) -> bool:
+        """Whether offers are there and no more of them are expected."""
+        if not (self.subscribed and len(self._book)):
+            return False
+        return self._book.came() or self._settled(self._turn.now)
+
+    def _settled(self, at: float) -> bool:
+        """Whether offers that were held at that time were waited for as long as ever."""
+        return len(self._book) > 0 and at - self._book.since >= self._options.settle
+
+    def dry(self) -> bool:
+        """Whether the master has had the time to offer something and did not."""
+        return not len(self._book) and self._turn.now - self._asked_at > self._options.settle
+
+    def decline(self) -> None:
+        """Give back all offers."""
+        if held := self._book.clear():
+            self._turn.command(Decline, held, self._options.refuse)
+
+    def balance(self, *, anyone: bool, due: bool, later: bool = False) -> None:
+        """Hold offers only while `anyone` waits; ask for them when someone's time is `due`.
+
+        While someone waits for VMs that may come `later`, offers are given back, and tell of those that do.
+        """
+        if not self.subscribed:
+            return
+        if not anyone:
+            self.decline()
+            if later and self._suppressed:
+                self._revive()
+            elif not (later or self._suppressed):
+                self._suppressed = True
+                self._turn.command(Suppress)
+        elif due and (self._suppressed or (self._stale and not self._book.complete()) or self._unheard()):
+            self._revive()
+
+    def _unheard(self) -> bool:
+        """Whether the master has offered nothing for so long that it may not have heard that we wait."""
+        return not len(self._book) and self._turn.now - self._asked_at > self._options.ask_again
+
+    def _revive(self) -> None:
+        now = self._turn.now
+        if not self._suppressed and now - self._revived_at < self._options.revive_pause:
+            return  # it stays stale, so a later event asks
+        self._suppressed, self._stale = False, False
+        self._asked_at = self._revived_at = now
+        self._turn.command(Revive)

@@ -1,0 +1,207 @@
+"""Who waits for a placement, in which order, and why the first one does.
+
+Whether offers are asked for on their behalf is in `supply.py`; what nobody could have now, in `reach.py`.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
+from itertools import islice
+
+from environment.model.events import Waiting
+from environment.model.reach import Reach
+from environment.model.records import JobRecord
+from environment.model.room import Room
+from environment.model.roster import Roster
+from environment.model.setbacks import Setbacks
+from environment.types import PlacementRequest
+
+#: How the reason of a job begins that waits aside, and what is said of it when it does not any more.
+_ASIDE, _BACK = "it could not run now even alone", "waits for its turn"
+
+
+class WaitingLine:
+    """New jobs, first come first served, and jobs whose lost executors are to be placed again.
+
+    Some of both wait aside: they could not run now even if nothing else did, as their VMs are not there or
+    a quota is too small. They keep their places, are not placed, and block nobody.
+
+    Invariants: a job is in one of the two at most; new jobs stand in the order of their submission; after
+    `look` those are aside, and only those, who have to be by what may be reached then.
+    """
+
+    def __init__(self, roster: Roster, setbacks: Setbacks, room: Room) -> None:
+        self._roster = roster
+        self._room = room
+        self._setbacks = setbacks
+        self._queue: dict[str, PlacementRequest] = {}
+        #: Jobs that lost executors, and when these may be placed again.
+        self._relaunch_at: dict[str, float] = {}
+        #: The job that a policy told to wait, so that its reason is not replaced by a lesser one.
+        self._told: str | None = None
+        #: Who waits aside, and whether for a quota alone, so that no VM that comes would help.
+        self._aside: dict[str, bool] = {}
+        #: By what it was looked who has to; what changed since then: jobs of which that is not known.
+        self._reach: Reach | None = None
+        self._unseen: dict[str, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._queue) + len(self._relaunch_at)
+
+    def __contains__(self, job: JobRecord) -> bool:
+        return job.job.id in self._queue or job.job.id in self._relaunch_at
+
+    def state(self) -> tuple[tuple[tuple[str, float], ...], str | None]:
+        """When lost executors of which jobs may be placed again, and which job was told to wait."""
+        return tuple(self._relaunch_at.items()), self._told
+
+    def resume(self, relaunch_at: Iterable[tuple[str, float]], told: str | None) -> None:
+        """Go on from there."""
+        self._relaunch_at, self._told = dict(relaunch_at), told
+        self._reach = None
+
+    def join(self, job: JobRecord) -> None:
+        """A new job waits behind all others."""
+        self._queue[job.job.id] = PlacementRequest(job.job, job.job.executors, first_number=job.next_executor)
+        self._unseen[job.job.id] = None
+
+    def rejoin(self, job: JobRecord) -> None:
+        """A job whose launch was undone waits in its old place, as jobs are held in order of submission."""
+        self.join(job)
+        in_order = (other.job.id for other in self._roster.jobs())
+        self._queue = {job_id: self._queue[job_id] for job_id in in_order if job_id in self._queue}
+
+    def relaunch(self, job: JobRecord, due: float) -> None:
+        """The job's lost executors wait from then on, or from an earlier time that was set before."""
+        self._relaunch_at.setdefault(job.job.id, due)
+        self._unseen[job.job.id] = None
+
+    def leave(self, job: JobRecord) -> bool:
+        """The job waits no more; returns whether it did."""
+        self._aside.pop(job.job.id, None)
+        queued = self._queue.pop(job.job.id, None) is not None
+        return queued or self._relaunch_at.pop(job.job.id, None) is not None
+
+    def is_new(self, job: JobRecord) -> bool:
+        """Whether the job as a whole waits, and not only lost executors of it."""
+        return job.job.id in self._queue
+
+    def due(self, now: float) -> bool:
+        """Whether someone may be placed at that time."""
+        if any(at <= now for job_id, at in self._relaunch_at.items() if job_id not in self._aside):
+            return True
+        if self._room.bounded:
+            return next(self._room.let_in(self._new(now)), None) is not None
+        pauses = self._setbacks.paused().items()
+        out = sum(at > now and i in self._queue and i not in self._aside for i, at in pauses)
+        lost = sum(i in self._aside for i in self._relaunch_at)  # these are few, and those aside may be many
+        return len(self._queue) > out + len(self._aside) - lost
+
+    def requests(self, now: float) -> tuple[PlacementRequest, ...]:
+        """What may be placed now, in order; lost executors come before new jobs.
+
+        A job that pauses, because its launches never ran, or waits aside is not among them, and keeps its
+        place; nor are those that there is no room for yet.
+        """
+        lost = ((i, at) for i, at in self._relaunch_at.items() if i not in self._aside)
+        due = (self._roster.job(job_id) for job_id, at in lost if at <= now)
+        new = self._room.let_in(self._new(now))
+        waiting = (*(self._again(job) for job in due if job is not None), *new)
+        return tuple(map(self._placeable, waiting)) if self._setbacks else waiting
+
+    def head(self, now: float) -> str:
+        """The first job that waits as a whole, neither pausing nor aside; empty when there is none."""
+        first = next(self._new(now), None)
+        return "" if first is None else first.job.id
+
+    def _new(self, now: float) -> Iterator[PlacementRequest]:
+        """The jobs that wait as a whole, neither pausing nor aside, in order."""
+        paused, aside = self._setbacks.paused(), self._aside
+        return (r for i, r in self._queue.items() if paused.get(i, now) <= now and i not in aside)
+
+    def _placeable(self, request: PlacementRequest) -> PlacementRequest:
+        """The request with the VMs that are no place for it."""
+        avoided = self._setbacks.avoided(request.job.id)
+        return replace(request, avoided=avoided) if avoided else request
+
+    # ---- who could not run now even alone ----------------------------------------------------------
+
+    @property
+    def aside(self) -> Collection[str]:
+        """The jobs that wait as a whole, and aside."""
+        return tuple(job_id for job_id in self._aside if job_id in self._queue)
+
+    @property
+    def wants_vms(self) -> bool:
+        """Whether somebody waits aside whom VMs that come, or are told to be larger, may help."""
+        return not all(self._aside.values())
+
+    def look(self, reach: Reach, *, again: bool = False) -> None:
+        """Put aside who could not run now even alone, and take back who could; each says so.
+
+        Looks at those of whom that may have changed, or `again` at all.
+        """
+        if again or reach != self._reach:
+            self._reach = reach
+            self._unseen = dict.fromkeys((*self._queue, *self._relaunch_at))
+        for job_id in self._unseen:
+            job = self._roster.job(job_id)
+            if job is not None and job in self:
+                self._look_at(job, self._reach)  # the same as before, with what was found by it
+        self._unseen.clear()
+
+    def _look_at(self, job: JobRecord, reach: Reach) -> None:
+        job_id, quota, why = job.job.id, "", ""
+        if job_id not in self._setbacks.paused():  # who pauses is not placed either, and says why
+            request = self._placeable(self._queue.get(job_id) or self._again(job))
+            quota = reach.beyond_quota(request, self._roster.open_tasks(job)) if reach.quota else ""
+            why = quota or reach.beyond_vms(request)
+        if why:
+            self._aside[job_id] = bool(quota)
+            reason = f"{_ASIDE}: {why}; jobs behind it do not wait for it"
+            if reason != job.reason:
+                self._roster.explain(job, reason)
+        else:
+            self._aside.pop(job_id, None)
+            if job.reason.startswith(_ASIDE):
+                self._roster.explain(job, _BACK)
+
+    @property
+    def told(self) -> bool:
+        """Whether a policy told someone to wait."""
+        return self._told is not None
+
+    def tell(self, waiting: Waiting | None) -> None:
+        """A policy told this job to wait, or none; one that does not wait any more is not told."""
+        self._told = None
+        job = self._roster.job(waiting.job_id) if waiting else None
+        if waiting is None or job is None or job not in self:
+            return
+        self._told = job.job.id
+        if job.reason != waiting.reason:
+            self._roster.explain(job, waiting.reason)
+
+    def explain_silence(self, why: Callable[[PlacementRequest], str], now: float) -> None:
+        """Nothing can be decided for this reason: the first one says so, unless a policy told it another."""
+        head = next(iter(self.requests(now)), None)
+        job = self._roster.job(head.job.id) if head else None
+        if head is None or job is None or job.job.id == self._told:
+            return
+        if (reason := why(head)) != job.reason:
+            self._roster.explain(job, reason)
+
+    def explain_room(self, now: float) -> None:
+        """The first job that there is no room for says so."""
+        if not self._room.bounded:
+            return
+        let_in = tuple(self._room.let_in(self._new(now)))
+        request = next(islice(self._new(now), len(let_in), None), None)
+        job = self._roster.job(request.job.id) if request else None
+        reason = self._room.why_not(request, let_in) if request else ""
+        if job is not None and reason != job.reason:
+            self._roster.explain(job, reason)
+
+    def _again(self, job: JobRecord) -> PlacementRequest:
+        present = tuple(task.vm_id for task in self._roster.executors(job))
+        sizes = self._roster.lost_sizes(job)
+        alike = set(sizes) == {job.job.size}
+        return PlacementRequest(job.job, len(sizes), present, True, job.next_executor, () if alike else sizes)

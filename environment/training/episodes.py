@@ -1,0 +1,83 @@
+"""Episodes for training and evaluation: a workload of a seed on a cluster, a fresh one for every seed.
+
+Seeds from FIRST_TRAINING_SEED on are for training alone, those below it for evaluation: what is shown to be
+good on them was never trained on. (A workload that stands in a file is the same for every seed.)
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from environment.cluster_files import load_cluster
+from environment.kernel.arrays import arrays_of, jobs_of, refusals, vms_in_thousandths
+from environment.kernel.state import Episode
+from environment.types import Vm
+from profiles.files import WorkloadError
+from profiles.generators import source_of
+from profiles.profile import load_profiles
+from profiles.workload import Workload
+
+FIRST_TRAINING_SEED = 2**32
+
+#: A workload for every seed.
+WorkloadSource = Callable[[int], Workload]
+
+
+def training_seeds(seed: int, pool: int | None = None) -> Iterator[int]:
+    """Seeds for training without end, others for another `seed`; no more than `pool` different ones."""
+    random = np.random.default_rng(seed)
+    if pool is None:
+        while True:
+            yield int(random.integers(FIRST_TRAINING_SEED, 2**62))
+    known = random.integers(FIRST_TRAINING_SEED, 2**62, pool)
+    while True:
+        yield int(random.choice(known))
+
+
+@dataclass(frozen=True, slots=True)
+class Episodes:
+    """An episode for every seed; `types` are the job types that observations tell apart."""
+
+    source: WorkloadSource
+    vms: tuple[Vm, ...]
+    types: tuple[str, ...] = ()
+
+    def __call__(self, seed: int) -> Episode:
+        """The seed's workload on the cluster, without the jobs that would not fit it when it is empty.
+
+        ValueError when no job is left, or one asks for more than cpus and memory: the kernel knows no more.
+        """
+        jobs = jobs_of(self.source(seed), load_profiles())
+        for job in jobs:
+            if job.resources:
+                raise WorkloadError(
+                    f"{job.id} asks for {' and '.join(job.resources)}; episodes for training know cpus and "
+                    "memory alone, so leave the column resources out"
+                )
+        refused = refusals(jobs, self.vms)
+        if len(refused) == len(jobs):
+            raise ValueError(next(iter(refused.values()), "a workload should have at least one job"))
+        return arrays_of([job for job in jobs if job.id not in refused], self.vms, self.types)
+
+
+def episodes(
+    workload: str | Path | Workload | WorkloadSource,
+    cluster: str | Path | Sequence[Vm],
+    types: tuple[str, ...] = (),
+) -> Episodes:
+    """Episodes of a workload and a cluster, by name or path or as they are.
+
+    ConfigError or WorkloadError say what is wrong with a name or a file.
+    """
+    vms = load_cluster(cluster) if isinstance(cluster, str | Path) else cluster
+    return Episodes(_source(workload), vms_in_thousandths(vms), types)
+
+
+def _source(workload: str | Path | Workload | WorkloadSource) -> WorkloadSource:
+    if isinstance(workload, str | Path):
+        return source_of(workload)
+    if isinstance(workload, Workload):
+        return lambda seed: workload  # noqa: ARG005  it is the same for every seed
+    return workload

@@ -1,0 +1,94 @@
+"""A view of a cluster, simulated or real, as an agent that was trained on the kernel's episodes sees it.
+
+`scene_of` takes the moment from the view, `put` moves it on executor by executor while a decision is made.
+What an agent sees of a scene is the kernel's alone. Importing this module imports numba.
+"""
+
+from collections.abc import Sequence
+from itertools import islice
+
+import numpy as np
+
+from environment.kernel.observation import Scene, observation_length, write, write_legal
+from environment.kernel.rule_options import ObservationOptions
+from environment.kernel.state import BoolArray, Float32Array
+from environment.types import ClusterView, PlacementRequest
+
+
+def scene_of(
+    view: ClusterView, queue: Sequence[PlacementRequest], options: ObservationOptions, number: int = 0
+) -> Scene:
+    """The moment in which the first request of the queue is decided about; `number` counts jobs from 0.
+
+    For VMs and jobs of which it is not known when they end, `options.unknown_seconds` are assumed.
+    """
+    request, vms = queue[0], {vm.id: index for index, vm in enumerate(view.vms)}
+    present = [vms[vm_id] for vm_id in request.present_on if vm_id in vms]
+    job, upcoming = request.job, tuple(islice(queue, 1, 1 + options.upcoming))
+    return Scene(
+        milli_cpus=np.rint(view.cpus * 1000).astype(np.int64),
+        memory_mib=view.memory_mib.astype(np.int64),
+        price_per_hour=view.prices_per_hour.copy(),
+        free_milli_cpus=np.maximum(np.rint(view.free_cpus * 1000), 0).astype(np.int64),
+        free_memory_mib=np.maximum(np.floor(view.free_memory_mib), 0).astype(np.int64),
+        held=view.executors.copy(),
+        busy_until=np.where(np.isnan(view.busy_until), view.at + options.unknown_seconds, view.busy_until),
+        clock=float(view.at),
+        waiting=len(queue),
+        running=len(view.running),
+        next_end=_next_end(view, options.unknown_seconds),
+        number=number,
+        type=type_of(request, options),
+        job_milli_cpus=milli(request.cpus),
+        job_memory_mib=request.memory_mib,
+        executors=job.executors,
+        left=request.count,
+        arrival=float(job.submitted_at),
+        untouched=True,
+        placed=np.array(present, np.int32),
+        next_type=np.array([type_of(later, options) for later in upcoming], np.int64),
+        next_milli_cpus=np.array([milli(later.cpus) for later in upcoming], np.int64),
+        next_memory_mib=np.array([later.memory_mib for later in upcoming], np.int64),
+        next_executors=np.array([later.count for later in upcoming], np.int64),
+    )
+
+
+def put(scene: Scene, vm: int) -> Scene:
+    """The moment after an executor of the head was put on the VM; changes the arrays of the one before."""
+    scene.free_milli_cpus[vm] -= scene.job_milli_cpus
+    scene.free_memory_mib[vm] -= scene.job_memory_mib
+    scene.held[vm] += 1
+    placed = np.append(scene.placed, np.int32(vm))
+    return scene._replace(left=scene.left - 1, untouched=False, placed=placed)
+
+
+def observation(scene: Scene, options: ObservationOptions) -> Float32Array:
+    """What an agent sees; float32 [L], see `environment.kernel.observation`."""
+    out = np.zeros(observation_length(len(scene.held), options.layout), np.float32)
+    write(scene, options.layout, out)
+    return out
+
+
+def mask(scene: Scene, *, whole: bool = True) -> BoolArray:
+    """What it may do, bool [N + 1]: wait, or put an executor on each VM; see `write_mask` of the kernel."""
+    out = np.zeros(len(scene.held) + 1, np.bool_)
+    write_legal(scene, whole, out)
+    return out
+
+
+def type_of(request: PlacementRequest, options: ObservationOptions) -> int:
+    """The job's place in the list of types counted from 1, 0 when it is not there."""
+    types = options.types
+    return types.index(request.job.type) + 1 if request.job.type in types else 0
+
+
+def milli(cpus: float) -> int:
+    """Cpus as the kernel counts them: whole thousandths, at least one."""
+    return max(1, round(cpus * 1000))
+
+
+def _next_end(view: ClusterView, unknown: float) -> float:
+    ends = (
+        job.started_at + unknown if job.expected_end is None else job.expected_end for job in view.running
+    )
+    return float(min(ends, default=view.at))

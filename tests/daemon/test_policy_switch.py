@@ -1,0 +1,252 @@
+"""Who decides and who looks on: switched live, kept over restarts, and never in each other's way."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from conf.schema import Config, JobSpec, Policy
+from daemon.comparison import report
+from daemon.contract import PolicyStatus, RejectedError, ShadowStatus
+from daemon.policy_switch import PolicySwitch
+from daemon.shadow import _BACKLOG
+from daemon.store import Store
+from environment.types import ClusterView, Decision, Place, PlacementRequest, Wait
+from tests.builders import make_job, make_view, make_vms
+
+VIEW = make_view(make_vms(3, cpus=4))
+CONFIG = Config(shadow=Policy(name="rr"))
+Requests = Sequence[PlacementRequest]
+
+#: Stuck policies wait for this, so that no thread outlives its test.
+release = threading.Event()
+
+
+def stuck(view: ClusterView, queue: Requests) -> Decision:
+    """Does not return before the test is over."""
+    release.wait()
+    return Wait("too late")
+
+
+def raises(view: ClusterView, queue: Requests) -> Decision:
+    """Wants the process to end."""
+    raise SystemExit(1)
+
+
+def packs(view: ClusterView, queue: Requests) -> Decision:
+    """Puts all on the second VM."""
+    return Place(queue[0].job.id, (1,) * queue[0].count)
+
+
+def backwards(view: ClusterView, queue: Requests) -> Decision:
+    """Puts the last of the queue on the first VM."""
+    return Place(queue[-1].job.id, (0,) * queue[-1].count)
+
+
+def requests(*executors: int) -> list[PlacementRequest]:
+    """Jobs job-1, job-2, ... with so many executors of one cpu."""
+    jobs = [make_job(f"job-{i}", count) for i, count in enumerate(executors, 1)]
+    return [PlacementRequest(job, job.executors) for job in jobs]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """A store that knows three jobs."""
+    store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
+    for _ in range(3):
+        store.submit(JobSpec(app="a.py"), lambda job_id: make_job(job_id), None, 1.0)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def panel(store: Store) -> Iterator[Callable[[Config], PolicySwitch]]:
+    """Make panels whose threads end with the test, before the store is closed."""
+    made: list[PolicySwitch] = []
+    release.clear()
+    before = threading.active_count()
+
+    def make(config: Config) -> PolicySwitch:
+        made.append(PolicySwitch(config, store))
+        return made[-1]
+
+    yield make
+    release.set()
+    for each in made:
+        each.close()
+    until(lambda: threading.active_count() <= before)
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait for a condition that comes to hold when all is well."""
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def shadow_of(status: PolicyStatus) -> ShadowStatus:
+    """The shadow, which must be there."""
+    assert status.shadow is not None
+    return status.shadow
+
+
+def test_the_shadow_is_compared_and_never_acts(panel: Callable[[Config], PolicySwitch], store: Store) -> None:
+    """First fit's placements are executed; what round robin would have done is in the store."""
+    room = panel(CONFIG)
+    event, explanations = room.decide(VIEW, requests(1, 2, 1))
+    assert [p.vm_ids for p in event.placements] == [("id-vm-1",), ("id-vm-1", "id-vm-1"), ("id-vm-1",)]
+    assert {why.policy for why in explanations} == {"ff"}
+    until(lambda: shadow_of(room.status()).compared == 3)
+    assert shadow_of(room.status()) == ShadowStatus("rr", {}, 3, 1, 0, 0, "")
+    until(lambda: len(store.comparisons()) == 3)
+    made = report(store.comparisons(), 10)
+    assert [(t.acting, t.shadow, t.compared, t.different) for t in made.totals] == [("ff", "rr", 3, 1)]
+    (second,) = (each.comparison for each in made.differences)
+    assert (second.job_id, second.acting.vms, second.shadow.vms) == (
+        "job-2",
+        {"vm-1": 2},
+        {"vm-2": 1, "vm-3": 1},
+    )
+    assert (second.acting.price_per_hour, second.shadow.price_per_hour) == (0.0, pytest.approx(0.48))
+
+
+def test_a_shadow_that_would_take_another_job_differs(
+    panel: Callable[[Config], PolicySwitch], store: Store
+) -> None:
+    """The comparison is about the job that was placed, which the shadow would have let wait."""
+    config = Config(policy=Policy(name=f"{__name__}:backwards"), shadow=Policy(name="ff"))
+    panel(config).decide(VIEW, requests(1, 1))
+    until(lambda: len(store.comparisons()) == 2)
+    first, second = sorted((found for found, _ in store.comparisons()), key=lambda found: found.job_id)
+    assert (first.job_id, first.differs) == ("job-1", False)
+    assert (second.job_id, second.acting.vms, second.shadow.vms) == ("job-2", {"vm-1": 1}, None)
+    assert second.shadow.reason == "job-1 comes before it"
+
+
+def test_the_same_wait_is_compared_once(panel: Callable[[Config], PolicySwitch], store: Store) -> None:
+    """A job that has to wait is decided about again and again, which is no news."""
+    room = panel(Config(shadow=Policy(name=f"{__name__}:packs")))
+    for _ in range(5):
+        room.decide(VIEW, requests(13))
+    room.decide(VIEW, requests(1))
+    until(lambda: len(store.comparisons()) + shadow_of(room.status()).faults == 6)
+    assert shadow_of(room.status()).faults == 5, "packs cannot do it either"
+    room.set_shadow("rr", {})
+    for _ in range(5):
+        room.decide(VIEW, requests(13))
+    room.set_shadow(None, {})
+    room.decide(VIEW, requests(1))
+    until(lambda: len(store.comparisons()) == 2)
+
+
+@pytest.mark.parametrize("name", ["stuck", "raises"])
+def test_a_shadow_that_misbehaves_is_its_own_trouble(
+    panel: Callable[[Config], PolicySwitch], name: str
+) -> None:
+    """The acting policy decides as ever; the shadow's faults are counted apart, what it missed too."""
+    room = panel(Config(shadow=Policy(name=f"{__name__}:{name}")))
+    for _ in range(_BACKLOG + 2):
+        event, _ = room.decide(VIEW, requests(1))
+        assert len(event.placements) == 1
+    status = room.status()
+    assert (status.faults, status.placed, status.busy) == (0, _BACKLOG + 2, 0.0)
+    if name == "stuck":
+        assert shadow_of(status).missed >= 1
+    else:
+        until(lambda: shadow_of(room.status()).faults >= _BACKLOG)
+        assert shadow_of(room.status()).last_fault == "the policy failed: SystemExit"
+
+
+def test_choices_hold_over_restarts_until_the_config_says_otherwise(
+    panel: Callable[[Config], PolicySwitch],
+) -> None:
+    """What was set live is there again, with its options; a config that has changed since comes first."""
+    room = panel(CONFIG)
+    room.set_policy("random", {"seed": 7})
+    room.set_shadow("ilp", {"beta": 0.75})
+    status = panel(CONFIG).status()
+    assert (status.name, status.options) == ("random", {"seed": 7})
+    assert (shadow_of(status).name, shadow_of(status).options) == ("ilp", {"beta": 0.75})
+    room.set_shadow(None, {})
+    assert panel(CONFIG).status().shadow is None, "to have none is a choice too"
+    status = panel(Config(policy=Policy(name="rrc"), shadow=Policy(name="ff"))).status()
+    assert (status.name, shadow_of(status).name) == ("rrc", "ff")
+
+
+@pytest.mark.parametrize(("name", "options"), [("nosuch", {}), ("ff", {"beta": 1}), ("", {})])
+def test_what_is_no_policy_changes_nothing(
+    panel: Callable[[Config], PolicySwitch], name: str, options: dict[str, int]
+) -> None:
+    """Neither who decides nor who looks on."""
+    room = panel(CONFIG)
+    for switch in (room.set_policy, room.set_shadow):
+        with pytest.raises(RejectedError) as error:
+            switch(name, options)
+        assert error.value.status == 422
+    assert (room.status().name, shadow_of(room.status()).name) == ("ff", "rr")
+
+
+@pytest.mark.parametrize(
+    "name", ["os:abort", "posix:abort", f"{__name__}:packs", "environment.policy:Policy"]
+)
+def test_policies_of_others_are_not_chosen_over_the_api(
+    panel: Callable[[Config], PolicySwitch], name: str
+) -> None:
+    """To import and make one is to run its code: what is allowed stands in the answer, and in the config."""
+    allowed = f"{__name__}:backwards"
+    room = panel(CONFIG.model_copy(update={"policies_allowed": (allowed,)}))
+    for switch in (room.set_policy, room.set_shadow):
+        with pytest.raises(RejectedError) as error:
+            switch(name, {})
+        assert error.value.status == 403
+        assert f"allowed are {allowed} (policies_allowed" in error.value.detail
+    assert (room.status().name, shadow_of(room.status()).name) == ("ff", "rr")
+    assert room.set_policy(allowed, {}).name == allowed
+    assert room.set_policy("agents.baselines.even:Even", {"vms": 2}).name == "agents.baselines.even:Even"
+
+
+@pytest.mark.parametrize("fallback", [f"{__name__}:packs", "posix:getpid"])
+def test_options_name_no_policies_of_others(panel: Callable[[Config], PolicySwitch], fallback: str) -> None:
+    """A policy of ours that takes another as an option takes none that was not let in by itself."""
+    room = panel(CONFIG)
+    for switch in (room.set_policy, room.set_shadow):
+        with pytest.raises(RejectedError, match="fallback: should be a policy that comes with Stoker"):
+            switch("reinforce", {"fallback": fallback})
+
+
+def test_a_policy_that_is_no_longer_allowed_is_not_taken_up(panel: Callable[[Config], PolicySwitch]) -> None:
+    """One that was chosen before the config forbade it, or by an older daemon, ends no newer one."""
+    allowed = CONFIG.model_copy(update={"policies_allowed": (f"{__name__}:packs",)})
+    room = panel(allowed)
+    room.set_policy(f"{__name__}:packs", {})
+    room.set_shadow(f"{__name__}:packs", {})
+    assert panel(allowed).status().name == f"{__name__}:packs"
+    status = panel(CONFIG).status()
+    assert (status.name, shadow_of(status).name) == ("ff", "rr")
+
+
+def test_policies_are_switched_under_load(panel: Callable[[Config], PolicySwitch]) -> None:
+    """While rounds are decided, switching from other threads costs no decision and no time-out."""
+    room = panel(CONFIG)
+    done = threading.Event()
+
+    def switch() -> None:
+        for name in ("rr", "ff", "rrc") * 5:
+            room.set_policy(name, {})
+            room.set_shadow(name, {})
+        done.set()
+
+    thread = threading.Thread(target=switch)
+    thread.start()
+    rounds = 0
+    while not done.is_set() or rounds < 20:
+        event, explanations = room.decide(VIEW, requests(1, 1))
+        assert len(event.placements) == 2
+        assert not any(why.faults for why in explanations)
+        rounds += 1
+    thread.join()
+    assert json.dumps(dict(room.status().options)) == "{}"

@@ -1,0 +1,93 @@
+"""How compiled code is kept: who imports numba, and when the cache no longer holds."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+TRY = """
+import sys
+from environment.kernel.compiled import njit
+from environment.kernel.durations import is_good
+@njit()
+def good() -> bool:
+    return is_good(1, 2, 1)
+print(good(), sum(good.stats.cache_hits.values()))
+"""
+
+TWENTY = """
+{imported}
+from environment.kernel.compiled import njit
+@njit()
+def twenty() -> int:
+    return {ten}() + 10
+"""
+
+THIRTY = """
+from environment.kernel.compiled import njit
+from third.twenties import twenty
+@njit()
+def thirty() -> int:
+    return twenty() + 10
+print(thirty(), sum(thirty.stats.cache_hits.values()))
+"""
+
+
+def test_the_daemon_does_without_numba() -> None:
+    """Model, contract, check and loaders of clusters and workloads do not import it."""
+    ours = ("model.cluster_model", "rounds", "cluster_files")
+    modules = ", ".join((*(f"environment.{name}" for name in ours), "profiles.generators", "agents.registry"))
+    script = f"import sys, {modules}; print('numba' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert done.stdout.strip() == "False"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A copy of what compiles, and of the kernel."""
+    for part in ("environment/__init__.py", "environment/types.py"):
+        (tmp_path / part).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / part, tmp_path / part)
+    shutil.copytree(
+        ROOT / "environment/kernel",
+        tmp_path / "environment/kernel",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    return tmp_path
+
+
+def call(caller: Path, project: Path) -> str:
+    """What the script says."""
+    command = [sys.executable, str(caller)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=project, check=True).stdout.strip()
+
+
+def test_a_change_in_the_kernel_reaches_those_who_call_it(project: Path) -> None:
+    """A function of another file is found in the cache, until something that it calls has changed."""
+    caller, durations = project / "caller.py", project / "environment/kernel/durations.py"
+    caller.write_text(TRY)
+    assert (call(caller, project), call(caller, project)) == ("False 0", "False 1")
+    durations.write_text(durations.read_text().replace("vms == executors", "vms != executors"))
+    assert call(caller, project) == "True 0"
+
+
+@pytest.mark.parametrize("imported", ["from other.tens import ten", "from other import tens"])
+def test_a_change_in_another_folder_reaches_those_who_call_it(project: Path, imported: str) -> None:
+    """Also by way of a third folder, and however the function is imported."""
+    tens, twenties, caller = (project / name for name in ("other/tens.py", "third/twenties.py", "caller.py"))
+    for path, text in (
+        (tens, "from environment.kernel.compiled import njit\n@njit()\ndef ten() -> int:\n    return 10\n"),
+        (twenties, TWENTY.format(imported=imported, ten="ten" if imported.endswith("ten") else "tens.ten")),
+        (caller, THIRTY),
+    ):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert (call(caller, project), call(caller, project)) == ("30 0", "30 1")
+    tens.write_text(tens.read_text().replace("10", "11"))
+    assert call(caller, project) == "31 0"

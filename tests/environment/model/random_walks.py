@@ -1,0 +1,353 @@
+"""A master with VMs, tasks and bad days, as a random walk around a cluster model.
+
+It keeps the books that Mesos keeps (what is offered, what runs where) and asserts that the model's commands
+fit them; after each event it checks what must always hold of the model.
+"""
+
+import math
+from collections import Counter
+from random import Random
+
+from agents.registry import create
+from environment.model import events as ev
+from environment.model.cluster_model import ClusterModel
+from environment.model.decisions import decided
+from environment.model.records import ENDED_JOB
+from environment.rounds import decide_round
+from environment.types import CPU_TOLERANCE, Size, Vm
+from tests.builders import make_job, make_offer
+from tests.environment.world import costs
+
+#: Actions of the walk with their weights.
+ACTIONS = {
+    "submit": 2, "kill": 1, "offer": 3, "decide": 2, "decide_late": 1, "rescind": 1, "progress": 4, "fail": 1,
+    "driver": 2, "tick": 2, "reconnect": 1, "vm_lost": 1, "unreach": 1,
+    "change_policy": 1,
+}  # fmt: skip
+
+
+class Chaos:
+    """The walk: `step` for one random action, `drain` for a calm end."""
+
+    def __init__(self, vms: tuple[Vm, ...], seed: int, policy: str) -> None:
+        self.random = Random(seed)  # noqa: S311  # no secret hangs on it
+        self.vms = {vm.id: vm for vm in vms}
+        self.policy = create(policy)
+        self.model = ClusterModel()
+        self.now = 0.0
+        self.log: list[tuple[ev.Event, list[ev.Command]]] = []
+        self.offers: dict[str, ev.Offer] = {}
+        self.tasks: dict[str, tuple[str, ev.Task]] = {}
+        self.states: dict[str, ev.TaskState] = {}
+        self.drivers: set[str] = set()
+        #: Tasks by job that ran its driver on the cluster.
+        self.drivers_ran: dict[str, set[str]] = {}
+        self.suppressed = False
+        self.launched: set[str] = set()
+        self.ended: dict[str, str] = {}
+        self.job_costs: dict[str, float] = {}
+        self.task_costs: dict[str, float] = {}
+        self.bill = 0.0
+        self.jobs = 0
+        self.numbers = 0
+
+    # ---- the walk ----------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """One action at random."""
+        self.pass_time(self.random.choice((0.0, 0.1, 0.5, 2.0, 7.0)))
+        (action,) = self.random.choices(list(ACTIONS), list(ACTIONS.values()))
+        getattr(self, action)()
+
+    def drain(self) -> None:
+        """No more trouble and no more jobs: all must come to their end."""
+        self.reconnect()
+        for _ in range(400):
+            self.pass_time(1.0)
+            self.tick()
+            self.offer_all()
+            self.decide()
+            for task_id in list(self.tasks):
+                self.tell(task_id, "running")
+            for job_id in sorted(self.drivers):
+                self.drivers.discard(job_id)
+                self.send(ev.DriverEnded(self.now, job_id, 0))
+            for task_id in [i for i in self.tasks if ".driver-" in i]:
+                self.end(task_id, "finished")
+            if len(self.ended) == self.jobs and not self.tasks:
+                return
+        stuck = [(request.job.id, request.count) for request in self.model.requests()]
+        raise AssertionError(f"not drained: {stuck}, {len(self.ended)} of {self.jobs}, {self.states}")
+
+    # ---- actions -----------------------------------------------------------------------------------
+
+    def submit(self) -> None:
+        """A job that fits the empty cluster."""
+        pick = self.random.choice
+        driver = Size(1.0, 1024) if self.random.random() < 0.2 else None
+        job = make_job(f"job-{self.jobs}", pick((1, 1, 2, 3, 5)), pick((0.1, 0.5, 1.0, 2.0)), 512, self.now)
+        self.jobs += 1
+        self.send(
+            ev.JobSubmitted(self.now, make_job(job.id, job.executors, job.cpus, 512, self.now, 60.0, driver))
+        )
+
+    def kill(self) -> None:
+        """Any job, over or not."""
+        self.send(ev.KillRequested(self.now, f"job-{self.random.randrange(self.jobs + 1)}"))
+
+    def offer(self) -> None:
+        """Part of what is free, of some VMs."""
+        if self.model.subscribed and not self.suppressed:
+            some = [vm for vm in self.vms.values() if self.random.random() < 0.6]
+            offers = [self.new_offer(vm, self.random.choice((1.0, 1.0, 0.5))) for vm in some]
+            self.send(ev.OffersReceived(self.now, tuple(offer for offer in offers if offer)))
+
+    def offer_all(self) -> None:
+        """Everything that is free."""
+        if self.model.subscribed and not self.suppressed:
+            offers = [self.new_offer(vm, 1.0) for vm in self.vms.values()]
+            if any(offers):
+                self.send(ev.OffersReceived(self.now, tuple(offer for offer in offers if offer)))
+
+    def new_offer(self, vm: Vm, share: float) -> ev.Offer | None:
+        """An offer of a share of what is neither used nor offered."""
+        cpus, memory_mib = vm.cpus, vm.memory_mib
+        for vm_id, task in self.tasks.values():
+            if vm_id == vm.id:
+                cpus, memory_mib = cpus - task.cpus, memory_mib - task.memory_mib
+        for offer in self.offers.values():
+            if offer.vm.id == vm.id:
+                cpus, memory_mib = cpus - offer.cpus, memory_mib - offer.memory_mib
+        assert cpus > -CPU_TOLERANCE
+        assert memory_mib >= 0
+        cpus, memory_mib = round(cpus * share, 3), int(memory_mib * share)
+        if cpus < 0.001 or not memory_mib:
+            return None
+        self.numbers += 1
+        offer = make_offer(f"offer-{self.numbers}", vm, cpus, memory_mib)
+        self.offers[offer.id] = offer
+        return offer
+
+    def decide(self) -> None:
+        """A round of decisions when it is time."""
+        if self.model.ready_to_decide():
+            verdicts = decide_round(self.policy.decide, self.model.view(), self.model.requests())
+            self.send(decided(verdicts, self.now))
+
+    def decide_late(self) -> None:
+        """A round on a view that is old when it ends."""
+        if self.model.ready_to_decide():
+            verdicts = decide_round(self.policy.decide, self.model.view(), self.model.requests())
+            for _ in range(self.random.randrange(4)):
+                self.pass_time(0.5)
+                getattr(self, self.random.choice([action for action in ACTIONS if action != "decide_late"]))()
+            self.send(decided(verdicts, self.now))
+
+    def rescind(self) -> None:
+        """The master takes an offer back."""
+        if self.offers:
+            offer_id = self.random.choice(sorted(self.offers))
+            del self.offers[offer_id]
+            self.send(ev.OfferRescinded(self.now, offer_id))
+
+    def progress(self) -> None:
+        """A task comes a step further, as far as the end when it was killed."""
+        if self.tasks:
+            task_id = self.random.choice(sorted(self.tasks))
+            state = self.states[task_id]
+            if state == "killing":
+                self.end(task_id, "killed")
+            elif state == "running" and ".driver-" in task_id and self.random.random() < 0.3:
+                self.end(task_id, "finished")
+            else:
+                self.tell(task_id, "running" if state in ("starting", "running") else "starting")
+
+    def fail(self) -> None:
+        """A task ends badly, or well."""
+        if self.tasks:
+            task_id = self.random.choice(sorted(self.tasks))
+            started = self.states[task_id] in ("running", "killing")
+            ends: tuple[ev.TaskState, ...] = (
+                ("failed", "lost", "finished") if started else ("dropped", "error")
+            )
+            self.end(task_id, self.random.choice(ends))
+
+    def driver(self) -> None:
+        """A driver on the host ends."""
+        if self.drivers:
+            job_id = self.random.choice(sorted(self.drivers))
+            self.drivers.discard(job_id)
+            self.send(ev.DriverEnded(self.now, job_id, self.random.choice((0, 0, 0, 1, None))))
+
+    def tick(self) -> None:
+        """Time is told."""
+        self.send(ev.Tick(self.now))
+
+    def change_policy(self) -> None:
+        """Another policy decides, as it happens the same."""
+        self.send(ev.PolicyChanged(self.now))
+
+    def reconnect(self) -> None:
+        """The connection breaks, and comes back."""
+        self.offers.clear()
+        self.suppressed = False
+        self.send(ev.Disconnected(self.now))
+        self.pass_time(self.random.choice((0.1, 5.0)))
+        self.tick()
+        self.send(ev.Subscribed(self.now))
+
+    def vm_lost(self) -> None:
+        """A VM goes with its offers and, told one by one, its tasks."""
+        vm_id = self.random.choice(sorted(self.vms))
+        for offer_id in [i for i, offer in self.offers.items() if offer.vm.id == vm_id]:
+            del self.offers[offer_id]
+            self.send(ev.OfferRescinded(self.now, offer_id))
+        self.send(ev.VmLost(self.now, vm_id))
+        for task_id in [i for i, (at, _) in self.tasks.items() if at == vm_id]:
+            self.end(task_id, "gone")
+
+    def unreach(self) -> None:
+        """A task cannot be reached; it may come back."""
+        if self.tasks:
+            task_id = self.random.choice(sorted(self.tasks))
+            self.send(ev.TaskChanged(self.now, task_id, self.random.choice(("unreachable", "unknown"))))
+
+    # ---- what the commands do -----------------------------------------------------------------------
+
+    def send(self, event: ev.Event) -> None:
+        """Give the model an event, check it, and do what it says."""
+        commands = list(self.model.handle(event))
+        self.log.append((event, commands))
+        self.check()
+        for command in commands:
+            self.execute(command)
+
+    def execute(self, command: ev.Command) -> None:
+        """Do as the master and the daemon's host would."""
+        match command:
+            case ev.Launch(vm=vm, offer_ids=offer_ids, tasks=tasks):
+                self.launch(vm, offer_ids, tasks)
+            case ev.Decline(offer_ids=offer_ids):
+                for offer_id in offer_ids:
+                    del self.offers[offer_id]
+            case ev.Suppress():
+                self.suppressed = True
+            case ev.Revive():
+                self.suppressed = False
+            case ev.KillTask(task_id=task_id) if task_id in self.tasks and self.random.random() < 0.9:
+                self.states[task_id] = "killing"
+            case ev.Reconcile(tasks=tasks):
+                for task_id in [task_id for task_id, _ in tasks] or list(self.tasks):
+                    known = self.states.get(task_id, "gone")
+                    self.send(ev.TaskChanged(self.now, task_id, known))
+            case ev.StartDriver(job_id=job_id):
+                assert job_id not in self.drivers
+                self.drivers.add(job_id)
+            case ev.KillDriver(job_id=job_id):
+                self.drivers.discard(job_id)
+
+    def launch(self, vm: Vm, offer_ids: tuple[str, ...], tasks: tuple[ev.Task, ...]) -> None:
+        """Accept offers that are held, and start tasks that fit them and were never launched before."""
+        assert offer_ids
+        assert tasks
+        used = [self.offers.pop(offer_id) for offer_id in offer_ids]
+        assert {offer.vm.id for offer in used} == {vm.id}
+        assert sum(t.cpus for t in tasks) <= sum(o.cpus for o in used) + CPU_TOLERANCE
+        assert sum(t.memory_mib for t in tasks) <= sum(o.memory_mib for o in used)
+        for task in tasks:
+            assert task.task_id not in self.launched
+            self.launched.add(task.task_id)
+            self.tasks[task.task_id] = (vm.id, task)
+            self.states[task.task_id] = "staging"
+
+    def tell(self, task_id: str, state: ev.TaskState) -> None:
+        """A task that was not killed goes into a state."""
+        if self.states[task_id] != "killing":
+            if state == "running" and ".driver-" in task_id:
+                self.drivers_ran.setdefault(task_id.partition(".")[0], set()).add(task_id)
+            self.states[task_id] = state
+            self.send(ev.TaskChanged(self.now, task_id, state))
+        else:
+            self.end(task_id, "killed")
+
+    def end(self, task_id: str, state: ev.TaskState) -> None:
+        """A task is over."""
+        if task_id in self.tasks:
+            del self.tasks[task_id], self.states[task_id]
+            self.send(ev.TaskChanged(self.now, task_id, state, message="told by the master"))
+
+    # ---- what must always hold ------------------------------------------------------------------------
+
+    def pass_time(self, seconds: float) -> None:
+        """VMs that hold tasks cost their price."""
+        held = [vm for vm in self.vms.values() if self.model.ledger.count(vm.id)]
+        self.bill += sum(vm.price_per_hour for vm in held) * seconds / 3600
+        self.now += seconds
+
+    def check(self) -> None:
+        """Everything that is true after every event."""
+        changes = self.model.take_changes()
+        for job in changes.jobs:
+            assert job.reason
+            self.job_costs[job.job.id] = job.cost
+            if job.ended:
+                assert self.ended.setdefault(job.job.id, job.state) == job.state
+        for task in changes.executors:
+            self.task_costs[task.task_id] = task.cost
+        requests = self.model.requests()
+        waiting = [request.job.id for request in requests]
+        assert max(Counter(waiting).values(), default=1) == 1
+        for job_id in (f"job-{number}" for number in range(self.jobs)):
+            self.check_job(job_id, waiting)
+        for vm in self.model.vms():
+            assert self.model.ledger.cpus(vm.id) <= self.vms[vm.id].cpus + CPU_TOLERANCE
+            assert vm.cpus <= self.vms[vm.id].cpus
+        assert all(len(tasks) == 1 for tasks in self.drivers_ran.values())
+        self.check_view()
+        self.check_costs()
+
+    def check_job(self, job_id: str, waiting: list[str]) -> None:
+        """A job that is not over is in the queue, or its executors are there or on their way."""
+        job = self.model.job(job_id)
+        if job is None or job.ended:
+            assert job_id not in waiting
+            return
+        tasks = [task for task in self.model.tasks(job_id) if task.number is not None]
+        assert len({task.number for task in tasks}) == len(tasks)
+        present = [task for task in tasks if not task.ended]
+        if job.state == "queued":
+            assert (job_id in waiting) != (job_id in {*self.model.paused(), *self.model.aside()})
+            assert not present
+        elif not job.aborting and job.started_at is None and job.job.driver is None:
+            assert len(present) == job.job.executors
+        elif not job.aborting:
+            lost = [task for task in tasks if task.ended and not task.replaced]
+            assert len(present) + len(lost) <= job.job.executors
+            assert not lost or job.state == "relaunching"
+
+    def check_view(self) -> None:
+        """What a policy may use is what the master has offered; free is no more than what nobody holds."""
+        view = self.model.view()
+        for i, vm in enumerate(view.vms):
+            offers = [offer for offer in self.offers.values() if offer.vm.id == vm.id]
+            offered = sum(offer.cpus for offer in offers)
+            assert view.usable_cpus[i] <= offered + CPU_TOLERANCE
+            held = self.model.ledger.cpus(vm.id)
+            assert view.free_cpus[i] <= max(self.vms[vm.id].cpus - held, offered) + CPU_TOLERANCE
+            assert view.offered is not None
+            assert not view.offered.there[i] or offers
+
+    def check_costs(self) -> None:
+        """At every moment, what jobs have cost up to now adds up to what the VMs have cost."""
+        live = costs(self.model, self.now)
+        over = sum(cost for job_id, cost in self.job_costs.items() if job_id not in live)
+        assert math.isclose(over + sum(live.values()), self.bill, abs_tol=1e-9)
+
+    def check_end(self) -> None:
+        """All jobs are over, all tasks gone, and the charges add up to the bill."""
+        assert len(self.ended) == self.jobs
+        assert set(self.ended.values()) <= ENDED_JOB
+        assert not self.model.requests()
+        assert self.suppressed
+        assert math.isclose(sum(self.job_costs.values()), self.bill, abs_tol=1e-9)
+        assert math.isclose(sum(self.task_costs.values()), self.bill, abs_tol=1e-9)

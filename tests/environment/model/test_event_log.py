@@ -1,0 +1,117 @@
+"""The log of events and commands: written, read, and replayed."""
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from environment.model import events as ev
+from environment.model.cluster_model import ClusterModel, ModelOptions
+from environment.model.event_log import decode, encode, replay
+from tests.builders import make_job, make_vm, make_vms
+from tests.environment.model.random_walks import Chaos
+from tests.environment.world import World
+
+# Amounts are dictionaries, whoever makes them.
+st.register_type_strategy(Mapping, st.dictionaries(st.text(), st.floats()))
+
+KINDS: list[type[ev.Event | ev.Command]] = [
+    kind
+    for kind in vars(ev).values()
+    if isinstance(kind, type)
+    and issubclass(kind, ev.Event | ev.Command)
+    and kind not in (ev.Event, ev.Command)
+]
+
+
+@given(st.one_of([st.from_type(kind) for kind in KINDS]))
+def test_every_entry_comes_back_as_it_was(entry: ev.Event | ev.Command) -> None:
+    """Encoded on one line and decoded, it is equal and of the same type."""
+    st_nan = "NaN" in (line := encode(entry))
+    assert "\n" not in line
+    back = decode(line)
+    assert type(back) is type(entry)
+    assert back == entry or st_nan
+
+
+@pytest.mark.parametrize("line", ['{"type":"Nothing"}', '{"at":1}', "[]", "7", "{", '{"type":"Tick"}'])
+def test_lines_that_are_no_entries_are_refused(line: str) -> None:
+    """A ValueError, whatever the line holds."""
+    with pytest.raises(ValueError, match=r".+"):
+        decode(line)
+
+
+def test_a_recorded_day_replays_to_the_same_commands() -> None:
+    """The same events through a fresh model give the commands that were recorded, event by event."""
+    vms = (make_vm("vm-1", 4, 8192), make_vm("vm-2", 8, 4096))
+    for seed in range(5):
+        chaos = Chaos(vms, seed, "rr")
+        chaos.reconnect()
+        for _ in range(200):
+            chaos.step()
+        lines = []
+        for event, commands in chaos.log:
+            lines += [encode(event), *map(encode, commands)]
+        model, count = ClusterModel(), 0
+        for event, commands in replay(lines):
+            assert model.handle(event) == commands
+            count += 1
+        assert count == len(chaos.log)
+
+
+def test_ticks_without_commands_need_no_record() -> None:
+    """A log that leaves out the ticks that led to nothing replays the same."""
+    chaos = Chaos((make_vm("vm-1", 4, 8192), make_vm("vm-2", 8, 4096)), 3, "ff")
+    chaos.reconnect()
+    for _ in range(300):
+        chaos.step()
+    model, left_out = ClusterModel(), 0
+    for event, commands in chaos.log:
+        if isinstance(event, ev.Tick) and not commands:
+            left_out += 1
+        else:
+            assert model.handle(event) == commands
+    assert left_out
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_log_may_begin_anywhere(seed: int) -> None:
+    """From a snapshot on, taken at any moment, an empty model goes on as the first one did."""
+    chaos = Chaos((make_vm("vm-1", 4, 8192), make_vm("vm-2", 8, 4096)), seed, "ff")
+    chaos.reconnect()
+    models: list[ClusterModel] = []
+    seen = 0
+    for step in range(300):
+        chaos.step()
+        for event, commands in chaos.log[seen:]:
+            assert [model.handle(event) for model in models] == [commands] * len(models)
+        seen = len(chaos.log)
+        if step % 20 == 0:
+            models.append(ClusterModel())
+            assert models[-1].handle(decode(encode(chaos.model.snapshot()))) == []  # type: ignore[arg-type]  # an event
+    assert len(models) == 15
+
+
+def test_a_log_that_spans_a_restart_replays() -> None:
+    """What a daemon takes up at its start is in the log: there the model begins anew."""
+    world = World(make_vms(2), ModelOptions(host="here", launch_timeout=7.0))
+    world.run(make_job("a", 2))
+    world.submit(make_job("b", 20))
+    kept = world.kept()
+    world.model = ClusterModel(world.model.options)
+    world.restore(kept)
+    world.subscribe()
+    world.offer()
+    world.decide()
+    world.tell("running", "a.0", "a.1")
+    world.driver_ends("a")
+    world.wait(8.0)
+    lines = [line for event, commands in world.log for line in map(encode, (event, *commands))]
+    model = ClusterModel(world.model.options)
+    assert [model.handle(event) == commands for event, commands in replay(lines)] == [True] * len(world.log)
+    begin = next(i for i, (event, _) in enumerate(world.log) if isinstance(event, ev.Restored))
+    alone = [line for event, commands in world.log[begin:] for line in map(encode, (event, *commands))]
+    model = ClusterModel()
+    assert all(model.handle(event) == commands for event, commands in replay(alone))
+    assert model.options == world.model.options

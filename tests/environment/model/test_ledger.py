@@ -1,0 +1,121 @@
+"""Who pays what for a VM, computed by hand."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from environment.model.ledger import Ledger
+from environment.model.records import ExecutorRecord
+from tests.builders import make_vm
+
+VM = make_vm("vm-1", cpus=8, price_per_hour=3.6)  # a tenth of a cent per second
+
+
+def make_task(number: int, launched_at: float, cpus: float = 1.0) -> ExecutorRecord:
+    """An executor on the VM."""
+    return ExecutorRecord(
+        task_id=f"job-1.{number}",
+        job_id="job-1",
+        number=number,
+        vm_id=VM.id,
+        vm_name=VM.name,
+        vm_type=VM.type,
+        address=VM.address,
+        price_per_hour=VM.price_per_hour,
+        cpus=cpus,
+        memory_mib=1024,
+        ports=(),
+        launched_at=launched_at,
+    )
+
+
+def test_a_lone_task_pays_for_the_whole_vm() -> None:
+    """A VM costs its price while it is held, however little of it is used."""
+    ledger, task = Ledger(), make_task(0, 10.0)
+    assert ledger.open(task) == []
+    assert [cost for _, cost in ledger.close(task, 110.0)] == [pytest.approx(0.1)]
+    assert task.cost == pytest.approx(0.1)
+
+
+def test_tasks_that_share_a_vm_pay_by_their_cpus() -> None:
+    """Alone for 100 s, then one cpu beside three for 100 s, then alone again for 100 s."""
+    ledger, small, large = Ledger(), make_task(0, 0.0, 1.0), make_task(1, 100.0, 3.0)
+    ledger.open(small)
+    ledger.open(large)
+    ledger.close(large, 200.0)
+    ledger.close(small, 300.0)
+    assert small.cost == pytest.approx(0.1 + 0.025 + 0.1)
+    assert large.cost == pytest.approx(0.075)
+
+
+def test_what_is_due_is_told_without_charging_it() -> None:
+    """Asked in between, tasks owe what they would be charged then; asking changes nothing."""
+    ledger, small, large = Ledger(), make_task(0, 0.0, 1.0), make_task(1, 100.0, 3.0)
+    assert list(ledger.due(50.0)) == []
+    ledger.open(small)
+    ledger.open(large)
+    for _ in range(2):
+        due = {task.task_id: cost for task, cost in ledger.due(200.0)}
+        assert due == {"job-1.0": pytest.approx(0.025), "job-1.1": pytest.approx(0.075)}
+    assert (small.cost, large.cost) == (pytest.approx(0.1), 0.0)
+    assert [cost for _, cost in ledger.due(50.0)] == [0.0, 0.0]
+    ledger.close(large, 200.0)
+    assert large.cost == pytest.approx(0.075)
+
+
+def test_an_idle_vm_costs_nothing() -> None:
+    """Between two tasks nobody pays."""
+    ledger, first, second = Ledger(), make_task(0, 0.0), make_task(1, 1000.0)
+    for task in (first, second):
+        ledger.open(task)
+        ledger.close(task, task.launched_at + 1.0)
+    assert first.cost + second.cost == pytest.approx(0.002)
+
+
+def test_the_ledger_knows_what_is_held() -> None:
+    """Tasks, cpus and memory of a VM, and none after the last is closed."""
+    ledger, tasks = Ledger(), [make_task(0, 0.0, 0.5), make_task(1, 0.0, 2.0)]
+    for task in tasks:
+        ledger.open(task)
+    assert (ledger.count(VM.id), ledger.cpus(VM.id), ledger.memory_mib(VM.id)) == (2, 2.5, 2048)
+    for task in tasks:
+        ledger.close(task, 1.0)
+    assert (ledger.count(VM.id), ledger.cpus(VM.id), ledger.memory_mib(VM.id)) == (0, 0, 0)
+    assert ledger.count("elsewhere") == 0
+
+
+def test_a_reopened_task_goes_on_from_where_it_was_charged() -> None:
+    """After a restart the time in between is charged too, once."""
+    task = make_task(0, 0.0)
+    task.accrued_until, task.cost = 50.0, 0.05
+    ledger = Ledger()
+    ledger.reopen(task)
+    ledger.close(task, 100.0)
+    assert task.cost == pytest.approx(0.1)
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 1000), st.floats(0, 1000), st.sampled_from([0.1, 1.0, 2.5])),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_shares_add_up_to_price_times_held_time(spans: list[tuple[float, float, float]]) -> None:
+    """Whatever comes and goes, all shares together are the VM's price for the time that it was held."""
+    ledger = Ledger()
+    tasks = [make_task(i, start, cpus) for i, (start, _, cpus) in enumerate(spans)]
+    ends = {task.task_id: start + length for task, (start, length, _) in zip(tasks, spans, strict=True)}
+    moments = [(task.launched_at, 0, task) for task in tasks] + [(ends[t.task_id], 1, t) for t in tasks]
+    for at, kind, task in sorted(moments, key=lambda moment: moment[:2]):
+        if kind == 0:
+            ledger.open(task)
+        else:
+            ledger.close(task, at)
+    held, until = 0.0, -math.inf
+    for task in sorted(tasks, key=lambda task: task.launched_at):
+        held += max(ends[task.task_id] - max(task.launched_at, until), 0.0)
+        until = max(until, ends[task.task_id])
+    assert math.isclose(sum(task.cost for task in tasks), held * 0.001, abs_tol=1e-9)
