@@ -1,4 +1,7 @@
-"""What a user names is read: of bounded length, in bounded time, from a file or a pipe."""
+"""What a user names is read: of bounded length, in bounded time, from a file or a pipe.
+
+Who may read or write a file of secrets besides its owner is looked at by whoever minds.
+"""
 
 import os
 import select
@@ -8,6 +11,8 @@ from pathlib import Path
 
 #: Chosen: seconds after which a pipe without an end is given up.
 PATIENCE = 10.0
+#: Chosen: bytes; a file of secrets beyond that is none.
+_LONGEST_SECRET = 1 << 20
 
 
 def read_bounded(path: Path, most: int, patience: float = PATIENCE) -> str:
@@ -49,3 +54,20 @@ def read_regular(path: Path, most: int) -> bytes:
     if len(data) > most:
         raise ValueError(f"too long: more than {most} bytes")
     return data
+
+
+def read_secret(path: Path) -> str:
+    """What an operator's file of secrets holds, from a pipe as well, without the blanks around it.
+
+    ValueError says why not, with the file's name and nothing of what is in it.
+    """
+    try:
+        text = read_bounded(path.expanduser(), _LONGEST_SECRET).strip()
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: cannot be read: no text in UTF-8") from None
+    except (OSError, ValueError, RuntimeError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ValueError(f"{path}: cannot be read: {why}") from None
+    if not text:
+        raise ValueError(f"{path}: is empty")
+    return text

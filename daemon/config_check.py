@@ -18,7 +18,7 @@ from sqlalchemy.engine import make_url
 
 from agents.registry import PolicyError, create
 from conf.loader import ConfigError, find
-from conf.reading import read_bounded
+from conf.reading import read_secret
 from conf.schema import Config, Policy
 from daemon.tls import Certificate
 from environment.cluster_files import load_cluster
@@ -27,7 +27,6 @@ from profiles.profile import load_profiles
 
 #: Seconds that a server may take to answer.
 _PATIENCE = 3
-_LONGEST_SECRET = 64 * 1024
 
 Verdict = Literal["ok", "warning", "error"]
 
@@ -112,13 +111,12 @@ def _secret(name: str | None) -> str:
     """A secret is in a file that only its owner can read."""
     if name is None:
         return "none"
-    path = Path(name).expanduser()
+    path = Path(name)
     try:
-        text = read_bounded(path, _LONGEST_SECRET).strip()
+        read_secret(path)
     except ValueError as error:
-        raise _WrongError(f"{path}: {error}") from None
-    if not text:
-        raise _WrongError(f"{path}: is empty")
+        raise _WrongError(str(error)) from None
+    path = path.expanduser()
     status = path.stat()
     if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise _WrongError(f"{path}: others than its owner may use it; chmod 600 {path}")

@@ -16,6 +16,7 @@ from pathlib import Path
 import structlog
 
 from conf.loader import ConfigError, find
+from conf.reading import read_secret
 from conf.schema import Config
 from daemon.api import create_app
 from daemon.audit import Audit
@@ -341,14 +342,10 @@ def _is_loopback(host: str) -> bool:
 
 
 def _read_secret(name: str, key: str) -> str:
-    path = Path(name).expanduser()
     try:
-        secret = path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{key}: {path}: cannot be read: {error}") from error
-    if not secret:
-        raise ConfigError(f"{key}: {path}: is empty")
-    return secret
+        return read_secret(Path(name))
+    except ValueError as error:
+        raise ConfigError(f"{key}: {error}") from None
 
 
 def _data_dir(config: Config) -> Path:

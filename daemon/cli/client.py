@@ -15,6 +15,7 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
+from conf.reading import read_secret
 from daemon.cli.errors import CommandError
 
 Json = Any
@@ -189,11 +190,10 @@ def _trusted(ca: Path | None) -> ssl.SSLContext:
 
 def _token(path: Path) -> str:
     try:
-        token = path.expanduser().read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else "it is no text"
-        raise CommandError(f"--token-file {path}: cannot be read: {why}") from None
-    if not token or not token.isascii() or not token.isprintable():
+        token = read_secret(path)
+    except ValueError as error:
+        raise CommandError(f"--token-file {error}") from None
+    if not token.isascii() or not token.isprintable():
         raise CommandError(f"--token-file {path}: should hold one line with the token")
     return token
 

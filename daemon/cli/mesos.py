@@ -160,7 +160,7 @@ def _access(credentials: Path | None, secret: Path) -> Mapping[str, str]:
     from framework.embedded.credentials import PRINCIPAL, own_secret, read_credentials
 
     if credentials is not None:
-        return read_credentials(credentials.expanduser())
+        return read_credentials(credentials)
     return {PRINCIPAL: own_secret(secret)}
 
 

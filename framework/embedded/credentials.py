@@ -11,6 +11,8 @@ import stat
 from pathlib import Path
 from typing import Any
 
+from conf.reading import read_secret
+
 #: The principal of the secret that is made here.
 PRINCIPAL = "stoker"
 _LONGEST = 1 << 20  # bytes; a file of credentials beyond that is none
@@ -64,10 +66,10 @@ def read_credentials(path: Path) -> dict[str, str]:
     each. Raises CredentialsError.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CredentialsError(f"{path}: cannot be read: {error}") from None
-    pairs = _of_json(path, text) if text.lstrip().startswith("{") else _of_lines(path, text)
+        text = read_secret(path)
+    except ValueError as error:
+        raise CredentialsError(str(error)) from None
+    pairs = _of_json(path, text) if text.startswith("{") else _of_lines(path, text)
     if not pairs:
         raise CredentialsError(f"{path}: names no principal; write a line: PRINCIPAL SECRET")
     for principal, secret in pairs.items():

@@ -46,7 +46,7 @@ def test_a_config_that_works(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     ("setting", "says"),
     [
         ("listen=0.0.0.0:1", "an address other than loopback needs token_file"),
-        ("token_file=/nowhere/token", "/nowhere/token: No such file or directory"),
+        ("token_file=/nowhere/token", "/nowhere/token: cannot be read: No such file or directory"),
         ("token_file=/dev/zero", "too long"),
         ("data_dir=/dev/null/x", "is no folder"),
         ("database=nonsense", "no store is there"),

@@ -162,7 +162,8 @@ def test_credentials_of_an_operator(tmp_path: Path) -> None:
     file.write_text('{"credentials": [{"principal": "spark", "secret": "abc"}]}')
     assert read_credentials(file) == {"spark": "abc"}
     for text, why in {
-        "": "names no principal",
+        "": "is empty",
+        '{"credentials": []}': "names no principal",
         "spark": "line 1: should be PRINCIPAL SECRET, not 1 words",
         "spark a:b": "without `:`",
         '{"credentials": 5}': "should be like",
