@@ -45,13 +45,28 @@ class Election(Protocol):
         """Let another one lead."""
 
 
-class FileElection:
-    """Whoever has the lock on the store's file leads; nobody can take it from a process that lives."""
+class _StoreElection:
+    """Whoever holds a term of the store leads."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._term: Term | None = None
         self.state = ""
+
+    def lost(self, seconds: float) -> str:
+        """Never: whose term is over finds out by the store, and until then does nothing without it."""
+        time.sleep(seconds)
+        return ""
+
+    def resign(self) -> None:
+        """End the term."""
+        term, self._term = self._term, None
+        if term is not None:
+            term.end()
+
+
+class FileElection(_StoreElection):
+    """Whoever has the lock on the store's file leads; nobody can take it from a process that lives."""
 
     def won(self, url: str) -> Term | None:
         """Try to take the lock."""
@@ -68,29 +83,20 @@ class FileElection:
         time.sleep(RETRY)
         return None
 
-    def lost(self, seconds: float) -> str:
-        """Never."""
-        time.sleep(seconds)
-        return ""
-
     def resign(self) -> None:
-        """Give the lock up."""
-        term, self._term = self._term, None
-        if term is not None:
-            term.end()
+        """End the term and give the lock up."""
+        super().resign()
         self._store.unlock()
 
 
-class LeaseElection:
+class LeaseElection(_StoreElection):
     """Whoever has the lease in the store leads, for as long as its loop goes on to renew it."""
 
     def __init__(self, store: Store, seconds: float) -> None:
         """With leases of so many seconds."""
-        self._store = store
+        super().__init__(store)
         self._seconds = seconds
         self._vigil = store.vigil()
-        self._term: Term | None = None
-        self.state = ""
 
     @property
     def lapsed(self) -> bool:
@@ -119,17 +125,6 @@ class LeaseElection:
         """See how the lease stands, so that it need not be waited for once it is our turn."""
         with contextlib.suppress(StoreError):
             self._vigil.over()
-
-    def lost(self, seconds: float) -> str:
-        """Never: the loop finds out when it renews the lease, and until then does nothing without it."""
-        time.sleep(seconds)
-        return ""
-
-    def resign(self) -> None:
-        """Give the lease up."""
-        term, self._term = self._term, None
-        if term is not None:
-            term.end()
 
     def _clear(self) -> None:
         try:
