@@ -2,10 +2,11 @@
 
 There `010` was 8, `1:30` was 90, `2024-01-01` a date and `no` false. Here they are texts, as written: right
 where a text is wanted (an argument, a variable), and where a number is, an error that shows them. `1e3` is a
-number. A number too large for one is an error.
+number. A number too large for one is an error. In a list of `args` nothing is a number: `1.10` stays `1.10`.
 """
 
 import re
+from typing import Any
 
 import yaml
 
@@ -17,6 +18,9 @@ _FLOAT = re.compile(
 )
 #: More digits than any number here, and than Python turns into one in no time.
 _MOST_DIGITS = 400
+#: The key whose list holds a program's arguments: texts, which are not to be guessed from numbers.
+_ARGUMENTS = "args"
+_WORDS = (f"{_TAG}int", f"{_TAG}float", f"{_TAG}bool")
 
 
 class Reader(yaml.SafeLoader):
@@ -26,6 +30,16 @@ class Reader(yaml.SafeLoader):
         first: [(tag, pattern) for tag, pattern in found if tag in (f"{_TAG}null", f"{_TAG}merge")]
         for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Keys and values; arguments as they are written."""
+        if isinstance(node, yaml.MappingNode):
+            self.flatten_mapping(node)
+            pairs = [
+                (key, _as_written(value) if key.value == _ARGUMENTS else value) for key, value in node.value
+            ]
+            node = yaml.MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
+        return super().construct_mapping(node, deep)
 
     def _whole(self, node: yaml.ScalarNode) -> int:
         text = str(self.construct_scalar(node))
@@ -46,6 +60,19 @@ class Reader(yaml.SafeLoader):
         if found in (float("inf"), float("-inf")):
             raise _problem(node, f"{text} is too large for a number")
         return found
+
+
+def _as_written(node: yaml.Node) -> yaml.Node:
+    """A list whose numbers, trues and falses are texts; the node itself may stand elsewhere, by an alias."""
+    if not isinstance(node, yaml.SequenceNode):
+        return node
+    items = [
+        yaml.ScalarNode(f"{_TAG}str", item.value, item.start_mark, item.end_mark)
+        if isinstance(item, yaml.ScalarNode) and item.tag in _WORDS
+        else item
+        for item in node.value
+    ]
+    return yaml.SequenceNode(node.tag, items, node.start_mark, node.end_mark)
 
 
 def _problem(node: yaml.Node, what: str) -> yaml.constructor.ConstructorError:

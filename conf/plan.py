@@ -1,21 +1,14 @@
 """What may stand in a plan of measurements, as frozen types. Which runs that are is in `profiles.plans`."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
-from conf.schema import Cpus, Memory, Name, Seconds, Strict, Text
+from conf.schema import Arguments, Cpus, Memory, Name, Seconds, Strict, Text
 
 Mib = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 Arrangement = Literal["spread", "mixed", "consolidated"]
-
-
-def _texts(values: Any) -> Any:
-    """In YAML, `args: [--partitions, 8]` is natural; arguments are texts all the same."""
-    return (
-        [str(v) if isinstance(v, int | float) else v for v in values] if isinstance(values, list) else values
-    )
 
 
 class Grid(Strict):
@@ -38,7 +31,7 @@ class Grid(Strict):
     )
     repeats: Annotated[int, Field(ge=1, le=1000)] = 1
     #: Further arguments of the apps, such as [--partitions, 8].
-    args: Annotated[tuple[Text, ...], Field(strict=False), BeforeValidator(_texts)] = ()
+    args: Arguments = ()
 
 
 class Plan(Strict):

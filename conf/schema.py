@@ -42,6 +42,13 @@ def _one_line(text: str) -> str:
     return text
 
 
+def _numbers_as_texts(values: Any) -> Any:
+    """In JSON, `"args": [10, "--fast"]` is natural; arguments are texts all the same."""
+    if not isinstance(values, list | tuple):
+        return values
+    return [str(v) if isinstance(v, int | float) and not isinstance(v, bool) else v for v in values]
+
+
 def _three_decimals(cpus: float) -> float:
     """A check that Mesos can keep this number of cpus as it is; what arithmetic left beyond it is dropped."""
     if cpus < 0.001:
@@ -96,6 +103,7 @@ Text = Annotated[
     Field(max_length=32_768, json_schema_extra={"pattern": r"^[^\x00]*$"}),
     AfterValidator(_like(_NO_NUL, "should be a text without NUL characters")),
 ]
+Arguments = Annotated[tuple[Text, ...], Field(strict=False), BeforeValidator(_numbers_as_texts)]
 Variable = Annotated[
     str,
     Field(json_schema_extra={"pattern": f"^{_VARIABLE}$"}),
@@ -134,7 +142,7 @@ class JobSpec(Strict):
     cpus: Cpus = 1.0
     memory: Memory = 1024
     resources: Resources = {}
-    args: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    args: Arguments = ()
     main_class: Name | None = None
     py_files: Annotated[tuple[Text, ...], Field(strict=False)] = ()
     files: Annotated[tuple[Text, ...], Field(strict=False)] = ()
@@ -143,14 +151,6 @@ class JobSpec(Strict):
     env: Mapping[Variable, Text] = {}
     driver: Driver | None = None
     max_runtime: Annotated[Seconds | None, Field(description="Seconds after which the job fails")] = None
-
-    @field_validator("args", mode="before")
-    @classmethod
-    def _numbers_are_arguments(cls, values: Any) -> Any:
-        """In YAML, `args: [10, --fast]` is natural; arguments are texts all the same."""
-        if not isinstance(values, list | tuple):
-            return values
-        return [str(v) if isinstance(v, int | float) and not isinstance(v, bool) else v for v in values]
 
     @model_validator(mode="after")
     def _jar_needs_a_class(self) -> "JobSpec":

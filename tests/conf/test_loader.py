@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from conf.loader import SHIPPED, ConfigError, find, load, parse, plain_value
+from conf.plan import Plan
 from conf.reading import read_bounded
 from conf.schema import Cluster, Config, JobSpec
 
@@ -146,6 +147,25 @@ def test_an_endless_file_is_not_read_to_its_end(endless: str) -> None:
     with pytest.raises(ConfigError) as error:
         load(Path(endless), Config)
     assert str(error.value).startswith(f"{endless}: cannot be read: too long: more than")
+
+
+def test_arguments_are_texts_as_they_are_written() -> None:
+    """Whatever number they look like, in a plan too; what shares an anchor with them stays a number."""
+    head = "app: a.py\nexecutors: &n 0x10\n"
+    for text in (
+        "args: [1.10, 0x10, 1_000, +5, 1e3, 1e999, True, .5, &x 2.50, *x, *n, '1.10']",
+        "<<: {args: [1.10, 0x10, 1_000, +5, 1e3, 1e999, True, .5, 2.50, 2.50, *n, '1.10']}",
+    ):
+        job = parse(head + text, JobSpec, "job.yaml")
+        assert job.args == (
+            *("1.10", "0x10", "1_000", "+5", "1e3", "1e999", "True", ".5", "2.50", "2.50", "0x10", "1.10"),
+        )
+        assert job.executors == 16
+    plan = parse("grids: [{apps: {sort: [1]}, args: [1.10]}]", Plan, "plan.yaml")
+    assert plan.grids[0].args == ("1.10",)
+    for text in ("args: [~]", "args: [[1]]", "args: 1.10"):
+        with pytest.raises(ConfigError, match=r"job\.yaml:3: args"):
+            parse(head + text, JobSpec, "job.yaml")
 
 
 def test_a_pipe_is_read_and_one_that_nobody_writes_to_is_given_up(

@@ -117,6 +117,7 @@ def test_a_jobs_arguments_may_be_numbers() -> None:
     """In `args: [10, --fast]` the number is the argument's text; the label is the app's name."""
     spec = parse("app: jobs/count.py\nargs: [10, 0.5, --fast]", JobSpec, "job.yaml")
     assert spec.args == ("10", "0.5", "--fast")
+    assert JobSpec.model_validate({"app": "a.py", "args": [10, 0.5, "--fast"]}).args == spec.args
     assert spec.label == "count"
 
 
