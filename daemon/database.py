@@ -4,6 +4,7 @@ Nothing here knows of jobs. SQLite is a file of this machine; PostgreSQL is give
 """
 
 import contextlib
+import errno
 import fcntl
 import os
 import socket
@@ -37,17 +38,19 @@ _KEEPALIVE: dict[str, int | str] = {
 #: Where a connection has what is known for the length of a transaction.
 _NOTES = "stoker"
 _STUCK = "another process is writing and does not finish"
+_NO_ROOM = "the disk is full"
+_NOT_WRITABLE = "the disk cannot be written (full, or over a limit?) or is failing"
 #: What drivers say, in words for whoever runs the daemon.
 _PLAINLY = {
-    "database or disk is full": "the disk is full",
-    "No space left on device": "the disk is full",
+    "database or disk is full": _NO_ROOM,
+    "No space left on device": _NO_ROOM,
     "attempt to write a readonly database": "it is read-only",
     "read-only transaction": "it is read-only",
     "unable to open database file": "it cannot be opened: its folder should exist and be writable",
     "file is not a database": "it is corrupt, or no SQLite file",
     "disk image is malformed": "it is corrupt; restore it from a copy",
     "malformed database schema": "it is corrupt; restore it from a copy",
-    "disk I/O error": "the disk cannot be written (full, or over a limit?) or is failing",
+    "disk I/O error": _NOT_WRITABLE,
     "database is locked": _STUCK,
     "due to lock timeout": _STUCK,
 }
@@ -63,6 +66,16 @@ class StoreBusyError(StoreError):
 
 class StoreStuckError(StoreError):
     """Another process is in the middle of a transaction, and does not finish it."""
+
+
+class StoreFullError(StoreError):
+    """The disk of the store has no room now."""
+
+
+#: What is wrong for a while only, by its words.
+_PASSING = {_STUCK: StoreStuckError, _NO_ROOM: StoreFullError, _NOT_WRITABLE: StoreFullError}
+#: What the system says of a disk without room: it is full, over a quota, or over a limit of the process.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class DeposedError(StoreError):
@@ -101,7 +114,8 @@ class Database:
             storefile.note(self.path, at)
         except OSError as error:
             note = storefile.note_of(self.path)
-            raise StoreError(f"{note} cannot be written: {error.strerror or error}") from error
+            kind = StoreFullError if is_full(error) else StoreError
+            raise kind(f"{note} cannot be written: {error.strerror or error}") from error
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -185,7 +199,8 @@ class Database:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             self._file = _identity(path)
         except OSError as error:
-            raise StoreError(f"the job store {self.name} cannot be opened: {error.strerror}") from error
+            kind = StoreFullError if is_full(error) else StoreError
+            raise kind(f"the job store {self.name} cannot be opened: {error.strerror}") from error
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -195,7 +210,7 @@ class Database:
             raise StoreError(f"the job store {self.name} holds a row that cannot be read: {error}") from error
         except SQLAlchemyError as error:
             words = _in_words(error)
-            kind = StoreStuckError if words == _STUCK else StoreError
+            kind = _PASSING.get(words, StoreError)
             raise kind(f"the job store {self.name} cannot be used: {words}") from error
 
 
@@ -291,18 +306,32 @@ class _FileLock:
             holder = os.pread(self._file, 200, 0).decode("utf-8", "replace").strip()
             os.close(self._file)
             raise _busy(store, holder) from error
-        os.ftruncate(self._file, 0)
-        os.pwrite(self._file, f"{_me()}\n".encode(), 0)
+        self._say(f"{_me()}\n")
 
     def close(self) -> None:
-        os.ftruncate(self._file, 0)
+        self._say("")
         os.close(self._file)
+
+    def _say(self, holder: str) -> None:
+        """Note who has it: for people, so a disk without room for that does no harm."""
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, holder.encode(), 0)
 
 
 _END_SESSION = sa.text(
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
     " WHERE application_name = :session AND pid <> pg_backend_pid()"
 )
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Whether an error, or what led to it, is a disk without room, as it may have again."""
+    while error is not None:
+        if isinstance(error, StoreFullError) or (isinstance(error, OSError) and error.errno in _FULL):
+            return True
+        error = error.__cause__
+    return False
 
 
 def _busy(store: str, holder: str) -> StoreBusyError:

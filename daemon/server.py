@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
@@ -21,6 +22,7 @@ from conf.schema import Config
 from daemon.api import create_app
 from daemon.audit import Audit
 from daemon.candidate import Candidate
+from daemon.database import is_full
 from daemon.embedded import Embedded, start_embedded
 from daemon.embedded_watch import EmbeddedWatch
 from daemon.front import serve
@@ -32,7 +34,7 @@ from daemon.notify import Notifier
 from daemon.pruning import retention
 from daemon.rights import Rights, rights_of
 from daemon.service import Service
-from daemon.store import Store, StoreError
+from daemon.store import Store, StoreError, StoreFullError
 from daemon.terms import Term
 from daemon.tls import Certificate
 from framework.embedded.isolation import IsolationOptions
@@ -44,6 +46,8 @@ log = structlog.get_logger("daemon")
 
 #: Seconds after which a thread lets another one compute.
 _SWITCH_SECONDS = 0.001
+#: Seconds after which a disk without room is tried again.
+_PAUSE = 1.0
 
 
 def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
@@ -60,7 +64,7 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
         certificate = None if config.tls is None else Certificate(config.tls)
         listener = stack.enter_context(_listen(config))
         token = _token(config)
-        store = Store(config.database or f"sqlite:///{data_dir / 'stoker.db'}")
+        store = _opened(config.database or f"sqlite:///{data_dir / 'stoker.db'}")
         stack.callback(store.close)
         candidate = _candidate(config, config_dir, store, data_dir, rights, _url(config, listener), stack)
         _say_hello(listener, config, token, data_dir)
@@ -119,9 +123,26 @@ def _candidate(
             yield _service(config, own, term, data_dir, rights, embedded, profiles, url)
 
     candidate = Candidate(store, election, url, lead, lambda: _sweep(launcher, store))
-    if not candidate.stand():
+    try:
+        leads = candidate.stand()
+    except Exception as error:
+        if not is_full(error):
+            raise
+        log.error("cannot take the lead", error=str(error))
+        leads = False
+    if not leads:
         log.info("standing by", leader=store.leader(), why=election.state)
     return candidate
+
+
+def _opened(url: str) -> Store:
+    """The job store, once its disk has room for it; StoreError for what does not pass."""
+    while True:
+        try:
+            return Store(url)
+        except StoreFullError as error:
+            log.error("waiting for room on the disk", error=str(error), seconds=_PAUSE)
+            time.sleep(_PAUSE)
 
 
 def _election(config: Config, store: Store) -> Election:

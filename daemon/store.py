@@ -21,7 +21,15 @@ from conf.schema import JobSpec
 from daemon import past, tables, terms
 from daemon.comparison import Comparison
 from daemon.damage import Damage, Damages, put_aside
-from daemon.database import Database, DeposedError, StoreBusyError, StoreError, StoreStuckError, notes
+from daemon.database import (
+    Database,
+    DeposedError,
+    StoreBusyError,
+    StoreError,
+    StoreFullError,
+    StoreStuckError,
+    notes,
+)
 from daemon.migrations import FIRST, SCHEMA_VERSION, complete, migrate
 from daemon.tables import comparisons, executors, explanations, facts, jobs, sums
 from daemon.terms import Term, Vigil
@@ -36,6 +44,7 @@ __all__ = [
     "Store",
     "StoreBusyError",
     "StoreError",
+    "StoreFullError",
     "StoreStuckError",
     "Totals",
 ]

@@ -16,6 +16,8 @@ import sqlalchemy as sa
 from tests.daemon.ports import free_port
 
 PATIENCE = 60.0  # seconds after which a test gives up; never waited for when all is well
+#: Bytes of a log in which a daemon can say some times what it waits for; SQLite's shared memory needs more.
+LOG_SIZE = 16_000
 SPEC = {"app": "https://example.org/a.py", "env": {"PADDING": "x" * 30_000}}
 
 
@@ -104,6 +106,34 @@ def test_a_full_disk(tmp_path: Path) -> None:
     with Daemon(tmp_path) as daemon:
         assert daemon.jobs() == known
         assert len(known) >= accepted + 1
+
+
+def test_a_daemon_that_is_started_on_a_full_disk_waits_for_room(tmp_path: Path) -> None:
+    """It says so, again and again, and takes up what is there once there is room."""
+    with Daemon(tmp_path / "data") as daemon:
+        assert daemon.submit().status_code == 201
+        known = daemon.jobs()
+    again, said = Daemon(tmp_path / "data"), tmp_path / "said"
+    with said.open("wb") as out:
+        process = subprocess.Popen(
+            again.command, stdout=out, stderr=out, preexec_fn=lambda: limit_own_files(LOG_SIZE)
+        )
+    try:
+        until(lambda: said.read_text().count("waiting for room on the disk") > 1)
+        assert process.poll() is None
+        _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (hard, hard))
+        until(lambda: again.get("/healthz"))
+        assert again.jobs() == known
+    finally:
+        again._http.close()
+        process.terminate()
+        assert process.wait(PATIENCE) == 0, said.read_text()
+
+
+def limit_own_files(size: int) -> None:
+    """Let no file that this process writes grow over `size` bytes, as on a disk that is full."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
 
 def test_a_store_that_becomes_read_only(tmp_path: Path, postgresql_url: str) -> None:
