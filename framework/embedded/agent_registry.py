@@ -5,11 +5,11 @@ import time
 from framework.embedded.master_state import AgentLink, AgentRecord, Framework, State, Task
 from framework.embedded.messages import TERMINAL, TaskReport, failure_event, master_status, update_event
 from framework.embedded.offers import Offers
-from framework.embedded.resources import Resources, make, parse
+from framework.embedded.resources import Amount, make, parse
 from framework.embedded.tasks import Tasks
 
 _NANO = 1e9
-Executors = dict[tuple[str, str], Resources]
+Executors = dict[tuple[str, str], Amount]
 
 
 class Agents:

@@ -6,11 +6,12 @@ Pure: nothing is changed, nothing is asked but its arguments.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from environment.resources import THOUSANDTHS
 from framework.embedded.master_state import AgentRecord, Framework
-from framework.embedded.resources import EMPTY, MILLI, Resources, total
+from framework.embedded.resources import EMPTY, Amount, total
 
-_LEAST_CPUS = MILLI // 100  # Mesos' min_allocatable_resources: cpus:0.01|mem:32
-_LEAST_MEMORY = 32 * MILLI
+_LEAST_CPUS = THOUSANDTHS // 100  # Mesos' min_allocatable_resources: cpus:0.01|mem:32
+_LEAST_MEMORY = 32 * THOUSANDTHS
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class Grant:
     framework_id: str
     agent_id: str
     role: str
-    resources: Resources
+    resources: Amount
 
 
 def allocate(frameworks: Iterable[Framework], agents: Iterable[AgentRecord], now: float) -> list[Grant]:
@@ -49,14 +50,14 @@ def allocate(frameworks: Iterable[Framework], agents: Iterable[AgentRecord], now
 
 def _may_see(framework: Framework, agent: AgentRecord) -> bool:
     """Whether it may be offered the agent: one with gpus only if it knows of gpus (filter_gpu_resources)."""
-    return "GPU_RESOURCES" in framework.info.capabilities or not agent.total.get("gpus")
+    return "GPU_RESOURCES" in framework.info.capabilities or not agent.total.scalars.get("gpus")
 
 
-def _worth_offering(amount: Resources) -> bool:
-    return amount.get("cpus") >= _LEAST_CPUS or amount.get("mem") >= _LEAST_MEMORY
+def _worth_offering(amount: Amount) -> bool:
+    return amount.scalars.get("cpus") >= _LEAST_CPUS or amount.scalars.get("mem") >= _LEAST_MEMORY
 
 
-def _refused(framework: Framework, role: str, agent_id: str, amount: Resources, now: float) -> bool:
+def _refused(framework: Framework, role: str, agent_id: str, amount: Amount, now: float) -> bool:
     return any(
         refusal.role == role
         and refusal.agent_id == agent_id
@@ -69,15 +70,15 @@ def _refused(framework: Framework, role: str, agent_id: str, amount: Resources, 
 class _Shares:
     """Dominant shares of roles and of frameworks within roles, kept up to date during one allocation."""
 
-    def __init__(self, candidates: list[tuple[str, Framework]], cluster: Resources) -> None:
+    def __init__(self, candidates: list[tuple[str, Framework]], cluster: Amount) -> None:
         self._candidates = candidates
         self._cluster = cluster
-        self._held: dict[tuple[str, str], Resources] = {}
+        self._held: dict[tuple[str, str], Amount] = {}
         for _, framework in candidates:
             for role, amount in _holdings(framework):
                 self._add(role, framework.id, amount)
 
-    def add(self, role: str, framework_id: str, amount: Resources) -> None:
+    def add(self, role: str, framework_id: str, amount: Amount) -> None:
         """Count a grant."""
         self._add(role, framework_id, amount)
 
@@ -90,17 +91,16 @@ class _Shares:
     def _key(self, role: str, framework_id: str) -> tuple[float, str, float, str]:
         return self._share(role, ""), role, self._share(role, framework_id), framework_id
 
-    def _add(self, role: str, framework_id: str, amount: Resources) -> None:
+    def _add(self, role: str, framework_id: str, amount: Amount) -> None:
         for owner in ("", framework_id):
             self._held[role, owner] = self._held.get((role, owner), EMPTY) + amount
 
     def _share(self, role: str, owner: str) -> float:
         held = self._held.get((role, owner), EMPTY)
-        cluster = self._cluster
-        return max((held.get(name) / amount for name, amount in cluster.scalars.items()), default=0.0)
+        return held.scalars.share_of(self._cluster.scalars)
 
 
-def _holdings(framework: Framework) -> list[tuple[str, Resources]]:
+def _holdings(framework: Framework) -> list[tuple[str, Amount]]:
     offered = [(offer.role, offer.resources) for offer in framework.offers.values()]
     used = [(task.role, task.resources) for task in framework.tasks.values() if not task.released]
     return offered + used

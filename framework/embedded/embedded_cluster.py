@@ -10,7 +10,7 @@ from framework.embedded.master import Master
 from framework.embedded.master_state import AgentLink
 from framework.embedded.messages import StatusUpdate, TaskReport
 from framework.embedded.processes import Processes
-from framework.embedded.resources import Resources
+from framework.embedded.resources import Amount
 from framework.embedded.settings import AgentSpec, MasterOptions
 
 
@@ -83,7 +83,7 @@ class Cluster:
         return None if self.master is None else self.master.agents.register(link)
 
     def reregister(
-        self, link: AgentLink, agent_id: str, reports: list[TaskReport], executors: dict[Key, Resources]
+        self, link: AgentLink, agent_id: str, reports: list[TaskReport], executors: dict[Key, Amount]
     ) -> None:
         """Pass a return on."""
         if self.master is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from framework.embedded.isolation import Entry
 from framework.embedded.messages import Json, new_uuid, status
 from framework.embedded.processes import ProcessGroup, hand_over, switched_user
-from framework.embedded.resources import MILLI, Resources, parse
+from framework.embedded.resources import Amount, parse
 from framework.embedded.sandbox import Context, SandboxError, environment, run_folder
 from framework.embedded.task_run import Host, Owner, TaskRun, command_line
 
@@ -22,7 +22,7 @@ class DefaultExecutor:
     def __init__(self, host: Host, owner: Owner, info: Json, on_end: Callable[[int], None]) -> None:
         self.id: str = info["executor_id"]["value"]
         self.owner = owner
-        self.resources: Resources = parse(info.get("resources", []))
+        self.resources: Amount = parse(info.get("resources", []))
         self._host = host
         self._on_end = on_end
         self._container_id = str(uuid.uuid4())
@@ -68,7 +68,7 @@ class CustomExecutor:
     ) -> None:
         self.id: str = info["executor_id"]["value"]
         self.owner = owner
-        self.resources: Resources = parse(info.get("resources", []))
+        self.resources: Amount = parse(info.get("resources", []))
         self._host = host
         self._info = info
         self._role = role
@@ -88,7 +88,7 @@ class CustomExecutor:
             hand_over(context.folder, user)
             self._host.processes.opened(context.container_id)
             entry = Entry(*command_line(command), user)
-            entry = self._host.cell.wrap(entry, context.container_id, self.resources.get("cpus") / MILLI)
+            entry = self._host.cell.wrap(entry, context.container_id, self.resources.scalars.cpus)
             self._group = self._host.processes.spawn(
                 entry.argv,
                 executable=entry.executable,

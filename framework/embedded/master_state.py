@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from framework.embedded.calls import FrameworkInfo
-from framework.embedded.resources import EMPTY, Resources
+from framework.embedded.resources import EMPTY, Amount
 from framework.embedded.settings import AgentSpec, MasterOptions
 
 Json = dict[str, Any]
@@ -77,7 +77,7 @@ class Task:
     """Empty for a command task."""
     role: str
     info: Json
-    resources: Resources
+    resources: Amount
     state: str = "TASK_STAGING"
     """The newest state that the master heard of."""
     update_state: str | None = None
@@ -97,7 +97,7 @@ class Offer:
     framework_id: str
     agent_id: str
     role: str
-    resources: Resources
+    resources: Amount
     timer: asyncio.TimerHandle | None = None
 
 
@@ -107,7 +107,7 @@ class Filter:
 
     role: str
     agent_id: str
-    resources: Resources
+    resources: Amount
     until: float
 
 
@@ -153,12 +153,12 @@ class AgentRecord:
 
     id: str
     link: AgentLink
-    total: Resources
-    allocated: Resources = EMPTY
+    total: Amount
+    allocated: Amount = EMPTY
     """Sum of its offers, tasks and executors; never more than `total`."""
     connected: bool = True
     deactivated: bool = False
-    executors: dict[tuple[str, str], Resources] = field(default_factory=dict)
+    executors: dict[tuple[str, str], Amount] = field(default_factory=dict)
     """By framework and executor id; those of command tasks are not counted."""
     registered_at: float = field(default_factory=time.time)
     reregistered_at: float | None = None
@@ -175,7 +175,7 @@ class AgentRecord:
         return self.connected and not self.deactivated
 
     @property
-    def available(self) -> Resources:
+    def available(self) -> Amount:
         """What is neither offered nor used."""
         return self.total - self.allocated
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from framework.embedded.allocator import Grant, allocate
 from framework.embedded.master_state import AgentRecord, Filter, Framework, Offer, State
 from framework.embedded.messages import Json, offers_event, rescind_event
-from framework.embedded.resources import Resources, to_json
+from framework.embedded.resources import Amount, to_json
 
 
 class Offers:
@@ -73,13 +73,13 @@ class Offers:
             self.take_all([offer])
             self._state.frameworks[offer.framework_id].send(rescind_event(offer.id))
 
-    def give_back(self, agent_id: str, resources: Resources) -> None:
+    def give_back(self, agent_id: str, resources: Amount) -> None:
         """Make resources of an agent available again."""
         agent = self._state.agents.get(agent_id)
         if agent is not None:
             agent.allocated = agent.allocated - resources
 
-    def refuse(self, framework: Framework, offer: Offer, resources: Resources, filters: Json) -> None:
+    def refuse(self, framework: Framework, offer: Offer, resources: Amount, filters: Json) -> None:
         """Give unused resources back and remember for how long the framework does not want them."""
         self.give_back(offer.agent_id, resources)
         seconds = filters.get("refuse_seconds", self._state.options.default_refuse)

@@ -1,57 +1,47 @@
-"""Exact amounts of scalars and ports, and their JSON and text forms as Mesos writes them.
+"""What Mesos' master and agents hand out: scalars with ports, and their JSON and text forms.
 
-Scalars are kept as integers of thousandths, which is the precision that Mesos keeps. Roles are not part of an
-amount: the embedded master has no reservations, and the role of an allocation belongs to its offer.
+Amounts of scalars are those of `environment.resources`. Roles are not part of an amount: the embedded master
+has no reservations, and the role of an allocation belongs to its offer.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+from environment.resources import CPUS, MEMORY, NOTHING, THOUSANDTHS, Resources, thousandths
 
 Json = dict[str, Any]
 Ranges = tuple[tuple[int, int], ...]
 
-MILLI = 1000
 _LARGEST = 1e12  # far above any machine; keeps sums within what a double can hold exactly
-_ORDER = {"cpus": 0, "mem": 1, "disk": 2}
+_ORDER = {CPUS: 0, MEMORY: 1, "disk": 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Resources:
-    """An amount of resources; zero scalars are left out, port ranges are disjoint and ascending."""
+class Amount:
+    """Scalars and ports; port ranges are disjoint and ascending."""
 
-    scalars: Mapping[str, int] = field(default_factory=dict)
-    """Thousandths by name."""
+    scalars: Resources = NOTHING
     ports: Ranges = ()
 
     def __bool__(self) -> bool:
         return bool(self.scalars or self.ports)
 
-    def __add__(self, other: "Resources") -> "Resources":
-        names = {**self.scalars, **other.scalars}
-        scalars = {name: self.get(name) + other.get(name) for name in names}
-        return Resources(_nonzero(scalars), _union(self.ports, other.ports))
+    def __add__(self, other: "Amount") -> "Amount":
+        return Amount(self.scalars + other.scalars, _union(self.ports, other.ports))
 
-    def __sub__(self, other: "Resources") -> "Resources":
-        names = {**self.scalars, **other.scalars}
-        scalars = {name: self.get(name) - other.get(name) for name in names}
-        return Resources(_nonzero(scalars), _minus(self.ports, other.ports))
+    def __sub__(self, other: "Amount") -> "Amount":
+        return Amount(self.scalars - other.scalars, _minus(self.ports, other.ports))
 
-    def get(self, name: str) -> int:
-        """Return the thousandths of one scalar, 0 where there is none."""
-        return self.scalars.get(name, 0)
-
-    def contains(self, other: "Resources") -> bool:
+    def contains(self, other: "Amount") -> bool:
         """Tell whether `other` fits into this amount."""
-        return all(self.get(name) >= amount for name, amount in other.scalars.items()) and not _minus(
-            other.ports, self.ports
-        )
+        return self.scalars.contains(other.scalars) and not _minus(other.ports, self.ports)
 
 
-EMPTY = Resources()
+EMPTY = Amount()
 
 
-def total(amounts: Iterable[Resources]) -> Resources:
+def total(amounts: Iterable[Amount]) -> Amount:
     """Return the sum of all amounts."""
     result = EMPTY
     for amount in amounts:
@@ -59,28 +49,25 @@ def total(amounts: Iterable[Resources]) -> Resources:
     return result
 
 
-def make(cpus: float, memory_mib: float, others: Mapping[str, float], ports: tuple[int, int]) -> Resources:
+def make(cpus: float, memory_mib: float, others: Mapping[str, float], ports: tuple[int, int]) -> Amount:
     """Return the resources of a whole agent."""
-    amounts = {"cpus": cpus, "mem": memory_mib, **others}
-    scalars = {name: milli(amount) for name, amount in amounts.items()}
-    return Resources(_nonzero(scalars), (ports,))
+    return Amount(Resources.of(cpus, memory_mib, others), (ports,))
 
 
 def milli(value: float) -> int:
-    """Round a scalar to thousandths."""
-    return round(max(-_LARGEST, min(value, _LARGEST)) * MILLI)
+    """Round a scalar to thousandths, as far as any could be."""
+    return thousandths(max(-_LARGEST, min(value, _LARGEST)))
 
 
-def parse(items: Sequence[Json]) -> Resources:
+def parse(items: Sequence[Json]) -> Amount:
     """Return the amount that a list of Mesos `Resource` messages describes."""
-    scalars: dict[str, int] = {}
-    ports: Ranges = ()
+    scalars, ports = NOTHING, EMPTY.ports
     for item in items:
         if item["type"] == "SCALAR":
-            scalars[item["name"]] = scalars.get(item["name"], 0) + milli(item["scalar"]["value"])
+            scalars += Resources({item["name"]: milli(item["scalar"]["value"])})
         elif item["type"] == "RANGES":
             ports = _union(ports, _ranges(item))
-    return Resources(_nonzero(scalars), ports)
+    return Amount(scalars, ports)
 
 
 def invalid(items: Sequence[Json]) -> str | None:
@@ -91,19 +78,19 @@ def invalid(items: Sequence[Json]) -> str | None:
             value = item.get("scalar", {}).get("value", -1.0)
             if value != 0 and milli(value) <= 0:
                 return f"Resource '{_describe(item)}' is invalid: Invalid scalar resource: value <= 0"
-            if name == "gpus" and milli(value) % MILLI:
+            if name == "gpus" and milli(value) % THOUSANDTHS:
                 return "Invalid 'gpus' resource: The 'gpus' resource must be an unsigned integer"
         elif kind != "RANGES" or name != "ports" or any(begin > end for begin, end in _ranges(item)):
             return f"Resource '{name}' is invalid: Invalid {kind.lower()} resource"
     return None
 
 
-def to_json(amount: Resources, role: str | None = None, *, ports_first: bool = True) -> list[Json]:
+def to_json(amount: Amount, role: str | None = None, *, ports_first: bool = True) -> list[Json]:
     """Return `Resource` messages; with a role, each names the role that it is allocated to."""
     extra: Json = {"role": "*"} | ({"allocation_info": {"role": role}} if role is not None else {})
     ports = [_ports_json(amount.ports) | extra] if amount.ports else []
     scalars = [
-        {"name": name, "type": "SCALAR", "scalar": {"value": amount.scalars[name] / MILLI}} | extra
+        {"name": name, "type": "SCALAR", "scalar": {"value": amount.scalars.amount(name)}} | extra
         for name in sorted(amount.scalars, key=lambda name: (_ORDER.get(name, len(_ORDER)), name))
     ]
     return ports + scalars if ports_first else scalars + ports
@@ -114,10 +101,10 @@ def describe(items: Sequence[Json], role: str) -> str:
     return "; ".join(_describe(item, role) for item in items) or "{}"
 
 
-def legacy(amount: Resources) -> Json:
+def legacy(amount: Amount) -> Json:
     """Return the form that `/state` uses: numbers by name, ports as text when there are any."""
     names = dict.fromkeys(("disk", "mem", "gpus", "cpus", *amount.scalars))
-    scalars = {name: amount.get(name) / MILLI for name in names}
+    scalars = {name: amount.scalars.amount(name) for name in names}
     return scalars | ({"ports": range_text(amount.ports)} if amount.ports else {})
 
 
@@ -136,7 +123,7 @@ def _describe(item: Json, role: str | None = None) -> str:
     name = item["name"] if role is None else f"{item['name']}(allocated: {role})"
     if "ranges" in item:
         return f"{name}:{range_text(_ranges(item))}"
-    return f"{name}:{number(milli(item.get('scalar', {}).get('value', 0)) / MILLI)}"
+    return f"{name}:{number(milli(item.get('scalar', {}).get('value', 0)) / THOUSANDTHS)}"
 
 
 def _ranges(item: Json) -> Ranges:
@@ -146,10 +133,6 @@ def _ranges(item: Json) -> Ranges:
 def _ports_json(ports: Ranges) -> Json:
     ranges = [{"begin": begin, "end": end} for begin, end in ports]
     return {"name": "ports", "type": "RANGES", "ranges": {"range": ranges}}
-
-
-def _nonzero(scalars: Mapping[str, int]) -> dict[str, int]:
-    return {name: amount for name, amount in scalars.items() if amount}
 
 
 def _union(left: Ranges, right: Ranges) -> Ranges:

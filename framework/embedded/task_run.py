@@ -19,7 +19,7 @@ from framework.embedded.processes import (
     hand_over,
     switched_user,
 )
-from framework.embedded.resources import MILLI, parse
+from framework.embedded.resources import parse
 from framework.embedded.sandbox import Context, SandboxError, environment, fetch, run_folder
 from framework.embedded.settings import AgentSpec, MasterOptions
 
@@ -96,7 +96,7 @@ class TaskRun:
         """Fields that checks add to the statuses: `healthy`, `check_status`."""
         self._role = role
         self._container_id = str(uuid.uuid4())
-        self._cpus = parse(info["resources"]).get("cpus") / MILLI
+        self._cpus = parse(info["resources"]).scalars.cpus
         self._parent_container = parent_container
         self._group: ProcessGroup | None = None
         self._killed = False

@@ -5,7 +5,7 @@ from typing import Any
 from framework.embedded.master_state import AgentRecord, Framework, Offer, State, Task
 from framework.embedded.messages import TERMINAL, Json, StatusUpdate, master_status, update_event
 from framework.embedded.offers import Offers
-from framework.embedded.resources import EMPTY, Resources, parse
+from framework.embedded.resources import EMPTY, Amount, parse
 from framework.embedded.validation import (
     group_problem,
     new_executor_resources,
@@ -119,9 +119,7 @@ class Tasks:
 
     # inside
 
-    def _operate(
-        self, framework: Framework, offer: Offer, operation: Json, remaining: Resources
-    ) -> Resources:
+    def _operate(self, framework: Framework, offer: Offer, operation: Json, remaining: Amount) -> Amount:
         """Do one operation and return what then remains of the offers."""
         kind = operation.get("type")
         if kind == "LAUNCH":
@@ -131,7 +129,7 @@ class Tasks:
             remaining = self._launch_group(framework, offer, operation["launch_group"], remaining)
         return remaining
 
-    def _launch(self, framework: Framework, offer: Offer, task: Json, remaining: Resources) -> Resources:
+    def _launch(self, framework: Framework, offer: Offer, task: Json, remaining: Amount) -> Amount:
         agent = self._state.agents[offer.agent_id]
         problem = task_problem(task, framework, agent, offer.role, remaining)
         if problem is not None:
@@ -142,9 +140,7 @@ class Tasks:
         agent.link.launch(framework, task, offer.role)
         return remaining - taken
 
-    def _launch_group(
-        self, framework: Framework, offer: Offer, group: Json, remaining: Resources
-    ) -> Resources:
+    def _launch_group(self, framework: Framework, offer: Offer, group: Json, remaining: Amount) -> Amount:
         agent = self._state.agents[offer.agent_id]
         tasks = group["task_group"].get("tasks", [])
         problem = group_problem(group, framework, agent, offer.role, remaining)
@@ -168,7 +164,7 @@ class Tasks:
 
     def _add(
         self, framework: Framework, agent: AgentRecord, role: str, info: Json, executor: Json | None
-    ) -> Resources:
+    ) -> Amount:
         """Record a task, and its executor when that is new; return what both take."""
         extra = EMPTY
         executor_id = ""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from framework.embedded.master_state import AgentRecord, Framework, Offer
-from framework.embedded.resources import Json, Resources, describe, invalid, parse, to_json
+from framework.embedded.resources import Amount, Json, describe, invalid, parse, to_json
 
 _LONGEST_ID = 255
 
@@ -31,7 +31,7 @@ def offers_problem(offer_ids: Sequence[str], offers: Mapping[str, Offer]) -> str
 
 
 def task_problem(
-    task: Json, framework: Framework, agent: AgentRecord, role: str, remaining: Resources
+    task: Json, framework: Framework, agent: AgentRecord, role: str, remaining: Amount
 ) -> str | None:
     """Return why a task cannot be launched from what remains of an offer; None when it can."""
     own = _task_problem(task, framework, agent)
@@ -50,7 +50,7 @@ def task_problem(
 
 
 def group_problem(
-    group: Json, framework: Framework, agent: AgentRecord, role: str, remaining: Resources
+    group: Json, framework: Framework, agent: AgentRecord, role: str, remaining: Amount
 ) -> str | None:
     """Return why a task group cannot be launched from what remains of an offer."""
     executor, tasks = group["executor"], group["task_group"].get("tasks", [])
@@ -165,7 +165,7 @@ def _executor_problem(executor: Json) -> str | None:
     )
 
 
-def _too_much(needed: list[Json], remaining: Resources, role: str, who: str) -> str | None:
+def _too_much(needed: list[Json], remaining: Amount, role: str, who: str) -> str | None:
     other_role = any(item.get("allocation_info", {}).get("role", role) != role for item in needed)
     if not other_role and remaining.contains(parse(needed)):
         return None

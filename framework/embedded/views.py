@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from framework.embedded.master_state import VERSION, AgentRecord, Framework, Offer, State, Task
 from framework.embedded.offers import AGENT_PORT
-from framework.embedded.resources import EMPTY, MILLI, Json, Resources, legacy, to_json, total
+from framework.embedded.resources import EMPTY, Amount, Json, legacy, to_json, total
 
 MASTER_CAPABILITIES = ("AGENT_UPDATE", "AGENT_DRAINING", "QUOTA_V2")
 AGENT_CAPABILITIES = (
@@ -197,10 +197,10 @@ def metrics(state: State) -> dict[str, float]:
     whole = total(agent.total for agent in state.agents.values())
     used = total(used_on(state, agent) for agent in state.agents.values())
     for name in ("cpus", "mem", "disk"):
-        amount = whole.get(name)
-        result[f"master/{name}_total"] = amount / MILLI
-        result[f"master/{name}_used"] = used.get(name) / MILLI
-        result[f"master/{name}_percent"] = used.get(name) / amount if amount else 0.0
+        amount = whole.scalars.amount(name)
+        result[f"master/{name}_total"] = amount
+        result[f"master/{name}_used"] = used.scalars.amount(name)
+        result[f"master/{name}_percent"] = used.scalars.amount(name) / amount if amount else 0.0
     return {name: float(value) for name, value in result.items()}
 
 
@@ -210,7 +210,7 @@ def all_frameworks(state: State) -> Iterator[Framework]:
     yield from state.completed.values()
 
 
-def used_on(state: State, agent: AgentRecord) -> Resources:
+def used_on(state: State, agent: AgentRecord) -> Amount:
     """Return what tasks and executors take of an agent."""
     offered = total(offer.resources for offer in state.offers.values() if offer.agent_id == agent.id)
     return agent.allocated - offered
@@ -218,19 +218,19 @@ def used_on(state: State, agent: AgentRecord) -> Resources:
 
 def _used_by_role(state: State, agent: AgentRecord) -> list[Json]:
     """Return what tasks take of an agent, each role's share by itself."""
-    shares: dict[str, Resources] = {}
+    shares: dict[str, Amount] = {}
     for _, task in state.tasks_of(agent.id):
         if not task.released:
             shares[task.role] = shares.get(task.role, EMPTY) + task.resources
     return [entry for role, amount in shares.items() for entry in to_json(amount, role, ports_first=False)]
 
 
-def used_by(framework: Framework) -> Resources:
+def used_by(framework: Framework) -> Amount:
     """Return what a framework's tasks take."""
     return total(task.resources for task in framework.tasks.values() if not task.released)
 
 
-def offered_to(framework: Framework) -> Resources:
+def offered_to(framework: Framework) -> Amount:
     """Return what is offered to a framework."""
     return total(offer.resources for offer in framework.offers.values())
 
@@ -360,8 +360,8 @@ def _role(state: State, name: str) -> Json:
     }
 
 
-def _counted(amount: Resources) -> dict[str, float]:
+def _counted(amount: Amount) -> dict[str, float]:
     """Return amounts by name, ports as their number."""
     ports = sum(end - begin + 1 for begin, end in amount.ports)
-    scalars = {name: value / MILLI for name, value in sorted(amount.scalars.items())}
+    scalars = dict(sorted(amount.scalars.amounts.items()))
     return scalars | ({"ports": float(ports)} if ports else {})

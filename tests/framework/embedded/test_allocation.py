@@ -5,15 +5,16 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from environment.resources import NOTHING, Resources
 from framework.embedded.allocator import allocate
 from framework.embedded.calls import framework_info
 from framework.embedded.master_state import AgentRecord, Filter, Framework, Offer
-from framework.embedded.resources import EMPTY, Resources, make, milli, parse, to_json, total
+from framework.embedded.resources import EMPTY, Amount, make, milli, parse, to_json, total
 from framework.embedded.settings import AgentSpec
 
 AMOUNTS = st.builds(
-    lambda cpus, mem, first, size: Resources(
-        {name: value for name, value in {"cpus": cpus, "mem": mem}.items() if value},
+    lambda cpus, mem, first, size: Amount(
+        Resources({name: value for name, value in {"cpus": cpus, "mem": mem}.items() if value}),
         ((first, first + size),) if size else (),
     ),
     st.integers(0, 10**7),
@@ -24,16 +25,16 @@ AMOUNTS = st.builds(
 
 
 @given(AMOUNTS, AMOUNTS)
-def test_what_is_taken_and_given_back_is_the_same(left: Resources, right: Resources) -> None:
+def test_what_is_taken_and_given_back_is_the_same(left: Amount, right: Amount) -> None:
     """Subtraction undoes addition where the ports do not overlap."""
-    apart = Resources(right.scalars, tuple((begin + 5000, end + 5000) for begin, end in right.ports))
+    apart = Amount(right.scalars, tuple((begin + 5000, end + 5000) for begin, end in right.ports))
     assert (left + apart) - apart == left
     assert (left + apart).contains(left)
     assert (left + apart).contains(apart)
 
 
 @given(AMOUNTS)
-def test_json_keeps_an_amount(amount: Resources) -> None:
+def test_json_keeps_an_amount(amount: Amount) -> None:
     """Three decimals survive the way to a framework and back."""
     assert parse(to_json(amount)) == amount
     assert amount - amount == EMPTY
@@ -42,7 +43,7 @@ def test_json_keeps_an_amount(amount: Resources) -> None:
 @given(st.lists(st.tuples(st.integers(1, 200), st.integers(0, 10)), max_size=10))
 def test_ports_are_a_set(ranges: list[tuple[int, int]]) -> None:
     """Adding ranges gives their union, taking them away leaves nothing of them."""
-    amount = total(Resources({}, ((begin, begin + size),)) for begin, size in ranges)
+    amount = total(Amount(NOTHING, ((begin, begin + size),)) for begin, size in ranges)
     ports = {port for begin, size in ranges for port in range(begin, begin + size + 1)}
     assert {port for begin, end in amount.ports for port in range(begin, end + 1)} == ports
     assert list(amount.ports) == sorted(amount.ports)
@@ -104,7 +105,7 @@ def test_refusals_suppression_and_absence_are_respected() -> None:
     one.filters = [Filter("x", "s", free.total, until=10.0)]
     assert allocate([one], [free], 9.0) == []
     assert len(allocate([one], [free], 10.0)) == 1
-    one.filters = [Filter("x", "s", Resources({"cpus": milli(1)}), until=10.0)]
+    one.filters = [Filter("x", "s", Amount(Resources({"cpus": milli(1)})), until=10.0)]
     assert len(allocate([one], [free], 9.0)) == 1
     one.suppressed = {"x"}
     assert allocate([one], [free], 11.0) == []
@@ -115,7 +116,7 @@ def test_refusals_suppression_and_absence_are_respected() -> None:
 def test_crumbs_and_absent_agents_are_not_offered() -> None:
     """Less than 0.01 cpus and 32 MiB, and agents that are away or deactivated, are nobody's."""
     crumbs, away, idle = agent("a"), agent("b"), agent("c")
-    crumbs.allocated = crumbs.total - Resources({"cpus": 9, "mem": milli(31)})
+    crumbs.allocated = crumbs.total - Amount(Resources({"cpus": 9, "mem": milli(31)}))
     away.connected = False
     idle.deactivated = True
     assert allocate([framework("a", "x")], [crumbs, away, idle], 0.0) == []
@@ -129,4 +130,4 @@ def test_agents_with_gpus_are_for_those_who_know_of_gpus() -> None:
     knows = Framework("b", framework_info(message), Silent())
     assert allocate([framework("a", "x")], [with_gpus], 0.0) == []
     (grant,) = allocate([framework("a", "x"), knows], [with_gpus], 0.0)
-    assert (grant.framework_id, grant.resources.get("gpus")) == ("b", milli(2))
+    assert (grant.framework_id, grant.resources.scalars.get("gpus")) == ("b", milli(2))

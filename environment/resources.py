@@ -1,0 +1,163 @@
+"""What a VM has, an offer brings and an executor takes: exact amounts of resources, by Mesos' names of them.
+
+An amount is a whole number of thousandths, which is what Mesos keeps of a scalar: sums are exact, and nothing
+that is compared needs a tolerance. Memory is in MiB. Ports are ranges and no part of an amount. The same of
+many VMs at once is in `resource_arrays`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+CPUS, MEMORY = "cpus", "mem"
+THOUSANDTHS = 1000
+
+#: What every VM has and every executor takes, in the order in which amounts are told.
+BASIC = (CPUS, MEMORY)
+#: How users call what Mesos gives another name.
+_WORDS = {MEMORY: "MiB"}
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """Amounts by name, thousandths of each; no zeros. Made by `of`, `named` or arithmetic, never changed."""
+
+    thousandths: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, cpus: float = 0.0, memory_mib: float = 0, others: Mapping[str, float] | None = None
+    ) -> "Resources":
+        """So many cpus and MiB, and others by name, each rounded to thousandths."""
+        return cls.named({CPUS: cpus, MEMORY: memory_mib, **(others or {})})
+
+    @classmethod
+    def named(cls, amounts: Mapping[str, float]) -> "Resources":
+        """Amounts by Mesos' names, each rounded to thousandths."""
+        return _nonzero((name, thousandths(amount)) for name, amount in amounts.items())
+
+    def __bool__(self) -> bool:
+        return bool(self.thousandths)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.thousandths.items()))
+
+    def __iter__(self) -> Iterator[str]:
+        """The names, cpus and memory first."""
+        yield from (name for name in BASIC if name in self.thousandths)
+        yield from sorted(name for name in self.thousandths if name not in BASIC)
+
+    def __add__(self, other: "Resources") -> "Resources":
+        mine, others = self.thousandths, other.thousandths
+        return _nonzero((name, self.get(name) + other.get(name)) for name in {**mine, **others})
+
+    def __sub__(self, other: "Resources") -> "Resources":
+        """What is missing from it when the other is taken away is below zero, see `positive`."""
+        mine, others = self.thousandths, other.thousandths
+        return _nonzero((name, self.get(name) - other.get(name)) for name in {**mine, **others})
+
+    def __mul__(self, times: int) -> "Resources":
+        return _nonzero((name, amount * times) for name, amount in self.thousandths.items())
+
+    def __or__(self, other: "Resources") -> "Resources":
+        """The larger amount of each."""
+        mine, others = self.thousandths, other.thousandths
+        return _nonzero((name, max(self.get(name), other.get(name))) for name in {**mine, **others})
+
+    def __and__(self, other: "Resources") -> "Resources":
+        """The smaller amount of each."""
+        return _nonzero((name, min(amount, other.get(name))) for name, amount in self.thousandths.items())
+
+    def __floordiv__(self, each: "Resources") -> int:
+        """How many of the other it holds, which has to be something."""
+        return max(0, min(self.get(name) // amount for name, amount in each.thousandths.items()))
+
+    def contains(self, other: "Resources") -> bool:
+        """Whether so much can be taken of it: the one answer to "does it fit", but for the compiled one."""
+        mine = self.thousandths
+        return all(mine.get(name, 0) >= amount for name, amount in other.thousandths.items())
+
+    def missing(self, other: "Resources") -> tuple[str, ...]:
+        """The names of which it has less than the other."""
+        return tuple(name for name in other if self.get(name) < other.get(name))
+
+    def share_of(self, whole: "Resources") -> float:
+        """The largest share that it is of anything in the other: Ghodsi 2011's dominant share."""
+        return max((self.get(name) / amount for name, amount in whole.thousandths.items()), default=0.0)
+
+    @property
+    def positive(self) -> "Resources":
+        """What of it is above zero."""
+        return Resources({name: amount for name, amount in self.thousandths.items() if amount > 0})
+
+    def get(self, name: str) -> int:
+        """Thousandths of one resource, 0 where there is none."""
+        return self.thousandths.get(name, 0)
+
+    def amount(self, name: str) -> float:
+        """How much there is of one resource."""
+        return self.thousandths.get(name, 0) / THOUSANDTHS
+
+    @property
+    def cpus(self) -> float:
+        """Cpus."""
+        return self.thousandths.get(CPUS, 0) / THOUSANDTHS
+
+    @property
+    def memory_mib(self) -> int:
+        """Whole MiB of memory."""
+        return self.thousandths.get(MEMORY, 0) // THOUSANDTHS
+
+    @property
+    def others(self) -> dict[str, float]:
+        """What there is beside cpus and memory, by name."""
+        return {name: self.amount(name) for name in self if name not in BASIC}
+
+    @property
+    def amounts(self) -> dict[str, float]:
+        """All that there is, by Mesos' names."""
+        return {name: self.amount(name) for name in self}
+
+    def text(self, names: Iterable[str] = ()) -> str:
+        """Cpus, memory and what else there is in words, and of these names also what is not there.
+
+        1 cpus and 1024 MiB; 1 cpus, 1024 MiB and 2 gpus.
+        """
+        parts = [told(name, self.amount(name)) for name in dict.fromkeys((*BASIC, *self, *names))]
+        return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        return f"Resources.named({self.amounts})"
+
+
+NOTHING = Resources()
+
+
+def total(amounts: Iterable[Resources]) -> Resources:
+    """The sum of all."""
+    found: dict[str, int] = {}
+    for each in amounts:
+        for name, amount in each.thousandths.items():
+            found[name] = found.get(name, 0) + amount
+    return _nonzero(found.items())
+
+
+def thousandths(amount: float) -> int:
+    """An amount as it is kept; OverflowError or ValueError for what is no finite number."""
+    return round(amount * float(THOUSANDTHS))
+
+
+def word(name: str) -> str:
+    """How users call a resource: MiB for memory."""
+    return _WORDS.get(name, name)
+
+
+def told(name: str, amount: float) -> str:
+    """An amount of one resource in words: 1.5 cpus, 1024 MiB."""
+    return f"{amount:.10g} {word(name)}"
+
+
+def _nonzero(amounts: Iterable[tuple[str, int]]) -> Resources:
+    return Resources({name: amount for name, amount in amounts if amount})
