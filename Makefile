@@ -1,6 +1,8 @@
-# `make demo` and `make test` need Python 3.11, git and make, and install the rest from requirements.lock.
+# `make demo` and `make test` need Python 3.11, git and make, and install the rest from requirements.lock. To serve,
+# without training and tests, `make install LOCK=requirements-serve.lock` is enough.
 
 PYTHON ?= python3.11
+LOCK ?= requirements.lock
 BIN := .venv/bin
 READY := .venv/ready
 
@@ -13,11 +15,11 @@ help:  ## Say what can be made
 install: $(READY)  ## Install Stoker and everything it needs into .venv
 
 # Some packages of the closure are built from source by setuptools, so it and wheel come first.
-$(READY): requirements.lock setup.cfg pyproject.toml
+$(READY): $(LOCK) setup.cfg pyproject.toml
 	$(PYTHON) -m venv .venv
-	sed -n -E '/^(setuptools|wheel)==/,/[^\\]$$/p' requirements.lock > .venv/build-requirements.txt
+	sed -n -E '/^(setuptools|wheel)==/,/[^\\]$$/p' $(LOCK) > .venv/build-requirements.txt
 	$(BIN)/python -m pip install --disable-pip-version-check --no-deps -r .venv/build-requirements.txt
-	$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -r requirements.lock
+	$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -r $(LOCK)
 	$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $(READY)
 
@@ -46,11 +48,14 @@ lint: $(READY)  ## Check style, types and import direction
 bench: $(READY)  ## Print the benchmarks, with ratios to their references
 	$(BIN)/python -m pytest tests/benchmarks --benchmark-only --override-ini addopts= -q
 
-lock:  ## Resolve requirements.in into requirements.lock again
+RESOLVE := .venv-lock/bin/uv pip compile --quiet --python-version 3.11 --no-header --generate-hashes \
+  --no-emit-index-url --no-emit-find-links --override requirements.overrides
+
+lock:  ## Resolve setup.cfg and requirements*.in into the two lock files again
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/python -m pip install --disable-pip-version-check --quiet uv
-	.venv-lock/bin/uv pip compile --quiet --python-version 3.11 --no-header --generate-hashes \
-	  --no-emit-index-url --no-emit-find-links --override requirements.overrides requirements.in -o requirements.lock
+	$(RESOLVE) --extra training --extra test setup.cfg requirements.in -o requirements.lock
+	$(RESOLVE) --constraint requirements.lock setup.cfg requirements-serve.in -o requirements-serve.lock
 	rm -rf .venv-lock
 
 clean:  ## Remove what was installed and built

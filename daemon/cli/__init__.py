@@ -14,7 +14,7 @@ from typer.exceptions import TyperException
 
 from conf.characters import visible
 from daemon.cli import cluster, config, demo, jobs, mesos, oga, profile, simulate, train, up, upkeep
-from daemon.cli.errors import CommandError
+from daemon.cli.errors import BAD_INPUT, CommandError, what_to_install
 
 _INTERRUPTED = 130
 
@@ -37,6 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(error.format_message().replace("Value error, ", ""), error.exit_code)
     except CommandError as error:
         return _complain(str(error), error.exit_code)
+    except ModuleNotFoundError as error:
+        text = what_to_install(error)
+        if text is None:
+            raise
+        return _complain(text, BAD_INPUT)
     except typer.Abort:
         return _INTERRUPTED
     except BrokenPipeError:

@@ -52,13 +52,14 @@ def train(
         path = find(str(config))
         spec = load(path, TrainingSpec, assignments(settings or [], "--set"))
         folder = out or Path("policies") / path.stem
+        trainer = _trainer()  # before anything is written: it may not be installed
         if from_history is not None:
             from daemon.cli.learning import with_history
 
             begun = resume or (folder / "run" / "checkpoints").is_dir()
             spec = with_history(spec, from_history, folder / "history", again=not begun)
         with progress_bar() as progress:
-            _trainer()(spec, folder, resume=resume, progress=progress)
+            trainer(spec, folder, resume=resume, progress=progress)
     except (ConfigError, PolicyError, WorkloadError) as error:
         raise CommandError(str(error)) from None
     except OSError as error:
