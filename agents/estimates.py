@@ -1,13 +1,8 @@
-"""What policies that know durations assume where they are not known. Who decides by them is elsewhere."""
+"""What policies that know durations make of a view, and checks of their options. Who decides is elsewhere."""
 
 import numpy as np
 
 from environment.types import ClusterView, FloatArray, Job
-
-#: Chosen: about what a job of the paper's sizes takes (see profiles/data/paper.yaml).
-UNKNOWN_DURATION = 240.0
-#: How much longer a job takes where it is not placed as it prefers (Islam 2022, 7.1).
-BAD_PLACEMENT_FACTOR = 1.3
 
 
 def check_share(name: str, value: float) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from conf.assumptions import UNKNOWN_DURATION
 from conf.schema import Name, Strict
 
 Count = Annotated[int, Field(ge=1, le=10_000_000)]
@@ -44,7 +45,7 @@ class ObservationSpec(Strict):
     types: tuple[Name, ...] = Field(("wordcount", "pagerank", "sort"), strict=False)
     #: How many of the jobs behind the first of the queue are seen.
     upcoming: Annotated[int, Field(ge=0, le=100)] = 3
-    unknown_seconds: Positive = 240.0
+    unknown_seconds: Positive = UNKNOWN_DURATION
 
 
 class ObjectiveSpec(Strict):

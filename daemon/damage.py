@@ -17,7 +17,8 @@ from sqlalchemy.engine import Connection
 from conf.schema import JobSpec
 from daemon import tables
 from daemon.tables import UnreadableRowError, executors, jobs, quarantine
-from environment.model.records import ENDED_JOB, ExecutorRecord, JobRecord
+from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.states import ENDED_JOB
 from environment.types import Job
 
 Result = TypeVar("Result")

@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 from daemon.contract import ElsewhereError, Scheduler, ShadowStatus
 from daemon.store import Store
 from daemon.tables import OPEN_EXECUTOR
-from environment.model.records import JobState
+from environment.model.states import JobState
 
 #: Clients may invent methods; only these get a time series of their own.
 _METHODS = frozenset({"GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS"})

@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 
 from daemon import tables
 from daemon.tables import comparisons, executors, explanations, jobs, sums
-from environment.model.records import ENDED_JOB
+from environment.model.states import ENDED_JOB
 
 _OPEN = sa.exists().where(executors.c.job == jobs.c.number, executors.c.state.in_(tables.OPEN_EXECUTOR))
 #: Only a job that is over has an end. To ask for its state too would lead SQLite to another index, and to

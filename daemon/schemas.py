@@ -15,7 +15,8 @@ from conf.schema import JobSpec
 from daemon.contract import Health, LogChunk, VmStatus
 from daemon.problems import printable
 from environment.explain import Candidate, Choice, Explanation
-from environment.model.records import ExecutorRecord, ExecutorState, JobRecord, JobState
+from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.states import ExecutorState, JobState
 
 #: Bytes (8 TiB): the systems on which logs are kept read nothing beyond 16 TiB, and refuse to be asked.
 LONGEST_LOG = 1 << 43

@@ -19,14 +19,8 @@ from conf.accepted import accepted
 from conf.schema import JobSpec
 from daemon.comparison import Comparison, Outcome
 from environment.explain import Candidate, Choice, Explanation
-from environment.model.records import (
-    ENDED_EXECUTOR,
-    ENDED_JOB,
-    ExecutorRecord,
-    ExecutorState,
-    JobRecord,
-    JobState,
-)
+from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.states import ENDED_EXECUTOR, ENDED_JOB, ExecutorState, JobState
 from environment.types import Job, Size
 
 Row = dict[str, Any]

@@ -14,8 +14,6 @@ import numpy as np
 from agents.baselines.filling import deal
 from agents.baselines.first_fit import FirstFit
 from agents.estimates import (
-    BAD_PLACEMENT_FACTOR,
-    UNKNOWN_DURATION,
     check_factor,
     check_seconds,
     check_share,
@@ -23,6 +21,7 @@ from agents.estimates import (
     duration_of,
     held_for,
 )
+from conf.assumptions import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
 from environment.check import shortage
 from environment.types import ClusterView, Decision, FloatArray, Place, PlacementRequest, Wait
 

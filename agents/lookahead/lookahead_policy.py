@@ -12,12 +12,11 @@ import numpy as np
 
 from agents.baselines.first_fit import FirstFit
 from agents.estimates import (
-    BAD_PLACEMENT_FACTOR,
-    UNKNOWN_DURATION,
     check_factor,
     check_seconds,
     check_share,
 )
+from conf.assumptions import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
 from environment.check import check, shortage
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.types import ClusterView, Decision, Place, PlacementRequest, Wait

@@ -10,11 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.estimates import duration_of, held_for
-from environment.kernel.state import ANYWHERE, CONSOLIDATE, SPREAD, Batch, Rules, blank, make_batch
+from environment.kernel.state import ANYWHERE, PREFERENCES, Batch, Rules, blank, make_batch
 from environment.training.scenes import milli
 from environment.types import ClusterView, PlacementRequest, RunningJob, Size, Vm
 
-_PREFERS = {None: ANYWHERE, "spread": SPREAD, "consolidate": CONSOLIDATE}
 #: Chosen: which share of its time so far an overdue job still lasts, and how many seconds at least.
 _OVERDUE_SHARE, _OVERDUE_LEAST = 0.1, 1.0
 #: Batches are made for so many jobs and executors more than are needed, so that they are seldom made.
@@ -110,7 +109,7 @@ class Situations:
         rows = [(group.milli_cpus, group.memory_mib, len(group.vms), ANYWHERE, 0.0) for group in groups]
         for request in queue:
             # Where a job's other executors are is not known to the kernel, so lost ones may go anywhere.
-            prefers = ANYWHERE if request.again else _PREFERS[request.job.prefers]
+            prefers = ANYWHERE if request.again else PREFERENCES[request.job.prefers]
             duration = max(duration_of(request.job, self._unknown), 0.001)
             rows.append((milli(request.cpus), request.memory_mib, request.count, prefers, duration))
         cpus, memory, executors, prefer, durations = zip(*rows, strict=True)

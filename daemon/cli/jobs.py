@@ -9,11 +9,11 @@ import typer
 from conf.characters import visible, visible_json
 from daemon.cli.errors import CommandError
 from daemon.cli.shared_options import DEFAULT_URL, Ca, JobId, Output, TokenFile, Url, connect, print_json
+from environment.model.states import JobState
 
 if TYPE_CHECKING:
     from daemon.cli.client import Client
 
-States = Literal["queued", "placing", "starting", "running", "relaunching", "finished", "failed", "killed"]
 _Many = list[str] | None
 
 
@@ -89,7 +89,7 @@ def submit(
 
 
 def jobs(
-    state: Annotated[States | None, typer.Option("--state", help="Only jobs in this state.")] = None,
+    state: Annotated[JobState | None, typer.Option("--state", help="Only jobs in this state.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many, the newest first.")] = 50,
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,

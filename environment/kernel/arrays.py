@@ -7,12 +7,10 @@ import numpy as np
 
 from environment.amounts import TOLERANCE
 from environment.check import whole_cluster_shortfall
-from environment.kernel.state import ANYWHERE, CONSOLIDATE, SPREAD, Episode
+from environment.kernel.state import PREFERENCES, Episode
 from environment.types import Job, Vm
 from profiles.profile import JobProfile
 from profiles.workload import Workload
-
-_PREFERS = {None: ANYWHERE, "spread": SPREAD, "consolidate": CONSOLIDATE}
 
 
 class RefusedError(ValueError):
@@ -90,7 +88,7 @@ def arrays_of(jobs: Sequence[Job], vms: Sequence[Vm], types: Sequence[str] = ())
         job_milli_cpus=np.array([_milli(job.cpus) for job in jobs], np.int64),
         job_memory_mib=np.array([job.memory_mib for job in jobs], np.int64),
         executors=np.array([job.executors for job in jobs], np.int64),
-        prefers=np.array([_PREFERS[job.prefers] for job in jobs], np.int64),
+        prefers=np.array([PREFERENCES[job.prefers] for job in jobs], np.int64),
         duration=np.array([_duration(job) for job in jobs], np.float64),
         type=np.array([numbers.get(job.type, 0) for job in jobs], np.int64),
     )

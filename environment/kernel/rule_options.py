@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from conf.assumptions import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
 from environment.kernel.state import FIXED, PAPER, PAPER_STATE, RICH_STATE, Layout, Rules
 
 
@@ -45,7 +46,7 @@ class DurationOptions:
     """
 
     model: Literal["paper", "fixed"] = "paper"
-    penalty: float = 1.3
+    penalty: float = BAD_PLACEMENT_FACTOR
     partial: Literal["profile", "proportional"] = "profile"
 
     def __post_init__(self) -> None:
@@ -74,7 +75,7 @@ class ObservationOptions:
     #: How many of the jobs behind the first of the queue it shows.
     upcoming: int = 3
     #: How long is assumed that jobs still take, or VMs are held, of which that is not known.
-    unknown_seconds: float = 240.0
+    unknown_seconds: float = UNKNOWN_DURATION
 
     def __post_init__(self) -> None:
         if self.name not in _OBSERVATIONS:

@@ -21,6 +21,8 @@ BoolArray = NDArray[np.bool_]
 RUNNING, FINISHED, VIOLATED = 0, 1, 2
 #: Values of `Jobs.prefers`.
 ANYWHERE, SPREAD, CONSOLIDATE = 0, 1, 2
+#: The same by what `environment.types.Job.prefers` says.
+PREFERENCES = {None: ANYWHERE, "spread": SPREAD, "consolidate": CONSOLIDATE}
 #: Values of `Rules.duration_model`: every placement is as good as any other; or the rule of Islam 2022, 7.1,
 #: by which a job takes `penalty` times as long when its placement is not good.
 FIXED, PAPER = 0, 1

@@ -19,10 +19,11 @@ from environment.model.ledger import Ledger
 from environment.model.life import JobLives
 from environment.model.offer_book import OfferBook
 from environment.model.reach import Reach
-from environment.model.records import ExecutorRecord, ExecutorState, JobRecord
+from environment.model.records import ExecutorRecord, JobRecord
 from environment.model.room import Room
 from environment.model.roster import Changes, Roster
 from environment.model.setbacks import Setbacks
+from environment.model.states import ExecutorState
 from environment.model.supply import Supply
 from environment.model.timings import ModelOptions
 from environment.model.turn import Turn

@@ -5,18 +5,10 @@ The model owns and changes them; everyone else reads copies.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
 
 from environment.amounts import Amounts, nothing
+from environment.model.states import ENDED_EXECUTOR, ENDED_JOB, ExecutorState, JobState
 from environment.types import Job, Size
-
-JobState = Literal["queued", "placing", "starting", "running", "relaunching", "finished", "failed", "killed"]
-ExecutorState = Literal[
-    "launching", "starting", "running", "unreachable", "finished", "failed", "killed", "lost"
-]
-
-ENDED_JOB: frozenset[str] = frozenset({"finished", "failed", "killed"})
-ENDED_EXECUTOR: frozenset[str] = frozenset({"finished", "failed", "killed", "lost"})
 
 
 @dataclass(slots=True)

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
 
-from environment.model.records import ExecutorRecord, ExecutorState, JobRecord
+from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.states import ExecutorState
 from environment.types import EndedJob, RunningJob, Size
 
 

@@ -14,17 +14,17 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
+from conf.assumptions import BAD_PLACEMENT_FACTOR
 from conf.loader import ConfigError, build
 from conf.schema import Name, Strict
 from environment.kernel.durations import is_good
-from environment.kernel.state import ANYWHERE, CONSOLIDATE, SPREAD
+from environment.kernel.state import PREFERENCES
 from environment.types import Job, Size
 from profiles.workload import Workload
 
 MODEL = "model.json"
 
 Method = Literal["average", "loglinear", "additive"]
-_PREFERS = {None: ANYWHERE, "spread": SPREAD, "consolidate": CONSOLIDATE}
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
 _NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -131,7 +131,7 @@ class FittedDurations:
     model: FittedModel
     draw: Literal["mean", "sample"] = "mean"
     seed: int = 0
-    penalty: float = 1.3
+    penalty: float = BAD_PLACEMENT_FACTOR
 
     def __post_init__(self) -> None:
         if self.draw not in ("mean", "sample"):
@@ -194,4 +194,4 @@ class Pace:
         if seconds is not None:
             return seconds * self._fitted.luck(job)
         best = job.duration_on(tuple(sizes)) or 0.0
-        return best if is_good(_PREFERS[job.prefers], len(sizes), vms) else best * self._fitted.penalty
+        return best if is_good(PREFERENCES[job.prefers], len(sizes), vms) else best * self._fitted.penalty

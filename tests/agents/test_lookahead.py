@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.estimates import UNKNOWN_DURATION
 from agents.lookahead import plans, rollout
 from agents.lookahead.lookahead_policy import Lookahead, LookaheadOptions
 from agents.lookahead.plans import Aim, make_arrays
 from agents.lookahead.search import Player
 from agents.lookahead.situation import Situations
 from agents.registry import PolicyError, create
+from conf.assumptions import UNKNOWN_DURATION
 from environment.cluster_files import load_cluster
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.simulation.simulator import simulate

@@ -20,7 +20,8 @@ from daemon.front import make_server
 from daemon.store import Store
 from environment.explain import Candidate, Choice, Explanation
 from environment.model.cluster_model import Changes
-from environment.model.records import ExecutorRecord, JobRecord, JobState
+from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.states import JobState
 from environment.types import Job
 
 VMS = (

@@ -64,7 +64,7 @@ def test_a_plan_is_measured_and_taken_up(tmp_path: Path, capsys: pytest.CaptureF
     assert read_runs(out)[0] == first
     runs = read_runs(out)
     assert [run.name.rpartition("-")[2] for run in runs] == ["r0", "r1"]
-    assert list(descendants()) == before
+    assert set(descendants()) <= set(before)
     assert not any(str(out) in line for line in command_lines())
     for run in runs:
         # Not so the losses: executors that end a moment before their driver is seen to end count as lost.

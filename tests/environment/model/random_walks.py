@@ -12,7 +12,7 @@ from agents.registry import create
 from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel
 from environment.model.decisions import decided
-from environment.model.records import ENDED_JOB
+from environment.model.states import ENDED_JOB
 from environment.rounds import decide_round
 from environment.types import CPU_TOLERANCE, Size, Vm
 from tests.builders import make_job, make_offer

@@ -1,0 +1,6 @@
+"""What is assumed of jobs of which nobody knows better: defaults of files, simulations and policies alike."""
+
+#: Seconds that a job takes. Chosen: about what one of the paper's sizes does (see profiles/data/paper.yaml).
+UNKNOWN_DURATION = 240.0
+#: How many times longer a job takes where it is not placed as its type prefers (Islam 2022, 7.1).
+BAD_PLACEMENT_FACTOR = 1.3

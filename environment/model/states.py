@@ -1,0 +1,11 @@
+"""The states of jobs and of their executors, by name. What leads from one to another is in `life`."""
+
+from typing import Literal
+
+JobState = Literal["queued", "placing", "starting", "running", "relaunching", "finished", "failed", "killed"]
+ExecutorState = Literal[
+    "launching", "starting", "running", "unreachable", "finished", "failed", "killed", "lost"
+]
+
+ENDED_JOB: frozenset[str] = frozenset({"finished", "failed", "killed"})
+ENDED_EXECUTOR: frozenset[str] = frozenset({"finished", "failed", "killed", "lost"})
