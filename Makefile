@@ -7,7 +7,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test chaos fuzz mutants lint bench lock clean
+.PHONY: help install demo test chaos fuzz mutants lint openapi bench lock clean
 
 help:  ## Say what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -44,6 +44,9 @@ lint: $(READY)  ## Check style, types and import direction
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+openapi: $(READY)  ## Store in docs/openapi.json what the HTTP API is
+	$(BIN)/python -m tests.daemon.openapi
 
 bench: $(READY)  ## Print the benchmarks, with ratios to their references
 	$(BIN)/python -m pytest tests/benchmarks --benchmark-only --override-ini addopts= -q

@@ -114,15 +114,18 @@ Variable = Annotated[
 class Strict(BaseModel):
     """Frozen; a key that is not known is an error; a text is no number."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 
 
 class Driver(Strict):
     """Where Spark drivers run: on the daemon's host, or on the cluster as a Mesos task of this size."""
 
     on: Literal["host", "cluster"] = "host"
+    """On the daemon's host, or on the cluster as a Mesos task."""
     cpus: Cpus = 1.0
+    """Cores of a driver on the cluster."""
     memory: Memory = 1024
+    """Memory of a driver on the cluster: MiB, or an amount with its unit, such as 512m."""
 
 
 class JobSpec(Strict):
@@ -133,24 +136,39 @@ class JobSpec(Strict):
         Field(min_length=1, json_schema_extra={"pattern": rf"^[^{UNSEEN_IN_PLANE_0}]*\.(py|jar)$"}),
         AfterValidator(_one_line),
     ]
+    """The program: a Python file (.py) or a jar (.jar)."""
     name: Name | None = None
+    """What to call it; else it is called after its app."""
     type: Name = "unknown"
+    """What jobs of its kind are called: profiles and policies know jobs by it."""
     executors: Annotated[int, Field(ge=1, le=10_000)] = 1
-    min_executors: Annotated[
-        int | None, Field(ge=1, description="On no fewer executors it runs; null: on all of them only")
-    ] = None
+    """How many executors it asks for."""
+    min_executors: Annotated[int | None, Field(ge=1)] = None
+    """On no fewer executors it runs; null: on all of them only."""
     cpus: Cpus = 1.0
+    """Cores of each executor, with at most three decimals."""
     memory: Memory = 1024
+    """Memory of each executor, Spark's overhead included: MiB, or an amount with its unit, such as 2g."""
     resources: Resources = {}
+    """Whatever else each executor takes, by the name that Mesos gives it: gpus, disk (MiB), ..."""
     args: Arguments = ()
+    """The program's arguments."""
     main_class: Name | None = None
+    """The class whose main method is the job; of jars only."""
     py_files: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    """Python files and archives that it imports."""
     files: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    """Files put into the folder of each executor."""
     jars: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    """Jars on the class path."""
     conf: Mapping[Name, Text] = {}
+    """Properties of Spark."""
     env: Mapping[Variable, Text] = {}
+    """Variables for driver and executors."""
     driver: Driver | None = None
-    max_runtime: Annotated[Seconds | None, Field(description="Seconds after which the job fails")] = None
+    """Where its driver runs, if not where the daemon's config says."""
+    max_runtime: Seconds | None = None
+    """Seconds of running after which it is ended and has failed."""
 
     @model_validator(mode="after")
     def _jar_needs_a_class(self) -> "JobSpec":
@@ -195,9 +213,10 @@ class Cluster(Strict):
 class Policy(BaseModel):
     """Who decides: `name`, and whatever options that policy takes."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True, use_attribute_docstrings=True)
 
     name: Name = "ff"
+    """Which policy; every other key is an option of it."""
 
     @property
     def options(self) -> dict[str, Any]:

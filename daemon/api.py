@@ -1,7 +1,7 @@
 """The HTTP API: what can be asked under /v1, and what operators ask.
 
-A route asks the scheduler or the store and answers with a body of `schemas.py` or `policy_schemas.py`. Who
-may ask is in `gate.py`, what is answered when something is wrong in `problems.py`.
+A route asks the scheduler or the store and answers with a body of `schemas.py` or a module beside it. Who may
+ask is in `gate.py`, what is answered when something is wrong in `problems.py`.
 """
 
 import math
@@ -10,14 +10,14 @@ from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import FastAPI, Query, Request, Response
+from fastapi import FastAPI, Path, Query, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse
 
 from agents.registry import list_policies
 from conf.schema import JobSpec, Policy
-from daemon import policy_schemas, schemas
+from daemon import cluster_schemas, explanation_schemas, policy_schemas, schemas
 from daemon.audit import Audit
 from daemon.comparison import report
 from daemon.contract import WITH_DRIVER, RejectedError, Scheduler, Standing
@@ -29,6 +29,9 @@ from daemon.store import Store
 from daemon.submissions import IdempotencyKey, Submissions
 from environment.model.records import ExecutorRecord, JobRecord
 from framework.guard import Guard
+
+#: A job in a path.
+JobName = Annotated[str, Path(description="The job's id, such as job-17.")]
 
 
 def create_app(
@@ -101,7 +104,7 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         )
 
     @app.get("/v1/jobs/{job_id}")
-    def job(job_id: str) -> schemas.JobDetail:
+    def job(job_id: JobName) -> schemas.JobDetail:
         """Show a job with its executors."""
         record = known(job_id)
         reason = _reasons(store, [record], scheduler.standing())[job_id]
@@ -113,20 +116,20 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
 
     @app.delete("/v1/jobs/{job_id}", status_code=202)
     @app.post("/v1/jobs/{job_id}/kill", status_code=202)
-    def kill(job_id: str) -> schemas.JobBody:
+    def kill(job_id: JobName) -> schemas.JobBody:
         """Ask for a job's end; one that has ended is left alone."""
         return schemas.job_body(scheduler.kill(known(job_id).job.id))
 
     @app.get("/v1/jobs/{job_id}/explain")
-    def explain(job_id: str) -> schemas.ExplanationBody:
+    def explain(job_id: JobName) -> explanation_schemas.ExplanationBody:
         """Say why a job's executors are where they are, or why it waits."""
         record = known(job_id)
         reason = _reasons(store, [record], scheduler.standing())[job_id]
         explanations = store.explanations(job_id)
-        return schemas.explanation_body(record, reason + _unreadable(store, job_id), explanations)
+        return explanation_schemas.explanation_body(record, reason + _unreadable(store, job_id), explanations)
 
     @app.get("/v1/jobs/{job_id}/logs")
-    def logs(job_id: str, query: Annotated[schemas.LogQuery, Query()]) -> schemas.LogBody:
+    def logs(job_id: JobName, query: Annotated[schemas.LogQuery, Query()]) -> schemas.LogBody:
         """Read part of the driver's log, or of an executor's."""
         record, executor = known(job_id), None
         if query.executor is not None:
@@ -137,12 +140,12 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         return schemas.log_body(scheduler.log(record, executor, query.stream, query.offset, query.limit))
 
     @app.get("/v1/jobs/{job_id}/ui", include_in_schema=False)
-    def ui_root(job_id: str) -> Response:
+    def ui_root(job_id: JobName) -> Response:
         """Links in the driver's UI are relative to this."""
         return RedirectResponse(f"/v1/jobs/{known(job_id).job.id}/ui/", 308)
 
     @app.get("/v1/jobs/{job_id}/ui/{path:path}", include_in_schema=False)
-    async def ui(job_id: str, path: str, request: Request) -> Response:
+    async def ui(job_id: JobName, path: str, request: Request) -> Response:
         """Show a page of the Spark UI of the job's driver, while it runs."""
         record = await run_in_threadpool(known, job_id)
         address = await run_in_threadpool(scheduler.ui, record)
@@ -154,9 +157,9 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
 
 def _add_cluster(app: FastAPI, scheduler: Scheduler) -> None:
     @app.get("/v1/cluster")
-    def cluster() -> schemas.ClusterBody:
+    def cluster() -> cluster_schemas.ClusterBody:
         """Show all VMs and what is used of them."""
-        return schemas.cluster_body(scheduler.cluster())
+        return cluster_schemas.cluster_body(scheduler.cluster())
 
 
 def _add_policy(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
@@ -197,24 +200,24 @@ def _add_operations(
     app: FastAPI, scheduler: Scheduler, metrics: Metrics, version: str, audit: Audit | None
 ) -> None:
     @app.get("/")
-    def index() -> schemas.IndexBody:
+    def index() -> cluster_schemas.IndexBody:
         """Say where to go from here."""
         links = {"jobs": "/v1/jobs", "cluster": "/v1/cluster", "policy": "/v1/policy", "api": "/openapi.json"}
-        return schemas.IndexBody(name="stoker", version=version, links=links)
+        return cluster_schemas.IndexBody(name="stoker", version=version, links=links)
 
     @app.get("/healthz")
-    async def healthz() -> schemas.AliveBody:
+    async def healthz() -> cluster_schemas.AliveBody:
         """Say that the server answers."""
-        return schemas.AliveBody(status="ok", version=version)
+        return cluster_schemas.AliveBody(status="ok", version=version)
 
-    @app.get("/readyz", responses={503: {"model": schemas.HealthBody, "description": "Not ready"}})
-    def readyz(response: Response) -> schemas.HealthBody:
+    @app.get("/readyz", responses={503: {"model": cluster_schemas.HealthBody, "description": "Not ready"}})
+    def readyz(response: Response) -> cluster_schemas.HealthBody:
         """Say whether jobs can be scheduled now, and if not, why."""
         health = scheduler.health()
         if audit is not None and audit.trouble:
             health = replace(health, checks={**health.checks, "audit": audit.trouble})
         response.status_code = 200 if health.ready else 503
-        return schemas.health_body(health)
+        return cluster_schemas.health_body(health)
 
     @app.get("/metrics", response_class=_Metrics)
     def prometheus() -> Response:

@@ -16,98 +16,136 @@ from daemon.schemas import Body, Query, Said, fields_of
 
 
 class OptionBody(Body):
-    """An option of a policy; `default` is null when it must be given."""
+    """An option of a policy."""
 
     name: str
+    """Its key."""
     type: str
+    """What may be given, as Python says it."""
     default: str | None
+    """What holds where it is left out, as Python says it; null when it must be given."""
 
 
 class PolicyInfoBody(Body):
     """A policy that there is."""
 
     name: str
+    """By which it is chosen."""
     summary: str
+    """What it does, in a sentence."""
     options: list[OptionBody]
+    """What it can be told."""
 
 
 class PolicyList(Body):
     """The policies that come with Stoker."""
 
     policies: list[PolicyInfoBody]
+    """One for each name."""
 
 
 class ShadowBody(Body):
-    """A policy that looks on, and since it was set: decisions compared, missed (it was busy) and faulty."""
+    """A policy that looks on, and how it fared since it was set."""
 
     name: Said
+    """Which policy."""
     options: dict[str, Any]
+    """What it was told."""
     compared: int
+    """Decisions that it took beside the acting policy, since it was set."""
     different: int
+    """Those that it took otherwise."""
     missed: int
+    """Those that it was not asked for, as it was busy."""
     faults: int
+    """Those that it failed to take, or that could not be executed."""
     last_fault: Said
+    """What was wrong with the last of these."""
 
 
 class PolicyBody(Body):
-    """Who decides, and since the start: decisions, and how many had to be replaced by the fallback's.
-
-    `busy`: seconds for which the policy has been at a decision that was taken from it, as it took too long.
-    """
+    """Who decides, and how it fared since the daemon's start."""
 
     name: Said
+    """Which policy."""
     options: dict[str, Any]
+    """What it was told."""
     placed: int
+    """Jobs placed since the daemon's start."""
     waited: int
+    """Decisions to wait since then."""
     faults: int
+    """Decisions since then that the fallback had to take instead."""
     last_fault: Said
+    """What was wrong with the last of these."""
     fallback: Said | None
+    """Who decides then."""
     busy: float
+    """Seconds for which it has been at a decision that was taken from it, as it took too long."""
     shadow: ShadowBody | None
+    """Who decides beside it, without effect."""
 
 
 class ComparisonQuery(Query):
-    """How many differences to list, the latest first."""
+    """How much to list."""
 
     limit: Annotated[int, Field(ge=0, le=1000)] = 20
+    """How many differences to list, the latest first."""
 
 
 class OutcomeBody(Body):
-    """What a policy decided: executors by VM, null when it waits (for that reason).
-
-    `price_per_hour` is that of the VMs that held nothing before; `cost` is that for as long as the job ran.
-    """
+    """What a policy decided."""
 
     policy: Said
+    """Who decided."""
     vms: dict[str, int] | None
+    """Executors, by the name of the VM; null when it waits."""
     reason: Said
+    """The decision in words."""
     price_per_hour: float
+    """Of the VMs that held nothing before, dollars per hour."""
     cost: float | None
+    """Dollars: that price for as long as the job ran; null where that is not known."""
 
 
 class DifferenceBody(Body):
-    """A decision that two policies took otherwise; `duration` is known from the job's run, or its profile."""
+    """A decision that two policies took otherwise."""
 
     at: float
+    """When it was decided, seconds since the epoch."""
     job: str
+    """The job's id."""
     duration: float | None
+    """Seconds for which the job ran, or is expected to."""
     known_from: Literal["run", "profile", "nothing"]
+    """Where the duration is known from."""
     acting: OutcomeBody
+    """What the acting policy decided."""
     shadow: OutcomeBody
+    """What the shadow policy decided."""
 
 
 class TotalsBody(Body):
-    """Sums over the decisions that two policies took; costs over the `priced` ones that both placed."""
+    """Sums over the decisions that two policies took."""
 
     acting: Said
+    """The acting policy."""
     shadow: Said
+    """The shadow policy."""
     compared: int
+    """Decisions that both took."""
     different: int
+    """Those that they took otherwise."""
     only_acting_placed: int
+    """Those in which only the acting policy placed a job."""
     only_shadow_placed: int
+    """Those in which only the shadow policy placed a job."""
     priced: int
+    """Those in which both placed a job, and of which the duration is known."""
     acting_cost: float
+    """What the acting policy took into use in these, dollars."""
     shadow_cost: float
+    """What the shadow policy would have taken into use in these, dollars."""
 
 
 class ComparisonBody(Body):
@@ -118,7 +156,9 @@ class ComparisonBody(Body):
     """
 
     totals: list[TotalsBody]
+    """One for each pair of policies."""
     differences: list[DifferenceBody]
+    """The latest first."""
 
 
 def policy_body(status: PolicyStatus) -> PolicyBody:

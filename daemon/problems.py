@@ -31,22 +31,29 @@ MEDIA_TYPE = "application/problem+json"
 class FieldError(BaseModel):
     """One value that is wrong: where it is, and what would be right."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
     field: str
+    """Where the value is: keys, with dots between them."""
     message: str
+    """What is wrong with it, and what would be right."""
 
 
 class Problem(BaseModel):
     """What went wrong with a request (RFC 9457)."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
     type: str = "about:blank"
+    """Always this: the status says what kind of problem it is."""
     title: str
+    """The problem in a few words."""
     status: int = Field(ge=400, le=599)
+    """The HTTP status."""
     detail: str
+    """What is wrong here, and what would be right."""
     errors: list[FieldError] = []
+    """The values that are wrong, where the request is not valid."""
 
 
 @dataclass(frozen=True, slots=True)

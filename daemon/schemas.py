@@ -1,231 +1,171 @@
-"""The bodies of the HTTP API's answers, and how they are made from records.
+"""The bodies of the HTTP API's answers about jobs and their logs, and how they are made from records.
 
-Times are seconds since the epoch, money is dollars, memory MiB. What users submit is `conf.schema.JobSpec`,
-bodies about policies are in `policy_schemas`.
+Times are seconds since the epoch, money is dollars, memory MiB. What users submit is `conf.schema.JobSpec`;
+other bodies are in `explanation_schemas`, `cluster_schemas` and `policy_schemas`. What stands below a field
+describes it in `/openapi.json`.
 """
 
-from collections.abc import Collection, Sequence
-from math import isfinite
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from conf.masking import masked_arguments, masked_text, masked_urls, masked_values
 from conf.schema import JobSpec
-from daemon.contract import Health, LogChunk, VmStatus
+from daemon.contract import LogChunk
 from daemon.problems import printable
-from environment.explain import Candidate, Choice, Explanation
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.model.states import ExecutorState, JobState
 
 #: Bytes (8 TiB): the systems on which logs are kept read nothing beyond 16 TiB, and refuse to be asked.
 LONGEST_LOG = 1 << 43
 
-
-def _finite(value: Any) -> Any:
-    """JSON has no infinity: what a policy cannot choose at all has no score."""
-    return value if value is None or isfinite(value) else None
-
-
 Printed = Annotated[str, BeforeValidator(printable)]
 Said = Annotated[Printed, BeforeValidator(masked_urls)]
-Score = Annotated[float | None, BeforeValidator(_finite)]
 JobId = Annotated[str, Field(pattern=r"^job-[1-9][0-9]{0,17}$")]
 
 
 class Query(BaseModel):
     """Query parameters; one that is not known is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 class JobsQuery(Query):
     """Which jobs to list: of these states, and those submitted before this one."""
 
     state: list[JobState] = []
+    """Only jobs in one of these states; all of them where none is named."""
     limit: Annotated[int, Field(ge=1, le=1000)] = 100
+    """How many at most."""
     before: JobId | None = None
+    """Only jobs submitted before this one."""
 
 
 class LogQuery(Query):
-    """Which part of which log; without an executor's number, the driver's."""
+    """Which part of which log."""
 
     executor: Annotated[int, Field(ge=0, lt=2**31)] | None = None
+    """The executor's number; without it, the driver's log."""
     stream: Literal["stdout", "stderr"] = "stdout"
+    """What it printed, or what it complained of."""
     offset: Annotated[int, Field(ge=0, le=LONGEST_LOG)] = 0
+    """Bytes of the log that come before the part."""
     limit: Annotated[int, Field(ge=4, le=1 << 20)] = 1 << 16
+    """Bytes of the part at most."""
 
 
 class Body(BaseModel):
     """Part of an answer."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
 
 class JobBody(Body):
-    """A job: what it asks for, and what became of it.
-
-    `min_executors` equals `executors` where it runs on all of them only, `resources` is what an executor
-    takes beside cpus and memory. Duration is from start to finish, completion from submission to finish.
-    """
+    """A job: what it asks for, and what became of it."""
 
     id: str
+    """`job-` and a number, the larger the later it was submitted."""
     name: Said
+    """As submitted, or else after its app."""
     type: Said
+    """What jobs of its kind are called: profiles and policies know jobs by it."""
     state: JobState
+    """How far it is."""
     reason: Said
+    """Why it is in that state, in words."""
     executors: int
+    """How many executors it asks for."""
     min_executors: int
+    """On no fewer it runs: as many as `executors` where it runs on all of them only."""
     cpus: float
+    """Cores that each executor asks for."""
     memory_mib: int
+    """Memory that each executor asks for, MiB."""
     resources: dict[str, float]
+    """What each executor takes beside cpus and memory, by the name that Mesos gives it."""
     submitted_at: float
+    """When it was accepted, seconds since the epoch."""
     placed_at: float | None
+    """When its executors got their places."""
     started_at: float | None
+    """When the last of its executors ran for the first time."""
     finished_at: float | None
+    """When it ended, however it did."""
     duration: float | None
+    """Seconds from start to end."""
     completion: float | None
+    """Seconds from submission to end, and so with the wait."""
     cost: float
+    """Dollars: its share of the price of the VMs that it held, up to now."""
     exit_code: int | None
+    """The driver's."""
     losses: int
+    """Executors that were lost, and placed again."""
 
 
 class ExecutorBody(Body):
-    """An executor, or the driver when it runs on the cluster (`number` is null)."""
+    """An executor, or the driver when it runs on the cluster."""
 
     number: int | None
+    """The executor's; null for the driver."""
     task_id: Said
+    """The task's id in Mesos."""
     vm: Said
+    """The name of the VM it is on."""
     vm_type: Said
+    """The VM's type."""
     price_per_hour: float
+    """The whole VM's price, dollars per hour."""
     state: ExecutorState
+    """How far it is."""
     cpus: float
+    """Cores that it got."""
     memory_mib: int
+    """Memory that it got, MiB."""
     resources: dict[str, float]
+    """What it got beside cpus and memory, by name."""
     launched_at: float
+    """When its launch was decided, seconds since the epoch: from then on it holds what it got."""
     running_at: float | None
+    """When it ran."""
     ended_at: float | None
+    """When it ended."""
     cost: float
+    """Dollars: its share of the VM's price, up to now."""
     message: Said
+    """What Mesos said of it last."""
 
 
 class JobDetail(JobBody):
-    """A job with what was submitted (values that look secret are masked) and all its executors.
-
-    `ui` is the path of the Spark UI of its driver, while that runs.
-    """
+    """A job with what was submitted, and all its executors."""
 
     spec: JobSpec | None
+    """What was submitted; values that look secret are masked. Null where the store has lost it."""
     tasks: list[ExecutorBody]
+    """Its executors, those that ended too, and its driver when it runs on the cluster."""
     ui: str | None = None
+    """The path of the Spark UI of its driver, while that runs."""
 
 
 class JobList(Body):
-    """Jobs, the newest first; `next` is the `before` of the next page, if there is one."""
+    """A page of jobs."""
 
     jobs: list[JobBody]
+    """The newest first."""
     next: str | None
-
-
-class CandidateBody(Body):
-    """A VM that was looked at; `score` is the policy's own, higher is better, `details` more by name."""
-
-    vm: Said
-    type: Said
-    free_cpus: float
-    free_memory_mib: int
-    free_resources: dict[str, float]
-    lacks: list[Said]
-    score: Score
-    chosen: bool
-    details: dict[str, Score]
-
-
-class ChoiceBody(Body):
-    """The choice for one executor, and what it takes; or for the whole job (`executor` is null)."""
-
-    executor: int | None
-    vm: Said | None
-    cpus: float | None
-    memory_mib: int | None
-    resources: dict[str, float]
-    why: Said
-    candidates: list[CandidateBody]
-    candidates_left_out: int
-
-
-class DecisionBody(Body):
-    """One decision about the job; `faults` say why other policies' decisions were not taken."""
-
-    at: float
-    policy: Said
-    decision: Said
-    reason: Said
-    faults: list[Said]
-    choices: list[ChoiceBody]
-
-
-class ExplanationBody(Body):
-    """Why a job's executors are where they are, or why it waits."""
-
-    id: str
-    state: JobState
-    reason: Said
-    explanations: list[DecisionBody]
+    """What to give as `before` for the next page; null on the last one."""
 
 
 class LogBody(Body):
-    """Part of a log; `next_offset` (bytes) is where the next part begins, `complete` that none can follow."""
+    """Part of a log."""
 
     text: Printed
+    """The part; bytes that are no UTF-8 are replaced."""
     next_offset: int
+    """Where the next part begins, bytes."""
     complete: bool
-
-
-class VmBody(Body):
-    """A VM, and which tasks hold how much of it."""
-
-    id: Said
-    name: Said
-    type: Said
-    address: Said
-    cpus: float
-    memory_mib: int
-    resources: dict[str, float]
-    price_per_hour: float
-    used_cpus: float
-    used_memory_mib: int
-    used_resources: dict[str, float]
-    executors: list[Said]
-    note: Said
-
-
-class ClusterBody(Body):
-    """All VMs that are there."""
-
-    vms: list[VmBody]
-
-
-class HealthBody(Body):
-    """Whether jobs can be scheduled now, and each check in words."""
-
-    ready: bool
-    checks: dict[str, Said]
-
-
-class AliveBody(Body):
-    """That the server answers."""
-
-    status: Literal["ok"]
-    version: str
-
-
-class IndexBody(Body):
-    """Where to go from here."""
-
-    name: str
-    version: str
-    links: dict[str, str]
+    """Whether nothing can follow."""
 
 
 def job_body(record: JobRecord, reason: str | None = None) -> JobBody:
@@ -261,25 +201,9 @@ def masked(spec: JobSpec) -> JobSpec:
     return spec.model_copy(update=shown)
 
 
-def explanation_body(record: JobRecord, reason: str, explanations: Sequence[Explanation]) -> ExplanationBody:
-    """All decisions about a job."""
-    decisions = [_decision_body(explanation) for explanation in explanations]
-    return ExplanationBody(id=record.job.id, state=record.state, reason=reason, explanations=decisions)
-
-
-def cluster_body(vms: Collection[VmStatus]) -> ClusterBody:
-    """All VMs."""
-    return ClusterBody(vms=[VmBody(**fields_of(vm, VmBody, executors=list(vm.executors))) for vm in vms])
-
-
 def log_body(chunk: LogChunk) -> LogBody:
     """Part of a log."""
     return LogBody(**fields_of(chunk, LogBody))
-
-
-def health_body(health: Health) -> HealthBody:
-    """The checks."""
-    return HealthBody(ready=health.ready, checks=dict(health.checks))
 
 
 def _job_fields(record: JobRecord, reason: str | None) -> dict[str, Any]:
@@ -309,24 +233,6 @@ def _job_fields(record: JobRecord, reason: str | None) -> dict[str, Any]:
 
 def _executor_body(record: ExecutorRecord) -> ExecutorBody:
     return ExecutorBody(**fields_of(record, ExecutorBody, vm=record.vm_name))
-
-
-def _decision_body(explanation: Explanation) -> DecisionBody:
-    choices = [_choice_body(choice) for choice in explanation.choices]
-    return DecisionBody(
-        **fields_of(explanation, DecisionBody, faults=list(explanation.faults), choices=choices)
-    )
-
-
-def _choice_body(choice: Choice) -> ChoiceBody:
-    candidates = [_candidate_body(candidate) for candidate in choice.candidates]
-    return ChoiceBody(**fields_of(choice, ChoiceBody, candidates=candidates))
-
-
-def _candidate_body(candidate: Candidate) -> CandidateBody:
-    return CandidateBody(
-        **fields_of(candidate, CandidateBody, lacks=list(candidate.lacks), details=dict(candidate.details))
-    )
 
 
 def fields_of(record: object, body: type[BaseModel], **instead: Any) -> dict[str, Any]:

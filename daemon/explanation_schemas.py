@@ -1,0 +1,121 @@
+"""The bodies of the HTTP API's answers about why jobs are where they are, and how they are made.
+
+Times are seconds since the epoch, memory is MiB. What there is to explain is in `environment.explain`.
+"""
+
+from collections.abc import Sequence
+from math import isfinite
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+from daemon.schemas import Body, Said, fields_of
+from environment.explain import Candidate, Choice, Explanation
+from environment.model.records import JobRecord
+from environment.model.states import JobState
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity: what a policy cannot choose at all has no score."""
+    return value if value is None or isfinite(value) else None
+
+
+Score = Annotated[float | None, BeforeValidator(_finite)]
+
+
+class CandidateBody(Body):
+    """A VM that was looked at."""
+
+    vm: Said
+    """The VM's name."""
+    type: Said
+    """The VM's type."""
+    free_cpus: float
+    """Cores that were free on it."""
+    free_memory_mib: int
+    """Memory that was free on it, MiB."""
+    free_resources: dict[str, float]
+    """What else was free on it, by name."""
+    lacks: list[Said]
+    """What it has too little of for the executor, in words; empty where it fits."""
+    score: Score
+    """What the policy made of it: higher is better."""
+    chosen: bool
+    """Whether the executor went there."""
+    details: dict[str, Score]
+    """More numbers of the policy, by name."""
+
+
+class ChoiceBody(Body):
+    """The choice for one executor, or for the whole job."""
+
+    executor: int | None
+    """The executor's number; null for the whole job."""
+    vm: Said | None
+    """The chosen VM's name; null where none was chosen."""
+    cpus: float | None
+    """Cores that it takes there."""
+    memory_mib: int | None
+    """Memory that it takes there, MiB."""
+    resources: dict[str, float]
+    """What it takes there besides, by name."""
+    why: Said
+    """Why there, in words."""
+    candidates: list[CandidateBody]
+    """VMs that were looked at, the chosen ones among them."""
+    candidates_left_out: int
+    """How many more were looked at."""
+
+
+class DecisionBody(Body):
+    """One decision about the job."""
+
+    at: float
+    """When it was taken, seconds since the epoch."""
+    policy: Said
+    """Who took it."""
+    decision: Said
+    """What was decided."""
+    reason: Said
+    """The decision in words."""
+    faults: list[Said]
+    """Why other policies' decisions were not taken."""
+    choices: list[ChoiceBody]
+    """One for each executor, or one for the whole job."""
+
+
+class ExplanationBody(Body):
+    """Why a job's executors are where they are, or why it waits."""
+
+    id: str
+    """The job."""
+    state: JobState
+    """How far it is."""
+    reason: Said
+    """Why it is in that state, in words."""
+    explanations: list[DecisionBody]
+    """The decisions about it that are kept, the oldest first."""
+
+
+def explanation_body(record: JobRecord, reason: str, explanations: Sequence[Explanation]) -> ExplanationBody:
+    """All decisions about a job."""
+    decisions = [_decision_body(explanation) for explanation in explanations]
+    return ExplanationBody(id=record.job.id, state=record.state, reason=reason, explanations=decisions)
+
+
+def _decision_body(explanation: Explanation) -> DecisionBody:
+    choices = [_choice_body(choice) for choice in explanation.choices]
+    return DecisionBody(
+        **fields_of(explanation, DecisionBody, faults=list(explanation.faults), choices=choices)
+    )
+
+
+def _choice_body(choice: Choice) -> ChoiceBody:
+    candidates = [_candidate_body(candidate) for candidate in choice.candidates]
+    return ChoiceBody(**fields_of(choice, ChoiceBody, candidates=candidates))
+
+
+def _candidate_body(candidate: Candidate) -> CandidateBody:
+    return CandidateBody(
+        **fields_of(candidate, CandidateBody, lacks=list(candidate.lacks), details=dict(candidate.details))
+    )
