@@ -24,6 +24,7 @@ from environment.kernel.state import (
     Rules,
     enlarged,
     load_episode,
+    longest,
     make_batch,
 )
 from environment.kernel.threads import Threaded
@@ -88,8 +89,7 @@ class Rollouts(Threaded):
     ) -> None:
         """Begin other episodes in these rows, or in all; arrays grow when one is longer than any before."""
         most_jobs, most_executors = self.batch.jobs.arrival.shape[1], self.batch.state.placement.shape[1]
-        jobs = max(len(episode.arrival) for episode in episodes)
-        executors = max(int(episode.executors.sum()) for episode in episodes)
+        jobs, executors = longest(episodes)
         if jobs > most_jobs or executors > most_executors:
             self.batch = enlarged(self.batch, max(jobs, most_jobs), max(executors, most_executors))
             self._record = self._make_record()

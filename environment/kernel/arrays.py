@@ -7,7 +7,7 @@ import numpy as np
 
 from environment.amounts import TOLERANCE
 from environment.check import whole_cluster_shortfall
-from environment.kernel.state import PREFERENCES, Episode
+from environment.kernel.state import PREFERENCES, Episode, Jobs, Machines
 from environment.types import Job, Vm
 from profiles.profile import JobProfile
 from profiles.workload import Workload
@@ -80,18 +80,24 @@ def episode_of(jobs: Sequence[Job], vms: Sequence[Vm], types: Sequence[str] = ()
 def arrays_of(jobs: Sequence[Job], vms: Sequence[Vm], types: Sequence[str] = ()) -> Episode:
     """The same of jobs that are known to fit."""
     numbers = {name: number for number, name in enumerate(types, 1)}
-    return Episode(
+    machines = Machines(
         milli_cpus=np.array([_milli(vm.cpus) for vm in vms], np.int64),
         memory_mib=np.array([vm.memory_mib for vm in vms], np.int64),
         price_per_hour=np.array([vm.price_per_hour for vm in vms], np.float64),
-        arrival=np.array([job.submitted_at for job in jobs], np.float64),
-        job_milli_cpus=np.array([_milli(job.cpus) for job in jobs], np.int64),
-        job_memory_mib=np.array([job.memory_mib for job in jobs], np.int64),
-        executors=np.array([job.executors for job in jobs], np.int64),
-        prefers=np.array([PREFERENCES[job.prefers] for job in jobs], np.int64),
-        duration=np.array([_duration(job) for job in jobs], np.float64),
-        type=np.array([numbers.get(job.type, 0) for job in jobs], np.int64),
     )
+    executors = np.array([job.executors for job in jobs], np.int64)
+    arrays = Jobs(
+        jobs=np.array(len(jobs), np.int64),
+        arrival=np.array([job.submitted_at for job in jobs], np.float64),
+        duration=np.array([_duration(job) for job in jobs], np.float64),
+        milli_cpus=np.array([_milli(job.cpus) for job in jobs], np.int64),
+        memory_mib=np.array([job.memory_mib for job in jobs], np.int64),
+        executors=executors,
+        prefers=np.array([PREFERENCES[job.prefers] for job in jobs], np.int64),
+        type=np.array([numbers.get(job.type, 0) for job in jobs], np.int64),
+        first=np.cumsum(executors) - executors,
+    )
+    return Episode(machines, arrays)
 
 
 def _milli(cpus: float) -> int:

@@ -1,7 +1,7 @@
 """An episode's row copied to another one: for trials of what could be done. The rules are in `rules.py`."""
 
 from environment.kernel.compiled import njit
-from environment.kernel.state import Batch, SmallIntArray
+from environment.kernel.state import NUMBERS, SECONDS, Batch, SmallIntArray
 from environment.types import FloatArray, IntArray
 
 
@@ -18,10 +18,11 @@ def copy_row(batch: Batch, source: int, target: int) -> None:
         _copy(real, source, target)
     for small in (state.heap, state.user, state.placement):
         _copy(small, source, target)
-    for number in (jobs.milli_cpus, jobs.memory_mib, jobs.executors, jobs.prefers, jobs.first, jobs.type):
+    for number in jobs[NUMBERS]:
         _copy(number, source, target)
-    for second in (jobs.arrival, jobs.duration):
+    for second in jobs[SECONDS]:
         _copy(second, source, target)
+    _copy(jobs.first, source, target)
 
 
 @njit()

@@ -122,31 +122,39 @@ def scene_of(batch: Batch, b: int) -> Scene:
     first = jobs.first[b, head] if known else 0
     placed = jobs.executors[b, head] - left if known else 0
     arrived = _arrived(batch, b)
+    next_end = state.end[b, state.heap[b, 0]] if state.running[b] > 0 else state.clock[b]
+    number = head if known else -1
+    job_type = jobs.type[b, head] if known else 0
+    job_milli_cpus = jobs.milli_cpus[b, head] if known else 0
+    job_memory_mib = jobs.memory_mib[b, head] if known else 0
+    executors = jobs.executors[b, head] if known else 0
+    left = left if known else 0
+    arrival = jobs.arrival[b, head] if known else state.clock[b]
     return Scene(
-        machines.milli_cpus[b],
-        machines.memory_mib[b],
-        machines.price_per_hour[b],
-        state.free_milli_cpus[b],
-        state.free_memory_mib[b],
-        state.held[b],
-        state.busy_until[b],
-        state.clock[b],
-        arrived - head,
-        state.running[b],
-        state.end[b, state.heap[b, 0]] if state.running[b] > 0 else state.clock[b],
-        head if known else -1,
-        jobs.type[b, head] if known else 0,
-        jobs.milli_cpus[b, head] if known else 0,
-        jobs.memory_mib[b, head] if known else 0,
-        jobs.executors[b, head] if known else 0,
-        left if known else 0,
-        jobs.arrival[b, head] if known else state.clock[b],
-        placed == 0,
-        state.placement[b, first : first + placed],
-        jobs.type[b, head + 1 : arrived],
-        jobs.milli_cpus[b, head + 1 : arrived],
-        jobs.memory_mib[b, head + 1 : arrived],
-        jobs.executors[b, head + 1 : arrived],
+        milli_cpus=machines.milli_cpus[b],
+        memory_mib=machines.memory_mib[b],
+        price_per_hour=machines.price_per_hour[b],
+        free_milli_cpus=state.free_milli_cpus[b],
+        free_memory_mib=state.free_memory_mib[b],
+        held=state.held[b],
+        busy_until=state.busy_until[b],
+        clock=state.clock[b],
+        waiting=arrived - head,
+        running=state.running[b],
+        next_end=next_end,
+        number=number,
+        type=job_type,
+        job_milli_cpus=job_milli_cpus,
+        job_memory_mib=job_memory_mib,
+        executors=executors,
+        left=left,
+        arrival=arrival,
+        untouched=placed == 0,
+        placed=state.placement[b, first : first + placed],
+        next_type=jobs.type[b, head + 1 : arrived],
+        next_milli_cpus=jobs.milli_cpus[b, head + 1 : arrived],
+        next_memory_mib=jobs.memory_mib[b, head + 1 : arrived],
+        next_executors=jobs.executors[b, head + 1 : arrived],
     )
 
 

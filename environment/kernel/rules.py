@@ -7,7 +7,7 @@ instant jobs end first (by number), then jobs arrive, then is decided.
 from environment.kernel.compiled import njit
 from environment.kernel.durations import duration_of
 from environment.kernel.rewards import episode_reward
-from environment.kernel.state import FINISHED, RUNNING, VIOLATED, Batch, SmallIntArray
+from environment.kernel.state import FINISHED, NUMBERS, RUNNING, SECONDS, VIOLATED, Batch, SmallIntArray
 from environment.types import FloatArray, IntArray
 
 
@@ -94,13 +94,10 @@ def put_back(batch: Batch, b: int, job: int) -> None:
 @njit()
 def _reorder(batch: Batch, b: int, job: int, forward: bool) -> None:
     state, jobs, head = batch.state, batch.jobs, batch.state.head[b]
-    _rotate(jobs.arrival[b], head, job, forward)
-    _rotate(jobs.milli_cpus[b], head, job, forward)
-    _rotate(jobs.memory_mib[b], head, job, forward)
-    _rotate(jobs.executors[b], head, job, forward)
-    _rotate(jobs.prefers[b], head, job, forward)
-    _rotate(jobs.duration[b], head, job, forward)
-    _rotate(jobs.type[b], head, job, forward)
+    for seconds in jobs[SECONDS]:
+        _rotate(seconds[b], head, job, forward)
+    for numbers in jobs[NUMBERS]:
+        _rotate(numbers[b], head, job, forward)
     for later in range(head + 1, job + 1):
         jobs.first[b, later] = jobs.first[b, later - 1] + jobs.executors[b, later - 1]
     state.left[b] = jobs.executors[b, head]

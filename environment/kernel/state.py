@@ -5,8 +5,8 @@ episode), E executors (of all jobs of an episode together). Rows of episodes wit
 are padded with zeros; a VM without cpus fits nothing.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,26 +40,39 @@ class Layout(NamedTuple):
     upcoming: int = 0
 
 
+#: What arrays are indexed by: episodes, VMs, jobs, executors of all jobs. An `Episode` has no first of these.
+_B, _BN, _BM, _BE = "B", "BN", "BM", "BE"
+
+
 class Machines(NamedTuple):
     """The VMs. Cpus are whole thousandths, so that sums are exact."""
 
-    milli_cpus: IntArray  # [B, N]
-    memory_mib: IntArray  # [B, N]
-    price_per_hour: FloatArray  # [B, N] dollars
+    milli_cpus: Annotated[IntArray, _BN]
+    memory_mib: Annotated[IntArray, _BN]
+    price_per_hour: Annotated[FloatArray, _BN]  # dollars
 
 
 class Jobs(NamedTuple):
-    """The jobs in order of arrival, but for those brought forward; cpus and memory are of one executor."""
+    """The jobs in order of arrival, but for those brought forward; cpus and memory are of one executor.
 
-    jobs: IntArray  # [B] how many
-    arrival: FloatArray  # [B, M] seconds
-    milli_cpus: IntArray  # [B, M]
-    memory_mib: IntArray  # [B, M]
-    executors: IntArray  # [B, M]
-    prefers: IntArray  # [B, M] ANYWHERE, SPREAD or CONSOLIDATE
-    duration: FloatArray  # [B, M] seconds, when placed well
-    first: IntArray  # [B, M] where the job's executors begin in `State.placement`
-    type: IntArray  # [B, M] place in a list of types, counted from 1; 0 when it is not there
+    A job is what stands in the fields of `SECONDS` and `NUMBERS`: what moves or copies jobs goes through
+    these, so that a field more is named here alone, and where it gets its values.
+    """
+
+    jobs: Annotated[IntArray, _B]  # how many
+    arrival: Annotated[FloatArray, _BM]  # seconds
+    duration: Annotated[FloatArray, _BM]  # seconds, when placed well
+    milli_cpus: Annotated[IntArray, _BM]
+    memory_mib: Annotated[IntArray, _BM]
+    executors: Annotated[IntArray, _BM]
+    prefers: Annotated[IntArray, _BM]  # ANYWHERE, SPREAD or CONSOLIDATE
+    type: Annotated[IntArray, _BM]  # place in a list of types, counted from 1; 0 when it is not there
+    first: Annotated[IntArray, _BM]  # where the job's executors begin in `State.placement`
+
+
+#: The fields of `Jobs` that say what a job is, by what they are arrays of.
+SECONDS = slice(Jobs._fields.index("arrival"), Jobs._fields.index("milli_cpus"))
+NUMBERS = slice(Jobs._fields.index("milli_cpus"), Jobs._fields.index("first"))
 
 
 class State(NamedTuple):
@@ -69,23 +82,23 @@ class State(NamedTuple):
     binary heap of the running jobs by end, then by number; behind it stand the jobs that ended last.
     """
 
-    clock: FloatArray  # [B] seconds
-    head: IntArray  # [B] the job that is shown; `Jobs.jobs` when all are placed
-    left: IntArray  # [B] executors of the head that are not placed yet
-    over: IntArray  # [B] RUNNING, FINISHED or VIOLATED
-    waits: IntArray  # [B] how often action 0 was taken
-    running: IntArray  # [B] how many jobs run
-    heap: SmallIntArray  # [B, M] job numbers
-    free_milli_cpus: IntArray  # [B, N]
-    free_memory_mib: IntArray  # [B, N]
-    held: IntArray  # [B, N] executors on the VM
-    since: FloatArray  # [B, N] when the VM was last taken into use
-    used: FloatArray  # [B, N] seconds in use, until it was last free
-    busy_until: FloatArray  # [B, N] latest end of any job that was placed there
-    user: SmallIntArray  # [B, N] 1 + the last job whose VMs were counted, if this was one of them
-    placement: SmallIntArray  # [B, E] VM of each executor
-    start: FloatArray  # [B, M]
-    end: FloatArray  # [B, M]
+    clock: Annotated[FloatArray, _B]  # seconds
+    head: Annotated[IntArray, _B]  # the job that is shown; `Jobs.jobs` when all are placed
+    left: Annotated[IntArray, _B]  # executors of the head that are not placed yet
+    over: Annotated[IntArray, _B]  # RUNNING, FINISHED or VIOLATED
+    waits: Annotated[IntArray, _B]  # how often action 0 was taken
+    running: Annotated[IntArray, _B]  # how many jobs run
+    heap: Annotated[SmallIntArray, _BM]  # job numbers
+    free_milli_cpus: Annotated[IntArray, _BN]
+    free_memory_mib: Annotated[IntArray, _BN]
+    held: Annotated[IntArray, _BN]  # executors on the VM
+    since: Annotated[FloatArray, _BN]  # when the VM was last taken into use
+    used: Annotated[FloatArray, _BN]  # seconds in use, until it was last free
+    busy_until: Annotated[FloatArray, _BN]  # latest end of any job that was placed there
+    user: Annotated[SmallIntArray, _BN]  # 1 + the last job whose VMs were counted, if this was one of them
+    placement: Annotated[SmallIntArray, _BE]  # VM of each executor
+    start: Annotated[FloatArray, _BM]
+    end: Annotated[FloatArray, _BM]
 
 
 class Rules(NamedTuple):
@@ -110,45 +123,39 @@ class Batch(NamedTuple):
 
 
 class Episode(NamedTuple):
-    """What an episode is made of, before it is a row of a batch; arrays are [N] and [M]."""
+    """What an episode is made of, before it is a row of a batch: the same arrays, [N] and [M]."""
 
-    milli_cpus: IntArray
-    memory_mib: IntArray
-    price_per_hour: FloatArray
-    arrival: FloatArray
-    job_milli_cpus: IntArray
-    job_memory_mib: IntArray
-    executors: IntArray
-    prefers: IntArray
-    duration: FloatArray
-    type: IntArray
+    machines: Machines
+    jobs: Jobs
 
 
 def make_batch(episodes: Sequence[Episode], rules: Rules) -> Batch:
     """Allocate a batch for these episodes, in their state before anything happened (see `rules.reset`)."""
-    size = len(episodes)
-    vms = max(len(episode.milli_cpus) for episode in episodes)
-    jobs = max(len(episode.arrival) for episode in episodes)
-    executors = max(int(episode.executors.sum()) for episode in episodes)
-    batch = Batch(_machines(size, vms), _jobs(size, jobs), _state(size, vms, jobs, executors), rules)
+    vms = max(len(episode.machines.milli_cpus) for episode in episodes)
+    batch = Batch(*_zeros(len(episodes), vms, *longest(episodes)), rules)
     for row, episode in enumerate(episodes):
         load_episode(batch, row, episode)
     return batch
 
 
+def longest(episodes: Iterable[Episode]) -> tuple[int, int]:
+    """The most jobs that one of the episodes has, and the most executors; 0 when there is none."""
+    sizes = [(len(episode.jobs.arrival), int(episode.jobs.executors.sum())) for episode in episodes]
+    return max((jobs for jobs, _ in sizes), default=0), max((executors for _, executors in sizes), default=0)
+
+
 def blank(vms: int, jobs: int, executors: int) -> Episode:
     """An episode of nothing: a batch that is made of it has room for others of up to that size."""
-    machine, job = np.zeros(vms, np.int64), np.zeros(jobs, np.int64)
-    total = job.copy()
-    total[:1] = executors
-    real = np.zeros(jobs)
-    return Episode(machine, machine, np.zeros(vms), real, job, job, total, job, real, job)
+    machines, nothing, _ = _zeros(1, vms, jobs, 0)
+    episode = Episode(Machines(*(field[0] for field in machines)), Jobs(*(field[0] for field in nothing)))
+    episode.jobs.executors[:1] = executors
+    return episode
 
 
 def enlarged(batch: Batch, jobs: int, executors: int) -> Batch:
     """The same episodes, not sized, with room for so many jobs and executors, which are no fewer."""
     size, vms = batch.machines.milli_cpus.shape
-    larger = make_batch([blank(vms, jobs, executors)] * size, batch.rules)
+    larger = Batch(*_zeros(size, vms, jobs, executors), batch.rules)
     for before, after in zip(batch[:3], larger[:3], strict=True):
         for source, target in zip(before, after, strict=True):
             target[tuple(map(slice, source.shape))] = source
@@ -157,65 +164,23 @@ def enlarged(batch: Batch, jobs: int, executors: int) -> Batch:
 
 def load_episode(batch: Batch, row: int, episode: Episode) -> None:
     """Put another episode into a row that is large enough for it; the row has to be reset afterwards."""
-    vms, count = len(episode.milli_cpus), len(episode.arrival)
-    fields: list[tuple[FloatArray | IntArray, FloatArray | IntArray, int]] = [
-        (batch.machines.milli_cpus, episode.milli_cpus, vms),
-        (batch.machines.memory_mib, episode.memory_mib, vms),
-        (batch.machines.price_per_hour, episode.price_per_hour, vms),
-        (batch.jobs.arrival, episode.arrival, count),
-        (batch.jobs.milli_cpus, episode.job_milli_cpus, count),
-        (batch.jobs.memory_mib, episode.job_memory_mib, count),
-        (batch.jobs.executors, episode.executors, count),
-        (batch.jobs.prefers, episode.prefers, count),
-        (batch.jobs.duration, episode.duration, count),
-        (batch.jobs.first, np.cumsum(episode.executors) - episode.executors, count),
-        (batch.jobs.type, episode.type, count),
-    ]
-    for target, source, length in fields:
-        target[row, :length] = source
-        target[row, length:] = 0
-    batch.jobs.jobs[row] = count
+    targets, sources = (*batch.machines, *batch.jobs), (*episode.machines, *episode.jobs)
+    for target, source in zip(targets, sources, strict=True):
+        if target.ndim > 1:
+            target[row, : len(source)] = source
+            target[row, len(source) :] = 0
+    batch.jobs.jobs[row] = episode.jobs.jobs
 
 
-def _machines(size: int, vms: int) -> Machines:
-    return Machines(
-        milli_cpus=np.zeros((size, vms), np.int64),
-        memory_mib=np.zeros((size, vms), np.int64),
-        price_per_hour=np.zeros((size, vms)),
-    )
+def _zeros(size: int, vms: int, jobs: int, executors: int) -> tuple[Machines, Jobs, State]:
+    lengths = {"B": size, "N": vms, "M": jobs, "E": executors}
+
+    def arrays(fields: type[NamedTuple]) -> list[Any]:
+        hints = get_type_hints(fields, include_extras=True).values()
+        kinds = [(_DTYPES[get_args(hint)[0]], get_args(hint)[1]) for hint in hints]
+        return [np.zeros([lengths[letter] for letter in letters], dtype) for dtype, letters in kinds]
+
+    return Machines(*arrays(Machines)), Jobs(*arrays(Jobs)), State(*arrays(State))
 
 
-def _jobs(size: int, jobs: int) -> Jobs:
-    return Jobs(
-        jobs=np.zeros(size, np.int64),
-        arrival=np.zeros((size, jobs)),
-        milli_cpus=np.zeros((size, jobs), np.int64),
-        memory_mib=np.zeros((size, jobs), np.int64),
-        executors=np.zeros((size, jobs), np.int64),
-        prefers=np.zeros((size, jobs), np.int64),
-        duration=np.zeros((size, jobs)),
-        first=np.zeros((size, jobs), np.int64),
-        type=np.zeros((size, jobs), np.int64),
-    )
-
-
-def _state(size: int, vms: int, jobs: int, executors: int) -> State:
-    return State(
-        clock=np.zeros(size),
-        head=np.zeros(size, np.int64),
-        left=np.zeros(size, np.int64),
-        over=np.zeros(size, np.int64),
-        waits=np.zeros(size, np.int64),
-        running=np.zeros(size, np.int64),
-        heap=np.zeros((size, jobs), np.int32),
-        free_milli_cpus=np.zeros((size, vms), np.int64),
-        free_memory_mib=np.zeros((size, vms), np.int64),
-        held=np.zeros((size, vms), np.int64),
-        since=np.zeros((size, vms)),
-        used=np.zeros((size, vms)),
-        busy_until=np.zeros((size, vms)),
-        user=np.zeros((size, vms), np.int32),
-        placement=np.zeros((size, executors), np.int32),
-        start=np.zeros((size, jobs)),
-        end=np.zeros((size, jobs)),
-    )
+_DTYPES = {FloatArray: np.float64, IntArray: np.int64, SmallIntArray: np.int32}

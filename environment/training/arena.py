@@ -17,6 +17,7 @@ from environment.kernel.state import (
     Float32Array,
     enlarged,
     load_episode,
+    longest,
     make_batch,
 )
 from environment.kernel.stepping import Stepper
@@ -116,8 +117,7 @@ class Arena:
         """Put them into their rows, which become longer when that is needed."""
         batch = self._stepper.batch
         room = batch.jobs.arrival.shape[1], batch.state.placement.shape[1]
-        jobs = max((len(episode.arrival) for episode in episodes.values()), default=0)
-        executors = max((int(episode.executors.sum()) for episode in episodes.values()), default=0)
+        jobs, executors = longest(episodes.values())
         if jobs > room[0] or executors > room[1]:
             batch = self._stepper.batch = enlarged(batch, max(jobs, room[0]), max(executors, room[1]))
         for row, episode in episodes.items():

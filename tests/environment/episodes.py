@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
-from environment.kernel.state import ANYWHERE, CONSOLIDATE, SPREAD, Batch, Episode, make_batch
+from environment.kernel.state import ANYWHERE, CONSOLIDATE, SPREAD, Batch, Episode, Jobs, Machines, make_batch
 from tests.environment.simulation.reference import Machine, Reference, Work
 
 PAPER = (RewardOptions(), DurationOptions())
@@ -33,18 +33,18 @@ class Case:
         cpus, memory, prices = zip(*self.machines, strict=True)
         arrival, job_cpus, job_memory, executors, prefers, duration = zip(*self.jobs, strict=True)
         whole = [np.array(values, np.int64) for values in (cpus, memory, job_cpus, job_memory, executors)]
-        return Episode(
-            milli_cpus=whole[0],
-            memory_mib=whole[1],
-            price_per_hour=np.array(prices, np.float64),
+        jobs = Jobs(
+            jobs=np.array(len(arrival)),
             arrival=np.array(arrival, np.float64),
-            job_milli_cpus=whole[2],
-            job_memory_mib=whole[3],
+            duration=np.array(duration, np.float64),
+            milli_cpus=whole[2],
+            memory_mib=whole[3],
             executors=whole[4],
             prefers=np.array([PREFERS[p] for p in prefers], np.int64),
-            duration=np.array(duration, np.float64),
             type=np.zeros(len(arrival), np.int64),
+            first=np.cumsum(whole[4]) - whole[4],
         )
+        return Episode(Machines(whole[0], whole[1], np.array(prices, np.float64)), jobs)
 
 
 def batch_of(cases: Sequence[Case]) -> Batch:

@@ -25,7 +25,7 @@ class Evaluation:
         told, losses = {}, []
         for name, episodes in self._episodes.items():
             outcome = play_greedily(self._worlds, episodes, weights)
-            jobs = sum(len(episode.arrival) for episode in episodes)
+            jobs = sum(len(episode.jobs.arrival) for episode in episodes)
             losses.append(-float(outcome.gained.sum()) / jobs)
             told[name] = {
                 "return": float(outcome.gained.mean()),

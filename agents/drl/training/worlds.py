@@ -60,7 +60,8 @@ class Worlds:
         """A short text, another one where VMs or jobs are others: the spec only names their files."""
         found = hashlib.sha256()
         for name in self.by_workload:
-            for array in self.evaluated(name)[0]:
+            machines, jobs = self.evaluated(name)[0]
+            for array in (*machines, *jobs):
                 found.update(array.tobytes())
         return found.hexdigest()[:16]
 

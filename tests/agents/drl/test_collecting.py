@@ -9,7 +9,7 @@ from agents.drl.kernel.objective import Objective
 from agents.drl.network import Network, network_of
 from environment.kernel.rewards import cost
 from environment.kernel.rule_options import DurationOptions, ObservationOptions, RewardOptions, rules
-from environment.kernel.state import Episode, make_batch
+from environment.kernel.state import Episode, Jobs, make_batch
 from environment.kernel.stepping import Stepper
 from environment.training.episodes import episodes
 from environment.types import FloatArray
@@ -79,9 +79,10 @@ def test_chance_comes_from_the_seeds_alone(how: Play) -> None:
 
 def bound(episode: Episode) -> float:
     """What perfect packing on the cheapest cores would cost the episode's jobs, dollars."""
-    core = (1000 * episode.price_per_hour / episode.milli_cpus).min()
-    cores = episode.job_milli_cpus / 1000 * episode.executors
-    return float((episode.duration * cores).sum() * core / 3600)
+    machines, jobs = episode
+    core = (1000 * machines.price_per_hour / machines.milli_cpus).min()
+    cores = jobs.milli_cpus / 1000 * jobs.executors
+    return float((jobs.duration * cores).sum() * core / 3600)
 
 
 @pytest.mark.parametrize("considered", [1, 8])
@@ -93,7 +94,7 @@ def test_dense_rewards_sum_to_what_the_episode_cost_and_took(considered: int) ->
         record, batch = rows.play(NETWORK, how), rows.batch
         outcome = rows.outcome()
         for row, length in enumerate(record.length):
-            jobs = len(EPISODES[row].arrival)
+            jobs = len(EPISODES[row].jobs.arrival)
             took = batch.state.end[row, :jobs] - batch.state.start[row, :jobs]
             completed = batch.state.end[row, :jobs] - batch.jobs.arrival[row, :jobs]
             least = batch.jobs.duration[row, :jobs]
@@ -119,8 +120,8 @@ def test_jobs_overtake_only_so_often() -> None:
             rows.play(NETWORK, how)
             arrival, completed[most] = rows.batch.jobs.arrival.copy(), rows.outcome().completion.mean()
         for row, episode in enumerate(EPISODES):
-            order = arrival[row, : len(episode.arrival)]
-            assert sorted(order) == episode.arrival.tolist()
+            order = arrival[row, : len(episode.jobs.arrival)]
+            assert sorted(order) == episode.jobs.arrival.tolist()
             assert 0 < _overtaken(order) <= most
     assert completed[32] < completed[1]
 
@@ -193,7 +194,7 @@ def test_without_a_mask_the_rules_are_learned_the_hard_way() -> None:
 def test_rows_begin_anew_with_longer_episodes() -> None:
     """The arrays grow; other rows go on where they were."""
     short = episodes("burst", "paper", SEEN.types)(3)
-    short = short._replace(**{name: getattr(short, name)[:5] for name in Episode._fields[3:]})
+    short = short._replace(jobs=Jobs(np.array(5), *(field[:5] for field in short.jobs[1:])))
     with rollouts([short, short], steps=3) as rows:
         rows.play(NETWORK, Play())
         rows.begin([EPISODES[0]], [10], [0])

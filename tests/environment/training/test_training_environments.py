@@ -251,7 +251,7 @@ def test_jobs_that_never_fit_are_left_out() -> None:
     """As in the simulator; a workload of nothing else is an error."""
     giant = job("giant", 64, 1, 1, 60.0)
     made = episodes(Workload((giant, *FIGURE_2[0].jobs)), FIGURE_2[1])
-    assert made(0).executors.tolist() == [2, 1]
+    assert made(0).jobs.executors.tolist() == [2, 1]
     with pytest.raises(ValueError, match="an executor of 64 cpus and 1024 MiB fits no VM of the cluster"):
         episodes(Workload((giant,)), FIGURE_2[1])(0)
 
