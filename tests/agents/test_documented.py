@@ -1,0 +1,168 @@
+"""README's table of policies says which there are, which options they take, and what decisions depend on.
+
+What a policy knows is found by showing it a cluster and a queue, and then the same with one thing different:
+where it decides otherwise, it knows of that.
+"""
+
+import random
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agents.registry import POLICIES, create, describe
+from environment.types import ClusterView, EndedJob, Job, Observer, Place, PlacementRequest, Vm
+from tests.builders import make_view
+
+README = Path(__file__).parents[2] / "README.md"
+#: A view, a queue, and jobs that end while the policy decides.
+Scene = tuple[ClusterView, list[PlacementRequest], list[EndedJob]]
+SCENES = range(12)
+
+
+def rows() -> dict[str, tuple[list[str], list[str]]]:
+    """By name: what README says that a policy knows, and its options."""
+    section = README.read_text(encoding="utf-8").partition("\n## Policies\n")[2].partition("\n## ")[0]
+    found = {}
+    for line in re.findall(r"^\| (`.+) \|$", section, re.MULTILINE):
+        names, _, knows, options = line.split(" | ")
+        for name in re.findall(r"`(\w+)`", names):
+            assert name not in found, f"{name} stands there twice"
+            found[name] = ([] if knows == "-" else knows.split(", "), re.findall(r"`(\w+)`", options))
+    return found
+
+
+def scene(seed: int) -> Scene:
+    """Six VMs of three sizes with jobs on them, four jobs that wait, and three that end."""
+    rng = random.Random(seed)  # noqa: S311 - the same scene for the same seed
+    sizes = ((4.0, 16384), (8.0, 32768), (2.0, 17408))
+    chosen = [(rng.choice(sizes), rng.choice((0.12, 0.24, 0.48))) for _ in range(6)]
+    vms = [Vm(f"id-{n}", f"vm-{n}", "vm", *size, price) for n, (size, price) in enumerate(chosen)]
+    view = make_view(vms)
+    for number in range(rng.randint(1, 5)):
+        request = waiting(rng, number)
+        spots = np.repeat(np.arange(len(vms)), view.room_for(request)).tolist()
+        if len(spots) >= request.count:
+            view = view.with_placement(request, sorted(rng.sample(spots, request.count)))
+    queue = [waiting(rng, number) for number in range(10, 14)]
+    ended = [waiting(rng, number).job for number in range(20, 23)]
+    return view, queue, [EndedJob(job, ("id-0",), (job.size,), -500.0, -300.0, True) for job in ended]
+
+
+def waiting(rng: random.Random, number: int) -> PlacementRequest:
+    """A job of any kind."""
+    job = Job(
+        f"job-{number}",
+        rng.choice(("wordcount", "pagerank", "sort")),
+        cpus=rng.choice((1.0, 2.0)),
+        memory_mib=rng.choice((1024, 2048, 4096)),
+        executors=rng.randint(1, 5),
+        submitted_at=-float(rng.randint(0, 300)),
+        expected_duration=rng.choice((60.0, 240.0, 600.0)),
+        prefers=rng.choice(("spread", "consolidate")),
+    )
+    return PlacementRequest(job, job.executors)
+
+
+def with_jobs(scene: Scene, other: Callable[[Job], Job]) -> Scene:
+    """The scene with something else said of all its jobs, but for when those that run end."""
+    view, queue, ended = scene
+    return (
+        view.changed(running=tuple(replace(running, job=other(running.job)) for running in view.running)),
+        [replace(request, job=other(request.job)) for request in queue],
+        [replace(over, job=other(over.job)) for over in ended],
+    )
+
+
+def head_alone(scene: Scene) -> Scene:
+    """Nobody waits but the first."""
+    view, queue, ended = scene
+    return view, queue[:1], ended
+
+
+def of_one_type(scene: Scene) -> Scene:
+    """All jobs are of the same type."""
+    return with_jobs(scene, lambda job: replace(job, type="sort"))
+
+
+def other_durations(scene: Scene) -> Scene:
+    """Short jobs are long, and long ones short."""
+    durations = {60.0: 600.0, 240.0: 420.0, 600.0: 60.0, None: None}
+    return with_jobs(scene, lambda job: replace(job, expected_duration=durations[job.expected_duration]))
+
+
+def other_preferences(scene: Scene) -> Scene:
+    """Jobs prefer the other way to be placed."""
+    return with_jobs(
+        scene, lambda job: replace(job, prefers="spread" if job.prefers == "consolidate" else "consolidate")
+    )
+
+
+def other_ends(scene: Scene) -> Scene:
+    """What was to end soon ends late, and the other way round."""
+    view, queue, ended = scene
+    running = tuple(replace(job, expected_end=660.0 - (job.expected_end or 0.0)) for job in view.running)
+    until = np.full(len(view.vms), view.at)
+    for job in running:
+        on = [vm.id in job.vm_ids for vm in view.vms]
+        until[on] = np.maximum(until[on], job.expected_end or 0.0)
+    return view.changed(running=running, busy_until=until), queue, ended
+
+
+def other_prices(scene: Scene) -> Scene:
+    """The first VM has the price of the last."""
+    view, queue, ended = scene
+    prices = [vm.price_per_hour for vm in reversed(view.vms)]
+    vms = tuple(replace(vm, price_per_hour=price) for vm, price in zip(view.vms, prices, strict=True))
+    return replace(view, vms=vms), queue, ended
+
+
+#: What may be known, by the word for it in README, in its order there.
+FACTS: dict[str, Callable[[Scene], Scene]] = {
+    "queue": head_alone,
+    "types": of_one_type,
+    "durations": other_durations,
+    "ends": other_ends,
+    "preferences": other_preferences,
+    "prices": other_prices,
+}
+
+
+def decisions(name: str, scene: Scene) -> list[object]:
+    """What a policy that is new decides on it, first and after every end that it is told of."""
+    policy, (view, queue, ended) = create(name), scene
+    made: list[object] = []
+    for over in (None, *ended):
+        if over is not None and isinstance(policy, Observer):
+            policy.observe(over)
+        decision = policy.decide(view, queue)
+        placed = isinstance(decision, Place)
+        made.append((decision.job_id, decision.placement, decision.sizes) if placed else None)
+        view = replace(view, at=view.at + 1.0)
+    return made
+
+
+def known(name: str, scenes: Sequence[Scene]) -> list[str]:
+    """On what the policy's decisions depend."""
+    before = [decisions(name, scene) for scene in scenes]
+    assert any(before), f"{name} places nothing anywhere: what it knows cannot be told"
+    return [
+        fact
+        for fact, change in FACTS.items()
+        if any(decisions(name, change(scene)) != made for scene, made in zip(scenes, before, strict=True))
+    ]
+
+
+def test_all_policies_are_documented_with_their_options() -> None:
+    """No more and no fewer, in the order of the registry's options."""
+    written = {name: options for name, (_, options) in rows().items()}
+    assert written == {name: [option.name for option in describe(name).options] for name in POLICIES}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_what_a_policy_knows_is_documented(name: str) -> None:
+    """As found by showing it what is different in one thing alone."""
+    assert rows()[name][0] == known(name, [scene(seed) for seed in SCENES])
