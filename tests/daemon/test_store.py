@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 from conf.schema import Driver, JobSpec
 from daemon import tables
 from daemon.comparison import Comparison, Outcome
+from daemon.database import _Writer
 from daemon.migrations import SCHEMA_VERSION
 from daemon.store import IdempotencyConflictError, Store, StoreBusyError, StoreError
 from environment.explain import Candidate, Choice, Explanation
@@ -282,6 +284,33 @@ def test_a_failing_submission_spoils_no_other(store: Store) -> None:
         thread.join()
     assert sorted(outcomes) == sorted([f"job-{n}" for n in range(1, 21)] + ["refused"] * 10)
     assert store.count_by_state() == {"queued": 20}
+
+
+def test_writers_who_wait_share_a_commit_and_a_lone_one_waits_for_nobody(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred at once take a few commits; a hundred one by one are not held up."""
+    commits: list[int] = []
+    commit = _Writer._commit
+
+    def counting(self: _Writer, writes: list[Any]) -> None:
+        commits.append(len(writes))
+        commit(self, writes)
+
+    monkeypatch.setattr(_Writer, "_commit", counting)
+    monkeypatch.setattr("daemon.database._GATHERING", 0.5)
+    began = time.monotonic()
+    for n in range(100):
+        store.put("fact", str(n))
+    assert len(commits) == 100
+    assert time.monotonic() - began < 25.0
+    threads = [threading.Thread(target=store.put, args=(f"fact {n}", "")) for n in range(100)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(commits) < 110
+    assert all(store.get(f"fact {n}") == "" for n in range(100))
 
 
 def test_the_same_key_from_many_threads_is_one_job(store: Store) -> None:
