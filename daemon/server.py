@@ -81,9 +81,7 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
             max_requests=config.max_requests,
             audit=_audit(config, data_dir, stack),
         )
-        # What is there by now stays: looking through all of it for garbage takes 60 ms, each time.
-        gc.collect()
-        gc.freeze()
+        _settle()
         # Several threads make an answer in turn: each of their turns would wait 5 ms for somebody else's.
         sys.setswitchinterval(_SWITCH_SECONDS)
 
@@ -96,6 +94,12 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
         serve(app, listener, config.http, certificate.context if certificate else lambda: None, look)
         notifier.stopping()
     return 1 if failures else 0
+
+
+def _settle() -> None:
+    """What is there by now stays: looking through all of it for garbage takes 60 ms, each time."""
+    gc.collect()
+    gc.freeze()
 
 
 def _candidate(
@@ -239,6 +243,7 @@ def _service(
             profiles=profiles,
             watch=watch,
             jvms=_jvms(config),
+            restored=_settle,
         )
     except OSError as error:
         raise ConfigError(f"data_dir: {error}") from error

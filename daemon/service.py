@@ -8,7 +8,7 @@ commands, then the acknowledgements; so what the world is told of is always on d
 import queue
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -89,8 +89,13 @@ class Service:
         watch: EmbeddedWatch | None = None,
         jvms: int | None = None,
         clock: Clock | None = None,
+        restored: Callable[[], None] = lambda: None,
     ) -> None:
-        """For a term in which this daemon leads; without one, no other daemon can."""
+        """For a term in which this daemon leads; without one, no other daemon can.
+
+        `restored` is called when all is taken up that an earlier daemon left.
+        """
+        self._restored = restored
         self._store = store
         self._watch = watch
         self._term = store.begin_term("") if term is None else term
@@ -149,6 +154,7 @@ class Service:
         """
         try:
             self._restore()
+            self._restored()
             self._disk.start()
             self._link.start()
             while not self._stopping.is_set():
