@@ -8,6 +8,7 @@ import hmac
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -65,11 +66,8 @@ class Guard:
         return None if self._token is None else self._token_denial(headers.get("authorization"))
 
     def _is_known(self, host: str) -> bool:
-        try:
-            name = (urlsplit(f"//{host}").hostname or "").lower()
-            return name in self._hosts or ip_address(name).is_loopback
-        except ValueError:
-            return False
+        name = _name(host)
+        return name in self._hosts or _is_loopback(name)
 
     def _token_denial(self, authorization: str | None) -> Denial | None:
         if authorization is None:
@@ -82,3 +80,20 @@ class Guard:
             return None
         challenge = {"WWW-Authenticate": 'Bearer realm="stoker", error="invalid_token"'}
         return Denial(401, "the token is not the one that this server was given", challenge)
+
+
+@lru_cache(maxsize=64)  # clients ask by few names, again and again
+def _name(host: str) -> str:
+    """A Host's name in lower case, without the port; empty for what is none."""
+    try:
+        return (urlsplit(f"//{host}").hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+@lru_cache(maxsize=64)
+def _is_loopback(name: str) -> bool:
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return False
