@@ -26,7 +26,7 @@ from daemon.metrics import Metrics
 from daemon.problems import describe, handle_problems
 from daemon.spark_ui import SparkUi
 from daemon.store import Store
-from daemon.submissions import IdempotencyKey, Submissions
+from daemon.submissions import PATH, IdempotencyKey, ShortWay, Submissions
 from environment.model.records import ExecutorRecord, JobRecord
 from framework.guard import Guard
 
@@ -57,15 +57,27 @@ def create_app(
         redirect_slashes=False,
     )
     metrics = Metrics(scheduler, store)
+    submissions = Submissions(scheduler)
+    _add_submissions(app, submissions)
     _add_jobs(app, scheduler, store)
     _add_cluster(app, scheduler)
     _add_policy(app, scheduler, store)
     _add_operations(app, scheduler, metrics, version, audit)
     guard = Guard(token, hosts, open_paths=OPEN)
+    app.add_middleware(ShortWay, submissions=submissions)
     app.add_middleware(Gate, guard=guard, observe=metrics.observe, most=max_requests, audit=audit)
     handle_problems(app)
     describe(app, with_token=token is not None)
     return app
+
+
+def _add_submissions(app: FastAPI, submissions: Submissions) -> None:
+    known = {"model": schemas.JobBody, "description": "Known already"}
+
+    @app.post(PATH, status_code=201, response_model=schemas.JobBody, responses={200: known})
+    async def submit(spec: JobSpec, idempotency_key: IdempotencyKey = None) -> Response:
+        """Submit a job. When the answer is 201, or 200 for a key used before, the job is on disk."""
+        return await submissions.accept(spec, idempotency_key)
 
 
 def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
@@ -76,22 +88,6 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         if record is None:
             raise RejectedError(404, "No such job", f"there is no job {job_id}")
         return record
-
-    submissions = Submissions(scheduler)
-
-    async def submit(spec: JobSpec, idempotency_key: IdempotencyKey = None) -> Response:
-        """Submit a job. When the answer is 201, or 200 for a key used before, the job is on disk."""
-        return await submissions.accept(spec, idempotency_key)
-
-    app.router.add_api_route(
-        "/v1/jobs",
-        submit,
-        methods=["POST"],
-        status_code=201,
-        response_model=schemas.JobBody,
-        responses={200: {"model": schemas.JobBody, "description": "Known already"}},
-        route_class_override=submissions.route(),
-    )
 
     @app.get("/v1/jobs")
     def jobs(query: Annotated[schemas.JobsQuery, Query()]) -> schemas.JobList:

@@ -19,12 +19,14 @@ from daemon.logging import Throttle
 
 #: Records that wait to be written; Chosen: a second's worth under full load, and little memory.
 _MOST_WAITING = 10_000
+#: Records that are written at once at most: some kilobytes.
+_AT_ONCE = 32
 #: Refusals a second that are kept: a flood of them must not push everything else out of the files.
 _REFUSALS = 5.0
 #: Of a body, what says what was asked for; nothing else of it is kept.
 _TOLD = ("app", "name", "type", "executors", "cpus", "memory")
 _LONGEST = 200
-#: Where an ASGI scope holds whether the client has the token, and the body that was read.
+#: Where an ASGI scope holds whether the client has the token, and what its body says (None: nothing).
 AUTHORIZED, BODY = "stoker.authorized", "stoker.body"
 _CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _REFUSED = frozenset({401, 403, 421})
@@ -71,7 +73,7 @@ class Audit:
                 record |= self._throttle(None, "", {"event": "refused"})
             except structlog.DropEvent:
                 return
-        elif asked := _asked(scope.get(BODY, b"")):
+        elif asked := _asked(scope.get(BODY)):
             record["asked"] = asked
         if location:
             record["made"] = location[:_LONGEST]
@@ -89,13 +91,17 @@ class Audit:
         self._writer.join(patience)
 
     def _write(self) -> None:
-        while (record := self._waiting.get()) is not None:
-            line = json.dumps(record)
+        going = True
+        while going:
+            records = [self._waiting.get()]
+            while len(records) < _AT_ONCE and not self._waiting.empty():
+                records.append(self._waiting.get())
+            going = None not in records
+            lines = [json.dumps(record) for record in records if record is not None]
             try:
-                if self._journal.full:
-                    self._journal.turn(line)
-                else:
-                    self._journal.write([line])
+                if lines and self._journal.full:
+                    self._journal.turn(lines.pop(0))
+                self._journal.write(lines)
             except OSError as error:  # such as a file system that is gone
                 self._journal.trouble = f"the audit log cannot be written: {error.strerror}"
         self._journal.close()
@@ -106,12 +112,8 @@ def _peer(scope: Mapping[str, Any]) -> str:
     return f"{client[0]} port {client[1]}" if client else "unknown"
 
 
-def _asked(body: bytes) -> dict[str, Any]:
+def _asked(value: object) -> dict[str, Any]:
     """What a body asks for, without anything that may be a secret."""
-    try:
-        value = json.loads(body) if body else {}
-    except (ValueError, RecursionError):
-        return {}
     if not isinstance(value, dict):
         return {}
     told: dict[str, Any] = {}

@@ -100,14 +100,15 @@ class Gate:
         """Serve a request once its body is there, which is read into `held`."""
         headers = Headers(scope=scope)
         try:
-            refusal = await self._read(held, headers, receive) or _body_refusal(headers, held)
-            scope[BODY] = bytes(held)
+            refusal = await self._read(held, headers, receive)
         except _GoneError:
             return
+        if refusal is None and held:
+            refusal, scope[BODY] = _understood(headers, held)
         if refusal is not None:
             await refusal.response()(scope, receive, send)
             return
-        await self._ask(scope, _replayed(scope[BODY], receive), send)
+        await self._ask(scope, _replayed(bytes(held), receive), send)
 
     async def _ask(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the app answer, unless it has enough to do; a body that is slow to come is not done yet."""
@@ -175,19 +176,21 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-def _body_refusal(headers: Headers, body: bytearray) -> Refusal | None:
-    if not body:
-        return None
+def _understood(headers: Headers, body: bytearray) -> tuple[Refusal | None, Any]:
+    """Why a body is not taken, and what it says."""
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         found = kind or "no Content-Type"
-        return Refusal(415, f"a body should be JSON, with Content-Type: application/json; found {found}")
+        why = f"a body should be JSON, with Content-Type: application/json; found {found}"
+        return Refusal(415, why), None
     try:
         value = json.loads(body, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        return Refusal(400, f"the body is not valid JSON: {why}")
-    return Refusal(400, f"the body is nested deeper than {_DEEPEST} levels") if _is_deep(value) else None
+        return Refusal(400, f"the body is not valid JSON: {why}"), None
+    if _is_deep(value):
+        return Refusal(400, f"the body is nested deeper than {_DEEPEST} levels"), None
+    return None, value
 
 
 def _no_number(name: str) -> Any:

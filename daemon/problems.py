@@ -99,11 +99,16 @@ def printable(text: str) -> str:
 
 def handle_problems(app: FastAPI) -> None:
     """Answer every error that a route or the routing raises with a problem."""
-    for kind in (RequestValidationError, HTTPException, RejectedError, IdempotencyConflictError, StoreError):
-        app.add_exception_handler(kind, _answer)
+    for kind in (RequestValidationError, HTTPException, *REFUSED):
+        app.add_exception_handler(kind, answer)
 
 
-async def _answer(request: Request, error: Exception) -> Response:
+#: What the scheduler and the store may raise, for which there is an answer.
+REFUSED = (RejectedError, IdempotencyConflictError, StoreError)
+
+
+async def answer(request: Request, error: Exception) -> Response:
+    """The problem that an error is; one for which there is none is raised again."""
     if isinstance(error, RequestValidationError):
         return _invalid(request, error.errors())
     if isinstance(error, ElsewhereError):

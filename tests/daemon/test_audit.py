@@ -98,8 +98,9 @@ def test_a_flood_of_refusals_pushes_nothing_out(log: Log) -> None:
     assert records[-1]["status"] == 201
 
 
-def test_it_is_bounded(tmp_path: Path, scheduler: SmallScheduler) -> None:
+def test_it_is_bounded(tmp_path: Path, scheduler: SmallScheduler, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond its size another file is begun, and so many are kept."""
+    monkeypatch.setattr("daemon.audit._AT_ONCE", 1)
     audit = Audit(tmp_path / "audit.jsonl", size=2000, earlier=2)
     app = create_app(scheduler, scheduler.store, token="t0ken", version="1", audit=audit)
     api = Api(app, authorization="Bearer t0ken")
@@ -132,3 +133,14 @@ def test_a_full_disk_stops_nothing_and_is_said(log: Log, monkeypatch: pytest.Mon
     assert submit(log.api).status_code == 201
     assert len(log.records()) == 2
     assert "audit" not in log.api("GET", "/readyz").json()["checks"]
+
+
+def test_what_waits_is_written_to_the_last_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In order, several at once, also those that come before the end of the log is told."""
+    monkeypatch.setattr("daemon.audit._AT_ONCE", 7)
+    audit = Audit(tmp_path / "audit.jsonl", size=1 << 20, earlier=1)
+    for n in range(1000):
+        audit.note({"method": "POST", "path": f"/{n}"}, 201, "")
+    audit.close()
+    lines = (tmp_path / "audit.jsonl").read_text().splitlines()
+    assert [json.loads(line)["path"] for line in lines] == [f"/{n}" for n in range(1000)]

@@ -12,7 +12,8 @@ from fastapi import FastAPI
 
 from daemon import submissions
 from daemon.api import create_app
-from daemon.store import Store
+from daemon.contract import ElsewhereError, RejectedError
+from daemon.store import IdempotencyConflictError, Store, StoreError
 from tests.daemon.small_scheduler import SmallScheduler
 
 JSON = ("Content-Type", "application/json")
@@ -34,7 +35,7 @@ async def ask(app: FastAPI, *requests: tuple[bytes, list[tuple[str, str]]]) -> l
         return await asyncio.gather(*posts)
 
 
-async def not_read(_: object) -> None:
+def not_read(_: object) -> None:
     """Leave every request to FastAPI."""
 
 
@@ -66,6 +67,46 @@ def test_the_short_way_answers_like_the_long_one(
     monkeypatch.setattr(submissions, "_read", not_read)
     (long,) = asyncio.run(ask(app, (body, headers)))
     assert _shown(short) == _shown(long)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RejectedError(429, "The queue is full", "7 jobs are queued", {"Retry-After": "30"}),
+        ElsewhereError("http://host-2:5120"),
+        ElsewhereError(""),
+        IdempotencyConflictError("the key was used for job-1"),
+        StoreError("the disk is full"),
+        RuntimeError("nobody knows"),
+    ],
+)
+def test_what_the_scheduler_raises_is_answered_like_on_the_long_way(
+    app: FastAPI, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """With the same problem, status and headers; what nobody expected is a 500."""
+
+    def refuse(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(SmallScheduler, "submit", refuse)
+    (short,) = asyncio.run(ask(app, (JOB, [JSON])))
+    monkeypatch.setattr(submissions, "_read", not_read)
+    (long,) = asyncio.run(ask(app, (JOB, [JSON])))
+    assert (short.status_code, short.headers, short.content) == (long.status_code, long.headers, long.content)
+    assert short.status_code >= 300
+
+
+def test_submissions_are_counted_by_their_route(app: FastAPI) -> None:
+    """As all requests are."""
+    asyncio.run(ask(app, (JOB, [JSON])))
+
+    async def metrics() -> str:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return (await client.get("/metrics")).text
+
+    counted = 'stoker_http_requests_total{method="POST",route="/v1/jobs",status="201"} 1.0'
+    assert counted in asyncio.run(metrics())
 
 
 def _shown(response: httpx.Response) -> Any:
