@@ -20,6 +20,7 @@ from daemon.launcher import Launcher
 from daemon.store import Store, StoreError
 from daemon.terms import boot_seconds
 from environment.model import events as ev
+from environment.model.life import FRESH_STARTS
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.types import Job
 from framework.spark import DriverStatus, HostError
@@ -33,8 +34,6 @@ PATIENCE, LAST_PATIENCE = 90.0, 5.0
 #: Seconds between one try to start a driver and the next, where the host is to blame; the executors wait for
 #: their driver for longer than all of them (`spark.connect_timeout`).
 PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)
-#: How often a job is launched afresh because the host failed its driver, and then fails.
-FRESH_STARTS = 10
 #: The longest pause before such a launch, seconds; the first is a second, and each is twice the one before.
 LONGEST_PAUSE = 60.0
 #: Seconds between two questions whether something may be done.

@@ -51,6 +51,8 @@ NOT_THE_VM: frozenset[str] = frozenset(
         "reconciliation",
     }
 )
+#: The exit code of a driver on the cluster that could not have a port (of the script that starts it).
+PORT_TAKEN = 98
 #: States that say that the task was never started.
 NEVER_RAN: frozenset[str] = frozenset({"error", "dropped"})
 

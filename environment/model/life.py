@@ -15,6 +15,9 @@ from environment.model.turn import Turn
 from environment.model.waiting import WaitingLine
 from environment.model.watch import Watch
 
+#: How often a job is launched afresh because its driver's host or VM failed the driver, and then fails.
+FRESH_STARTS = 10
+
 
 class JobLives:
     """Leads jobs through their lives.
@@ -173,9 +176,18 @@ class JobLives:
         if end.state == "finished":
             job.exit_code = 0
             self.end(job, "finished", "its driver exited with code 0")
-        else:
-            job.exit_code = end.exit_code
-            self.end(job, "failed", f"its driver on {task.vm_name} ended: {task.message}")
+            return
+        if end.state == "failed" and end.exit_code == ev.PORT_TAKEN:
+            # A driver that failed for another reason would have been the job's end.
+            drivers = (other for other in self._roster.tasks(job.job.id) if other.number is None)
+            count = sum(driver.state == "failed" for driver in drivers)
+            why = f"a port of its driver on {task.vm_name} was taken by another process"
+            if count <= FRESH_STARTS:
+                self._setbacks.never_ran(task, why, blamed=True)
+                self.start_afresh(job, f"{why}; fresh start {count} of {FRESH_STARTS}")
+                return
+        job.exit_code = end.exit_code
+        self.end(job, "failed", f"its driver on {task.vm_name} ended: {task.message}")
 
     def _undo_launch(self, job: JobRecord, task: ExecutorRecord, end: ev.TaskChanged) -> None:
         """All or none: one task could not be started, so the others go too and the job waits again."""

@@ -14,4 +14,14 @@ unset STOKER_SPARK_PROPERTIES
 
 export SPARK_LOCAL_DIRS="${SPARK_LOCAL_DIRS:-$PWD/tmp}"
 export SPARK_SUBMIT_OPTS="${SPARK_SUBMIT_OPTS-} \"-Djava.io.tmpdir=$PWD/tmp\""
-exec "$SPARK_HOME/bin/spark-submit" --properties-file spark.properties "$@"
+[ -n "${MESOS_SANDBOX-}" ] || exec "$SPARK_HOME/bin/spark-submit" --properties-file spark.properties "$@"
+
+# A task of Mesos is known by its exit code alone: 98 says that Spark could not have a port, and is not the
+# application's to say. SIGTERM, which reaches all processes of a task, is for the others to end by.
+trap : TERM
+code=0
+"$SPARK_HOME/bin/spark-submit" --properties-file spark.properties "$@" || code=$?
+taken="BindException: .*Service .?(sparkDriver|SparkUI|[A-Za-z0-9_.]*NettyBlockTransferService).? failed after"
+if [ "$code" -ne 0 ] && tail -c 65536 stderr | LC_ALL=C grep -Eq "$taken"; then exit 98; fi # EADDRINUSE
+[ "$code" -ne 98 ] || code=1
+exit "$code"

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ import pytest
 from agents.registry import POLICIES
 from daemon.cli.client import Client
 from daemon.cli.temporary_daemon import TemporaryDaemon
+from daemon.store import Store
 from environment.model.cluster_model import ClusterModel
 from environment.model.event_log import replay
 
@@ -226,6 +228,24 @@ def test_a_driver_on_the_cluster_is_a_task_like_others(daemon: Daemon) -> None:
         (False, 1.0),
         (True, 0.5),
     ]
+    assert daemon.printed(job_id) == "SUM 1\n"
+
+
+def test_a_driver_on_the_cluster_whose_port_is_taken_is_tried_again(daemon: Daemon) -> None:
+    """By somebody who is no task of Mesos; the job is none the worse for it."""
+    store = Store(f"sqlite:///{daemon.stage.data_dir / 'stoker.db'}")
+    job_id = daemon.submit(2, 0.1, executors=1, driver={"on": "cluster", "cpus": 0.5, "memory": 1024})
+    while not (launched := [task for task in store.executors(job_id) if task.number is None]):
+        time.sleep(0.05)
+    (driver,) = launched
+    store.close()
+    with socket.create_server((driver.address, driver.ports[2])):  # Spark comes to its UI last
+        delayed = daemon.wait(job_id, lambda j: "fresh start" in j["reason"])
+        assert delayed["reason"].startswith(f"a port of its driver on {driver.vm_name} was taken")
+        job = daemon.ended(job_id)
+    assert (job["state"], job["exit_code"]) == ("finished", 0), job
+    drivers = [task for task in job["tasks"] if task["number"] is None]
+    assert [task["state"] for task in drivers] == ["failed", "finished"]
     assert daemon.printed(job_id) == "SUM 1\n"
 
 

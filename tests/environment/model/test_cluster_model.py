@@ -825,6 +825,40 @@ def test_the_exit_code_of_a_driver_on_the_cluster_is_kept(world: World) -> None:
     assert world.job().reason == f"its driver on vm-1 ended: {said}"
 
 
+def test_a_driver_on_the_cluster_whose_port_is_taken_is_started_afresh() -> None:
+    """With other ports, elsewhere where that can be; nothing is counted against the job, but ten times."""
+    world = World([ONE])
+    world.run(make_job(executors=1, driver=Size(1, 2048)))
+    ports = set()
+    for count in range(1, 12):
+        driver, executor = sorted(world.open_tasks(), key=lambda task_id: "driver" not in task_id)
+        found = world.model.task(driver)
+        assert found is not None
+        assert ports.isdisjoint(found.ports)
+        ports |= set(found.ports)
+        said = "Command exited with status 98"
+        assert killed(world.send(ev.TaskChanged(world.now, driver, "failed", ONE.id, "", said, 98))) == [
+            executor
+        ]
+        if count == 11:
+            break
+        assert f"was taken by another process; fresh start {count} of 10" in world.job().reason
+        world.tell("killed", executor)
+        assert (world.job().state, world.job().started_at) == ("queued", None)
+        assert (world.job().failures, world.job().losses, world.job().exit_code) == (0, 0, None)
+        world.wait(120)
+        world.offer()
+        world.decide()
+        world.tell("running", *world.open_tasks())
+    assert (world.job().state, world.job().exit_code) == ("failed", 98)
+    two = World([ONE, TWO])
+    two.run(make_job(executors=1, driver=Size(1, 2048)))
+    two.send(ev.TaskChanged(two.now, "job-1.driver-1", "failed", ONE.id, "", said, 98))
+    two.tell("killed", "job-1.0")
+    two.offer()
+    assert list(launched(two.decide())) == ["vm-2"]
+
+
 def test_executors_that_are_killed_say_what_they_were_killed_for(world: World) -> None:
     """With their job, or with the launch of which another could not be started; not how they took it."""
     world.run(make_job("a", 2))

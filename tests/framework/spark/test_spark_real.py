@@ -96,14 +96,14 @@ class Cluster:
         spec = executor_process(application, self.endpoint, place, self.shape, self.secret, self.spark)
         return self.start(spec, f"executor-{number}")
 
-    def start(self, spec, name):
-        """Start a process in a new folder of this name."""
+    def start(self, spec, name, **variables):
+        """Start a process in a new folder of this name, with further variables."""
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
         with (folder / "stdout").open("w") as out, (folder / "stderr").open("w") as err:
             process = subprocess.Popen(
                 spec.argv,
-                env={"PATH": os.environ["PATH"], **spec.environment, **spec.secrets},
+                env={"PATH": os.environ["PATH"], **spec.environment, **spec.secrets, **variables},
                 cwd=folder,
                 stdout=out,
                 stderr=err,
@@ -251,3 +251,29 @@ def test_a_port_that_is_taken_is_told_in_words_that_are_understood(cluster, take
     launcher = Launcher(Config(), cluster.folder, "127.0.0.1")
     shutil.copytree(cluster.folder / "driver", launcher.folder("job-1") / "driver")
     assert "BindException" in launcher.host_trouble("job-1", driver_status(cluster.records))
+
+
+@pytest.mark.parametrize("taken", ["block_manager_port", None])
+def test_a_task_of_mesos_tells_by_98_that_a_port_is_taken(cluster, tmp_path, taken):
+    """And by that alone: an application's own 98 becomes 1; SIGTERM lets Spark end in order."""
+    text = "import os, sys\nfrom pyspark import SparkContext\nSparkContext()\n"
+    (tmp_path / "app.py").write_text(f"{text}sys.exit(98)\n")
+    spec = cluster.driver_spec(Application(app=str(tmp_path / "app.py")))
+    port = getattr(cluster.endpoint, taken) if taken else 0
+    with socket.create_server(("127.0.0.1", port)):
+        assert cluster.start(spec, "task", MESOS_SANDBOX=str(tmp_path / "task")).wait() == (
+            98 if taken else 1
+        )
+
+
+def test_a_task_of_mesos_that_is_told_to_end_ends_in_order(cluster, tmp_path):
+    """Its shell waits for Spark, which closes its event log before."""
+    text = "import time\nfrom pyspark import SparkContext\nSparkContext()\nprint('here', flush=True)\n"
+    (tmp_path / "app.py").write_text(f"{text}time.sleep(60)\n")
+    spec = cluster.driver_spec(Application(app=str(tmp_path / "app.py")))
+    driver = cluster.start(spec, "task", MESOS_SANDBOX=str(tmp_path / "task"))
+    wait_until(lambda: (tmp_path / "task" / "stdout").read_text())
+    os.killpg(driver.pid, signal.SIGTERM)
+    assert driver.wait() == 143
+    (log,) = (tmp_path / "task" / "events").iterdir()
+    assert not log.name.endswith(".inprogress")
