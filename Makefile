@@ -7,7 +7,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test chaos fuzz mutants lint openapi bench lock clean
+.PHONY: help install demo test chaos fuzz mutants lint openapi bench filter lock clean
 
 help:  ## Say what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -50,6 +50,15 @@ openapi: $(READY)  ## Store in docs/openapi.json what the HTTP API is
 
 bench: $(READY)  ## Print the benchmarks, with ratios to their references
 	$(BIN)/python -m pytest tests/benchmarks --benchmark-only --override-ini addopts= -q
+
+# Spark's jars have a compiler, so that a Java runtime is enough.
+filter: $(READY)  ## Compile the filter that keeps strangers from drivers' UIs
+	rm -rf build/filter && mkdir -p build/filter
+	eval $$($(BIN)/python -c 'import os; from framework.spark import local_spark_home as f; s = f(os.environ); \
+	  print(f"S={s.home} J={s.java_home}")') && \
+	"$$J/bin/java" -cp "$$S/jars/*" org.codehaus.commons.compiler.samples.CompilerDemo \
+	  -d build/filter -classpath $$(echo "$$S"/jars/jakarta.servlet-api-*.jar) framework/spark/KeyFilter.java
+	mv build/filter/stoker/KeyFilter.class framework/spark/KeyFilter.class
 
 RESOLVE := .venv-lock/bin/uv pip compile --quiet --python-version 3.11 --no-header --generate-hashes \
   --no-emit-index-url --no-emit-find-links --override requirements.overrides

@@ -144,11 +144,11 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     async def ui(job_id: JobName, path: str, request: Request) -> Response:
         """Show a page of the Spark UI of the job's driver, while it runs."""
         record = await run_in_threadpool(known, job_id)
-        address = await run_in_threadpool(scheduler.ui, record)
-        if address is None:
+        shown = await run_in_threadpool(scheduler.ui, record)
+        if shown is None:
             raise RejectedError(404, "No driver's UI", f"{job_id} is {record.state}: no driver shows a UI")
         query = request.scope["query_string"].decode("latin-1")
-        return await uis.get(address, f"/v1/jobs/{job_id}/ui", quote(path, safe="/:@!$&'()*+,;=~"), query)
+        return await uis.get(shown, f"/v1/jobs/{job_id}/ui", quote(path, safe="/:@!$&'()*+,;=~"), query)
 
 
 def _add_cluster(app: FastAPI, scheduler: Scheduler) -> None:

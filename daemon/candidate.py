@@ -19,6 +19,7 @@ from daemon.service import Service
 from daemon.store import Store, StoreError
 from daemon.terms import Term
 from environment.model.records import ExecutorRecord, JobRecord
+from framework.spark import DriverUi
 
 log = structlog.get_logger("leader")
 
@@ -175,7 +176,7 @@ class Candidate:
         """See `Scheduler.log`."""
         return self._leader().log(job, executor, stream, offset, limit)
 
-    def ui(self, job: JobRecord) -> tuple[str, int] | None:
+    def ui(self, job: JobRecord) -> DriverUi | None:
         """See `Scheduler.ui`."""
         return self._leader().ui(job)
 

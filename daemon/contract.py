@@ -13,6 +13,7 @@ from conf.schema import JobSpec
 from daemon.tables import job_number
 from environment.amounts import Amounts, nothing
 from environment.model.records import ExecutorRecord, JobRecord
+from framework.spark import DriverUi
 
 
 class RejectedError(Exception):
@@ -177,8 +178,8 @@ class Scheduler(Protocol):
         """Read the driver's log, or an executor's; `stream` is stdout or stderr."""
         ...
 
-    def ui(self, job: JobRecord) -> tuple[str, int] | None:
-        """Host and port of the Spark UI of a job's driver; None while there is none."""
+    def ui(self, job: JobRecord) -> DriverUi | None:
+        """Where the Spark UI of a job's driver is; None while there is none."""
         ...
 
     def health(self) -> Health:

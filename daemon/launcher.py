@@ -27,6 +27,7 @@ from framework.spark import (
     DriverEndpoint,
     DriverPlace,
     DriverStatus,
+    DriverUi,
     ExecutorPlace,
     ExecutorShape,
     HostError,
@@ -39,6 +40,7 @@ from framework.spark import (
     local_spark_home,
     start_driver,
     stop_driver,
+    ui_key,
 )
 
 # Spark's own words for a port that it could not have, at the end of what the driver printed. Bounded, since
@@ -167,10 +169,8 @@ class Launcher:
         self._launches.release(job.id)
         return status
 
-    def ui_address(
-        self, job_id: str, spec: JobSpec, tasks: Sequence[ExecutorRecord]
-    ) -> tuple[str, int] | None:
-        """Host and port of the UI of a driver that was launched; None when it was not."""
+    def ui(self, job_id: str, spec: JobSpec, tasks: Sequence[ExecutorRecord]) -> DriverUi | None:
+        """Where the UI of a driver that was launched is; None when it was not."""
         try:
             launch = self._launches.kept(job_id)
             if launch is None:
@@ -181,7 +181,7 @@ class Launcher:
             ValueError,
         ):  # no record that can be read, or a driver on the cluster without a place
             return None
-        return endpoint.host, endpoint.ui_port
+        return DriverUi(endpoint.host, endpoint.ui_port, ui_key(launch.secret))
 
     def _groups(self, job_id: str) -> tuple[str, ...]:
         """A control group for the job's driver and all that comes of it, where one can be had."""

@@ -45,6 +45,7 @@ from environment.model.records import ExecutorRecord, JobRecord
 from environment.types import Job
 from framework.link import MesosLink
 from framework.session import SessionOptions
+from framework.spark import DriverUi
 from framework.translate import Json
 from profiles.profile import JobProfile
 
@@ -422,12 +423,12 @@ class Service:
         """Read a log; see `Scheduler.log`."""
         return self._logs.read(job, executor, stream, offset, limit)
 
-    def ui(self, job: JobRecord) -> tuple[str, int] | None:
+    def ui(self, job: JobRecord) -> DriverUi | None:
         """Where the driver's UI is; see `Scheduler.ui`."""
         spec = self._store.spec(job.job.id)
         if spec is None or job.state not in WITH_DRIVER:
             return None
-        return self._launcher.ui_address(job.job.id, spec, self._store.executors(job.job.id))
+        return self._launcher.ui(job.job.id, spec, self._store.executors(job.job.id))
 
     def health(self) -> Health:
         """Whether jobs can be scheduled now."""

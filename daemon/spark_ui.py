@@ -1,8 +1,8 @@
 """The Spark UI of a job's driver behind the API: read only, bounded, and as little trusted as the job.
 
 Whoever wrote the job decides what its driver answers. So a page runs in a browser's sandbox, as of no site at
-all; nothing of ours (token, cookies) is sent to it, none of its headers but the type of what it sends comes
-back, and it sends nobody elsewhere.
+all; nothing of ours (token, cookies) is sent to it but the key that its UI asks for, none of its headers but
+the type of what it sends comes back, and it sends nobody elsewhere.
 """
 
 from urllib.parse import urlsplit
@@ -12,6 +12,7 @@ import httpx
 from starlette.responses import RedirectResponse, Response
 
 from daemon.contract import RejectedError
+from framework.spark import DriverUi
 
 #: Seconds within which the driver has to answer with all that it has to say, and bytes of that.
 _PATIENCE = 15.0
@@ -32,8 +33,8 @@ class SparkUi:
     def __init__(self) -> None:
         self._under_way = 0
 
-    async def get(self, address: tuple[str, int], prefix: str, path: str, query: str) -> Response:
-        """What the UI at a host and port has at `path`; its links lead below `prefix` again.
+    async def get(self, ui: DriverUi, prefix: str, path: str, query: str) -> Response:
+        """What a driver's UI has at `path`; its links lead below `prefix` again.
 
         RejectedError when it does not answer, has too much to say, or is asked to change something.
         """
@@ -46,7 +47,7 @@ class SparkUi:
         self._under_way += 1
         try:
             with anyio.fail_after(_PATIENCE):
-                return await _get(address, prefix, path, query)
+                return await _get(ui, prefix, path, query)
         except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError) as error:
             why = str(error) or f"no answer within {_PATIENCE:g} s"
             title = "The driver's UI is not available"
@@ -55,11 +56,15 @@ class SparkUi:
             self._under_way -= 1
 
 
-async def _get(address: tuple[str, int], prefix: str, path: str, query: str) -> Response:
-    host, port = address
-    site = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+async def _get(ui: DriverUi, prefix: str, path: str, query: str) -> Response:
+    site = f"http://[{ui.host}]:{ui.port}" if ":" in ui.host else f"http://{ui.host}:{ui.port}"
     url = httpx.URL(f"{site}/{path}" + (f"?{query}" if query else ""))
-    asked = {"X-Forwarded-Context": prefix, "Accept-Encoding": "identity", "Connection": "close"}
+    asked = {
+        "Authorization": f"Bearer {ui.key}",  # this driver's own, of no use elsewhere
+        "X-Forwarded-Context": prefix,
+        "Accept-Encoding": "identity",
+        "Connection": "close",
+    }
     async with (
         httpx.AsyncClient(trust_env=False, timeout=_PATIENCE) as client,
         client.stream("GET", url, headers=asked) as answer,

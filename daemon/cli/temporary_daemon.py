@@ -66,14 +66,24 @@ class TemporaryDaemon:
         self.config_file.write_text(self._config())
         if os.geteuid() == 0:
             self._folder.chmod(0o711)  # root's jobs run as another user, whose folders are below this one
+        self._start()
+        return self
+
+    def restart(self) -> None:
+        """Kill the daemon and start it again, on what it left: its Mesos, its drivers and its files."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._start()
+
+    def _start(self) -> None:
         command = [sys.executable, "-P", "-m", "daemon.cli", "up", "--config", str(self.config_file)]
-        with self.log_file.open("wb") as log:
+        with self.log_file.open("ab") as log:
             # In a session of its own, so that Ctrl-C reaches this process alone, which ends things in order.
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
         (self._folder / _PID).write_text(json.dumps(identity(self._process.pid)))
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

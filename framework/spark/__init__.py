@@ -26,6 +26,7 @@ from framework.spark.launch import (
     local_spark_home,
 )
 from framework.spark.memory import SMALLEST_MEMORY_MIB, executor_cores, heap_mib
+from framework.spark.ui import DriverUi, ui_key
 
 __all__ = [
     "RESERVED_CONF",
@@ -35,6 +36,7 @@ __all__ = [
     "DriverEndpoint",
     "DriverPlace",
     "DriverStatus",
+    "DriverUi",
     "ExecutorPlace",
     "ExecutorShape",
     "HostError",
@@ -50,4 +52,5 @@ __all__ = [
     "local_spark_home",
     "start_driver",
     "stop_driver",
+    "ui_key",
 ]

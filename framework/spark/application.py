@@ -31,6 +31,7 @@ RESERVED_CONF = (
     "spark.port.maxRetries",
     "spark.shuffle.service.*",
     "spark.ssl.*",
+    "spark.stoker.*",
     "spark.submit.*",
     "spark.ui.enabled",
     "spark.ui.filters",

@@ -1,5 +1,6 @@
 # A Spark driver, in the folder that is its own. Arguments: those of spark-submit.
-# In: SPARK_HOME, and STOKER_SPARK_PROPERTIES with the settings, the secret among them.
+# In: SPARK_HOME; STOKER_SPARK_PROPERTIES with the settings, the secret among them; STOKER_UI_FILTER with the class
+# that keeps strangers from the UI, as a format for printf.
 set -eu
 case $SPARK_HOME in /*) ;; *) export SPARK_HOME="$PWD/$SPARK_HOME" ;; esac
 case ${JAVA_HOME-/} in /*) ;; *) export JAVA_HOME="$PWD/$JAVA_HOME" ;; esac
@@ -7,10 +8,11 @@ case ${JAVA_HOME-/} in /*) ;; *) export JAVA_HOME="$PWD/$JAVA_HOME" ;; esac
 # The secret leaves the environment before anything else can see it, for a file that only its owner reads. All
 # that Spark leaves behind, even when killed, stays in this folder; `events`, the last, says that it took all that.
 prepare() {
-  (umask 077 && printf '%s' "$STOKER_SPARK_PROPERTIES" > spark.properties) && mkdir -p tmp && mkdir -p events
+  (umask 077 && printf '%s' "$STOKER_SPARK_PROPERTIES" > spark.properties) && mkdir -p tmp stoker-ui/stoker &&
+    printf "$STOKER_UI_FILTER" > stoker-ui/stoker/KeyFilter.class && mkdir -p events
 }
 prepare || exit 74 # EX_IOERR
-unset STOKER_SPARK_PROPERTIES
+unset STOKER_SPARK_PROPERTIES STOKER_UI_FILTER
 
 export SPARK_LOCAL_DIRS="${SPARK_LOCAL_DIRS:-$PWD/tmp}"
 export SPARK_SUBMIT_OPTS="${SPARK_SUBMIT_OPTS-} \"-Djava.io.tmpdir=$PWD/tmp\""

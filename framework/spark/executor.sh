@@ -1,15 +1,17 @@
 # A Spark executor: waits until the driver tells its application's id, then becomes the executor's JVM.
 # Arguments: driver's host, port and UI port; executor's id, address and cores; seconds after which it gives up.
-# Needs bash and what Spark itself needs, no curl and no Python.
+# In: STOKER_UI_KEY, for which the driver's UI asks. Needs bash and what Spark itself needs, no curl and no Python.
 set -u
-host=$1 port=$2 ui_port=$3 executor=$4 address=$5 cores=$6 patience=$7
+host=$1 port=$2 ui_port=$3 executor=$4 address=$5 cores=$6 patience=$7 ui_key=$STOKER_UI_KEY
+unset STOKER_UI_KEY
 case $SPARK_HOME in /*) ;; *) export SPARK_HOME="$PWD/$SPARK_HOME" ;; esac
 case ${JAVA_HOME-/} in /*) ;; *) export JAVA_HOME="$PWD/$JAVA_HOME" ;; esac
 
 # Prints what the driver's UI says its application's id is; nothing while it says none.
 application_id() {
   {
-    printf 'GET /api/v1/applications HTTP/1.0\r\nHost: %s:%s\r\n\r\n' "$host" "$ui_port" >&3
+    printf 'GET /api/v1/applications HTTP/1.0\r\nHost: %s:%s\r\nAuthorization: Bearer %s\r\n\r\n' \
+      "$host" "$ui_port" "$ui_key" >&3
     while IFS= read -r -t 5 line <&3; do
       if [[ $line =~ \"id\"\ *:\ *\"([^\"]+)\" ]]; then
         printf '%s' "${BASH_REMATCH[1]}"

@@ -17,6 +17,7 @@ from framework.spark.application import Application
 from framework.spark.java import find_java
 from framework.spark.memory import executor_cores, heap_mib
 from framework.spark.properties import properties_text
+from framework.spark.ui import ui_filter, ui_key, ui_properties
 
 _DRIVER_SCRIPT = Path(__file__).with_name("driver.sh").read_text()
 _EXECUTOR_SCRIPT = Path(__file__).with_name("executor.sh").read_text()
@@ -156,6 +157,7 @@ def driver_process(
         # The driver tells every executor's workers which Python they are.
         "PYSPARK_PYTHON": executor_python or spark.python,
         "PYSPARK_DRIVER_PYTHON": spark.python,
+        "STOKER_UI_FILTER": ui_filter(),
     }
     return ProcessSpec(
         argv=("bash", "-c", _DRIVER_SCRIPT, "spark-driver", *_submit_arguments(application, files)),
@@ -196,7 +198,7 @@ def executor_process(
     return ProcessSpec(
         argv=("bash", "-c", _EXECUTOR_SCRIPT, "spark-executor", *map(str, arguments)),
         environment=environment,
-        secrets={"_SPARK_AUTH_SECRET": secret},
+        secrets={"_SPARK_AUTH_SECRET": secret, "STOKER_UI_KEY": ui_key(secret)},
         uris=_archives(spark),
     )
 
@@ -253,7 +255,7 @@ def _driver_properties(
         # The first task waits until all executors are there, or the driver has waited long enough.
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
-        "spark.ui.killEnabled": "false",  # the UI asks nobody for a password
+        "spark.ui.killEnabled": "false",  # pages are there to be looked at
     }
     conf = {**defaults, **application.conf}
     redacted = conf.get("spark.redaction.regex")
@@ -274,6 +276,7 @@ def _driver_properties(
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": "events",  # in the driver's folder
         **_network_properties(endpoint),
+        **ui_properties(secret, conf.get("spark.driver.extraClassPath", "")),
         "spark.authenticate": "true",
         "spark.authenticate.secret": secret,
         # The driver sends executors all its settings, the secret among them: in clear text without this.

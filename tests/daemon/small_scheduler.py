@@ -11,6 +11,7 @@ from daemon.store import Store
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.types import Job
+from framework.spark import DriverUi
 
 LOG = "début\nfin\n".encode()
 
@@ -21,7 +22,7 @@ class SmallScheduler:
     def __init__(self, store: Store) -> None:
         self.ready = True
         self.pausing: Collection[str] = ()
-        self.ui_address: tuple[str, int] | None = None
+        self.shown_ui: DriverUi | None = None
         self.store = self._store = store
         self._policy = PolicyStatus("ff", {}, 3, 2, 1, "it raised ValueError")
 
@@ -92,9 +93,9 @@ class SmallScheduler:
         part = LOG[offset : offset + limit] if stream == "stdout" else b""
         return LogChunk(part.decode(errors="replace"), offset + len(part), job.ended)
 
-    def ui(self, job: JobRecord) -> tuple[str, int] | None:
+    def ui(self, job: JobRecord) -> DriverUi | None:
         """Where the test says."""
-        return self.ui_address
+        return self.shown_ui
 
     def health(self) -> Health:
         """As the test says."""

@@ -420,14 +420,15 @@ def test_nothing_is_done_to_a_driver_before_it_is_certain_who_leads(
     store.close()
 
 
-@pytest.mark.parametrize("blocked", ["spark.properties", "tmp", "events"])
+@pytest.mark.parametrize("blocked", ["spark.properties", "tmp", "stoker-ui", "events"])
 def test_a_driver_that_finds_its_disk_full_is_launched_afresh(stage: Stage, blocked: str) -> None:
     """What cannot be written before Spark begins is the host's fault; the same code of its program is not."""
     script = (Path(launch_module.__file__).with_name("driver.sh")).read_text()
-    nothing = "export SPARK_HOME=/nowhere JAVA_HOME=/nowhere STOKER_SPARK_PROPERTIES=x; "
+    nothing = "export SPARK_HOME=/nowhere JAVA_HOME=/nowhere STOKER_SPARK_PROPERTIES=x STOKER_UI_FILTER=y; "
     full = {
         "spark.properties": "ulimit -f 0; trap '' XFSZ; ",
         "tmp": "mkdir() { [[ $2 != tmp ]]; }; ",
+        "stoker-ui": "printf() { [[ $1 != y ]] && builtin printf $*; }; ",
         "events": "mkdir() { [[ $2 != events ]] && command mkdir $*; }; ",
     }[blocked]
     end = stage.end_of(stage.start(nothing + full + script))

@@ -52,6 +52,18 @@ print("SUM", numbers.map(slowly).sum(), flush=True)
 spark.stop()
 """
 
+PATIENT_APP = """
+import pathlib, sys, time
+from pyspark import SparkContext
+
+context = SparkContext()
+print("UI", context.uiWebUrl, flush=True)
+while not pathlib.Path(sys.argv[1]).exists():
+    time.sleep(0.05)
+print("SUM", context.range(100).sum(), flush=True)
+context.stop()
+"""
+
 
 class Daemon:
     """A running daemon, its client and its files."""
@@ -166,6 +178,40 @@ def assert_the_ui_is_shown(job_id: str, daemon: Daemon) -> None:
         style = next(link for link in links if link.endswith(".css"))
         assert client.get(style).headers["content-type"] == "text/css"
         assert client.get(f"{ui}api/v1/applications").json()[0]["name"] == "survivor"
+
+
+def test_a_ui_is_for_the_daemon_alone(daemon: Daemon) -> None:
+    """Whoever reaches the port of a driver's UI gets nothing; a daemon that was killed shows it again."""
+    app, go = daemon.folder / "patient.py", daemon.folder / "go"
+    app.write_text(PATIENT_APP)
+    spec = {"app": str(app), "args": [str(go)], "executors": 1, "cpus": 1.0, "conf": QUICK_JAVA}
+    jobs = {
+        place: daemon.client.submit({**spec, "name": place, "driver": {"on": place, "memory": 1024}})["id"]
+        for place in ("host", "cluster")
+    }
+    for name, job_id in jobs.items():
+        daemon.wait(job_id, lambda _, job_id=job_id: "UI" in daemon.printed(job_id))
+        assert_shown_through_the_api(job_id, name, daemon)
+        site = daemon.printed(job_id).split()[1]
+        for path in ("", "environment/", "static/webui.css", "api/v1/applications", "metrics/json/"):
+            for headers in ({}, {"Authorization": "Bearer " + "0" * 64}):
+                response = httpx.get(f"{site}/{path}", headers=headers)
+                assert response.status_code == 401, (name, path, headers)
+                assert "app-" not in response.text
+    daemon.stage.restart()
+    daemon.stage.await_ready(daemon.client)
+    for name, job_id in jobs.items():
+        assert_shown_through_the_api(job_id, name, daemon)
+    go.touch()
+    for job_id in jobs.values():
+        assert daemon.ended(job_id)["state"] == "finished"
+        assert daemon.printed(job_id).endswith("SUM 4950\n")
+
+
+def assert_shown_through_the_api(job_id: str, name: str, daemon: Daemon) -> None:
+    """The proxy has the key."""
+    answer = httpx.get(f"{daemon.stage.url}/v1/jobs/{job_id}/ui/api/v1/applications", timeout=30.0)
+    assert (answer.status_code, answer.json()[0]["name"]) == (200, name), answer.text
 
 
 def assert_nowhere(secret: str, daemon: Daemon) -> None:

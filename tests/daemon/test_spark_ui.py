@@ -12,6 +12,7 @@ import pytest
 from daemon import spark_ui
 from daemon.api import create_app
 from daemon.store import Store
+from framework.spark import DriverUi
 from tests.daemon.small_scheduler import SmallScheduler
 from tests.daemon.test_api import Api, submit
 
@@ -36,7 +37,7 @@ class Driver:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
-        self.address = ("127.0.0.1", self._server.server_port)
+        self.ui = DriverUi("127.0.0.1", self._server.server_port, "its-own-key")
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def close(self) -> None:
@@ -71,7 +72,7 @@ def scheduler(tmp_path: Path, driver: Driver) -> Iterator[SmallScheduler]:
     """A scheduler whose job-1 has that driver."""
     store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
     scheduler = SmallScheduler(store)
-    scheduler.ui_address = driver.address
+    scheduler.shown_ui = driver.ui
     yield scheduler
     store.close()
 
@@ -86,7 +87,7 @@ def api(scheduler: SmallScheduler) -> Api:
 
 
 def test_pages_are_passed_on_without_what_is_ours(api: Api, driver: Driver) -> None:
-    """The driver hears neither token nor cookie; its page runs in a sandbox, and its headers stay behind."""
+    """The driver hears its own key, no token and no cookie; its page runs in a sandbox, without headers."""
     driver.answer = page(b"<p>jobs", Set_Cookie="x=y", Access_Control_Allow_Origin="*")
     response = api("GET", "/v1/jobs/job-1/ui/stages/stage/?id=1&attempt=0")
     assert (response.status_code, response.text) == (200, "<p>jobs")
@@ -98,7 +99,8 @@ def test_pages_are_passed_on_without_what_is_ours(api: Api, driver: Driver) -> N
     ((path, headers),) = driver.asked
     assert path == "/stages/stage/?id=1&attempt=0"
     assert headers["x-forwarded-context"] == "/v1/jobs/job-1/ui"
-    assert not {"authorization", "cookie"} & set(headers)
+    assert headers["authorization"] == "Bearer its-own-key"
+    assert "cookie" not in headers
 
 
 def test_nobody_asks_without_the_token(scheduler: SmallScheduler, driver: Driver) -> None:
@@ -122,7 +124,7 @@ def test_nobody_asks_without_the_token(scheduler: SmallScheduler, driver: Driver
 )
 def test_redirects_lead_nowhere_else(api: Api, driver: Driver, location: str, leads_to: str | None) -> None:
     """To other pages of the same UI, or not at all."""
-    driver.answer = page(b"", 302, Location=location.replace("SITE", f"http://127.0.0.1:{driver.address[1]}"))
+    driver.answer = page(b"", 302, Location=location.replace("SITE", f"http://127.0.0.1:{driver.ui.port}"))
     response = api("GET", "/v1/jobs/job-1/ui/")
     assert response.headers.get("location") == leads_to
     assert response.status_code == (302 if leads_to else 503)
@@ -160,13 +162,13 @@ def test_a_driver_that_says_too_much_or_too_little_is_a_503(
         assert response.status_code == 503
         assert response.headers["retry-after"] == "1"
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        scheduler.ui_address = silent.getsockname()
+        scheduler.shown_ui = DriverUi("127.0.0.1", silent.getsockname()[1], "key")
         assert api("GET", "/v1/jobs/job-1/ui/").status_code == 503
 
 
 def test_where_there_is_none_it_is_said(api: Api, scheduler: SmallScheduler) -> None:
     """A job that waits or has ended, or is none."""
-    scheduler.ui_address = None
+    scheduler.shown_ui = None
     assert "is queued" in api("GET", "/v1/jobs/job-1/ui/").json()["detail"]
     assert api("GET", "/v1/jobs/job-9/ui/").status_code == 404
     assert api("GET", "/v1/jobs/job-1").json()["ui"] is None

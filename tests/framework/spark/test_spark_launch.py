@@ -14,6 +14,7 @@ from framework.spark import (
     Uri,
     driver_process,
     executor_process,
+    ui_key,
 )
 from framework.spark.memory import SMALLEST_MEMORY_MIB
 
@@ -82,6 +83,9 @@ def test_driver_settings_fix_what_the_launch_depends_on():
         "spark.driver.port": "7001",
         "spark.driver.blockManager.port": "7002",
         "spark.ui.port": "7003",
+        "spark.ui.filters": "stoker.KeyFilter",
+        "spark.stoker.KeyFilter.param.secret": ui_key(SECRET),
+        "spark.driver.extraClassPath": "stoker-ui",
         "spark.authenticate.secret": SECRET,
         "spark.network.crypto.enabled": "true",
         "spark.network.crypto.cipher": "AES/GCM/NoPadding",
@@ -125,6 +129,18 @@ def test_defaults_give_way_to_the_application():
     assert settings["spark.app.name"] == "mine"
     assert settings["spark.redaction.regex"].startswith("(?i:secret|")
     assert settings["spark.redaction.regex"].endswith("|(?:salary)")
+
+
+def test_the_filter_of_the_ui_comes_before_the_applications_classes():
+    """What an application adds to the driver's class path is added."""
+    conf = {"spark.driver.extraClassPath": "/lib/a.jar:/lib/b.jar"}
+    settings = properties_of(make_driver(replace(APPLICATION, conf=conf)))
+    assert settings["spark.driver.extraClassPath"] == "stoker-ui:/lib/a.jar:/lib/b.jar"
+
+
+def test_executors_have_the_key_to_the_ui():
+    """They learn the application's id there."""
+    assert make_executor().secrets == {"_SPARK_AUTH_SECRET": SECRET, "STOKER_UI_KEY": ui_key(SECRET)}
 
 
 def test_settings_with_odd_characters_stay_one_line():

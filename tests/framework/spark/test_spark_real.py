@@ -1,6 +1,7 @@
 """Real Spark: a driver on this host and executors on loopback addresses, without Mesos between them."""
 
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -27,6 +28,7 @@ from framework.spark import (
     local_spark_home,
     start_driver,
     stop_driver,
+    ui_key,
 )
 
 ODD_SETTING = " a\\b=c: é😀\tx"
@@ -156,11 +158,24 @@ def command_lines():
     return lines
 
 
-def answers_of_ui(port):
+def answers_of_ui(port, key):
     """Return what Spark's UI tells of the application's settings, as data and as a page."""
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}") as ui:
+    headers = {"Authorization": f"Bearer {key}"}
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers) as ui:
         application = ui.get("/api/v1/applications").json()[0]["id"]
         return ui.get(f"/api/v1/applications/{application}/environment").text + ui.get("/environment/").text
+
+
+def answers_to_strangers(log):
+    """Return the status codes with which all web servers that this log of a driver names answer."""
+    answers = {}
+    for name, port in re.findall(r"service '(\w+UI)' on port (\d+)", log):
+        for path in ("", "environment/", "static/webui.css", "api/v1/applications", "json/", "metrics/json/"):
+            for headers in ({}, {"Authorization": "Bearer"}, {"Authorization": "Bearer " + "0" * 64}):
+                for method in ("GET", "HEAD", "POST", "OPTIONS"):
+                    answer = httpx.request(method, f"http://127.0.0.1:{port}/{path}", headers=headers)
+                    answers.setdefault(name, set()).add(answer.status_code)
+    return answers
 
 
 def test_job_survives_the_loss_of_an_executor(cluster, tmp_path):
@@ -187,10 +202,13 @@ def test_job_survives_the_loss_of_an_executor(cluster, tmp_path):
     wait_until((tmp_path / "on-127.0.1.3").exists)
     assert driver_status(cluster.records) == DriverStatus("running")
     assert (driver / "spark.properties").stat().st_mode & 0o777 == 0o600
-    shown = command_lines() + answers_of_ui(cluster.endpoint.ui_port).encode()
+    key = ui_key(cluster.secret)
+    shown = command_lines() + answers_of_ui(cluster.endpoint.ui_port, key).encode()
     assert b"CoarseGrainedExecutorBackend" in shown
     assert b"spark.authenticate.secret" in shown
-    assert cluster.secret.encode() not in shown
+    assert b"spark.stoker.KeyFilter.param.secret" in shown
+    assert [secret for secret in (cluster.secret, key) if secret.encode() in shown] == []
+    assert answers_to_strangers((driver / "stderr").read_text()) == {"SparkUI": {401}, "MasterUI": {401}}
     (tmp_path / "go").touch()
 
     wait_until(lambda: driver_status(cluster.records).state != "running")
@@ -201,7 +219,8 @@ def test_job_survives_the_loss_of_an_executor(cluster, tmp_path):
     assert result == ["999000", "['hello', 'hello']", repr(ODD_SETTING.strip()), "two words"]
     assert len(list((driver / "events").iterdir())) == 1
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert [path for path in files if cluster.secret.encode() in path.read_bytes()] == []
+    for secret in (cluster.secret, key):
+        assert [path for path in files if secret.encode() in path.read_bytes()] == []
 
 
 def test_executor_tells_when_the_application_has_a_local_master(cluster, tmp_path):

@@ -22,6 +22,7 @@ class Driver:
     """Its two listeners and the executors that joined."""
 
     def __init__(self, settings: dict[str, str]) -> None:
+        self.key = settings["spark.stoker.KeyFilter.param.secret"].encode()
         self.secret = settings["spark.authenticate.secret"].encode()
         host = settings["spark.driver.bindAddress"]
         self.rpc = socket.create_server((host, int(settings["spark.driver.port"])))
@@ -45,8 +46,8 @@ class Driver:
             connection, _ = one.accept()
             with connection:
                 connection.settimeout(1.0)
-                connection.recv(4096)
-                connection.sendall(ANSWER % os.getpid())
+                if b"\r\nAuthorization: Bearer " + self.key + b"\r\n" in connection.recv(4096):
+                    connection.sendall(ANSWER % os.getpid())
         elif one is self.rpc:
             connection, _ = one.accept()
             connection.settimeout(1.0)

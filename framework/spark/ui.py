@@ -1,0 +1,47 @@
+"""What the web pages of a driver ask for: a key of the job's own, which its executors and the daemon have.
+
+Spark 3.5 has no filter that asks for a secret, so drivers bring one of ours, `KeyFilter`. It stands before
+Spark's UI, and before the page of the standalone master inside the driver, which is on a port of its own
+choice. A client certificate would do for the first alone, and executors, which learn their application's id
+there, would need a client for TLS on every agent.
+"""
+
+import hmac
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_CLASS = Path(__file__).with_name("KeyFilter.class").read_bytes()
+#: The folder for the class, below the driver's own.
+_CLASS_PATH = "stoker-ui"
+
+
+@dataclass(frozen=True, slots=True)
+class DriverUi:
+    """Where a driver's UI is, and what it asks for."""
+
+    host: str
+    port: int
+    key: str = field(repr=False)
+    """To be sent as `Authorization: Bearer KEY`."""
+
+
+def ui_key(secret: str) -> str:
+    """Return the key to the UI of the job with this secret; it tells nothing of the secret itself."""
+    return hmac.digest(secret.encode(), b"the driver's UI", "sha256").hex()
+
+
+def ui_properties(secret: str, class_path: str) -> dict[str, str]:
+    """Return the settings of a driver whose UI asks for its key; `class_path` is the application's, or empty.
+
+    Spark shows the key nowhere: its name has a `secret` in it.
+    """
+    return {
+        "spark.ui.filters": "stoker.KeyFilter",
+        "spark.stoker.KeyFilter.param.secret": ui_key(secret),
+        "spark.driver.extraClassPath": f"{_CLASS_PATH}:{class_path}" if class_path else _CLASS_PATH,
+    }
+
+
+def ui_filter() -> str:
+    """Return the filter's class as a format for bash's `printf`, to be written below the class path."""
+    return "".join(f"\\x{byte:02x}" for byte in _CLASS)
