@@ -110,7 +110,7 @@ def test_no_report_goes_to_what_is_published_unless_told_so() -> None:
     assert not [name for name, value in found.items() if value.startswith("docs")]
 
 
-PAGES = [REPOSITORY / "README.md", REPOSITORY / "SECURITY.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+PAGES = [*sorted(REPOSITORY.glob("*.md")), *sorted((REPOSITORY / "docs").glob("*.md"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
