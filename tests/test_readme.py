@@ -110,6 +110,8 @@ def test_no_report_goes_to_what_is_published_unless_told_so() -> None:
     assert not [name for name, value in found.items() if value.startswith("docs")]
 
 
+#: In which pages name files.
+FOLDERS = "agents|conf|daemon|deploy|docs|environment|framework|profiles|tests"
 PAGES = [*sorted(REPOSITORY.glob("*.md")), *sorted((REPOSITORY / "docs").glob("*.md"))]
 
 
@@ -132,7 +134,7 @@ def test_what_pages_name_is_there(page: Path) -> None:
     metrics = (REPOSITORY / "daemon/metrics.py").read_text()
     for name in re.findall(r"`(stoker_[a-z_]+)", text):
         assert f'"{name.removesuffix("_total")}"' in metrics, name
-    for name in re.findall(r"`((?:conf|docs|deploy|tests|profiles|agents)/[\w./-]+\.\w+)`", text):
+    for name in re.findall(rf"`((?:{FOLDERS})/[\w./-]+\.\w+)`", text):
         assert (REPOSITORY / name).exists(), name
 
 
