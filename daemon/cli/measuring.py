@@ -32,6 +32,8 @@ Json = Any
 Progress = Callable[[int, int, str], None]
 
 EVEN = "agents.baselines.even:Even"
+#: Of JVMs at once: more than any plan has.
+_ANY_NUMBER = 1_000_000
 _POLL_SECONDS = 0.2
 #: Seconds that the executors of a job that is over get to end too.
 _SETTLE_SECONDS = 20.0
@@ -100,9 +102,13 @@ def _bench(
         store.close()
 
 
-def isolation_of(plan: Plan) -> dict[str, object]:
-    """The settings of the daemon's section `mesos` that a plan asks for."""
+def mesos_of(plan: Plan) -> dict[str, object]:
+    """The settings of the daemon's section `mesos` that a plan asks for.
+
+    How many jobs run at once is the plan's or the policy's to say: what this machine carries holds none up.
+    """
     return {
+        "jvms": _ANY_NUMBER,
         "isolation": plan.isolation,
         "isolation_scale": plan.isolation_scale,
         "isolation_bandwidth": plan.isolation_bandwidth,

@@ -87,7 +87,7 @@ def _bench(
         with connecting as client, measuring.running_bench(client, data_dir) as bench:
             yield bench
     else:
-        with measuring.own_bench(folder, cluster, measuring.isolation_of(plan)) as bench:
+        with measuring.own_bench(folder, cluster, measuring.mesos_of(plan)) as bench:
             yield bench
 
 

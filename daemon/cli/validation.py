@@ -14,7 +14,7 @@ from agents.registry import create
 from conf.loader import ConfigError, build, find
 from conf.plan import Plan
 from daemon.cli.errors import CommandError
-from daemon.cli.measuring import Bench, Progress, await_end, isolation_of, own_bench, spec_of
+from daemon.cli.measuring import Bench, Progress, await_end, mesos_of, own_bench, spec_of
 from environment.cluster_files import load_cluster
 from environment.kernel.arrays import jobs_of
 from environment.simulation.fitted import FittedDurations, FittedModel, Pace, read_model
@@ -55,8 +55,8 @@ def compared(folder: Path, workload: str, policy: str, progress: Progress) -> Fi
     for name, why in result.refused.items():
         raise ConfigError(f"{workload}: {name}: {why}")
     paper = _by_the_papers_rule(who, jobs, vms, model, options)
-    place, isolation = folder / "validation", isolation_of(plan)
-    with own_bench(place, str(cluster), isolation, policies_allowed=[who.name]) as bench:
+    place = folder / "validation"
+    with own_bench(place, str(cluster), mesos_of(plan), policies_allowed=[who.name]) as bench:
         bench.client.set_policy(who.name, who.options)
         began, runs = _for_real(bench, jobs, plan, progress)
         about = {**about, "isolation": bench.isolation}

@@ -11,7 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from conf.loader import build, parse
+from conf.plan import Plan
+from conf.schema import Config
 from daemon.cli import main
+from daemon.cli.measuring import mesos_of
 from daemon.cli.orphans import descendants
 from environment.simulation.fitted import read_model
 from profiles.profile import load_profiles
@@ -43,6 +47,15 @@ def run_until_first(command: Sequence[str], folder: Path) -> None:
             assert process.poll() is None
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)
+
+
+def test_no_run_waits_for_what_the_machine_carries() -> None:
+    """How many jobs run at once is what is measured."""
+    plan = parse(PLAN.format(cluster="a.yaml"), Plan, "plan.yaml")
+    mesos = build(Config, {"mesos": mesos_of(plan)}, "config").mesos
+    assert mesos.jvms is not None
+    copies = 1 + 100  # the most beside a job, see Grid
+    assert mesos.jvms >= copies * (1000 + 1)
 
 
 @pytest.mark.slow
