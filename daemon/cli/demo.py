@@ -26,6 +26,8 @@ CLUSTER = "clusters/paper.yaml"
 
 #: What is submitted: an app in `profiles/apps`, and how many executors of one cpu and 1 GiB it gets.
 JOBS = (("wordcount", 3), ("pagerank", 2), ("sort", 3))
+#: The jobs are to run at once, with their drivers, also where fewer processes would be done as soon.
+_MESOS = {"jvms": sum(executors + 1 for _, executors in JOBS)}
 
 
 def demo(
@@ -57,7 +59,7 @@ def _play(folder: Path, policy: str, timeout: float, kept: bool) -> int:
     from daemon.cli.temporary_daemon import TemporaryDaemon
 
     screen = render.console()
-    with TemporaryDaemon(folder, policy, CLUSTER) as daemon, Client(daemon.url) as client:
+    with TemporaryDaemon(folder, policy, CLUSTER, _MESOS) as daemon, Client(daemon.url) as client:
         with screen.status("starting the daemon and the embedded Mesos ..."):
             daemon.await_ready(client)
         vms = client.cluster()["vms"]

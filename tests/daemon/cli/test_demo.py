@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from daemon.cli import demo_tables, main, render
+from conf.loader import build
+from conf.schema import Config
+from daemon.cli import demo, demo_tables, main, render
 
 VMS = [
     {"name": "a-1", "type": "a", "price_per_hour": 0.5},
@@ -51,6 +53,11 @@ def printed(capsys: pytest.CaptureFixture[str], jobs: list[dict[str, Any]], deci
     results = {job["id"]: '{"words": 7}' for job in jobs}
     render.show(*demo_tables.closing(jobs, decisions, results))
     return capsys.readouterr().out
+
+
+def test_all_jobs_of_the_demo_have_room_at_once() -> None:
+    """Eleven JVMs, whatever this machine carries."""
+    assert build(Config, {"mesos": demo._MESOS}, "config").mesos.jvms == 11
 
 
 def test_the_opening_counts_the_vms() -> None:
