@@ -4,10 +4,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-#: Chosen: executors and drivers of small jobs wait much of their time, and half of them are drivers.
-_JVMS_A_CORE = 4
-#: Chosen: three small jobs, as in the demo, run together also on two cores.
-_FEWEST = 12
+#: Measured (docs/reliability.md): more hold up whoever asks, fewer take much longer.
+_JVMS_A_CORE = 2
 #: Chosen: what a driver, or an executor of a small heap, really takes of memory.
 _JVM_MIB = 512
 
@@ -24,7 +22,7 @@ class Machine:
     @property
     def jvms(self) -> int:
         """How many executors and drivers it carries at once."""
-        return max(1, min(max(_FEWEST, _JVMS_A_CORE * self.cores), self.memory_mib // _JVM_MIB))
+        return max(1, min(_JVMS_A_CORE * self.cores, self.memory_mib // _JVM_MIB))
 
 
 def this_machine() -> Machine:

@@ -20,7 +20,11 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
     cluster = tmp_path / "cluster.yaml"
     cluster.write_text(CLUSTER)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    with TemporaryDaemon(tmp_path, "ogasched", str(cluster)) as stage, Client(stage.url) as client:
+    # Both jobs run at once, whatever the machine carries.
+    with (
+        TemporaryDaemon(tmp_path, "ogasched", str(cluster), {"jvms": 5}) as stage,
+        Client(stage.url) as client,
+    ):
         stage.await_ready(client)
         yield Daemon(stage, client, tmp_path)
     for number, handler in handlers.items():

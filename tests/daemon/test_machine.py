@@ -10,10 +10,10 @@ from daemon.server import _jvms
 
 @pytest.mark.parametrize(
     ("cores", "memory_mib", "jvms"),
-    [(2, 8192, 12), (4, 16384, 16), (64, 262_144, 256), (16, 2048, 4), (1, 100, 1)],
+    [(2, 8192, 4), (4, 16384, 8), (64, 262_144, 128), (16, 2048, 4), (1, 100, 1)],
 )
 def test_cores_and_memory_both_count(cores: int, memory_mib: int, jvms: int) -> None:
-    """Small machines carry the demo's eleven; little memory carries less; one always runs."""
+    """Two run on a core; little memory carries less; one always runs."""
     assert Machine(cores, memory_mib).jvms == jvms
 
 
