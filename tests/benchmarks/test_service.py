@@ -75,6 +75,12 @@ class Daemon:
         lines = Path(f"/proc/{self._process.pid}/status").read_text().splitlines()
         return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(field))
 
+    def cpu_seconds(self) -> float:
+        """The CPU time that all its threads have taken so far."""
+        assert self._process is not None
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
 
 def wait(condition: Callable[[], bool], otherwise: Callable[[], object] = str) -> None:
     """Wait until the condition holds."""
@@ -205,28 +211,32 @@ def test_submissions_behind_a_queue(benchmark: Any, tmp_path: Path, show: Show) 
     show_answers(show, "waiting", benchmark.pedantic(submit, (tmp_path,), {"over": False}, rounds=1))
 
 
-def show_answers(show: Show, state: str, answers: list[tuple[float, float]]) -> None:
-    """How many came, and how late."""
+def show_answers(show: Show, state: str, found: tuple[list[tuple[float, float]], float]) -> None:
+    """How many came, how late, and what they cost."""
+    answers, cpu_seconds = found
     took = max(at for at, _ in answers) - min(at for at, _ in answers)
     waits = sorted(1000 * seconds for _, seconds in answers)
     rate = len(waits) / took
     show(f"submissions, 10,000 jobs {state}: {rate:.0f}/s (wanted {SUBMISSIONS_PER_SECOND})")
     middle, late = statistics.median(waits), waits[int(0.99 * len(waits))]
     show(f"  after {middle:.1f} ms in the middle, {late:.1f} ms at p99 (wanted {SUBMISSION_P99_MS})")
+    show(f"  CPU time of the daemon: {1000 * cpu_seconds / len(answers):.2f} ms for each")
     show(f"  load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
 
 
-def submit(folder: Path, *, over: bool) -> list[tuple[float, float]]:
-    """Submit steadily: when each submission was answered, and after how long."""
+def submit(folder: Path, *, over: bool) -> tuple[list[tuple[float, float]], float]:
+    """Submit steadily: when each submission was answered and after how long; CPU seconds of the daemon."""
     with running(folder / "mesos", agents(1, 1000)) as mesos:
         daemon = Daemon(folder, mesos, "sleep", "3600")
         with opened(daemon.database) as store:
             # One of those that wait would fit alone, so the first of them runs and the others are behind it.
             fill(store, 10_000, over=over, cpus=0.1 if over else 30.0)
             with daemon:
+                began = daemon.cpu_seconds()
                 answers = asyncio.run(submit_steadily(daemon.url, SUBMISSIONS_PER_SECOND, 10.0))
+                took = daemon.cpu_seconds() - began
             assert sum(store.count_by_state().values()) == 10_000 + len(answers)
-    return answers
+    return answers, took
 
 
 async def submit_steadily(url: str, rate: float, seconds: float) -> list[tuple[float, float]]:
