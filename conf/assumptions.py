@@ -4,3 +4,7 @@
 UNKNOWN_DURATION = 240.0
 #: How many times longer a job takes where it is not placed as its type prefers (Islam 2022, 7.1).
 BAD_PLACEMENT_FACTOR = 1.3
+
+#: Standard deviation of the logarithm of real over expected duration. Measured: the root mean square of those
+#: of five types of Spark jobs (docs/results/fidelity.md).
+MEASURED_SPREAD = 0.08

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+from conf.assumptions import MEASURED_SPREAD
 from conf.schema import JobSpec
 from daemon.contract import RejectedError
 from daemon.launcher import Launcher
@@ -104,6 +105,7 @@ class Intake:
             max_runtime=spec.max_runtime,
             expected_duration=profile.duration(spec.cpus, spec.memory, spec.executors) if profile else None,
             prefers=profile.prefers if profile else None,
+            spread=profile.spread if profile else MEASURED_SPREAD,
             resources=spec.resources,
         )
 

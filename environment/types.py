@@ -4,6 +4,7 @@ All are immutable values. How a cluster changes is in `environment.model`; who d
 Units: seconds, cpus (float cores), MiB, dollars per hour.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,9 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from conf.assumptions import BAD_PLACEMENT_FACTOR, MEASURED_SPREAD
 from environment.amounts import TOLERANCE, Amounts, nothing
+from environment.belief import expected_end, placed_well
 from environment.offered import DRIVER_PORTS, EXECUTOR_PORTS, Offered
 
 FloatArray = NDArray[np.float64]
@@ -62,9 +65,11 @@ class Job:
     It also runs on fewer of them, but no fewer than `min_executors`; None makes it a gang, which runs on all
     of them or not at all. `driver` is what its Spark driver takes when it runs on the cluster and not on the
     daemon's host. `expected_duration` (seconds) and `prefers` (the placement under which the type runs best)
-    come from the type's profile; None when nothing is known about it. A job that runs for more than
-    `max_runtime` seconds, if given, is ended and has failed. `resources` is what each executor takes besides,
-    such as gpus: all of it, also where it is given less cpus or memory than it asks for.
+    come from the type's profile; None when nothing is known about it. `spread` is how far jobs of the type
+    are from what is expected of them: the standard deviation of the logarithm of real over expected duration.
+    A job that runs for more than `max_runtime` seconds, if given, is ended and has failed. `resources` is
+    what each executor takes besides, such as gpus: all of it, also where it is given less cpus or memory than
+    it asks for.
     """
 
     id: str
@@ -80,6 +85,7 @@ class Job:
     min_executors: int | None = None
     max_runtime: float | None = None
     resources: Amounts = field(default_factory=nothing, hash=False)
+    spread: float = MEASURED_SPREAD
 
     @property
     def fewest(self) -> int:
@@ -104,6 +110,15 @@ class Job:
         if self.expected_duration is None or not sizes or sizes == self.asked:
             return self.expected_duration
         return self.expected_duration * self.cpus * self.executors / sum(size.cpus for size in sizes)
+
+    def expected_on(
+        self, sizes: tuple[Size, ...], vms: int, penalty: float = BAD_PLACEMENT_FACTOR
+    ) -> float | None:
+        """The same on so many different VMs: `penalty` times as long where that is not what it prefers."""
+        seconds = self.duration_on(sizes)
+        if seconds is None or placed_well(self.prefers, len(sizes) or self.executors, vms):
+            return seconds
+        return seconds * penalty
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,17 +178,24 @@ class PlacementRequest:
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """A placed job as a policy sees it: which VMs hold its executors, and until when (None: not known).
+    """A placed job as a policy sees it: which VMs hold its executors, since when, and what is expected of it.
 
-    A driver on the cluster comes last among `vm_ids`. `sizes` is what each executor takes; empty when there
-    are as many as the job asks for, and each takes what it asks for.
+    `expected` is how many seconds it was expected to take when it started, on the placement that it got; None
+    when that is not known. A driver on the cluster comes last among `vm_ids`. `sizes` is what each executor
+    takes; empty when there are as many as the job asks for, and each takes what it asks for.
     """
 
     job: Job
     vm_ids: tuple[str, ...]
     started_at: float
-    expected_end: float | None
+    expected: float | None
     sizes: tuple[Size, ...] = ()
+
+    def end_at(self, now: float) -> float | None:
+        """When it is believed to end by who sees at `now` that it runs still; None when that is not known."""
+        if self.expected is None:
+            return None
+        return expected_end(now, self.started_at, self.expected, self.job.spread)
 
     @property
     def taken(self) -> tuple[Size, ...]:
@@ -215,14 +237,14 @@ class Observer(Protocol):
 class ClusterView:
     """An immutable picture of the cluster at one moment; arrays are indexed like `vms` and read-only.
 
-    `free_*` is what nobody holds, `executors` counts the executors on each VM, `busy_until` is the time
-    (seconds) until which each VM is known to be held: the view's own time when it is free, NaN when unknown.
-    `free_resources` has what is free beside cpus and memory, as far as a known job asks for it: [N] by
-    name; of what is not there nothing is free. `offered` is what of all that may be used now; without it,
-    as in a simulation, everything that is free. `left_out` says of VMs, by id, why nothing is placed there
-    now (`is left out until ...`), `leaves_at` when others are taken away (seconds), for maintenance that was
-    planned: no job is placed there that is known to last longer. `limits` says what else the master keeps
-    from us, such as what is over a quota. `room_for` counts with what may be used.
+    `free_*` is what nobody holds, `executors` counts the executors on each VM, `running` has the jobs that
+    hold VMs: until when they do is made of that alone, the same in every world. `free_resources` has what is
+    free beside cpus and memory, as far as a known job asks for it: [N] by name; of what is not there nothing
+    is free. `offered` is what of all that may be used now; without it, as in a simulation, everything that is
+    free. `left_out` says of VMs, by id, why nothing is placed there now (`is left out until ...`),
+    `leaves_at` when others are taken away (seconds), for maintenance that was planned: no job is placed there
+    that is known to last longer. `limits` says what else the master keeps from us, such as what is over a
+    quota. `room_for` counts with what may be used.
     """
 
     at: float
@@ -230,7 +252,6 @@ class ClusterView:
     free_cpus: FloatArray
     free_memory_mib: FloatArray
     executors: IntArray
-    busy_until: FloatArray
     running: tuple[RunningJob, ...] = field(default=(), repr=False)
     free_resources: Mapping[str, FloatArray] = field(default_factory=dict)
     offered: Offered | None = None
@@ -239,7 +260,7 @@ class ClusterView:
     limits: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for array in (self.free_cpus, self.free_memory_mib, self.executors, self.busy_until):
+        for array in (self.free_cpus, self.free_memory_mib, self.executors):
             array.flags.writeable = False
         for array in self.free_resources.values():
             array.flags.writeable = False
@@ -258,6 +279,31 @@ class ClusterView:
     def memory_mib(self) -> FloatArray:
         """Capacity of each VM, MiB; float64 [N]."""
         return np.array([vm.memory_mib for vm in self.vms], dtype=np.float64)
+
+    @cached_property
+    def index(self) -> Mapping[str, int]:
+        """Where each VM stands, by its id."""
+        return {vm.id: number for number, vm in enumerate(self.vms)}
+
+    @cached_property
+    def busy_until(self) -> FloatArray:
+        """Until when each VM is believed to be held, seconds; float64 [N], read-only.
+
+        The view's own time when it is free, NaN when that is not known of one that holds it.
+        """
+        held: list[float | None] = [None] * len(self.vms)
+        unknown = math.nan
+        for job in self.running:
+            end = job.end_at(self.at)
+            for vm_id in job.vm_ids:
+                vm = self.index.get(vm_id)
+                if vm is not None:
+                    other = held[vm]
+                    held[vm] = unknown if end is None else end if other is None or end > other else other
+        until = np.array([unknown if end is None else end for end in held], np.float64)
+        until[self.executors == 0] = self.at
+        until.flags.writeable = False
+        return until
 
     @property
     def usable_cpus(self) -> FloatArray:
@@ -343,15 +389,10 @@ class ClusterView:
             cpus, memory_mib = np.zeros((2, len(self.vms)))
             np.add.at(cpus, vms, [size.cpus for size in sizes])
             np.add.at(memory_mib, vms, [size.memory_mib for size in sizes])
-        duration = job.expected_duration if request.again else job.duration_on(sizes)
-        until = self.busy_until.copy()
-        taken = counts > 0
-        until[taken] = np.nan if duration is None else np.maximum(until[taken], self.at + duration)
         return self.changed(
             free_cpus=self.free_cpus - cpus,
             free_memory_mib=self.free_memory_mib - memory_mib,
             executors=self.executors + counts,
-            busy_until=until,
             running=self._running_with(request, placement, sizes),
             **self._others_without(job.resources, counts, cpus, memory_mib),
         )
@@ -391,14 +432,13 @@ class ClusterView:
             if known.job.id == job.id:
                 joined = known.joined(vm_ids, sizes or request.asked)
                 return (*self.running[:at], joined, *self.running[at + 1 :])
-        duration = job.duration_on(sizes)
-        end = None if duration is None else self.at + duration
-        return (*self.running, RunningJob(job, vm_ids, self.at, end, sizes))
+        expected = job.expected_on(sizes, len(set(vm_ids)))
+        return (*self.running, RunningJob(job, vm_ids, self.at, expected, sizes))
 
     def changed(self, **arrays: Any) -> "ClusterView":
         """The same VMs with other arrays; what was computed of the VMs alone is kept."""
         view = replace(self, **arrays)
-        for name in ("prices_per_hour", "cpus", "memory_mib"):
+        for name in ("prices_per_hour", "cpus", "memory_mib", "index"):
             if name in self.__dict__:
                 view.__dict__[name] = self.__dict__[name]
         return view

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from conf.assumptions import MEASURED_SPREAD
 from conf.loader import find, load
 from conf.schema import Memory, Name, Strict
 
@@ -30,6 +31,8 @@ class JobProfile(Strict):
     startup: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     working_set: Memory = 1
     spilling: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0
+    #: Standard deviation of the logarithm of real over expected duration.
+    spread: Annotated[float, Field(ge=0, le=2)] = MEASURED_SPREAD
 
     def duration(self, cpus: float, memory_mib: int, executors: int) -> float:
         """Seconds that such a job takes when it is placed as it prefers; sizes are those of one executor."""

@@ -94,6 +94,5 @@ def make_view(
         np.array([vm.cpus for vm in vms] if free_cpus is None else free_cpus, dtype=np.float64),
         np.array([vm.memory_mib for vm in vms] if free_memory_mib is None else free_memory_mib, np.float64),
         np.array([0] * len(vms) if executors is None else executors, dtype=np.int64),
-        np.full(len(vms), at, dtype=np.float64),
         free_resources={name: np.array(amounts, dtype=np.float64) for name, amounts in free.items()},
     )

@@ -149,7 +149,7 @@ class Adviser:
         """Decide once, so that no job waits for the compiler."""
         vms, one = known or 1, np.ones(known or 1)
         machines = tuple(Vm(f"{i}", f"{i}", "", 1.0, 1, 1.0) for i in range(vms))
-        view = ClusterView(0.0, machines, one, one.copy(), np.zeros(vms, np.int64), np.zeros(vms))
+        view = ClusterView(0.0, machines, one, one.copy(), np.zeros(vms, np.int64))
         queue = [PlacementRequest(Job("", "", 1.0, 1, 1, 0.0), 1)]
         self.score(view, queue, 0)
         self.gains(view, queue, [0])

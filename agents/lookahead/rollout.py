@@ -12,7 +12,7 @@ from agents.lookahead.plans import GENE, NOBODY, NOTHING, ORDER, Aim, Search, no
 from agents.lookahead.proposals import propose
 from environment.kernel import rules
 from environment.kernel.compiled import njit
-from environment.kernel.state import NUMBERS, SECONDS, Batch
+from environment.kernel.state import NUMBERS, REALS, Batch
 
 #: What remains of VMs when the last job has been placed is paid by the jobs there in part only: this share of
 #: it is paid as far as they use it, since jobs that nobody knows yet will use the rest. Chosen: of 0, 0.3,
@@ -51,9 +51,9 @@ def search(batch: Batch, aim: Aim, found: Search, first: int, last: int) -> None
 def _line_up(batch: Batch, found: Search, jobs: int) -> None:
     """The jobs of the queue stand in row 1 in the order of the trial."""
     head, all_jobs = batch.state.head[0], batch.jobs
-    for seconds in all_jobs[SECONDS]:
+    for reals in all_jobs[REALS]:
         for i in range(jobs):
-            seconds[1, head + i] = seconds[0, head + found.trial[ORDER, i]]
+            reals[1, head + i] = reals[0, head + found.trial[ORDER, i]]
     for numbers in all_jobs[NUMBERS]:
         for i in range(jobs):
             numbers[1, head + i] = numbers[0, head + found.trial[ORDER, i]]

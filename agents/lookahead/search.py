@@ -158,7 +158,7 @@ class Player:
     def _compile(self) -> None:
         vm, job = Vm("", "", "", 1.0, 1, 1.0), Job("", "", 1.0, 1, 1, 0.0)
         one = np.ones(1)
-        view = ClusterView(0.0, (vm,), one, one.copy(), np.zeros(1, np.int64), np.zeros(1))
+        view = ClusterView(0.0, (vm,), one, one.copy(), np.zeros(1, np.int64))
         self.play(view, [PlacementRequest(job, 1)], seed=0, may_wait=True)
 
 

@@ -1,7 +1,7 @@
 """A cluster view and a queue as an episode of the kernel, so that what follows a decision can be played.
 
 Time is counted from the view's own. What the view does not tell is assumed: jobs of unknown duration take as
-long as the caller says, and a job that should be over lasts a tenth of what it has lasted so far.
+long as the caller says.
 """
 
 from collections.abc import Sequence
@@ -10,12 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.estimates import duration_of, held_for
+from environment.belief import expected_end
 from environment.kernel.state import ANYWHERE, PREFERENCES, Batch, Rules, blank, make_batch
 from environment.training.scenes import milli
 from environment.types import ClusterView, PlacementRequest, RunningJob, Size, Vm
 
-#: Chosen: which share of its time so far an overdue job still lasts, and how many seconds at least.
-_OVERDUE_SHARE, _OVERDUE_LEAST = 0.1, 1.0
+#: Chosen: how many seconds a job still lasts at least.
+_LEAST_LEFT = 0.001
 #: Batches are made for so many jobs and executors more than are needed, so that they are seldom made.
 _SPARE = 64
 
@@ -73,7 +74,7 @@ class Situations:
         if any(count > 0 for count in unexplained):
             held = held_for(view, self._unknown).tolist()
             rest = (vm for vm, count in enumerate(unexplained) if count > 0)
-            groups += [Group(cpus[vm], memory[vm], [vm], held[vm] or _OVERDUE_LEAST) for vm in rest]
+            groups += [Group(cpus[vm], memory[vm], [vm], held[vm] or _LEAST_LEFT) for vm in rest]
         return groups
 
     def _know(self, vms: tuple[Vm, ...]) -> None:
@@ -81,12 +82,8 @@ class Situations:
             self._vms, self._index = vms, {vm.id: i for i, vm in enumerate(vms)}
 
     def _seconds_left(self, view: ClusterView, job: RunningJob) -> float:
-        end = job.expected_end
-        if end is None:
-            end = job.started_at + duration_of(job.job, self._unknown)
-        if end > view.at:
-            return end - view.at
-        return max(_OVERDUE_SHARE * (view.at - job.started_at), _OVERDUE_LEAST)
+        seconds = self._unknown if job.expected is None else job.expected
+        return max(expected_end(view.at, job.started_at, seconds, job.job.spread) - view.at, _LEAST_LEFT)
 
     def _room_for(self, view: ClusterView, jobs: int, executors: int) -> Batch:
         """The batch with this cluster, with room for so many jobs and executors."""

@@ -75,6 +75,6 @@ def _at_best(workload: Workload, runs: Sequence[MeasuredRun], cluster: str) -> W
     except ProfileError:
         return workload
     pace = Pace(FittedDurations(model), workload)
-    best = pace.expected(jobs_of(workload, load_profiles()), len(load_cluster(cluster)))
+    best = pace.best(jobs_of(workload, load_profiles()), len(load_cluster(cluster)))
     jobs = zip(workload.jobs, best, strict=True)
     return Workload(tuple(replace(job, duration=of.expected_duration or job.duration) for job, of in jobs))

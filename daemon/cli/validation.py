@@ -17,6 +17,7 @@ from daemon.cli.errors import CommandError
 from daemon.cli.measuring import Bench, Progress, await_end, mesos_of, own_bench, spec_of
 from environment.cluster_files import load_cluster
 from environment.kernel.arrays import jobs_of
+from environment.simulation.expectations import EXACT
 from environment.simulation.fitted import FittedDurations, FittedModel, Pace, read_model
 from environment.simulation.results import Result
 from environment.simulation.simulator import SimulationOptions, simulate
@@ -50,7 +51,8 @@ def compared(folder: Path, workload: str, policy: str, progress: Progress) -> Fi
             known = ", ".join(model.types)
             raise CommandError(f"{job.name}: {job.type} is not in the model of {folder}; known are {known}")
     # The profiles are those of the daemon, so that a policy which looks at them is told the same in both.
-    options = SimulationOptions(fitted=FittedDurations(model))
+    # What is believed is the mean of the fitted model, from which the real runs are as far as they are.
+    options = SimulationOptions(fitted=FittedDurations(model), belief=EXACT)
     result = simulate(create(who.name, who.options), jobs, vms, options=options)
     for name, why in result.refused.items():
         raise ConfigError(f"{workload}: {name}: {why}")
@@ -90,7 +92,7 @@ def _by_the_papers_rule(
 ) -> dict[str, float]:
     """Durations by the rule of Islam 2022, 7.1, from the best placement's durations, by job."""
     pace = Pace(FittedDurations(model), workload)
-    best = pace.expected(jobs_of(workload, options.profiles), len(vms))
+    best = pace.best(jobs_of(workload, options.profiles), len(vms))
     jobs = tuple(
         replace(job, duration=known.expected_duration or job.duration)
         for job, known in zip(workload.jobs, best, strict=True)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from conf.assumptions import MEASURED_SPREAD, UNKNOWN_DURATION
 from environment.amounts import TOLERANCE
 from environment.check import whole_cluster_shortfall
 from environment.kernel.state import PREFERENCES, Episode, Jobs, Machines
@@ -31,6 +32,7 @@ def jobs_of(workload: Workload, profiles: Mapping[str, JobProfile]) -> tuple[Job
             submitted_at=job.submitted_at,
             expected_duration=job.duration,
             prefers=profiles[job.type].prefers if job.type in profiles else None,
+            spread=profiles[job.type].spread if job.type in profiles else MEASURED_SPREAD,
             resources=job.resources,
         )
         for job in workload.jobs
@@ -67,17 +69,28 @@ def refusals(jobs: Sequence[Job], vms: Sequence[Vm]) -> dict[str, str]:
     return found
 
 
-def episode_of(jobs: Sequence[Job], vms: Sequence[Vm], types: Sequence[str] = ()) -> Episode:
-    """Jobs, in order of arrival and with expected durations, and VMs as arrays.
+def episode_of(
+    jobs: Sequence[Job],
+    vms: Sequence[Vm],
+    types: Sequence[str] = (),
+    believed: Sequence[Job] | None = None,
+) -> Episode:
+    """Jobs, in order of arrival and with the durations that they will have, and VMs as arrays.
 
-    `types` are the job types that observations tell apart. RefusedError names a job that could never run.
+    `types` are the job types that observations tell apart. `believed` are the same jobs with what an agent
+    may expect of them; without it the truth. RefusedError names a job that could never run.
     """
     for name, why in refusals(jobs, vms).items():
         raise RefusedError(f"{name}: {why}")
-    return arrays_of(jobs, vms, types)
+    return arrays_of(jobs, vms, types, believed)
 
 
-def arrays_of(jobs: Sequence[Job], vms: Sequence[Vm], types: Sequence[str] = ()) -> Episode:
+def arrays_of(
+    jobs: Sequence[Job],
+    vms: Sequence[Vm],
+    types: Sequence[str] = (),
+    believed: Sequence[Job] | None = None,
+) -> Episode:
     """The same of jobs that are known to fit."""
     numbers = {name: number for number, name in enumerate(types, 1)}
     machines = Machines(
@@ -88,8 +101,11 @@ def arrays_of(jobs: Sequence[Job], vms: Sequence[Vm], types: Sequence[str] = ())
     executors = np.array([job.executors for job in jobs], np.int64)
     arrays = Jobs(
         jobs=np.array(len(jobs), np.int64),
+        believed=np.array(believed is not None, np.int64),
         arrival=np.array([job.submitted_at for job in jobs], np.float64),
         duration=np.array([_duration(job) for job in jobs], np.float64),
+        expected=np.array([_expected(job) for job in believed or jobs], np.float64),
+        spread=np.array([job.spread if believed else 0.0 for job in believed or jobs], np.float64),
         milli_cpus=np.array([_milli(job.cpus) for job in jobs], np.int64),
         memory_mib=np.array([job.memory_mib for job in jobs], np.int64),
         executors=executors,
@@ -102,6 +118,10 @@ def arrays_of(jobs: Sequence[Job], vms: Sequence[Vm], types: Sequence[str] = ())
 
 def _milli(cpus: float) -> int:
     return max(1, round(cpus * 1000))
+
+
+def _expected(job: Job) -> float:
+    return UNKNOWN_DURATION if job.expected_duration is None else job.expected_duration
 
 
 def _duration(job: Job) -> float:

@@ -1,7 +1,7 @@
 """An episode's row copied to another one: for trials of what could be done. The rules are in `rules.py`."""
 
 from environment.kernel.compiled import njit
-from environment.kernel.state import NUMBERS, SECONDS, Batch, SmallIntArray
+from environment.kernel.state import NUMBERS, REALS, Batch, SmallIntArray
 from environment.types import FloatArray, IntArray
 
 
@@ -9,19 +9,19 @@ from environment.types import FloatArray, IntArray
 def copy_row(batch: Batch, source: int, target: int) -> None:
     """Make the episode of one row the same as another's, on the same VMs; nothing is shared afterwards."""
     state, jobs = batch.state, batch.jobs
-    for one in (state.head, state.left, state.over, state.waits, state.running, jobs.jobs):
+    for one in (state.head, state.left, state.over, state.waits, state.running, jobs.jobs, jobs.believed):
         one[target] = one[source]
     state.clock[target] = state.clock[source]
     for whole in (state.free_milli_cpus, state.free_memory_mib, state.held):
         _copy(whole, source, target)
-    for real in (state.since, state.used, state.busy_until, state.start, state.end):
+    for real in (state.since, state.used, state.busy_until, state.start, state.end, state.expected):
         _copy(real, source, target)
     for small in (state.heap, state.user, state.placement):
         _copy(small, source, target)
     for number in jobs[NUMBERS]:
         _copy(number, source, target)
-    for second in jobs[SECONDS]:
-        _copy(second, source, target)
+    for real in jobs[REALS]:
+        _copy(real, source, target)
     _copy(jobs.first, source, target)
 
 

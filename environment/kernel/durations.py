@@ -1,6 +1,6 @@
 """How long a job takes on its placement: a function of job, placement and cluster, chosen by number.
 
-Another model is another number and another branch in `duration_of`, which sees the whole batch (who shares a
+Another model is another number and another branch in `slowdown`, which sees the whole batch (who shares a
 VM, how many VMs, which) when the head of the queue has its last executor and is about to start.
 """
 
@@ -33,15 +33,14 @@ def is_good(prefers: int, executors: int, vms: int) -> bool:
 
 
 @njit()
-def duration_of(batch: Batch, b: int, job: int) -> float:
-    """Seconds that a job takes on the placement it has."""
+def slowdown(batch: Batch, b: int, job: int) -> float:
+    """How many times longer a job takes on the placement it has than when it is placed well."""
     jobs, rules = batch.jobs, batch.rules
-    duration = float(jobs.duration[b, job])
     if rules.duration_model == PAPER and not is_good(
         jobs.prefers[b, job], jobs.executors[b, job], vms_of(batch, b, job)
     ):
-        return duration * rules.penalty
-    return duration
+        return float(rules.penalty)
+    return 1.0
 
 
 @njit()

@@ -13,6 +13,9 @@ Another one is another number, another function of the form of `write_rich`, and
 
 from typing import NamedTuple
 
+import numpy as np
+
+from environment.belief import expected_end
 from environment.kernel.compiled import njit
 from environment.kernel.state import (
     PAPER_STATE,
@@ -43,6 +46,7 @@ SECONDS = 240.0
 JOBS_PER_VM = 1.0
 
 _MIB_PER_GIB = 1024.0
+_expected_end = njit()(expected_end)
 
 
 class Scene(NamedTuple):
@@ -57,11 +61,11 @@ class Scene(NamedTuple):
     free_milli_cpus: IntArray  # when the executors in `placed` have taken theirs
     free_memory_mib: IntArray
     held: IntArray  # executors on the VM, with those in `placed`
-    busy_until: FloatArray  # when the last of the jobs ends that have started there; past when there is none
+    busy_until: FloatArray  # when the last of the jobs ends, as is believed, that run there; past without any
     clock: float
     waiting: int  # jobs that have arrived and not started, the head too
     running: int  # jobs that have started
-    next_end: float  # when the first of them ends; past when none runs
+    next_end: float  # when the first of them ends, as is believed; past when none runs
     number: int  # of the head, counted from 0 in order of arrival
     type: int  # of the head: its place in the list of types counted from 1, 0 when it is not there
     job_milli_cpus: int  # of one executor
@@ -101,8 +105,27 @@ def split(observations: Float32Array, vms: int, layout: Layout) -> tuple[Float32
 
 @njit(inline=True)
 def observe(batch: Batch, b: int, layout: Layout, out: Float32Array) -> None:
-    """Write the observation of that layout, float32 [`observation_length`]."""
+    """Write the observation of that layout, float32 [`observation_length`]: of belief, never of the truth."""
+    if batch.jobs.believed[b]:
+        believe(batch, b)
     write(scene_of(batch, b), layout, out)
+
+
+@njit()
+def believe(batch: Batch, b: int) -> None:
+    """Make up what is believed of the ends of all that runs, as a view of a cluster does."""
+    state, jobs = batch.state, batch.jobs
+    now, soonest, until = state.clock[b], np.inf, state.believed_until[b]
+    for vm in range(len(until)):
+        until[vm] = now
+    for i in range(state.running[b]):
+        job = state.heap[b, i]
+        end = _expected_end(now, state.start[b, job], state.expected[b, job], jobs.spread[b, job])
+        soonest = min(soonest, end)
+        for at in range(jobs.first[b, job], jobs.first[b, job] + jobs.executors[b, job]):
+            vm = state.placement[b, at]
+            until[vm] = max(until[vm], end)
+    state.believed_next[b] = soonest if state.running[b] > 0 else now
 
 
 @njit(inline=True)
@@ -116,13 +139,16 @@ def write(scene: Scene, layout: Layout, out: Float32Array) -> None:
 
 @njit(inline=True)
 def scene_of(batch: Batch, b: int) -> Scene:
-    """The moment at which an episode of the batch is."""
+    """The moment at which an episode of the batch is; what is believed of ends was so when last observed."""
     machines, state, jobs = batch.machines, batch.state, batch.jobs
     head, left, known = state.head[b], state.left[b], state.head[b] < jobs.jobs[b]
     first = jobs.first[b, head] if known else 0
     placed = jobs.executors[b, head] - left if known else 0
     arrived = _arrived(batch, b)
     next_end = state.end[b, state.heap[b, 0]] if state.running[b] > 0 else state.clock[b]
+    busy_until = state.busy_until[b]
+    if jobs.believed[b]:
+        next_end, busy_until = state.believed_next[b], state.believed_until[b]
     number = head if known else -1
     job_type = jobs.type[b, head] if known else 0
     job_milli_cpus = jobs.milli_cpus[b, head] if known else 0
@@ -137,7 +163,7 @@ def scene_of(batch: Batch, b: int) -> Scene:
         free_milli_cpus=state.free_milli_cpus[b],
         free_memory_mib=state.free_memory_mib[b],
         held=state.held[b],
-        busy_until=state.busy_until[b],
+        busy_until=busy_until,
         clock=state.clock[b],
         waiting=arrived - head,
         running=state.running[b],

@@ -5,9 +5,9 @@ instant jobs end first (by number), then jobs arrive, then is decided.
 """
 
 from environment.kernel.compiled import njit
-from environment.kernel.durations import duration_of
+from environment.kernel.durations import slowdown
 from environment.kernel.rewards import episode_reward
-from environment.kernel.state import FINISHED, NUMBERS, RUNNING, SECONDS, VIOLATED, Batch, SmallIntArray
+from environment.kernel.state import FINISHED, NUMBERS, REALS, RUNNING, VIOLATED, Batch, SmallIntArray
 from environment.types import FloatArray, IntArray
 
 
@@ -66,8 +66,9 @@ def start_head(batch: Batch, b: int) -> None:
     """The head, wholly placed, starts; the next job becomes the head."""
     state, jobs, head = batch.state, batch.jobs, batch.state.head[b]
     state.start[b, head] = state.clock[b]
-    end = state.clock[b] + duration_of(batch, b, head)
-    state.end[b, head] = end
+    slower = slowdown(batch, b, head)
+    end = state.clock[b] + jobs.duration[b, head] * slower
+    state.end[b, head], state.expected[b, head] = end, jobs.expected[b, head] * slower
     for at in range(jobs.first[b, head], jobs.first[b, head] + jobs.executors[b, head]):
         vm = state.placement[b, at]
         state.busy_until[b, vm] = max(state.busy_until[b, vm], end)
@@ -94,8 +95,8 @@ def put_back(batch: Batch, b: int, job: int) -> None:
 @njit()
 def _reorder(batch: Batch, b: int, job: int, forward: bool) -> None:
     state, jobs, head = batch.state, batch.jobs, batch.state.head[b]
-    for seconds in jobs[SECONDS]:
-        _rotate(seconds[b], head, job, forward)
+    for reals in jobs[REALS]:
+        _rotate(reals[b], head, job, forward)
     for numbers in jobs[NUMBERS]:
         _rotate(numbers[b], head, job, forward)
     for later in range(head + 1, job + 1):

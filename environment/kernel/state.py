@@ -55,13 +55,16 @@ class Machines(NamedTuple):
 class Jobs(NamedTuple):
     """The jobs in order of arrival, but for those brought forward; cpus and memory are of one executor.
 
-    A job is what stands in the fields of `SECONDS` and `NUMBERS`: what moves or copies jobs goes through
+    A job is what stands in the fields of `REALS` and `NUMBERS`: what moves or copies jobs goes through
     these, so that a field more is named here alone, and where it gets its values.
     """
 
     jobs: Annotated[IntArray, _B]  # how many
+    believed: Annotated[IntArray, _B]  # 1 when something else is believed of jobs than what is true, else 0
     arrival: Annotated[FloatArray, _BM]  # seconds
     duration: Annotated[FloatArray, _BM]  # seconds, when placed well
+    expected: Annotated[FloatArray, _BM]  # the same, as it is believed
+    spread: Annotated[FloatArray, _BM]  # of the logarithm of real over expected duration, as it is believed
     milli_cpus: Annotated[IntArray, _BM]
     memory_mib: Annotated[IntArray, _BM]
     executors: Annotated[IntArray, _BM]
@@ -71,7 +74,7 @@ class Jobs(NamedTuple):
 
 
 #: The fields of `Jobs` that say what a job is, by what they are arrays of.
-SECONDS = slice(Jobs._fields.index("arrival"), Jobs._fields.index("milli_cpus"))
+REALS = slice(Jobs._fields.index("arrival"), Jobs._fields.index("milli_cpus"))
 NUMBERS = slice(Jobs._fields.index("milli_cpus"), Jobs._fields.index("first"))
 
 
@@ -99,6 +102,10 @@ class State(NamedTuple):
     placement: Annotated[SmallIntArray, _BE]  # VM of each executor
     start: Annotated[FloatArray, _BM]
     end: Annotated[FloatArray, _BM]
+    expected: Annotated[FloatArray, _BM]  # seconds that it was believed to take when it started, as placed
+    # What is believed of all that when it was last observed, where something else is than what is true:
+    believed_until: Annotated[FloatArray, _BN]  # latest end of any job there
+    believed_next: Annotated[FloatArray, _B]  # first end of a job that runs
 
 
 class Rules(NamedTuple):
@@ -169,7 +176,8 @@ def load_episode(batch: Batch, row: int, episode: Episode) -> None:
         if target.ndim > 1:
             target[row, : len(source)] = source
             target[row, len(source) :] = 0
-    batch.jobs.jobs[row] = episode.jobs.jobs
+        else:
+            target[row] = source
 
 
 def _zeros(size: int, vms: int, jobs: int, executors: int) -> tuple[Machines, Jobs, State]:

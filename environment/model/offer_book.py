@@ -6,7 +6,6 @@ less than our sum says that others hold the rest, until another tells otherwise.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import isnan, nan
 from types import MappingProxyType
 
 import numpy as np
@@ -350,8 +349,6 @@ class OfferBook:
             vms = tuple(vm for vm in vms if vm.id not in self._guessed)
         free, offered = [self.free(vm.id) for vm in vms], [self.offered(vm.id) for vm in vms]
         executors = [self._ledger.count(vm.id) for vm in vms]
-        ends = _ends(at, running)
-        until = [ends.get(vm.id, nan) if count else at for vm, count in zip(vms, executors, strict=True)]
         cpus, memory_mib, others = _arrays(free, asked)
         ports = np.array([self.ports_offered(vm.id) for vm in vms], dtype=np.int64)
         there = np.array([vm.id in self._offered for vm in vms], dtype=np.bool_)
@@ -362,7 +359,6 @@ class OfferBook:
             cpus,
             memory_mib,
             np.array(executors, dtype=np.int64),
-            np.array(until, dtype=np.float64),
             running,
             others,
             Offered(there, offered_cpus, offered_memory_mib, ports, offered_others),
@@ -382,14 +378,3 @@ def _arrays(
     cpus, memory_mib = ([size.cpus for size in sizes], [size.memory_mib for size in sizes])
     others = {name: np.array([size.resources.get(name, 0.0) for size in sizes], np.float64) for name in asked}
     return np.array(cpus, np.float64), np.array(memory_mib, np.float64), others
-
-
-def _ends(at: float, running: Iterable[RunningJob]) -> dict[str, float]:
-    """Until when the jobs hold their VMs, by VM; NaN when that is not known of one of a VM's jobs."""
-    ends: dict[str, float] = {}
-    for job in running:
-        end = nan if job.expected_end is None else max(job.expected_end, at)
-        for vm_id in job.vm_ids:
-            other = ends.get(vm_id, end)
-            ends[vm_id] = other if isnan(other) or other > end else end
-    return ends

@@ -117,10 +117,15 @@ class Roster:
             if since is not None and (tasks := self.open_tasks(job)):
                 tasks.sort(key=lambda task: task.number is None)  # the driver comes last
                 sizes = tuple(_size(task) for task in tasks if task.number is not None)
-                duration = job.job.duration_on((*sizes, *self.lost_sizes(job)))
-                end = None if duration is None else since + duration
+                expected = self._expected(job)
                 sizes = () if sizes == job.job.asked else sizes
-                yield RunningJob(job.job, tuple(task.vm_id for task in tasks), since, end, sizes)
+                yield RunningJob(job.job, tuple(task.vm_id for task in tasks), since, expected, sizes)
+
+    def _expected(self, job: JobRecord) -> float | None:
+        """Seconds that it is expected to take on its placement, of which lost executors are a part."""
+        tasks = [task for task in self.tasks(job.job.id) if task.number is not None]
+        placed = [task for task in tasks if not (task.ended and task.replaced)]
+        return job.job.expected_on(tuple(map(_size, placed)), len({task.vm_id for task in placed}))
 
     # ---- what changes ------------------------------------------------------------------------------
 

@@ -175,23 +175,31 @@ class Pace:
     def __init__(self, fitted: FittedDurations, workload: Workload) -> None:
         self._fitted = fitted
         self._inputs = {job.name: job.input_mib for job in workload.jobs}
+        self._means: dict[str, float] = {}
 
-    def expected(self, jobs: Sequence[Job], most_vms: int) -> tuple[Job, ...]:
-        """The jobs with what policies may know: how long each takes where it is placed best."""
-        found = [self._fitted.shortest(job, self._inputs[job.id], most_vms) for job in jobs]
-        return tuple(
-            replace(job, expected_duration=seconds) if seconds is not None else job
-            for job, seconds in zip(jobs, found, strict=True)
-        )
+    def best(self, jobs: Sequence[Job], most_vms: int) -> tuple[Job, ...]:
+        """The jobs with how long each will really take where it is placed best, and its type's spread."""
+        best = []
+        for job in jobs:
+            seconds = self._fitted.shortest(job, self._inputs[job.id], most_vms)
+            if seconds is not None:
+                self._means[job.id], sigma = seconds, self._fitted.model.types[job.type].sigma
+                job = replace(job, expected_duration=seconds * self.luck(job), spread=sigma)
+            best.append(job)
+        return tuple(best)
+
+    def mean(self, job: Job) -> float | None:
+        """What its duration, placed best, is drawn around; None for a type that the model does not know."""
+        return self._means.get(job.id)
 
     def luck(self, job: Job) -> float:
         """By what its durations are multiplied."""
         return self._fitted.luck(job)
 
     def seconds(self, job: Job, sizes: Sequence[Size], vms: int, shared: float) -> float:
-        """How long it takes on executors of these sizes on so many VMs, of which others hold a share."""
+        """Mean seconds on executors of these sizes on so many VMs, of which others hold a share."""
         seconds = self._fitted.seconds(job, sizes, vms, shared, self._inputs[job.id])
         if seconds is not None:
-            return seconds * self._fitted.luck(job)
+            return seconds
         best = job.duration_on(tuple(sizes)) or 0.0
         return best if is_good(PREFERENCES[job.prefers], len(sizes), vms) else best * self._fitted.penalty

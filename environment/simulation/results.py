@@ -90,6 +90,10 @@ class Result:
     refused: Mapping[str, str]
     #: How long each decision took, seconds, in order.
     decision_seconds: FloatArray = field(compare=False, repr=False)
+    #: Where the durations came from that jobs really had: profile, fitted or drawn.
+    truth: str
+    #: What policies could expect of them: exact, spread, a number or constant.
+    belief: str
 
     @property
     def cost_over_bound(self) -> float | None:
@@ -169,6 +173,8 @@ class Result:
     def to_json(self) -> dict[str, Any]:
         """All of it but the latencies of single decisions, as plain values."""
         return {
+            "truth": self.truth,
+            "belief": self.belief,
             **self.summary(),
             "bound": self.bound,
             "vm_hours": self.vm_hours,

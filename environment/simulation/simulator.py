@@ -21,6 +21,7 @@ from environment.kernel.rule_options import DurationOptions, RewardOptions
 from environment.kernel.rule_options import rules as numbers_of
 from environment.kernel.state import Batch, SmallIntArray, make_batch
 from environment.rounds import Decide, Queue, Verdict, decide_once
+from environment.simulation.expectations import Belief
 from environment.simulation.fitted import FittedDurations, Pace
 from environment.simulation.limits import perfect_packing_bound
 from environment.simulation.results import JobOutcome, Result, Traced, cost_shares
@@ -69,14 +70,23 @@ class SimulationOptions:
     fitted: FittedDurations | None = None
     #: By job type: which placement it prefers. Types that are not there prefer none.
     profiles: Mapping[str, JobProfile] = field(default_factory=load_profiles)
+    #: What policies may expect of all that, and the seed of where they err.
+    belief: Belief = field(default_factory=Belief)
+    seed: int = 0
     #: Keep what policies made of every VM with every decision; large for large clusters.
     scores: bool = False
 
     def drawn(self, seed: int) -> "SimulationOptions":
         """The same with this seed for what is drawn."""
+        fitted = self.fitted and replace(self.fitted, seed=seed)
+        return replace(self, fitted=fitted, seed=seed)
+
+    @property
+    def truth(self) -> str:
+        """Where the durations come from that jobs really have: profile, fitted or drawn."""
         if self.fitted is None:
-            return self
-        return replace(self, fitted=replace(self.fitted, seed=seed))
+            return "profile"
+        return "drawn" if self.fitted.draw == "sample" else "fitted"
 
 
 def simulate(
@@ -100,7 +110,7 @@ def simulate(
     vms, jobs = vms_in_thousandths(cluster), jobs_of(workload, options.profiles)
     pace = Pace(options.fitted, workload) if options.fitted else None
     if pace is not None:
-        jobs = pace.expected(jobs, len(vms))
+        jobs = pace.best(jobs, len(vms))
     refused = refusals(jobs, vms)
     jobs = tuple(job for job in jobs if job.id not in refused)
     watch = _Stopwatch(policy)
@@ -133,14 +143,16 @@ class _World:
     """One episode of the kernel as views and requests.
 
     Attributes:
-        jobs: in order of arrival.
+        jobs: in order of arrival, with what is believed of them.
+        truth: by id the same jobs, with what they really take.
         requests: of the jobs that have arrived, placed or not, in the kernel's order; the head is at `head`.
     """
 
     def __init__(
         self, jobs: Sequence[Job], vms: tuple[Vm, ...], options: SimulationOptions, pace: Pace | None = None
     ) -> None:
-        self.jobs, self.vms = jobs, vms
+        self.truth = {job.id: job for job in jobs}
+        self.jobs, self.vms = believed(jobs, options, pace), vms
         # With a pace, what a job takes is known to it alone, and told to the kernel when the job is placed.
         self.pace = pace
         durations = DurationOptions(model="fixed") if pace else options.durations
@@ -151,7 +163,7 @@ class _World:
         self.partial: dict[str, float] = {}
         self._sizes: dict[int, tuple[Size, ...]] = {}
         self.spared = sized.nothing_spared(self.batch)
-        self._options = options
+        self.options = options
         self._ids = [vm.id for vm in vms]
         self._index = {vm.id: number for number, vm in enumerate(vms)}
         #: What is free beside cpus and memory, of which the kernel knows nothing: [N] by name.
@@ -160,9 +172,10 @@ class _World:
             for name in sorted({name for job in jobs for name in job.resources})
         }
         zeros = np.zeros(len(vms))
-        self._empty = ClusterView(0.0, vms, zeros, zeros, np.zeros(len(vms), np.int64), zeros)
+        self._empty = ClusterView(0.0, vms, zeros, zeros, np.zeros(len(vms), np.int64))
         for name in ("prices_per_hour", "cpus", "memory_mib"):
             getattr(self._empty, name).flags.writeable = False  # computed here once, and kept by all views
+        self._penalty = options.durations.penalty if options.durations.model == "paper" else 1.0
         rules.reset(self.batch, 0)
         self._arrive()
 
@@ -181,7 +194,6 @@ class _World:
             free_cpus=state.free_milli_cpus[0] / 1000.0,
             free_memory_mib=state.free_memory_mib[0].astype(np.float64),
             executors=state.held[0].copy(),
-            busy_until=np.maximum(state.busy_until[0], state.clock[0]),
             running=tuple(self._running.values()),
             free_resources={name: free.copy() for name, free in self._free_resources.items()},
         )
@@ -194,35 +206,54 @@ class _World:
             self.requests.insert(head, self.requests.pop(number))
         whole = len(placement) == request.count and place.sizes in ((), request.asked)
         sizes = () if whole else request.granted(place)
+        given, job = sizes or request.asked, self.truth[request.job.id]
+        mean = None if self.pace is None else self._paced(self.pace, job, given, placement)
+        if mean is not None and self.pace is not None:
+            seconds = mean * self.pace.luck(job)
+        elif whole:
+            seconds = float(self.batch.jobs.duration[0, head])
+        else:
+            seconds = _seconds(job, sizes, self.options)
+        self.batch.jobs.duration[0, head] = seconds
         if whole:
-            if self.pace is not None:
-                self.batch.jobs.duration[0, head] = self._paced(
-                    self.pace, request.job, request.asked, placement
-                )
             rules.place_job(self.batch, 0, placement)
         else:
-            self._place_part(request.job, head, placement, sizes)
-        ids, end = tuple(self._ids[vm] for vm in place.placement), float(self.batch.state.end[0, head])
-        self._running[head] = RunningJob(request.job, ids, self.now, end, sizes)
+            self._place_part(job, head, placement, sizes, seconds)
+        ids = tuple(self._ids[vm] for vm in place.placement)
+        expected = self._expected(request.job, head, given, len(set(ids)), mean)
+        self._running[head] = RunningJob(request.job, ids, self.now, expected, sizes)
         self._take(request.job, ids)
 
-    def _place_part(self, job: Job, number: int, placement: SmallIntArray, sizes: tuple[Size, ...]) -> None:
+    def _place_part(
+        self, job: Job, number: int, placement: SmallIntArray, sizes: tuple[Size, ...], seconds: float
+    ) -> None:
         """Start a job on less than it asks for."""
         cpus = np.array([round(size.cpus * 1000) for size in sizes], np.int64)
         memory = np.array([size.memory_mib for size in sizes], np.int64)
-        if self.pace is not None:
-            seconds = self._paced(self.pace, job, sizes, placement)
-        else:
-            seconds = _seconds(job, sizes, self._options)
         sized.place_sized(self.batch, self.spared, 0, placement, cpus, memory, seconds)
         self._sizes[number] = sizes
         self.partial[job.id] = sum(size.cpus for size in sizes) * seconds
 
     def _paced(self, pace: Pace, job: Job, sizes: Sequence[Size], placement: SmallIntArray) -> float:
-        """Seconds of a job that is about to be placed, with what the VMs hold now."""
+        """Mean seconds of a job that is about to be placed, with what the VMs hold now."""
         used = np.unique(placement)
         free = self.batch.state.free_milli_cpus[0, used] / self.batch.machines.milli_cpus[0, used]
         return pace.seconds(job, sizes, len(used), float(np.mean(1.0 - free)))
+
+    def _expected(
+        self, job: Job, number: int, sizes: tuple[Size, ...], vms: int, mean: float | None
+    ) -> float | None:
+        """Seconds that a job which has just started is believed to take on its placement.
+
+        As the daemon believes it, of what is believed of the job; where a fitted model tells what placement
+        and company mean, by that.
+        """
+        if self.options.belief.exact:
+            return float(self.batch.state.end[0, number] - self.batch.state.start[0, number])
+        best = self.truth[job.id].expected_duration
+        if mean is None or self.pace is None or job.expected_duration is None or not best:
+            return job.expected_on(sizes, vms, self._penalty)
+        return mean * self.pace.luck(job) * job.expected_duration / best
 
     def _take(self, job: Job, vm_ids: Sequence[str], executors: float = 1.0) -> None:
         """So many executors on each VM take what they need beside cpus and memory; -1: they give it back."""
@@ -262,6 +293,13 @@ class _World:
         while len(self.requests) < len(jobs) and jobs[len(self.requests)].submitted_at <= now:
             job = jobs[len(self.requests)]
             self.requests.append(PlacementRequest(job, job.executors))
+
+
+def believed(jobs: Sequence[Job], options: SimulationOptions, pace: Pace | None = None) -> tuple[Job, ...]:
+    """The jobs, of which it is known what they will take, with what policies are told of them instead."""
+    known = {*options.profiles, *(options.fitted.model.types if options.fitted else ())}
+    mean = pace.mean if pace is not None and options.truth == "drawn" else None
+    return options.belief.of(jobs, options.seed, mean=mean, known=known)
 
 
 def _seconds(job: Job, sizes: tuple[Size, ...], options: SimulationOptions) -> float:
@@ -337,14 +375,13 @@ def _result(
         decisions=tuple(trace),
         refused=refused,
         decision_seconds=np.array(seconds),
+        truth=world.options.truth,
+        belief=str(world.options.belief),
     )
 
 
 def _bound(world: _World) -> float:
-    jobs = world.jobs
-    if (pace := world.pace) is not None:
-        jobs = [replace(j, expected_duration=(j.expected_duration or 0.0) * pace.luck(j)) for j in jobs]
-    return perfect_packing_bound(jobs, world.vms, world.partial)
+    return perfect_packing_bound(list(world.truth.values()), world.vms, world.partial)
 
 
 def _outcomes(world: _World) -> Iterator[JobOutcome]:

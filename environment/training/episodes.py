@@ -13,6 +13,7 @@ import numpy as np
 from environment.cluster_files import load_cluster
 from environment.kernel.arrays import arrays_of, jobs_of, refusals, vms_in_thousandths
 from environment.kernel.state import Episode
+from environment.simulation.expectations import EXACT, Belief
 from environment.types import Vm
 from profiles.files import WorkloadError
 from profiles.generators import source_of
@@ -38,11 +39,16 @@ def training_seeds(seed: int, pool: int | None = None) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class Episodes:
-    """An episode for every seed; `types` are the job types that observations tell apart."""
+    """An episode for every seed; `types` are the job types that observations tell apart.
+
+    `belief` says what an agent may expect of jobs' durations; of a job of which nothing is known, that it
+    takes `UNKNOWN_DURATION`.
+    """
 
     source: WorkloadSource
     vms: tuple[Vm, ...]
     types: tuple[str, ...] = ()
+    belief: Belief = EXACT
 
     def __call__(self, seed: int) -> Episode:
         """The seed's workload on the cluster, without the jobs that would not fit it when it is empty.
@@ -59,20 +65,23 @@ class Episodes:
         refused = refusals(jobs, self.vms)
         if len(refused) == len(jobs):
             raise ValueError(next(iter(refused.values()), "a workload should have at least one job"))
-        return arrays_of([job for job in jobs if job.id not in refused], self.vms, self.types)
+        jobs = tuple(job for job in jobs if job.id not in refused)
+        believed = None if self.belief.exact else self.belief.of(jobs, seed, known=load_profiles())
+        return arrays_of(jobs, self.vms, self.types, believed)
 
 
 def episodes(
     workload: str | Path | Workload | WorkloadSource,
     cluster: str | Path | Sequence[Vm],
     types: tuple[str, ...] = (),
+    belief: Belief = EXACT,
 ) -> Episodes:
-    """Episodes of a workload and a cluster, by name or path or as they are.
+    """Episodes of a workload and a cluster, by name or path or as they are, and what is believed of jobs.
 
     ConfigError or WorkloadError say what is wrong with a name or a file.
     """
     vms = load_cluster(cluster) if isinstance(cluster, str | Path) else cluster
-    return Episodes(_source(workload), vms_in_thousandths(vms), types)
+    return Episodes(_source(workload), vms_in_thousandths(vms), types, belief)
 
 
 def _source(workload: str | Path | Workload | WorkloadSource) -> WorkloadSource:

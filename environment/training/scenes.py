@@ -88,7 +88,5 @@ def milli(cpus: float) -> int:
 
 
 def _next_end(view: ClusterView, unknown: float) -> float:
-    ends = (
-        job.started_at + unknown if job.expected_end is None else job.expected_end for job in view.running
-    )
-    return float(min(ends, default=view.at))
+    ends = ((job, job.end_at(view.at)) for job in view.running)
+    return min((job.started_at + unknown if end is None else end for job, end in ends), default=view.at)

@@ -15,7 +15,7 @@ from agents.baselines.ilp import IlpOptions, IntegerProgram, Program, Row, Solve
 from agents.registry import POLICIES, PolicyError, create
 from environment.check import check
 from environment.policy import Policy
-from environment.types import ClusterView, Place, PlacementRequest, Vm, Wait
+from environment.types import ClusterView, Place, PlacementRequest, RunningJob, Vm, Wait
 from tests.builders import make_job, make_request, make_view, make_vm, make_vms
 
 Prefers = Literal["spread", "consolidate"] | None
@@ -31,8 +31,12 @@ def request_of(
 
 def held(view: ClusterView, *seconds: float) -> ClusterView:
     """The view with its VMs held for so long."""
-    until = np.array([view.at + s for s in seconds])
-    return view.changed(busy_until=until, executors=(np.array(seconds) > 0).astype(np.int64))
+    running = tuple(
+        RunningJob(replace(make_job(vm.id), spread=0.0), (vm.id,), view.at, s)
+        for vm, s in zip(view.vms, seconds, strict=True)
+        if s > 0
+    )
+    return view.changed(running=running, executors=(np.array(seconds) > 0).astype(np.int64))
 
 
 def placed(view: ClusterView, request: PlacementRequest, beta: float = 0.5) -> list[str]:
@@ -133,7 +137,7 @@ def test_what_cannot_be_good_is_placed_cheaply(prefers: Prefers) -> None:
 
 def test_unknown_durations_are_assumed() -> None:
     """Where nothing is known, a job takes as long as a VM is held: the option's value for both."""
-    view = make_view(make_vms(2)).changed(busy_until=np.array([0.0, np.nan]))
+    view = make_view(make_vms(2), executors=[0, 1])
     assert placed(view, request_of(1, None, duration=None), beta=1) == ["vm-2"]
 
 

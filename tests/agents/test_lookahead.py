@@ -17,9 +17,11 @@ from agents.lookahead.search import Player
 from agents.lookahead.situation import Situations
 from agents.registry import PolicyError, create
 from conf.assumptions import UNKNOWN_DURATION
+from environment.belief import expected_end
 from environment.cluster_files import load_cluster
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
-from environment.simulation.simulator import simulate
+from environment.simulation.expectations import EXACT
+from environment.simulation.simulator import SimulationOptions, simulate
 from environment.types import ClusterView, Decision, Place, PlacementRequest, RunningJob, Vm, Wait
 from profiles.generators import load_workload
 from profiles.workload import Workload, WorkloadJob
@@ -38,18 +40,13 @@ def request_of(
 
 
 def running(view: ClusterView, *jobs: tuple[PlacementRequest, tuple[int, ...], float | None]) -> ClusterView:
-    """The view after these jobs started at 0 on these VMs, with these ends."""
+    """The view after these jobs started at 0 on these VMs, with ends that are known to the second."""
     found = []
     for request, placement, end in jobs:
         view = view.with_placement(request, placement)
         ids = tuple(view.vms[i].id for i in placement)
-        found.append(RunningJob(request.job, ids, 0.0, end))
-    until = view.busy_until.copy()
-    for job in found:
-        for i, vm in enumerate(view.vms):
-            if vm.id in job.vm_ids:
-                until[i] = np.nan if job.expected_end is None else max(until[i], job.expected_end)
-    return view.changed(running=tuple(found), busy_until=until)
+        found.append(RunningJob(replace(request.job, spread=0.0), ids, 0.0, end))
+    return view.changed(running=tuple(found))
 
 
 def decide(view: ClusterView, *queue: PlacementRequest, **options: object) -> Decision:
@@ -85,7 +82,7 @@ def test_a_queue_is_played_as_the_simulator_runs_it(seed: int) -> None:
             first.append((view, list(queue)))
             return self.policy.decide(view, queue)
 
-    outcome = simulate(Spy(), workload, cluster)
+    outcome = simulate(Spy(), workload, cluster, options=SimulationOptions(belief=EXACT))
     view, queue = first[0]
     batch = Situations(RULES, UNKNOWN_DURATION).load(view, queue)
     aim = Aim(1.0, 0.0, 1.0, 1.0, plans.FIRST_FIT, may_wait=True, reach=0, seed=0)
@@ -114,7 +111,7 @@ def test_a_situation_is_what_the_view_shows() -> None:
             assert np.array_equal(state.free_memory_mib[0], view.free_memory_mib)
             assert np.array_equal(state.held[0], view.executors)
             assert np.allclose(state.busy_until[0] + view.at, np.maximum(view.busy_until, view.at))
-            ends = sorted(job.expected_end - view.at for job in view.running if job.expected_end)
+            ends = sorted(end - view.at for job in view.running if (end := job.end_at(view.at)))
             assert np.allclose(state.end[0, state.heap[0, : state.running[0]]], ends)
             return self.policy.decide(view, queue)
 
@@ -125,17 +122,22 @@ def test_a_situation_is_what_the_view_shows() -> None:
 def test_what_the_view_does_not_explain_is_assumed() -> None:
     """Executors of no running job end when their VM is free; unknown ends are taken from the option."""
     view = make_view(make_vms(3), free_cpus=[1, 4, 2], executors=[2, 0, 1], at=50)
-    view = view.changed(busy_until=np.array([80.0, 50.0, np.nan]))
+    other = RunningJob(replace(make_job("other", cpus=4.0), spread=0.0), (view.vms[0].id,), 50.0, 30.0)
+    view = view.changed(running=(other,))
     state = Situations(RULES, 200.0).load(view, [make_request()]).state
     assert state.busy_until[0].tolist() == [30.0, 0.0, 200.0]
     assert state.held[0].tolist() == [1, 0, 1]
 
 
-def test_overdue_jobs_last_a_tenth_longer() -> None:
-    """A job that should have ended at 100 still runs at 500: 50 s more."""
-    view = running(make_view(make_vms(1)), (request_of("old", 1), (0,), 100.0)).changed(at=500.0)
-    state = Situations(RULES, 200.0).load(view, [make_request()]).state
-    assert state.busy_until[0].tolist() == [50.0]
+@pytest.mark.parametrize("expected", [100.0, None])
+def test_overdue_jobs_last_as_their_spread_lets_expect(expected: float | None) -> None:
+    """Of a job that should have ended, or was assumed to, what is believed of it has moved on."""
+    view = make_view(make_vms(1), free_cpus=[3], free_memory_mib=[8192], executors=[1], at=500.0)
+    old = replace(make_job("old"), spread=0.5)
+    view = view.changed(running=(RunningJob(old, (view.vms[0].id,), 0.0, expected),))
+    state = Situations(RULES, 100.0).load(view, [make_request()]).state
+    assert state.busy_until[0].tolist() == [expected_end(500.0, 0.0, 100.0, 0.5) - 500.0]
+    assert 50 < state.busy_until[0, 0] < 100
 
 
 def test_a_job_alone_goes_where_it_costs_least() -> None:
@@ -211,7 +213,7 @@ def test_a_later_job_goes_first_where_that_is_cheaper() -> None:
 def test_a_later_job_does_not_go_first_where_that_delays() -> None:
     """The small job would keep the large one, that has room in 1 s, from starting for 500."""
     view, large, _ = short_of_room()
-    view = view.changed(running=(replace(view.running[0], expected_end=1.0),), busy_until=np.array([1.0]))
+    view = view.changed(running=(replace(view.running[0], expected=1.0),))
     decision = decide(view, large, request_of("small", 2, duration=500), beta=0)
     assert isinstance(decision, Wait)
     assert decision.reason == (
@@ -265,7 +267,7 @@ def test_patience_ends() -> None:
     view = running(
         make_view(make_vms(2)), (request_of("ends", 1), (0,), 5.0), (request_of("x", 1), (1,), 900)
     )
-    late = view.changed(running=(replace(view.running[0], expected_end=25.0), view.running[1]), at=20.0)
+    late = view.changed(running=(replace(view.running[0], expected=25.0), view.running[1]), at=20.0)
     queue = [request_of("a", 4, "consolidate")]
     assert isinstance(Lookahead(LookaheadOptions(beta=0)).decide(late, queue), Wait)
     assert isinstance(policy.decide(view, queue), Wait)

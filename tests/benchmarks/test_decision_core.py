@@ -42,7 +42,7 @@ def vms_of(count: int) -> tuple[Vm, ...]:
 def all_free(vms: tuple[Vm, ...]) -> ClusterView:
     """An empty cluster."""
     cpus, memory = np.array([vm.cpus for vm in vms]), np.array([float(vm.memory_mib) for vm in vms])
-    return ClusterView(0.0, vms, cpus, memory, np.zeros(len(vms), dtype=np.int64), np.zeros(len(vms)))
+    return ClusterView(0.0, vms, cpus, memory, np.zeros(len(vms), dtype=np.int64))
 
 
 def without(view: ClusterView, ended: list[tuple[Job, tuple[int, ...]]]) -> ClusterView:

@@ -35,8 +35,11 @@ class Case:
         whole = [np.array(values, np.int64) for values in (cpus, memory, job_cpus, job_memory, executors)]
         jobs = Jobs(
             jobs=np.array(len(arrival)),
+            believed=np.array(0),
             arrival=np.array(arrival, np.float64),
             duration=np.array(duration, np.float64),
+            expected=np.array(duration, np.float64),
+            spread=np.zeros(len(arrival)),
             milli_cpus=whole[2],
             memory_mib=whole[3],
             executors=whole[4],

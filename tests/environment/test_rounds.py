@@ -143,7 +143,7 @@ def test_placed_jobs_run_for_the_next_decision() -> None:
     job = make_job("b", 3, expected_duration=60.0)
     again = PlacementRequest(job, 1, ("id-vm-1",), again=True)
     after = VIEW.with_placement(PlacementRequest(job, 2), (0, 1)).with_placement(make_request(1), (0,))
-    assert [(r.job.id, r.vm_ids, r.started_at, r.expected_end) for r in after.running] == [
+    assert [(r.job.id, r.vm_ids, r.started_at, r.end_at(0.0)) for r in after.running] == [
         ("b", ("id-vm-1", "id-vm-2"), 0.0, 60.0),
         ("job-1", ("id-vm-1",), 0.0, None),
     ]

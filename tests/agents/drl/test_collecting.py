@@ -194,7 +194,7 @@ def test_without_a_mask_the_rules_are_learned_the_hard_way() -> None:
 def test_rows_begin_anew_with_longer_episodes() -> None:
     """The arrays grow; other rows go on where they were."""
     short = episodes("burst", "paper", SEEN.types)(3)
-    short = short._replace(jobs=Jobs(np.array(5), *(field[:5] for field in short.jobs[1:])))
+    short = short._replace(jobs=Jobs(np.array(5), np.array(0), *(field[:5] for field in short.jobs[2:])))
     with rollouts([short, short], steps=3) as rows:
         rows.play(NETWORK, Play())
         rows.begin([EPISODES[0]], [10], [0])

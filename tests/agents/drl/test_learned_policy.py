@@ -23,7 +23,8 @@ from environment.cluster_files import load_cluster
 from environment.explain import explain
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.rounds import decide_once
-from environment.simulation.simulator import simulate
+from environment.simulation.expectations import Belief
+from environment.simulation.simulator import SimulationOptions, simulate
 from environment.training.episodes import episodes
 from environment.training.scenes import mask, observation, scene_of
 from environment.types import ClusterView, Decision, Place, PlacementRequest, RunningJob, Wait
@@ -53,16 +54,14 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def starting(view: ClusterView, ids: Sequence[str] = ("old",)) -> ClusterView:
     """The view with jobs running on its first VM, of which nothing is known."""
     running = tuple(RunningJob(make_job(name), (view.vms[0].id,), 0.0, None) for name in ids)
-    until = view.busy_until.copy()
-    until[0] = np.nan
-    return view.changed(busy_until=until, running=running)
+    return view.changed(running=running)
 
 
 @pytest.mark.parametrize("limit", [1, 10_000])
 @pytest.mark.parametrize("kind", ["shared", "flat", "looks"])
-@pytest.mark.parametrize("workload", ["burst", "normal"])
+@pytest.mark.parametrize(("workload", "belief"), [("burst", "exact"), ("normal", "exact"), ("burst", "0.2")])
 def test_the_deployed_policy_decides_as_a_greedy_episode(
-    kind: str, workload: str, limit: int, folders: dict[str, str]
+    kind: str, workload: str, belief: str, limit: int, folders: dict[str, str]
 ) -> None:
     """On a simulated day: the same VM for every executor, and so the same cost; waits and overtaking too.
 
@@ -70,8 +69,9 @@ def test_the_deployed_policy_decides_as_a_greedy_episode(
     """
     seed, vms, model = 3, load_cluster("paper"), read_model(Path(folders[kind]))
     policy = create("reinforce", {"model": folders[kind], "wait_limit": limit, "patience": 1e6})
-    result = simulate(policy, load_workload(workload, seed), vms)
-    episode = episodes(workload, "paper", SEEN.types)(seed)
+    options = SimulationOptions(belief=Belief.read(belief), seed=seed)
+    result = simulate(policy, load_workload(workload, seed), vms, options=options)
+    episode = episodes(workload, "paper", SEEN.types, options.belief)(seed)
     numbers = rules(RewardOptions(), DurationOptions())
     considered, most = model.spec.considered, model.spec.overtaken_at_most
     with Rollouts([episode], [0], numbers, model.spec.options, considered=considered) as rows:

@@ -77,7 +77,7 @@ def test_the_view_after_knows_sizes() -> None:
     assert after.free_cpus.tolist() == [1.0, 4.0]
     assert after.free_memory_mib[0] == view.free_memory_mib[0] - 2000
     (running,) = after.running
-    assert (running.sizes, running.expected_end) == ((Size(2.0, 1000), Size(1.0, 1000)), 130.0)
+    assert (running.sizes, running.end_at(10.0)) == ((Size(2.0, 1000), Size(1.0, 1000)), 130.0)
     assert after.busy_until.tolist() == [130.0, 10.0]
     lost = PlacementRequest(ELASTIC, 1, ("id-vm-1",), True, 2, (Size(1.0, 1000),))
     (joined,) = after.with_placement(lost, (1,)).running
@@ -117,7 +117,7 @@ def test_a_job_starts_on_what_it_was_given(world: World) -> None:
     assert world.job().state == "starting"
     assert ev.StartDriver in map(type, world.tell("running", "job-1.1"))
     (running,) = world.model.view().running
-    assert (running.sizes, running.expected_end) == (SIZES, world.now + 60.0 * 6 / 1.625)
+    assert (running.sizes, running.end_at(world.now)) == (SIZES, world.now + 60.0 * 6 / 1.625)
     assert replayed(world)
 
 

@@ -17,6 +17,7 @@ from environment.kernel.rule_options import DurationOptions, RewardOptions, rule
 from environment.kernel.rules import advance, next_completion, reset, step_episode
 from environment.kernel.state import RUNNING, make_batch
 from environment.policy import FunctionPolicy
+from environment.simulation.expectations import EXACT
 from environment.simulation.limits import least_average_duration
 from environment.simulation.results import JobOutcome, Replay, Result, trace_from_json, trace_to_json
 from environment.simulation.simulator import Decider, SimulationOptions, StuckError, simulate
@@ -50,8 +51,9 @@ def on(*placement: int) -> Rule:
 def run(
     rule: Rule, jobs: Sequence[WorkloadJob], vms: Sequence[Vm], fallback: Decider | None = None
 ) -> Result:
-    """The run of a plain function."""
-    return simulate(FunctionPolicy(rule), Workload(tuple(jobs)), vms, fallback=fallback)
+    """The run of a plain function, to which everything is known."""
+    options = SimulationOptions(belief=EXACT)
+    return simulate(FunctionPolicy(rule), Workload(tuple(jobs)), vms, fallback=fallback, options=options)
 
 
 def test_times_and_costs_by_hand() -> None:
@@ -207,7 +209,7 @@ def test_policies_see_what_the_daemon_shows() -> None:
     assert view.free_memory_mib.tolist() == [15360, 15360, 16384]
     assert view.executors.tolist() == [1, 1, 0]
     assert view.busy_until.tolist() == [130, 130, 30]
-    assert [(r.job.id, r.vm_ids, r.started_at, r.expected_end) for r in view.running] == [
+    assert [(r.job.id, r.vm_ids, r.started_at, r.end_at(view.at)) for r in view.running] == [
         ("a", ("id-vm-1", "id-vm-2"), 0, 130)
     ]
     assert [request.job.id for request in queue] == ["b", "c"]

@@ -13,7 +13,8 @@ from environment.kernel.observation import observation_length, observe, split, w
 from environment.kernel.rule_options import DurationOptions, ObservationOptions, RewardOptions, rules
 from environment.kernel.rules import reset, step_episode
 from environment.kernel.state import Batch, make_batch
-from environment.simulation.simulator import simulate
+from environment.simulation.expectations import Belief
+from environment.simulation.simulator import SimulationOptions, believed, simulate
 from environment.training.scenes import mask, observation, put, scene_of
 from environment.types import ClusterView, Decision, Job, Place, PlacementRequest, RunningJob
 from profiles.generators import load_workload
@@ -97,14 +98,19 @@ class Recorder:
 
 
 @pytest.mark.parametrize("options", [PAPER, RICH])
+@pytest.mark.parametrize("belief", ["exact", "spread", 0.5, "constant"])
 @pytest.mark.parametrize(("name", "seed"), [("rr", 1), ("ff", 2), ("best_fit", 3)])
-def test_a_view_looks_like_the_episode(name: str, seed: int, options: ObservationOptions) -> None:
-    """Bit by bit, before every executor of a run over a burst; masks too."""
+def test_a_view_looks_like_the_episode(
+    name: str, seed: int, belief: str | float, options: ObservationOptions
+) -> None:
+    """Bit by bit, before every executor of a run over a burst; masks too; whatever is believed of ends."""
     workload, vms = load_workload("burst", seed, jobs=40), load_cluster("paper")
-    recorder = Recorder(name)
-    simulate(recorder, workload, vms)
+    recorder, simulated = Recorder(name), SimulationOptions(belief=Belief.read(belief), seed=seed)
+    simulate(recorder, workload, vms, options=simulated)
     jobs, vms = jobs_of(workload, load_profiles()), vms_in_thousandths(vms)
-    batch = make_batch([episode_of(jobs, vms, options.types)], rules(RewardOptions(), DurationOptions()))
+    told = None if belief == "exact" else believed(jobs, simulated)
+    episode = episode_of(jobs, vms, options.types, told)
+    batch = make_batch([episode], rules(RewardOptions(), DurationOptions()))
     reset(batch, 0)
     seen = np.zeros(observation_length(len(vms), options.layout), np.float32)
     legal = np.zeros(len(vms) + 1, np.bool_)
@@ -130,7 +136,7 @@ def test_a_real_cluster_is_seen_with_what_is_not_known() -> None:
     vms = make_vms(2)
     view = make_view(vms, free_cpus=[1.0, 4.0], executors=[2, 0], at=100.0)
     running = RunningJob(make_job("old"), (vms[0].id,), 90.0, None)
-    view = view.changed(busy_until=np.array([np.nan, 100.0]), running=(running,))
+    view = view.changed(running=(running,))
     lost = PlacementRequest(make_job("new", 4, submitted_at=40.0), 2, (vms[0].id, vms[0].id), again=True)
     behind = PlacementRequest(replace(lost.job, id="next", type="unheard-of", executors=1), 1)
     scene = scene_of(view, [lost, behind], replace(RICH, unknown_seconds=60.0))

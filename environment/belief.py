@@ -1,0 +1,43 @@
+"""What is expected of a job: how long it takes on a placement, and when one that runs will end.
+
+Numbers in, numbers out, the same in a simulation, in the daemon and, compiled, in the kernel. Who is shown
+what of it is in `types`; what is true in a simulation, and how far belief is from it, in `simulation`.
+"""
+
+import math
+
+from conf.assumptions import MEASURED_SPREAD
+
+#: Standard deviations before the median up to which, and behind it from which, nothing need be integrated.
+_EARLY, _LATE = -5.0, 30.0
+
+
+def placed_well(prefers: str | None, executors: int, vms: int) -> bool:
+    """Whether so many executors on so many different VMs are placed as the type prefers (Islam 2022, 7.1).
+
+    Spread: every executor on its own VM. Consolidated: all on one. A single executor is both.
+    """
+    if prefers is None:
+        return True
+    return vms == executors if prefers == "spread" else vms <= 1
+
+
+def expected_end(now: float, started: float, seconds: float, spread: float) -> float:
+    """When a job will end that runs still, seconds on the clock of `now` and `started`; never in the past.
+
+    It was expected to take `seconds`. What jobs really take is taken to be log-normal with that mean, with
+    `spread` as the standard deviation of its logarithm: E[X | X > x] for a job that has run for x.
+    """
+    passed = now - started
+    if passed <= 0.0 or (spread <= 0.0 and seconds > passed):
+        return started + seconds
+    if seconds <= 0.0:
+        return now
+    sigma = spread if spread > 0.0 else MEASURED_SPREAD  # it has outlasted what was said to be certain
+    z = math.log(passed / seconds) / sigma + sigma / 2.0
+    if z < _EARLY:
+        return started + seconds
+    if z > _LATE:
+        return now + passed * sigma / (z - sigma) if z > sigma else now
+    beyond = math.erfc((z - sigma) / math.sqrt(2.0)) / math.erfc(z / math.sqrt(2.0))
+    return max(started + seconds * beyond, now)
