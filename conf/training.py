@@ -146,6 +146,9 @@ class TrainingSpec(Strict):
     cluster: str = "paper"
     #: Workloads by name or path, and how often each is drawn.
     workloads: Annotated[Mapping[str, Annotated[float, Field(gt=0)]], Field(min_length=1)] = {"burst": 1.0}
+    #: What agent and teacher may expect of jobs' durations: the truth, or it with an error; a number is the
+    #: standard deviation of its logarithm.
+    belief: Literal["exact", "spread", "constant"] | Annotated[float, Field(ge=0, le=2)] = "exact"
     network: NetworkSpec = NetworkSpec()
     #: A trained policy, by name or folder, whose weights are the first; null: they are drawn by the seed.
     start: str | None = None

@@ -102,9 +102,15 @@ def compare(
         if progress is not None:
             progress(number, len(every), f"{who.label} on {name}, seed {seed}")
         workload = load_workload(name, seed, jobs)
-        drawn = None if options is None else options.drawn(seed)
+        drawn = (options or SimulationOptions()).drawn(seed)
         result = simulate(create(who.name, who.options), workload, vms, options=drawn)
         yield Run(who.label, name, seed, result)
+
+
+def durations_of(runs: Sequence[Run]) -> str:
+    """What is true of jobs' durations in these runs, and what policies could expect of them, in words."""
+    truths, beliefs = ({getattr(run.result, name) for run in runs} for name in ("truth", "belief"))
+    return f"Durations: truth {', '.join(sorted(truths))}; belief {', '.join(sorted(beliefs))}."
 
 
 def statistics_of(runs: Sequence[Run]) -> dict[str, dict[str, Statistic]]:

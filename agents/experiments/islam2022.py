@@ -23,7 +23,8 @@ from conf.loader import ConfigError, find, load
 from conf.schema import Cluster
 from conf.workload import Poisson, WorkloadSpec
 from environment.cluster_files import vms_of
-from environment.simulation.simulator import simulate
+from environment.simulation.expectations import EXACT, Belief
+from environment.simulation.simulator import SimulationOptions, simulate
 from environment.types import Vm
 from profiles.generators import generate
 
@@ -82,16 +83,17 @@ def play(
     contenders: Sequence[Contender],
     count: int,
     progress: Progress | None = None,
+    belief: Belief = EXACT,
 ) -> list[Run]:
     """Run every policy in every scene on the same `count` seeds, from 100 on; a process for each core.
 
-    Decision times are those of a busy machine.
+    Without another belief everything is known, as in the paper. Decision times are those of a busy machine.
     """
     tasks = [(scene, seed) for scene in places for seed in range(FIRST_SEED, FIRST_SEED + count)]
     context = multiprocessing.get_context("spawn")
     runs: list[Run] = []
     with ProcessPoolExecutor(os.cpu_count() or 1, mp_context=context) as pool:
-        found = pool.map(play_one, *zip(*tasks, strict=True), repeat(contenders))
+        found = pool.map(play_one, *zip(*tasks, strict=True), repeat(contenders), repeat(belief))
         for number, (runs_of_one, (scene, seed)) in enumerate(zip(found, tasks, strict=True), 1):
             runs += runs_of_one
             if progress is not None:
@@ -99,10 +101,12 @@ def play(
     return runs
 
 
-def play_one(scene: Scene, seed: int, contenders: Sequence[Contender]) -> list[Run]:
+def play_one(scene: Scene, seed: int, contenders: Sequence[Contender], belief: Belief = EXACT) -> list[Run]:
     """Every policy in one scene on one seed."""
     workload = generate(_spec_of(scene), seed)
-    results = (simulate(create(who.name, who.options), workload, scene.vms) for who in contenders)
+    options = SimulationOptions(belief=belief, seed=seed)
+    made = (create(who.name, who.options) for who in contenders)
+    results = (simulate(policy, workload, scene.vms, options=options) for policy in made)
     return [Run(who.label, scene.name, seed, result) for who, result in zip(contenders, results, strict=True)]
 
 

@@ -7,7 +7,7 @@ claimed or aimed at in `islam2022_claims.py`.
 from collections.abc import Sequence
 from pathlib import Path
 
-from agents.experiments.comparison import Progress, Run, Statistic, statistics_of
+from agents.experiments.comparison import Progress, Run, Statistic, durations_of, statistics_of
 from agents.experiments.islam2022 import (
     BASELINES,
     LOOKAHEADS,
@@ -22,6 +22,7 @@ from agents.experiments.islam2022 import (
 from agents.experiments.islam2022_claims import Judged, Policies, aims, claims
 from agents.experiments.islam2022_plots import Found, draw_bars, draw_betas, draw_curves, draw_front
 from agents.experiments.reports import FIRST_SEED
+from environment.simulation.expectations import EXACT, Belief
 
 _METRICS = {
     "cost": ("cost ($)", 3),
@@ -43,6 +44,7 @@ def report(
     scaled_seeds: int,
     curves: Sequence[Path] = (),
     jobs: int | None = None,
+    belief: Belief = EXACT,
     progress: Progress | None = None,
 ) -> Path:
     """Run all experiments, write islam2022.md and its pictures into the folder; returns the path.
@@ -53,10 +55,12 @@ def report(
     read = [curve for run in curves for curve in read_curves(run)]
     folder.mkdir(parents=True, exist_ok=True)
     trained = learned()
-    runs = play(scenes(jobs), (*BASELINES, *trained, *LOOKAHEADS), seeds, progress)
-    scaled = play(scaled_scenes(jobs), (*BASELINES, *trained), scaled_seeds, progress)
+    runs = play(scenes(jobs), (*BASELINES, *trained, *LOOKAHEADS), seeds, progress, belief)
+    scaled = play(scaled_scenes(jobs), (*BASELINES, *trained), scaled_seeds, progress, belief)
     found, larger = _by_scene(runs), _by_scene(scaled)
-    parts = [_HEAD.format(seeds=seeds, scaled=scaled_seeds, first=FIRST_SEED, last=FIRST_SEED + seeds - 1)]
+    last = FIRST_SEED + seeds - 1
+    parts = [_HEAD.format(seeds=seeds, scaled=scaled_seeds, first=FIRST_SEED, last=last, belief=belief)]
+    parts.append(durations_of(runs) + "\n")
     parts += ["## What the paper claims\n", _judged(claims(found, read), "in the paper")]
     parts += ["## What trained policies should reach\n", _AIMS, _judged(aims(found, larger), "aim"), _TRIED]
     parts += [f"## {pattern.capitalize()}\n\n{_table(found[pattern])}" for pattern in PATTERNS]
@@ -149,7 +153,7 @@ def _curves(curves: Sequence[Curve], folder: Path) -> str:
 
 _HEAD = """# Trained policies on the paper's workloads
 
-Made by `stoker reproduce islam2022 --seeds {seeds} --scaled-seeds {scaled}`:
+Made by `stoker reproduce islam2022 --seeds {seeds} --scaled-seeds {scaled} --belief {belief}`:
 M. T. Islam, S. Karunasekera, R. Buyya, *Performance
 and Cost-Efficient Spark Job Scheduling Based on Deep Reinforcement Learning in Cloud Computing
 Environments*, chapter 7, with the models that ship with Stoker. Every policy decides about the same {seeds}
@@ -161,9 +165,11 @@ trained.
 The paper does not print the durations of its jobs, so its dollars and seconds are not to be compared with
 these, only which policy is ahead, and by how much. *Cost* is eq. 4. *Duration* is from start to end (the
 paper's "job duration"), *completion* from submission to end, waiting included: a policy may make jobs wait to
-be cheap, so it stands beside cost throughout. `rr`, `rrc`, `ff`, `best_fit` and the trained policies are not
-told durations; `aep` is told how each job type is best placed, `ilp` and `lookahead` know durations from
-profiles. Trained policies and `lookahead` may let a job overtake, the others serve first come, first served;
+be cheap, so it stands beside cost throughout. `rr`, `rrc`, `ff` and `best_fit` know nothing of
+durations; `aep` is told how each job type is best placed; trained policies see when running jobs are expected
+to end, though not how long those of the queue will take; `ilp` and `lookahead` expect both. The belief says
+how well: `exact` is an oracle, as in the paper, and what that is worth is in [belief.md](belief.md).
+Trained policies and `lookahead` may let a job overtake, the others serve first come, first served;
 that alone shortens completion. beta 1 weighs cost only, beta 0 time only.
 The paper trains one agent for each density; one model serves both here.
 """

@@ -30,6 +30,16 @@ Ca = Annotated[
 Output = Annotated[
     Literal["table", "json"], typer.Option("-o", "--output", help="For people, or the API's own JSON.")
 ]
+BeliefOption = Annotated[
+    str,
+    typer.Option(
+        "--belief",
+        metavar="BELIEF",
+        help="What policies expect of jobs' durations: exact (the truth), spread (with the error measured "
+        "of each type), a number (with a log-normal error of that standard deviation, such as 0.2), or "
+        "constant (the workload's mean for all).",
+    ),
+]
 ReportFolder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the report goes.")]
 JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id.", show_default=False)]
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from daemon.cli.errors import CommandError
-from daemon.cli.shared_options import RESULTS, Output, ReportFolder, print_json
+from daemon.cli.shared_options import RESULTS, BeliefOption, Output, ReportFolder, print_json
 
 if TYPE_CHECKING:
     from agents.experiments.comparison import Run, Statistic
+    from environment.simulation.expectations import Belief
     from environment.simulation.simulator import SimulationOptions
 
 reproduce = typer.Typer(
@@ -46,21 +47,35 @@ def simulate(
         Literal["mean", "sample"],
         typer.Option("--draw", help="With --durations: the mean, or drawn by seed."),
     ] = "mean",
+    belief: BeliefOption = "spread",
     output: Output = "table",
 ) -> None:
     """Compare policies on a workload, in the simulator; no daemon is needed."""
     names = ",".join(policy) if policy else COMPARED
-    numbers = range(seed, seed + seeds)
-    options = None if durations is None else _fitted(durations, draw)
-    compare_policies(names.split(","), [workload], cluster, numbers, plot, output, jobs=jobs, options=options)
+    numbers, options = range(seed, seed + seeds), options_of(belief, durations, draw)
+    compare_policies(names.split(","), [workload], cluster, numbers, plot, output, options, jobs=jobs)
 
 
-def _fitted(folder: Path, draw: Literal["mean", "sample"]) -> "SimulationOptions":
+def options_of(
+    belief: str, durations: Path | None = None, draw: Literal["mean", "sample"] = "mean"
+) -> "SimulationOptions":
+    """What is true and what is believed in a simulation, from a command's options."""
     with _errors():
         from environment.simulation.fitted import FittedDurations, read_model
         from environment.simulation.simulator import SimulationOptions
 
-        return SimulationOptions(fitted=FittedDurations(read_model(folder), draw))
+        fitted = None if durations is None else FittedDurations(read_model(durations), draw)
+        return SimulationOptions(fitted=fitted, belief=belief_of(belief))
+
+
+def belief_of(text: str) -> "Belief":
+    """What --belief says."""
+    from environment.simulation.expectations import Belief
+
+    try:
+        return Belief.read(text)
+    except ValueError as error:
+        raise CommandError(f"--{error}") from None
 
 
 def compare_policies(
@@ -70,8 +85,8 @@ def compare_policies(
     seeds: Sequence[int],
     plot: Path | None,
     output: str,
+    options: "SimulationOptions",
     jobs: int | None = None,
-    options: "SimulationOptions | None" = None,
 ) -> "list[Run]":
     """Run all policies over all workloads and seeds, and show what came of it: a table for each workload."""
     with _errors():
@@ -147,12 +162,13 @@ def workload(
 def baselines(
     out: ReportFolder = RESULTS,
     seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many seeds.")] = 20,
+    belief: BeliefOption = "spread",
 ) -> None:
     """Compare all baselines at the paper's two densities; write tables, plots and what stands out."""
     with _errors(), writing(out), progress_bar() as progress:
         from agents.experiments.reports import report_baselines
 
-        report = report_baselines(out, seeds, progress)
+        report = report_baselines(out, seeds, belief_of(belief), progress)
     print(report)
 
 
@@ -168,12 +184,13 @@ def islam2022(
         typer.Option("--curves", metavar="DIR", help="A training run of the paper's set-up; repeatable."),
     ] = None,
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Another number of jobs.")] = None,
+    belief: BeliefOption = "exact",
 ) -> None:
     """Compare the shipped trained policies with the baselines, beside what Islam 2022 claims of its own."""
     with _errors(), writing(out), progress_bar() as progress:
         from agents.experiments.islam2022_report import report
 
-        written = report(out, seeds, scaled_seeds, curves or (), jobs, progress)
+        written = report(out, seeds, scaled_seeds, curves or (), jobs, belief_of(belief), progress)
     print(written)
 
 
@@ -182,7 +199,7 @@ def _plain(run: "Run") -> dict[str, object]:
 
 
 def _show(runs: "list[Run]") -> None:
-    from agents.experiments.comparison import statistics_of
+    from agents.experiments.comparison import durations_of, statistics_of
     from daemon.cli import render
 
     several = len({run.seed for run in runs}) > 1
@@ -203,6 +220,7 @@ def _show(runs: "list[Run]") -> None:
         "decision µs",
     )
     render.show(render.table(columns, rows, right=columns[1:]))
+    render.show(durations_of(runs))
     for line in _remarks(runs):
         render.show(line)
 

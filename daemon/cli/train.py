@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from daemon.cli.errors import CommandError
-from daemon.cli.shared_options import RESULTS, Output
-from daemon.cli.simulate import COMPARED, compare_policies, progress_bar
+from daemon.cli.shared_options import RESULTS, BeliefOption, Output
+from daemon.cli.simulate import COMPARED, belief_of, compare_policies, options_of, progress_bar
 
 if TYPE_CHECKING:
     from agents.experiments.comparison import Run
@@ -40,6 +40,12 @@ def train(
             "--from-history", metavar="DATA_DIR", help="Train on jobs like those of this daemon's records."
         ),
     ] = None,
+    belief: Annotated[
+        str | None,
+        typer.Option(
+            "--belief", metavar="BELIEF", help="Other than the file's: exact, spread, SIGMA, constant."
+        ),
+    ] = None,
 ) -> None:
     """Train a policy in the simulator; no daemon is needed."""
     from agents.registry import PolicyError
@@ -50,7 +56,8 @@ def train(
 
     try:
         path = find(str(config))
-        spec = load(path, TrainingSpec, assignments(settings or [], "--set"))
+        given = [*(settings or []), *([] if belief is None else [f"belief={belief_of(belief)}"])]
+        spec = load(path, TrainingSpec, assignments(given, "--set"))
         folder = out or Path("policies") / path.stem
         trainer = _trainer()  # before anything is written: it may not be installed
         if from_history is not None:
@@ -108,6 +115,7 @@ def evaluate(
         Path,
         typer.Option("--out", metavar="DIR", help="Where the cards of models given by name go."),
     ] = RESULTS,
+    belief: BeliefOption = "spread",
     output: Output = "table",
 ) -> None:
     """Compare trained policies with others, on workloads and seeds that none was trained on.
@@ -122,7 +130,8 @@ def evaluate(
         workload.split(","),
         range(seed, seed + seeds),
     )
-    runs = compare_policies(policies, workloads, cluster, numbers, plot, output)
+    options = options_of(belief)
+    runs = compare_policies(policies, workloads, cluster, numbers, plot, output, options)
     for name, own in learned.items() if card else ():
         rivals = [run for run in runs if run.policy == own or run.policy not in learned.values()]
         _write_card(name, rivals, cluster, out)

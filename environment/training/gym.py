@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from environment.kernel.rule_options import DurationOptions, ObservationOptions, RewardOptions
 from environment.kernel.state import BoolArray, Float32Array
+from environment.simulation.expectations import Belief
 from environment.training.arena import Arena
 from environment.training.episodes import WorkloadSource, episodes, training_seeds
 from environment.types import FloatArray, IntArray, Vm
@@ -47,17 +48,21 @@ def make_arena(
     pool: int | None = None,
     rewards: RewardOptions | None = None,
     durations: DurationOptions | None = None,
+    belief: str | float = "exact",
     whole: bool = True,
     threads: int = 1,
 ) -> Arena:
     """Episodes of the training workloads of `seed`, of no more than `pool` different ones if given.
+
+    `belief` is what an agent sees of when jobs will end: `exact`, `spread`, `constant`, or a number, see
+    `environment.simulation.expectations.Belief`.
 
     An observation by name tells the types of the shipped profiles apart. ConfigError, WorkloadError or
     ValueError say what is wrong with a name or an option.
     """
     seen = _seen(observation) if isinstance(observation, str) else observation
     return Arena(
-        episodes(workload, cluster, seen.types),
+        episodes(workload, cluster, seen.types, Belief.read(belief)),
         training_seeds(seed, pool),
         size,
         rewards=rewards,

@@ -23,7 +23,7 @@ def card_of(spec: TrainingSpec, best: Mapping[str, Any], last: Mapping[str, Any]
         f"- Learned {learned}from {last['steps']:,} steps in {last['iteration']:,} iterations, "
         f"{seconds / 60:.1f} minutes; this is what it was at iteration {best['iteration']:,}{averaged}.",
         f"- Workloads (with how often each was drawn): {drawn}; a fresh seed every time. "
-        f"Cluster: {spec.cluster}.",
+        f"Cluster: {spec.cluster}. Belief of durations: {spec.belief}.",
         f"- Objective: beta {goal.beta:g} of cost, the rest time, and {goal.waiting:g} for completion beside "
         f"that. Rewards: {spec.rewards}; discount {spec.discount:g}.",
         f"- Network: {spec.network.kind}, {spec.network.hidden} hidden units. "

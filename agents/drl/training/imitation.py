@@ -75,7 +75,9 @@ def _lessons(worlds: Worlds, imitation: ImitationSpec) -> list[Lesson]:
         options.setdefault("beta", spec.objective.beta)
     random = random_of(spec, TEACHING, 0)
     return [
-        Lesson(teacher.name, options, workload, int(seed), of.vms, worlds.observation, spec.considered)
+        Lesson(
+            teacher.name, options, workload, int(seed), of.vms, worlds.observation, spec.considered, of.belief
+        )
         for workload, of in worlds.by_workload.items()
         for seed in random.integers(FIRST_TRAINING_SEED, 2**62, imitation.episodes)
     ]

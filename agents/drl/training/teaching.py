@@ -11,7 +11,8 @@ from agents.registry import create
 from environment.kernel.rule_options import ObservationOptions
 from environment.kernel.state import BoolArray, Float32Array
 from environment.policy import Policy
-from environment.simulation.simulator import simulate
+from environment.simulation.expectations import EXACT, Belief
+from environment.simulation.simulator import SimulationOptions, simulate
 from environment.training.scenes import mask, observation, put, scene_of
 from environment.types import ClusterView, Decision, Place, PlacementRequest, Vm
 from profiles.generators import load_workload
@@ -26,7 +27,7 @@ class Examples(NamedTuple):
 
 
 class Lesson(NamedTuple):
-    """A teacher, by name and options, on a workload and seed of a cluster."""
+    """A teacher, by name and options, on a workload and seed of a cluster, and what it may expect."""
 
     teacher: str
     options: dict[str, object]
@@ -35,6 +36,7 @@ class Lesson(NamedTuple):
     vms: tuple[Vm, ...]
     observation: ObservationOptions
     considered: int
+    belief: Belief = EXACT
 
 
 class _Watched:
@@ -99,7 +101,8 @@ def _targets(placement: Sequence[int], vms: int) -> Iterator[Float32Array]:
 def watch(lesson: Lesson) -> Examples:
     """The examples of one lesson."""
     watched = _Watched(create(lesson.teacher, lesson.options), lesson.observation, lesson.considered)
-    simulate(watched, load_workload(lesson.workload, lesson.seed), lesson.vms)
+    options = SimulationOptions(belief=lesson.belief, seed=lesson.seed)
+    simulate(watched, load_workload(lesson.workload, lesson.seed), lesson.vms, options=options)
     return Examples(*(np.array(part) for part in zip(*watched.seen, strict=True)))
 
 

@@ -14,6 +14,7 @@ from conf.training import TrainingSpec
 from environment.kernel.observation import features_of, observation_length
 from environment.kernel.rule_options import ObservationOptions
 from environment.kernel.state import Episode
+from environment.simulation.expectations import Belief
 from environment.training.episodes import FIRST_TRAINING_SEED, Episodes, episodes
 
 #: Streams of random numbers, apart from each other.
@@ -75,7 +76,8 @@ def worlds_of(spec: TrainingSpec) -> Worlds:
     """Read the workloads and the cluster; ConfigError or WorkloadError say what is wrong with them."""
     seen = spec.observation
     options = ObservationOptions(seen.name, seen.types, seen.upcoming, seen.unknown_seconds)
-    found = {name: episodes(name, spec.cluster, seen.types) for name in spec.workloads}
+    belief = Belief.read(spec.belief)
+    found = {name: episodes(name, spec.cluster, seen.types, belief) for name in spec.workloads}
     return Worlds(spec, found, options)
 
 
