@@ -442,7 +442,8 @@ def test_nothing_is_decided_while_the_disk_is_full(
     service = make_service(store, tmp_path)
     service._restore()
     decided: list[object] = []
-    monkeypatch.setattr(service._panel, "decide", lambda *_: decided.append(1) or (ev.Decided(0.0, ()), ()))
+    decide = lambda *_: decided.append(1) or (ev.Decided(0.0, ()), ())  # noqa: E731
+    monkeypatch.setattr(service._policies, "decide", decide)
     (tmp_path / "probe").mkdir()
     service._disk.look()
     service._decide()
