@@ -157,7 +157,7 @@ def serving(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in locked("requirements-serve.lock"):
         files = metadata.distribution(name).files or ()
         for part in {file.parts[0] for file in files} - {"..", "__pycache__"}:
-            (packages / part).symlink_to(metadata.distribution(name).locate_file(part))
+            (packages / part).symlink_to(str(metadata.distribution(name).locate_file(part)))
     pip("install", "--no-index", str(wheel), python=folder / "bin/python")
     return folder / "bin"
 
@@ -222,7 +222,7 @@ def test_it_serves_without_what_trains(serving: Path, tmp_path: Path) -> None:
         "HOME": str(tmp_path),
     }
     with log.open("w") as output:
-        command = [serving / "stoker", "up", "--config", "config.yaml"]
+        command = [str(serving / "stoker"), "up", "--config", "config.yaml"]
         daemon = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=output, stderr=output)
     try:
         until(lambda: "leading" in log.read_text() or daemon.poll() is not None, log.read_text)

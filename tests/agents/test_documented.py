@@ -139,8 +139,8 @@ def decisions(name: str, scene: Scene) -> list[object]:
         if over is not None and isinstance(policy, Observer):
             policy.observe(over)
         decision = policy.decide(view, queue)
-        placed = isinstance(decision, Place)
-        made.append((decision.job_id, decision.placement, decision.sizes) if placed else None)
+        where = (decision.job_id, decision.placement, decision.sizes) if isinstance(decision, Place) else None
+        made.append(where)
         view = replace(view, at=view.at + 1.0)
     return made
 
