@@ -3,6 +3,7 @@
 import base64
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,15 +18,17 @@ from framework.translate import (
     task_to_json,
 )
 
+Json = dict[str, Any]
+
 WIRE = Path(__file__).parents[3] / "shared" / "mesos-wire"
 
 
-def scalar(name, value, **more):
+def scalar(name: str, value: float, **more: Any) -> Json:
     """A scalar resource."""
     return {"name": name, "type": "SCALAR", "scalar": {"value": value}, **more}
 
 
-def offer(*resources, **more):
+def offer(*resources: Json, **more: Any) -> Json:
     """An offer of these resources."""
     return {
         "id": {"value": "o1"},
@@ -37,7 +40,7 @@ def offer(*resources, **more):
 
 
 @pytest.fixture(scope="module")
-def recorded_events():
+def recorded_events() -> list[Json]:
     """Every event that the recorded master sent."""
     if not WIRE.is_dir():
         pytest.skip("the transcripts of a real master (../shared/mesos-wire) are not here")
@@ -45,7 +48,7 @@ def recorded_events():
     return [step["event"] for step in steps if isinstance(step, dict) and isinstance(step.get("event"), dict)]
 
 
-def test_every_recorded_offer_is_read(recorded_events):
+def test_every_recorded_offer_is_read(recorded_events: list[Json]) -> None:
     """Each offer of a real master becomes one with a VM of known type, price, address and ports."""
     offers = [o for e in recorded_events if e.get("type") == "OFFERS" for o in e["offers"].get("offers", ())]
     assert len(offers) > 100
@@ -59,7 +62,7 @@ def test_every_recorded_offer_is_read(recorded_events):
         assert set(read.resources) <= {"disk"}
 
 
-def test_every_recorded_update_is_read(recorded_events):
+def test_every_recorded_update_is_read(recorded_events: list[Json]) -> None:
     """Each status update of a real master has a state that the model knows, and its reason and message."""
     updates = [e["update"]["status"] for e in recorded_events if e.get("type") == "UPDATE"]
     assert len(updates) > 100
@@ -69,7 +72,7 @@ def test_every_recorded_update_is_read(recorded_events):
     assert task_changed_from_json(dropped, 1.0).reason == "invalid_offers"
 
 
-def test_resources_of_an_offer_are_summed():
+def test_resources_of_an_offer_are_summed() -> None:
     """Reserved and unreserved cpus of one offer count together; ports are ranges."""
     read = offer_from_json(
         offer(
@@ -82,7 +85,7 @@ def test_resources_of_an_offer_are_summed():
     assert (read.cpus, read.memory_mib, read.ports) == (3.75, 1024, ((31000, 31009),))
 
 
-def test_an_agent_without_attributes_is_a_vm_all_the_same():
+def test_an_agent_without_attributes_is_a_vm_all_the_same() -> None:
     """No type, no price, no URL: unknown type, free of charge, reached under its host name."""
     read = offer_from_json(offer(scalar("cpus", 1.0)))
     assert (read.vm.type, read.vm.price_per_hour, read.vm.address) == ("unknown", 0.0, "host1.example")
@@ -91,19 +94,19 @@ def test_an_agent_without_attributes_is_a_vm_all_the_same():
 
 
 @pytest.mark.parametrize(("text", "price"), [("0.24", 0.24), ("cheap", 0.0), ("-1", 0.0)])
-def test_a_price_may_be_a_text_attribute(text, price):
+def test_a_price_may_be_a_text_attribute(text: str, price: float) -> None:
     """A number written as text is a price; what is no number, or negative, is none."""
     attributes = [{"name": "price", "type": "TEXT", "text": {"value": text}}]
     assert offer_from_json(offer(attributes=attributes)).vm.price_per_hour == price
 
 
-def test_an_update_of_an_unknown_state_counts_as_unknown():
+def test_an_update_of_an_unknown_state_counts_as_unknown() -> None:
     """A master newer than us may have states that we do not know."""
     status = {"task_id": {"value": "job-1.0"}, "state": "TASK_ON_HOLIDAY"}
     assert task_changed_from_json(status, 1.0).state == "unknown"
 
 
-def test_a_purse_pays_reserved_resources_first_and_as_they_came():
+def test_a_purse_pays_reserved_resources_first_and_as_they_came() -> None:
     """What is handed out keeps its role and reservations, and is gone from the purse."""
     reserved = scalar("cpus", 1.0, role="stoker", allocation_info={"role": "stoker"})
     purse = Purse([offer(scalar("cpus", 4.0, role="*"), reserved, scalar("mem", 1000.0, role="*"))])
@@ -112,7 +115,7 @@ def test_a_purse_pays_reserved_resources_first_and_as_they_came():
     assert purse.pay(3.5, 600, ()) == [scalar("cpus", 3.5, role="*"), scalar("mem", 600.0, role="*")]
 
 
-def test_a_purse_pays_over_several_offers_and_thirds_of_a_cpu():
+def test_a_purse_pays_over_several_offers_and_thirds_of_a_cpu() -> None:
     """Three times 0.1 cpu fit 0.3 cpu; offers of one agent are one purse."""
     purse = Purse([offer(scalar("cpus", 0.2)), offer(scalar("cpus", 0.1), scalar("mem", 30.0))])
     for _ in range(3):
@@ -121,7 +124,7 @@ def test_a_purse_pays_over_several_offers_and_thirds_of_a_cpu():
         purse.pay(0.1, 0, ())
 
 
-def test_a_purse_hands_out_single_ports_and_refuses_others():
+def test_a_purse_hands_out_single_ports_and_refuses_others() -> None:
     """A port of an offered range becomes a range of one."""
     ranges = {"range": [{"begin": 31000, "end": 31002}]}
     purse = Purse([offer({"name": "ports", "type": "RANGES", "ranges": ranges, "role": "*"})])
@@ -131,7 +134,7 @@ def test_a_purse_hands_out_single_ports_and_refuses_others():
         purse.pay(0.0, 0, (31003,))
 
 
-def test_a_task_carries_its_secrets_as_secrets():
+def test_a_task_carries_its_secrets_as_secrets() -> None:
     """Secrets travel as SECRET variables, base64 as Mesos wants bytes, and not as plain ones."""
     process = ProcessSpec(("bash", "-c", "true"), {"A": "1"}, {"S": "hush"}, (Uri("file:///x.tgz", True),))
     task = Task("job-1.0", "job-1", 0, 1.0, 1024, (31000,))
@@ -147,7 +150,7 @@ def test_a_task_carries_its_secrets_as_secrets():
     assert info["container"]["mesos"]["image"]["docker"]["name"] == "spark:3.5"
 
 
-def test_other_scalars_are_read_and_paid_like_cpus():
+def test_other_scalars_are_read_and_paid_like_cpus() -> None:
     """Over roles, reserved ones first; of a volume nothing is, as no part of it can be taken."""
     volume = scalar("disk", 64.0, role="stoker", disk={"persistence": {"id": "v"}})
     gpus = scalar("gpus", 1.0, role="*"), scalar("gpus", 2.0, role="stoker")

@@ -5,13 +5,18 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from framework.spark import local_spark_home
 from profiles.apps.pagerank import make_links
 from profiles.apps.wordcount import make_lines
+
+#: The folder in which the applications ran, and what each of them printed.
+Ran = tuple[Path, dict[str, Any]]
 
 APPS = Path(__file__).parents[2] / "profiles" / "apps"
 
@@ -55,7 +60,7 @@ BROKEN = {
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory):
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     """Run everything that the tests look at; return the folder and what each run printed."""
     folder = tmp_path_factory.mktemp("apps")
     (folder / "text").write_text(TEXT)
@@ -90,7 +95,7 @@ def ran(tmp_path_factory):
     return folder, dict(zip([*runs, *BROKEN], printed, strict=True))
 
 
-def broken(folder, app, right, wrong):
+def broken(folder: Path, app: str, right: str, wrong: str) -> str:
     """Write a copy of an application with a mistake in it and return its name."""
     source = (APPS / f"{app}.py").read_text()
     assert right in source
@@ -98,7 +103,7 @@ def broken(folder, app, right, wrong):
     return str(folder / app)
 
 
-def run_all(folder, runs):
+def run_all(folder: Path, runs: Sequence[tuple[str, ...]]) -> tuple[list[Any], list[int]]:
     """Run the applications one after the other; return what each printed, and the exit codes."""
     spark = local_spark_home(os.environ)
     settings = ("spark.ui.enabled=false", "spark.sql.shuffle.partitions=2", "spark.log.level=WARN")
@@ -127,12 +132,12 @@ def run_all(folder, runs):
     return printed, json.loads((folder / "codes.json").read_text())
 
 
-def lines_of(folder):
+def lines_of(folder: Path) -> list[str]:
     """Return the lines of a folder that Spark wrote, part by part."""
     return [line for part in sorted(folder.glob("part-*")) for line in part.read_text().splitlines()]
 
 
-def reference_ranks(links, iterations):
+def reference_ranks(links: Mapping[Any, Collection[Any]], iterations: int) -> dict[Any, float]:
     """Return the ranks of pages, worked out without Spark; `links` has all pages."""
     ranks = dict.fromkeys(links, 1.0)
     for _ in range(iterations):
@@ -144,7 +149,7 @@ def reference_ranks(links, iterations):
     return ranks
 
 
-def test_wordcount_counts_a_given_text(ran):
+def test_wordcount_counts_a_given_text(ran: Ran) -> None:
     """Words of a given text are counted, whatever blanks are between them, and all counts are written."""
     folder, results = ran
     top = [["the", 3], ["and", 2], ["cat", 2], ["a", 1], ["bird", 1]]
@@ -154,7 +159,7 @@ def test_wordcount_counts_a_given_text(ran):
     assert counts == {word: str(count) for word, count in Counter(TEXT.split()).items()}
 
 
-def test_wordcount_counts_the_text_that_it_makes(ran):
+def test_wordcount_counts_the_text_that_it_makes(ran: Ran) -> None:
     """The text that is made has the size asked for, and its counts are those of a plain count."""
     folder, results = ran
     lines = lines_of(folder / "made-text")
@@ -170,7 +175,7 @@ def test_wordcount_counts_the_text_that_it_makes(ran):
     }
 
 
-def test_made_text_depends_on_the_seed():
+def test_made_text_depends_on_the_seed() -> None:
     """The same seed gives the same text, another seed or part another one."""
     text = list(make_lines(0, 1000, seed=0))
     assert list(make_lines(0, 1000, seed=0)) == text
@@ -178,7 +183,7 @@ def test_made_text_depends_on_the_seed():
     assert list(make_lines(1, 1000, seed=0)) != text
 
 
-def test_made_graphs_depend_on_the_seed():
+def test_made_graphs_depend_on_the_seed() -> None:
     """The same seed gives the same links, which no page has twice; another seed gives others."""
     sources, targets = make_links(0, 100, 4, seed=0)
     again, others = make_links(0, 100, 4, seed=0), make_links(0, 100, 4, seed=1)
@@ -188,7 +193,7 @@ def test_made_graphs_depend_on_the_seed():
     assert set(sources.tolist()) == set(range(100))
 
 
-def test_pagerank_of_a_given_graph(ran):
+def test_pagerank_of_a_given_graph(ran: Ran) -> None:
     """Ranks of a given graph are those of a plain computation; links count once, an end links to itself."""
     folder, results = ran
     links = {1: (2, 3), 2: (3,), 3: (1, 5), 4: (3,), 5: (5,)}
@@ -202,7 +207,7 @@ def test_pagerank_of_a_given_graph(ran):
     assert [page for page, _ in result["top"]] == sorted(expected, key=expected.get, reverse=True)
 
 
-def test_pagerank_of_the_graph_that_it_makes(ran):
+def test_pagerank_of_the_graph_that_it_makes(ran: Ran) -> None:
     """Ranks of the made graph are those of a plain computation, and their sum is the number of pages."""
     folder, results = ran
     links = {page: [] for page in range(204)}
@@ -222,7 +227,7 @@ def test_pagerank_of_the_graph_that_it_makes(ran):
     }
 
 
-def test_sort_sorts_all_lines(ran):
+def test_sort_sorts_all_lines(ran: Ran) -> None:
     """The sorted lines are the made ones in order, and the summary says so."""
     folder, results = ran
     made = lines_of(folder / "made-lines")
@@ -234,7 +239,7 @@ def test_sort_sorts_all_lines(ran):
     assert result | {"rows": len(made), "sorted": True, "complete": True, "right": True} == result
 
 
-def test_sort_of_nothing(ran):
+def test_sort_of_nothing(ran: Ran) -> None:
     """An empty input is in order and complete."""
     _, results = ran
     assert results["sort nothing"] == {
@@ -247,7 +252,7 @@ def test_sort_of_nothing(ran):
     }
 
 
-def test_kmeans_finds_the_clouds(ran):
+def test_kmeans_finds_the_clouds(ran: Ran) -> None:
     """The centres are the means of the clouds; the spread is that of the noise of which they are made."""
     _, results = ran
     points = int(0.3 * 2**20 / 128)
@@ -255,7 +260,7 @@ def test_kmeans_finds_the_clouds(ran):
     assert results["find clouds"] == {"app": "kmeans", "points": points, "spread": spread, "right": True}
 
 
-def test_sql_joins_and_sums(ran):
+def test_sql_joins_and_sums(ran: Ran) -> None:
     """Every active customer's orders are summed up: nine of ten customers, who buy for 500 on average."""
     _, results = ran
     result, orders = results["join and sum"], int(0.3 * 2**20 / 24)
@@ -264,7 +269,7 @@ def test_sql_joins_and_sums(ran):
 
 
 @pytest.mark.parametrize("app", BROKEN)
-def test_a_wrong_result_is_found(ran, app):
+def test_a_wrong_result_is_found(ran: Ran, app: str) -> None:
     """An application with a mistake in it prints that its result is not right; its exit code is 1."""
     _, results = ran
     assert results[app]["right"] is False
@@ -281,7 +286,7 @@ def test_a_wrong_result_is_found(ran, app):
         ("sql", ["--seed", "-1"], "--seed from 0"),
     ],
 )
-def test_bad_arguments_are_refused(app, arguments, message):
+def test_bad_arguments_are_refused(app: str, arguments: list[str], message: str) -> None:
     """Arguments that make no sense end with a usage message before Spark starts."""
     process = subprocess.run(
         [sys.executable, str(APPS / f"{app}.py"), *arguments], capture_output=True, text=True, check=False

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from typing import Any
 
 import pytest
 
@@ -38,13 +39,13 @@ from framework.spark import (
         ({"arguments": ("a\0b",)}, "one argument: a NUL"),
     ],
 )
-def test_what_cannot_be_launched_is_refused(fields, message):
+def test_what_cannot_be_launched_is_refused(fields: dict[str, Any], message: str) -> None:
     """Paths, settings, variables and arguments that would break the launch are refused by name."""
     with pytest.raises(ValueError, match=message):
         Application(**{"app": "/apps/app.py", **fields}).check()
 
 
-def test_the_largest_that_is_accepted_can_be_started():
+def test_the_largest_that_is_accepted_can_be_started() -> None:
     """The kernel takes driver and executors of an application that is as large as it may be."""
     application = Application(
         app="/apps/app.py",
@@ -64,7 +65,7 @@ def test_the_largest_that_is_accepted_can_be_started():
         subprocess.run(command, env={**os.environ, **process.environment, **process.secrets}, check=True)
 
 
-def test_ordinary_application_is_accepted():
+def test_ordinary_application_is_accepted() -> None:
     """Paths, URIs, settings and variables of an ordinary application pass."""
     application = Application(
         app="hdfs://name/app.jar",

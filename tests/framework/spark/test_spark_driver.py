@@ -8,7 +8,9 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,51 +22,53 @@ ENVIRON = {"PATH": os.environ["PATH"]}
 ENDED = DriverStatus("ended", 0)
 
 
-def records(folder):
+def records(folder: Path) -> Path:
     """Return where the records of the driver of a folder are."""
     return folder.with_name(folder.name + ".records")
 
 
-def start_driver(spec, folder, environ, grace_seconds=10.0, **place):
+def start_driver(
+    spec: ProcessSpec, folder: Path, environ: Mapping[str, str], grace_seconds: float = 10.0, **options: Any
+) -> DriverStatus:
     """Start a driver in a folder."""
-    place = DriverPlace(folder, records(folder), **place)
+    place = DriverPlace(folder, records(folder), **options)
     return driver_module.start_driver(spec, place, environ, grace_seconds)
 
 
-def driver_status(folder):
+def driver_status(folder: Path) -> DriverStatus:
     """Return how the driver of a folder is doing."""
     return driver_module.driver_status(records(folder))
 
 
-def stop_driver(folder):
+def stop_driver(folder: Path) -> None:
     """Stop the driver of a folder."""
     driver_module.stop_driver(records(folder))
 
 
-def shell(script, **environment):
+def shell(script: str, **environment: str) -> ProcessSpec:
     """Return a process that runs a shell script."""
     return ProcessSpec(("bash", "-c", script), environment, {})
 
 
-def wait_until(condition):
+def wait_until(condition: Callable[[], object]) -> None:
     """Return once the condition holds; pytest's own time limit ends a wait without end."""
     while not condition():
         time.sleep(0.01)
 
 
-def wait_for_end(folder):
+def wait_for_end(folder: Path) -> DriverStatus:
     """Return the driver's last status."""
     wait_until(lambda: driver_status(folder).state != "running")
     return driver_status(folder)
 
 
-def pids_of(folder):
+def pids_of(folder: Path) -> tuple[int, int]:
     """Return the pids of supervisor and driver."""
     processes = json.loads((records(folder) / "process.json").read_text())
     return processes["supervisor"]["pid"], processes["driver"]["pid"]
 
 
-def is_running(pid):
+def is_running(pid: int) -> bool:
     """Tell whether the process runs; one that is dead and not yet waited for does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
@@ -72,7 +76,7 @@ def is_running(pid):
         return False
 
 
-def kill_supervisor(folder):
+def kill_supervisor(folder: Path) -> int:
     """Kill the supervisor as a machine short of memory would."""
     supervisor, driver = pids_of(folder)
     os.kill(supervisor, signal.SIGKILL)
@@ -80,7 +84,7 @@ def kill_supervisor(folder):
     return driver
 
 
-def test_exit_code_and_output_are_kept(tmp_path):
+def test_exit_code_and_output_are_kept(tmp_path: Path) -> None:
     """The exit code and both outputs are in the folder when the driver has ended."""
     script = "echo out; echo err >&2; pwd; exit 7"
     assert start_driver(shell(script), tmp_path / "driver", ENVIRON).state in ("running", "ended")
@@ -89,7 +93,7 @@ def test_exit_code_and_output_are_kept(tmp_path):
     assert (tmp_path / "driver" / "stderr").read_text() == "err\n"
 
 
-def test_secret_file_and_scratch_are_gone_in_the_end(tmp_path):
+def test_secret_file_and_scratch_are_gone_in_the_end(tmp_path: Path) -> None:
     """What the driver needed for itself alone is removed when it ends; the rest stays."""
     start_driver(
         shell("echo x > spark.properties; mkdir tmp events; touch tmp/a events/b"), tmp_path, ENVIRON
@@ -99,7 +103,7 @@ def test_secret_file_and_scratch_are_gone_in_the_end(tmp_path):
     assert sorted(path.name for path in records(tmp_path).iterdir()) == ["exit_code", "process.json"]
 
 
-def test_driver_survives_who_started_it(tmp_path):
+def test_driver_survives_who_started_it(tmp_path: Path) -> None:
     """A driver goes on when the process that started it is killed, and the next one finds it."""
     program = (
         "import os, signal; from pathlib import Path\n"
@@ -116,7 +120,7 @@ def test_driver_survives_who_started_it(tmp_path):
     assert wait_for_end(tmp_path) == DriverStatus("ended", 5)
 
 
-def test_stop_ends_the_whole_group(tmp_path):
+def test_stop_ends_the_whole_group(tmp_path: Path) -> None:
     """A stopped driver and its children get SIGTERM, and the exit code says so."""
     start_driver(shell("sleep 1000 & echo $! > child; wait"), tmp_path, ENVIRON)
     wait_until(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text().endswith("\n"))
@@ -125,7 +129,7 @@ def test_stop_ends_the_whole_group(tmp_path):
     assert not is_running(int((tmp_path / "child").read_text()))
 
 
-def test_stubborn_driver_is_killed_after_the_grace_period(tmp_path):
+def test_stubborn_driver_is_killed_after_the_grace_period(tmp_path: Path) -> None:
     """A driver that ignores SIGTERM is killed, however often one asks."""
     start_driver(shell("trap '' TERM; touch ready; while :; do sleep 0.05; done"), tmp_path, ENVIRON, 0.2)
     wait_until((tmp_path / "ready").exists)
@@ -134,14 +138,14 @@ def test_stubborn_driver_is_killed_after_the_grace_period(tmp_path):
     assert wait_for_end(tmp_path) == DriverStatus("ended", 128 + signal.SIGKILL)
 
 
-def test_driver_leaves_no_process_behind(tmp_path):
+def test_driver_leaves_no_process_behind(tmp_path: Path) -> None:
     """Children that outlive the driver are killed when it ends."""
     start_driver(shell("sleep 1000 & echo $! > child"), tmp_path, ENVIRON)
     assert wait_for_end(tmp_path) == ENDED
     wait_until(lambda: not is_running(int((tmp_path / "child").read_text())))
 
 
-def test_driver_without_supervisor_is_lost_and_can_be_killed(tmp_path):
+def test_driver_without_supervisor_is_lost_and_can_be_killed(tmp_path: Path) -> None:
     """A driver whose supervisor was killed is lost; stopping it kills what is left of it."""
     start_driver(shell("sleep 1000"), tmp_path, ENVIRON)
     driver = kill_supervisor(tmp_path)
@@ -154,7 +158,7 @@ def test_driver_without_supervisor_is_lost_and_can_be_killed(tmp_path):
 
 
 @pytest.mark.parametrize(("key", "value"), [("start", 1), ("boot", "another")])
-def test_reused_pid_is_not_taken_for_the_driver(tmp_path, key, value):
+def test_reused_pid_is_not_taken_for_the_driver(tmp_path: Path, key: str, value: object) -> None:
     """A process that has the pid but another start time or boot is not the driver, nor is it killed."""
     keeper = records(tmp_path)
     keeper.mkdir()
@@ -175,7 +179,7 @@ def test_reused_pid_is_not_taken_for_the_driver(tmp_path, key, value):
         bystander.wait()
 
 
-def test_folder_starts_a_driver_once(tmp_path):
+def test_folder_starts_a_driver_once(tmp_path: Path) -> None:
     """Starting again, during the run or after it, starts nothing and tells how the first one is doing."""
     script = "echo started; until [ -e go ]; do sleep 0.02; done"
     for _ in range(3):
@@ -186,7 +190,7 @@ def test_folder_starts_a_driver_once(tmp_path):
     assert (tmp_path / "stdout").read_text() == "started\n"
 
 
-def test_two_supervisors_at_once_start_one_driver(tmp_path):
+def test_two_supervisors_at_once_start_one_driver(tmp_path: Path) -> None:
     """Where two daemons start the same driver at the same time, one driver runs."""
     from framework.spark import supervisor
 
@@ -201,7 +205,7 @@ def test_two_supervisors_at_once_start_one_driver(tmp_path):
     assert (tmp_path / "stdout").read_text() == "started\n"
 
 
-def test_daemon_keeps_its_environment_to_itself(tmp_path):
+def test_daemon_keeps_its_environment_to_itself(tmp_path: Path) -> None:
     """A driver sees its own variables and secrets and a few harmless ones, not the daemon's credentials."""
     spec = ProcessSpec(("env",), {"MODE": "fast"}, {"PASS": "word"})
     start_driver(spec, tmp_path, {**ENVIRON, "MESOS_SECRET": "x", "LANG": "C.UTF-8"})
@@ -210,21 +214,21 @@ def test_daemon_keeps_its_environment_to_itself(tmp_path):
     assert seen == {**ENVIRON, "LANG": "C.UTF-8", "MODE": "fast", "PASS": "word"}
 
 
-def test_command_that_does_not_exist_ends_at_once(tmp_path):
+def test_command_that_does_not_exist_ends_at_once(tmp_path: Path) -> None:
     """A command that cannot be started ends with a shell's 127 and a line that says why."""
     start_driver(ProcessSpec(("/no/such/command",), {}, {}), tmp_path, ENVIRON)
     why = "cannot start /no/such/command: No such file or directory"
     assert wait_for_end(tmp_path) == DriverStatus("ended", 127, why)
 
 
-def test_folder_without_a_driver(tmp_path):
+def test_folder_without_a_driver(tmp_path: Path) -> None:
     """Where no driver was started there is none, and stopping it does nothing."""
     assert driver_status(tmp_path) == DriverStatus("absent")
     stop_driver(tmp_path)
     assert driver_status(tmp_path / "missing") == DriverStatus("absent")
 
 
-def test_folder_that_cannot_be_used_is_told(tmp_path):
+def test_folder_that_cannot_be_used_is_told(tmp_path: Path) -> None:
     """A folder that cannot be made is an error with its name."""
     (tmp_path / "file").touch()
     with pytest.raises(HostError, match="file"):
@@ -239,7 +243,9 @@ def test_folder_that_cannot_be_used_is_told(tmp_path):
     "nonsense",
     ["ok", "[]", "{}", "[" * 5000, "-1", "1e3", "256", "9" * 5000, "\0", "é", "fifo", "link", "folder"],
 )
-def test_nonsense_in_the_records_is_told_and_the_driver_can_be_ended(tmp_path, name, nonsense):
+def test_nonsense_in_the_records_is_told_and_the_driver_can_be_ended(
+    tmp_path: Path, name: str, nonsense: object
+) -> None:
     """Neither waited for nor followed nor believed; the driver's supervisor is found without them."""
     start_driver(shell("sleep 1000"), tmp_path, ENVIRON)
     supervisor, driver = pids_of(tmp_path)
@@ -263,7 +269,7 @@ def test_nonsense_in_the_records_is_told_and_the_driver_can_be_ended(tmp_path, n
 
 
 @pytest.mark.parametrize("all_of_them", [False, True])
-def test_a_driver_without_records_can_be_ended(tmp_path, all_of_them):
+def test_a_driver_without_records_can_be_ended(tmp_path: Path, all_of_them: bool) -> None:
     """Its supervisor is known by where it works, even if that is not there any more."""
     start_driver(shell("sleep 1000"), tmp_path, ENVIRON)
     supervisor, driver = pids_of(tmp_path)
@@ -276,7 +282,7 @@ def test_a_driver_without_records_can_be_ended(tmp_path, all_of_them):
     wait_until(lambda: not is_running(supervisor) and not is_running(driver))
 
 
-def test_records_that_name_another_process_end_nobody(tmp_path):
+def test_records_that_name_another_process_end_nobody(tmp_path: Path) -> None:
     """A job that names the daemon as its supervisor does not have it ended."""
     bystander = subprocess.Popen(["sleep", "1000"], start_new_session=True)
     stat = Path(f"/proc/{bystander.pid}/stat").read_text().rpartition(")")[2].split()
@@ -293,7 +299,7 @@ def test_records_that_name_another_process_end_nobody(tmp_path):
         bystander.wait()
 
 
-def test_the_environment_of_a_job_reaches_the_job_alone(tmp_path):
+def test_the_environment_of_a_job_reaches_the_job_alone(tmp_path: Path) -> None:
     """A library that is a FIFO holds up the driver that asked for it, not who starts it; it can be killed."""
     os.mkfifo(tmp_path / "library")
     folder = tmp_path / "driver"
@@ -307,7 +313,9 @@ def test_the_environment_of_a_job_reaches_the_job_alone(tmp_path):
     assert not is_running(driver)
 
 
-def test_a_supervisor_that_does_not_answer_is_given_up(tmp_path, monkeypatch):
+def test_a_supervisor_that_does_not_answer_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever starts a driver waits for so long and no longer."""
     (tmp_path / "silent.py").write_text("import time; time.sleep(3)")
     monkeypatch.setattr(driver_module.supervisor, "__file__", str(tmp_path / "silent.py"))
@@ -316,7 +324,7 @@ def test_a_supervisor_that_does_not_answer_is_given_up(tmp_path, monkeypatch):
         start_driver(shell("true"), tmp_path / "driver", ENVIRON)
 
 
-def test_a_driver_gets_its_port_though_it_is_kept_for_it(tmp_path):
+def test_a_driver_gets_its_port_though_it_is_kept_for_it(tmp_path: Path) -> None:
     """Whoever asks for the port meanwhile does not get it; when the driver has ended, all can have it."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -332,7 +340,7 @@ def test_a_driver_gets_its_port_though_it_is_kept_for_it(tmp_path):
     socket.create_server(("127.0.0.1", port)).close()
 
 
-def test_a_port_that_is_taken_is_the_hosts_fault(tmp_path):
+def test_a_port_that_is_taken_is_the_hosts_fault(tmp_path: Path) -> None:
     """Nothing was started; the job is not to blame."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = taken.getsockname()
@@ -344,7 +352,7 @@ def test_a_port_that_is_taken_is_the_hosts_fault(tmp_path):
     assert not (tmp_path / "stdout").exists()
 
 
-def test_what_leaves_the_drivers_session_is_killed_with_it(tmp_path):
+def test_what_leaves_the_drivers_session_is_killed_with_it(tmp_path: Path) -> None:
     """A child in a session of its own, whose parent is gone, is found all the same; so are its children."""
     inner = "setsid sleep 1000 & echo $! > inner; sleep 1000"
     script = f"setsid bash -c '{inner}' & echo $! > outer; until [ -s inner ]; do sleep 0.05; done"
@@ -354,7 +362,7 @@ def test_what_leaves_the_drivers_session_is_killed_with_it(tmp_path):
         assert not is_running(int((tmp_path / name).read_text()))
 
 
-def test_what_leaves_the_session_of_a_driver_without_supervisor_is_killed_with_it(tmp_path):
+def test_what_leaves_the_session_of_a_driver_without_supervisor_is_killed_with_it(tmp_path: Path) -> None:
     """Where control groups can be had, nothing gets away though nobody adopts it; the group is removed."""
     mounts, own = (Path("/proc/self", name).read_text() for name in ("mountinfo", "cgroup"))
     group = make_tracker(f"stoker-test-{os.getpid()}", mounts, own)
@@ -371,7 +379,7 @@ def test_what_leaves_the_session_of_a_driver_without_supervisor_is_killed_with_i
     assert not group.exists()
 
 
-def test_a_link_in_the_place_of_scratch_is_not_followed(tmp_path):
+def test_a_link_in_the_place_of_scratch_is_not_followed(tmp_path: Path) -> None:
     """Cleaning up removes the link and nothing behind it."""
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious/file").touch()
@@ -382,12 +390,12 @@ def test_a_link_in_the_place_of_scratch_is_not_followed(tmp_path):
     assert sorted(path.name for path in (tmp_path / "driver").iterdir()) == ["stderr", "stdout"]
 
 
-def test_a_daemon_that_stood_still_starts_nothing(tmp_path, monkeypatch):
+def test_a_daemon_that_stood_still_starts_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The supervisor is told until when its daemon leads, and looks itself: then it leaves no trace."""
     popen = subprocess.Popen
 
-    def frozen(*arguments, **options):
-        process = popen(*arguments, **options)
+    def frozen(*arguments: Any, **options: Any) -> "subprocess.Popen[bytes]":
+        process: subprocess.Popen[bytes] = popen(*arguments, **options)
         # From here on the daemon stands still, until others may lead.
         while time.clock_gettime(time.CLOCK_BOOTTIME) < before:
             time.sleep(0.01)

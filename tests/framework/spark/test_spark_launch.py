@@ -1,6 +1,7 @@
 """The commands of drivers and executors, as values."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from framework.spark import (
     DriverEndpoint,
     ExecutorPlace,
     ExecutorShape,
+    ProcessSpec,
     SparkHome,
     Uri,
     driver_process,
@@ -32,25 +34,33 @@ APPLICATION = Application(
 )
 
 
-def make_driver(application=APPLICATION, **changes):
+def make_driver(application: Application = APPLICATION, **changes: Any) -> ProcessSpec:
     """Return the driver's process for valid defaults."""
-    given = {"endpoint": ENDPOINT, "executors": [SHAPE] * 3, "secret": SECRET, "spark": SPARK, **changes}
+    given: dict[str, Any] = {
+        "endpoint": ENDPOINT,
+        "executors": [SHAPE] * 3,
+        "secret": SECRET,
+        "spark": SPARK,
+        **changes,
+    }
     return driver_process("words", application, **given)
 
 
-def make_executor(application=APPLICATION, spark=SPARK, shape=SHAPE):
+def make_executor(
+    application: Application = APPLICATION, spark: SparkHome = SPARK, shape: ExecutorShape = SHAPE
+) -> ProcessSpec:
     """Return an executor's process for valid defaults."""
     place = ExecutorPlace(7, "10.0.0.5", 31005)
     return executor_process(application, ENDPOINT, place, shape, SECRET, spark, patience_seconds=90)
 
 
-def properties_of(process):
+def properties_of(process: ProcessSpec) -> dict[str, str]:
     """Return the settings that the driver is given."""
     lines = process.secrets["STOKER_SPARK_PROPERTIES"].splitlines()
     return dict(line.split("=", 1) for line in lines)
 
 
-def test_driver_command_is_spark_submit():
+def test_driver_command_is_spark_submit() -> None:
     """The driver's script gets spark-submit's arguments: options, application, its own arguments."""
     assert make_driver().argv[3:] == (
         "spark-driver",
@@ -60,14 +70,14 @@ def test_driver_command_is_spark_submit():
     )
 
 
-def test_jar_has_its_main_class():
+def test_jar_has_its_main_class() -> None:
     """A jar is submitted with its main class and further jars."""
     jar = Application("/apps/app.jar", main_class="org.example.Main", jars=("/lib/a.jar",))
     arguments = ("--class", "org.example.Main", "--jars", "/lib/a.jar", "/apps/app.jar")
     assert make_driver(jar).argv[4:] == arguments
 
 
-def test_driver_settings_fix_what_the_launch_depends_on():
+def test_driver_settings_fix_what_the_launch_depends_on() -> None:
     """Address, ports, sizes and authentication are set, beside the application's own settings."""
     settings = properties_of(make_driver())
     expected = {
@@ -94,7 +104,7 @@ def test_driver_settings_fix_what_the_launch_depends_on():
     assert settings | expected == settings
 
 
-def test_executors_may_differ():
+def test_executors_may_differ() -> None:
     """The driver waits for the task slots of all, and else knows the smallest; 0.3 cpus run a task."""
     shapes = [ExecutorShape(0.3, 1024), ExecutorShape(3.999, 4096), ExecutorShape(2.0, 2048)]
     settings = properties_of(make_driver(executors=shapes))
@@ -110,19 +120,19 @@ def test_executors_may_differ():
     assert (executor.argv[9], executor.environment["SPARK_EXECUTOR_MEMORY"]) == ("3", "3686m")
 
 
-def test_no_executor_is_given_less_than_spark_starts_with():
+def test_no_executor_is_given_less_than_spark_starts_with() -> None:
     """What the check of placements allows at least is what an executor's heap needs."""
     assert LEAST.memory_mib == SMALLEST_MEMORY_MIB
 
 
-def test_driver_may_listen_elsewhere():
+def test_driver_may_listen_elsewhere() -> None:
     """Behind an address translation the driver listens on an address of its own."""
     process = make_driver(endpoint=replace(ENDPOINT, bind_address="0.0.0.0"))  # noqa: S104  nothing listens
     assert properties_of(process)["spark.driver.bindAddress"] == "0.0.0.0"  # noqa: S104  nothing listens
     assert properties_of(process)["spark.driver.host"] == "10.0.0.1"
 
 
-def test_defaults_give_way_to_the_application():
+def test_defaults_give_way_to_the_application() -> None:
     """What is not reserved is the application's to set, and its redaction only adds to ours."""
     conf = {"spark.app.name": "mine", "spark.redaction.regex": "salary"}
     settings = properties_of(make_driver(replace(APPLICATION, conf=conf)))
@@ -131,26 +141,26 @@ def test_defaults_give_way_to_the_application():
     assert settings["spark.redaction.regex"].endswith("|(?:salary)")
 
 
-def test_the_filter_of_the_ui_comes_before_the_applications_classes():
+def test_the_filter_of_the_ui_comes_before_the_applications_classes() -> None:
     """What an application adds to the driver's class path is added."""
     conf = {"spark.driver.extraClassPath": "/lib/a.jar:/lib/b.jar"}
     settings = properties_of(make_driver(replace(APPLICATION, conf=conf)))
     assert settings["spark.driver.extraClassPath"] == "stoker-ui:/lib/a.jar:/lib/b.jar"
 
 
-def test_executors_have_the_key_to_the_ui():
+def test_executors_have_the_key_to_the_ui() -> None:
     """They learn the application's id there."""
     assert make_executor().secrets == {"_SPARK_AUTH_SECRET": SECRET, "STOKER_UI_KEY": ui_key(SECRET)}
 
 
-def test_settings_with_odd_characters_stay_one_line():
+def test_settings_with_odd_characters_stay_one_line() -> None:
     """Backslashes, line ends, blanks and characters beyond ASCII are escaped as Java reads them."""
     odd = replace(APPLICATION, conf={"spark.odd": " a\\b=c\n😀é"})
     text = make_driver(odd).secrets["STOKER_SPARK_PROPERTIES"]
     assert "spark.odd=\\ a\\\\b=c\\n\\ud83d\\ude00\\u00e9\n" in text
 
 
-def test_driver_tells_workers_their_python():
+def test_driver_tells_workers_their_python() -> None:
     """Executors' Python workers take the interpreter of their own machines, the driver that of its own."""
     environment = make_driver(executor_python="python3.11").environment
     assert environment["PYSPARK_PYTHON"] == "python3.11"
@@ -158,7 +168,7 @@ def test_driver_tells_workers_their_python():
     assert environment["MODE"] == "fast"
 
 
-def test_driver_on_the_cluster_fetches_its_files():
+def test_driver_on_the_cluster_fetches_its_files() -> None:
     """A driver elsewhere gets paths as URIs and finds them in its folder; real URIs it is left to open."""
     spark = replace(SPARK, home="spark-3.5", uris=("https://example.org/spark-3.5.tgz",))
     process = make_driver(spark=spark, fetch=True)
@@ -173,20 +183,20 @@ def test_driver_on_the_cluster_fetches_its_files():
     )
 
 
-def test_files_of_one_name_cannot_be_fetched():
+def test_files_of_one_name_cannot_be_fetched() -> None:
     """Two files with one name would overwrite each other in the driver's folder."""
     twice = replace(APPLICATION, files=("/elsewhere/a.py",))
     with pytest.raises(ValueError, match=r"two files are named a\.py"):
         make_driver(twice, fetch=True)
 
 
-def test_executor_command_names_driver_and_executor():
+def test_executor_command_names_driver_and_executor() -> None:
     """The executor's script is told where the driver is, who it is itself, and how long to wait."""
     arguments = ("10.0.0.1", "7001", "7003", "7", "10.0.0.5", "2", "90")
     assert make_executor().argv[3:] == ("spark-executor", *arguments)
 
 
-def test_executor_environment():
+def test_executor_environment() -> None:
     """The executor gets its heap, address, block manager's port, module options and the user's variables."""
     environment = make_executor().environment
     options = environment["SPARK_EXECUTOR_OPTS"].split()
@@ -201,7 +211,7 @@ def test_executor_environment():
     assert options[0] == "-XX:+IgnoreUnrecognizedVMOptions"
 
 
-def test_executor_honours_spark_settings_for_executors():
+def test_executor_honours_spark_settings_for_executors() -> None:
     """Settings that a cluster manager would apply to an executor's command are applied."""
     conf = {
         "spark.executor.extraJavaOptions": "-verbose:gc",
@@ -214,20 +224,20 @@ def test_executor_honours_spark_settings_for_executors():
     assert environment["COLOUR"] == "red"
 
 
-def test_java_is_left_to_the_machine_when_not_named():
+def test_java_is_left_to_the_machine_when_not_named() -> None:
     """Without a Java home the machine's own java is taken."""
     assert "JAVA_HOME" not in make_executor(spark=replace(SPARK, java_home=None)).environment
 
 
 @pytest.mark.parametrize("process", [make_driver(), make_executor()], ids=["driver", "executor"])
-def test_secret_is_only_among_the_secrets(process):
+def test_secret_is_only_among_the_secrets(process: ProcessSpec) -> None:
     """The job's secret is in no command, no open variable and no representation."""
     assert any(SECRET in value for value in process.secrets.values())
     assert SECRET not in repr((process.argv, dict(process.environment), process.uris))
     assert SECRET not in repr(process)
 
 
-def test_too_little_memory_is_told_apart():
+def test_too_little_memory_is_told_apart() -> None:
     """Whose memory is too small is said."""
     with pytest.raises(ValueError, match="driver memory of 500 MiB"):
         make_driver(endpoint=replace(ENDPOINT, memory_mib=500))

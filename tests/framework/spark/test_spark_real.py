@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
@@ -22,6 +23,7 @@ from framework.spark import (
     DriverStatus,
     ExecutorPlace,
     ExecutorShape,
+    ProcessSpec,
     driver_process,
     driver_status,
     executor_process,
@@ -84,21 +86,23 @@ class Cluster:
         ports = free_ports(3)
         self.endpoint = DriverEndpoint("127.0.0.1", ports[0], ports[1], ports[2], memory_mib=1024)
         self.records = folder / "records"
-        self.processes: list[subprocess.Popen] = []
+        self.processes: list[subprocess.Popen[bytes]] = []
 
-    def driver_spec(self, application, fetch=False):
+    def driver_spec(self, application: Application, fetch: bool = False) -> ProcessSpec:
         """Return the driver's process."""
         return driver_process(
             "sum", application, self.endpoint, [self.shape] * 2, self.secret, self.spark, fetch=fetch
         )
 
-    def start_executor(self, application, number, address):
+    def start_executor(
+        self, application: Application, number: int, address: str
+    ) -> "subprocess.Popen[bytes]":
         """Start an executor as an agent would: in a folder and a session of its own."""
         place = ExecutorPlace(number, address, free_ports(1, address)[0])
         spec = executor_process(application, self.endpoint, place, self.shape, self.secret, self.spark)
         return self.start(spec, f"executor-{number}")
 
-    def start(self, spec, name, **variables):
+    def start(self, spec: ProcessSpec, name: str, **variables: str) -> "subprocess.Popen[bytes]":
         """Start a process in a new folder of this name, with further variables."""
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
@@ -114,7 +118,7 @@ class Cluster:
         self.processes.append(process)
         return process
 
-    def close(self):
+    def close(self) -> None:
         """End what is left."""
         for process in self.processes:
             if process.poll() is None:
@@ -125,14 +129,14 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(tmp_path):
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
     """Give a cluster that leaves no process behind."""
     cluster = Cluster(tmp_path)
     yield cluster
     cluster.close()
 
 
-def free_ports(count, address="127.0.0.1"):
+def free_ports(count: int, address: str = "127.0.0.1") -> list[int]:
     """Return ports that are free now."""
     sockets = [socket.create_server((address, 0)) for _ in range(count)]
     ports = [listening.getsockname()[1] for listening in sockets]
@@ -141,13 +145,13 @@ def free_ports(count, address="127.0.0.1"):
     return ports
 
 
-def wait_until(condition):
+def wait_until(condition: Callable[[], object]) -> None:
     """Return once the condition holds; pytest's own time limit ends a wait without end."""
     while not condition():
         time.sleep(0.05)
 
 
-def command_lines():
+def command_lines() -> bytes:
     """Return the command lines of all processes."""
     lines = b""
     for path in Path("/proc").glob("[0-9]*/cmdline"):
@@ -158,7 +162,7 @@ def command_lines():
     return lines
 
 
-def answers_of_ui(port, key):
+def answers_of_ui(port: int, key: str) -> str:
     """Return what Spark's UI tells of the application's settings, as data and as a page."""
     headers = {"Authorization": f"Bearer {key}"}
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers) as ui:
@@ -166,9 +170,9 @@ def answers_of_ui(port, key):
         return ui.get(f"/api/v1/applications/{application}/environment").text + ui.get("/environment/").text
 
 
-def answers_to_strangers(log):
+def answers_to_strangers(log: str) -> dict[str, set[int]]:
     """Return the status codes with which all web servers that this log of a driver names answer."""
-    answers = {}
+    answers: dict[str, set[int]] = {}
     for name, port in re.findall(r"service '(\w+UI)' on port (\d+)", log):
         for path in ("", "environment/", "static/webui.css", "api/v1/applications", "json/", "metrics/json/"):
             for headers in ({}, {"Authorization": "Bearer"}, {"Authorization": "Bearer " + "0" * 64}):
@@ -178,7 +182,7 @@ def answers_to_strangers(log):
     return answers
 
 
-def test_job_survives_the_loss_of_an_executor(cluster, tmp_path):
+def test_job_survives_the_loss_of_an_executor(cluster: Cluster, tmp_path: Path) -> None:
     """A job whose executor is killed goes on with a new one, ends well, and shows its secret nowhere."""
     (tmp_path / "app.py").write_text(SUM_APPLICATION)
     (tmp_path / "greeting.py").write_text("WORD = 'hello'\n")
@@ -223,7 +227,7 @@ def test_job_survives_the_loss_of_an_executor(cluster, tmp_path):
         assert [path for path in files if secret.encode() in path.read_bytes()] == []
 
 
-def test_executor_tells_when_the_application_has_a_local_master(cluster, tmp_path):
+def test_executor_tells_when_the_application_has_a_local_master(cluster: Cluster, tmp_path: Path) -> None:
     """An application that runs in its driver alone, here one fetched as on the cluster, is named as such."""
     (tmp_path / "local.py").write_text(LOCAL_APPLICATION)
     application = Application(str(tmp_path / "local.py"))
@@ -239,7 +243,7 @@ def test_executor_tells_when_the_application_has_a_local_master(cluster, tmp_pat
     assert driver.wait() == 0
 
 
-def test_executor_gives_up_without_a_driver(cluster, tmp_path):
+def test_executor_gives_up_without_a_driver(cluster: Cluster, tmp_path: Path) -> None:
     """An executor whose driver never answers ends by itself and says what it waited for."""
     application = Application("/apps/app.py")
     place = ExecutorPlace(1, "127.0.1.1", 0)
@@ -251,7 +255,7 @@ def test_executor_gives_up_without_a_driver(cluster, tmp_path):
     assert told in (tmp_path / "executor-1" / "stderr").read_text()
 
 
-def test_waiting_executor_ends_on_sigterm(cluster, tmp_path):
+def test_waiting_executor_ends_on_sigterm(cluster: Cluster, tmp_path: Path) -> None:
     """An executor that still waits for its driver ends as soon as it is told to."""
     executor = cluster.start_executor(Application("/apps/app.py"), 1, "127.0.1.1")
     wait_until(lambda: "waits for the driver" in (tmp_path / "executor-1" / "stderr").read_text())
@@ -260,7 +264,7 @@ def test_waiting_executor_ends_on_sigterm(cluster, tmp_path):
 
 
 @pytest.mark.parametrize("taken", ["port", "ui_port"])
-def test_a_port_that_is_taken_is_told_in_words_that_are_understood(cluster, taken):
+def test_a_port_that_is_taken_is_told_in_words_that_are_understood(cluster: Cluster, taken: str) -> None:
     """Spark's own, by which such an end is told from a failure of the job."""
     (cluster.folder / "app.py").write_text("from pyspark import SparkContext\nSparkContext()\n")
     with socket.create_server(("127.0.0.1", getattr(cluster.endpoint, taken))):
@@ -273,7 +277,9 @@ def test_a_port_that_is_taken_is_told_in_words_that_are_understood(cluster, take
 
 
 @pytest.mark.parametrize("taken", ["block_manager_port", None])
-def test_a_task_of_mesos_tells_by_98_that_a_port_is_taken(cluster, tmp_path, taken):
+def test_a_task_of_mesos_tells_by_98_that_a_port_is_taken(
+    cluster: Cluster, tmp_path: Path, taken: str
+) -> None:
     """And by that alone: an application's own 98 becomes 1; SIGTERM lets Spark end in order."""
     text = "import os, sys\nfrom pyspark import SparkContext\nSparkContext()\n"
     (tmp_path / "app.py").write_text(f"{text}sys.exit(98)\n")
@@ -285,7 +291,7 @@ def test_a_task_of_mesos_tells_by_98_that_a_port_is_taken(cluster, tmp_path, tak
         )
 
 
-def test_a_task_of_mesos_that_is_told_to_end_ends_in_order(cluster, tmp_path):
+def test_a_task_of_mesos_that_is_told_to_end_ends_in_order(cluster: Cluster, tmp_path: Path) -> None:
     """Its shell waits for Spark, which closes its event log before."""
     text = "import time\nfrom pyspark import SparkContext\nSparkContext()\nprint('here', flush=True)\n"
     (tmp_path / "app.py").write_text(f"{text}time.sleep(60)\n")
