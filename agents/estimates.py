@@ -4,6 +4,11 @@ import numpy as np
 
 from environment.types import ClusterView, FloatArray, Job
 
+#: Differences of times are rounded to milliseconds. What was rounded away when times were computed depends on
+#: since when they are counted and in which order they were summed up, and a search that compares such
+#: differences would find another of two equal placements for it.
+TIME_DIGITS = 3
+
 
 def check_share(name: str, value: float) -> None:
     """ValueError when an option that is a share is not within 0 and 1."""
@@ -23,15 +28,26 @@ def check_factor(name: str, value: float) -> None:
         raise ValueError(f"{name}: should be 1 or more, found {value:g}")
 
 
+def check_limit(name: str, value: int, least: int = 0) -> None:
+    """ValueError when an option that is a number of things is less than `least`."""
+    if not value >= least:
+        raise ValueError(f"{name}: should be {least} or more, found {value}")
+
+
 def duration_of(job: Job, unknown: float) -> float:
     """Seconds that a well placed job takes; `unknown` when nothing is known."""
     return unknown if job.expected_duration is None else job.expected_duration
 
 
 def held_for(view: ClusterView, unknown: float) -> FloatArray:
-    """Seconds from now for which each VM is held anyway; `unknown` where that is not known; float64 [N]."""
+    """Seconds from now for which each VM is held anyway; `unknown` where that is not known; float64 [N].
+
+    In whole milliseconds, so that VMs which are held by one job are held for equally long.
+    """
     held: FloatArray = np.where(
-        np.isnan(view.busy_until), unknown, np.maximum(view.busy_until - view.at, 0.0)
+        np.isnan(view.busy_until),
+        unknown,
+        np.round(np.maximum(view.busy_until - view.at, 0.0), TIME_DIGITS),
     )
     return held
 

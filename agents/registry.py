@@ -10,7 +10,7 @@ import difflib
 import importlib
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
@@ -172,9 +172,7 @@ def _options(name: str, kind: type, options: Mapping[str, object]) -> object:
     fields = {field.name: field for field in dataclasses.fields(kind) if field.init}
     for key in options:
         if key not in fields:
-            close = difflib.get_close_matches(str(key), fields, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"known options: {', '.join(fields) or 'none'}"
-            raise PolicyError(f"policy {name}: {key}: unknown option; {hint}")
+            raise PolicyError(f"policy {name}: {key}: unknown option; {_hint(kind, str(key), list(fields))}")
     hints = get_type_hints(kind, include_extras=True)
     for key, field in fields.items():
         if key not in options and _default(field) is None:
@@ -184,6 +182,15 @@ def _options(name: str, kind: type, options: Mapping[str, object]) -> object:
         return kind(**values)
     except ValueError as error:
         raise PolicyError(f"policy {name}: {error}") from error
+
+
+def _hint(kind: type, key: str, known: Sequence[str]) -> str:
+    """What would be right; `INSTEAD` of a class of options says it of names that one may remember."""
+    instead: Mapping[str, str] = getattr(kind, "INSTEAD", {})
+    if key in instead:
+        return instead[key]
+    close = difflib.get_close_matches(key, known, n=1)
+    return f"did you mean {close[0]}?" if close else f"known options: {', '.join(known) or 'none'}"
 
 
 def _value(name: str, key: str, hint: Any, value: object) -> object:

@@ -99,7 +99,8 @@ class PolicyStatus:
     """Who decides now, and since the start: decisions made, and how many had to be replaced.
 
     `fallback` decides when the policy fails; `busy` is for how many seconds the policy has been at a decision
-    that took too long and was taken from it, 0 when it is not.
+    that took too long and was taken from it, 0 when it is not. `cut_short` counts the policy's decisions that
+    a time limit of its own ended.
     """
 
     name: str
@@ -110,6 +111,7 @@ class PolicyStatus:
     last_fault: str
     fallback: str | None = None
     busy: float = 0.0
+    cut_short: int = 0
     shadow: ShadowStatus | None = None
 
 

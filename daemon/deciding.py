@@ -20,7 +20,7 @@ from daemon.policy_memory import Memory
 from environment.explain import Explanation, explain
 from environment.model.decisions import decided
 from environment.model.events import Decided
-from environment.policy import Keeper, Policy
+from environment.policy import Keeper, Policy, Timed
 from environment.rounds import Queue, Verdict, decide_in_turn, view_after
 from environment.types import ClusterView, EndedJob, Observer, Place, PlacementRequest, Wait
 
@@ -99,6 +99,7 @@ class Deciders:
             self.last_fault,
             fallback=self._second.name if self._second is not None else None,
             busy=self._acting.busy,
+            cut_short=self._acting.cut_short,
         )
 
     def decide(
@@ -229,6 +230,11 @@ class _Thinker:
         if overdue is None or overdue.done.is_set():
             return 0.0
         return time.monotonic() - overdue.began
+
+    @property
+    def cut_short(self) -> int:
+        """How many of its decisions its own safety stop has ended."""
+        return self._policy.cut_short if isinstance(self._policy, Timed) else 0
 
     def close(self) -> None:
         """Let the thread end as soon as the policy is done; wait a while for what it has learned."""

@@ -82,6 +82,8 @@ class PolicyBody(Body):
     """Who decides then."""
     busy: float
     """Seconds for which it has been at a decision that was taken from it, as it took too long."""
+    cut_short: int
+    """Its decisions since the daemon's start that a time limit of its own ended."""
     shadow: ShadowBody | None
     """Who decides beside it, without effect."""
 

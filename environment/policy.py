@@ -1,6 +1,7 @@
 """The contract of a policy: a view of the cluster and the queue go in, one decision comes out.
 
-A policy that learns may be an `environment.types.Observer` too, who is told how jobs ended, and a `Keeper`.
+A policy that learns may be an `environment.types.Observer` too, who is told how jobs ended, and a `Keeper`;
+one that has a clock is `Timed`.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,6 +37,20 @@ class Keeper(Protocol):
 
     def restore(self, state: bytes) -> None:
         """Go on from a state, before the first decision; ValueError when it cannot be read."""
+        ...
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """A policy whose decisions depend on a clock in one case: when a safety stop cuts one short.
+
+    What it may do for a decision is bounded in work, so that the same view and queue give the same decision
+    on every machine. A decision that is cut short says so.
+    """
+
+    @property
+    def cut_short(self) -> int:
+        """How many decisions were cut short since the policy was made."""
         ...
 
 

@@ -3,10 +3,10 @@
 How candidates are played is in `search.py` and `rollout.py`; numba is imported when the policy is made.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -30,10 +30,14 @@ if TYPE_CHECKING:
 class LookaheadOptions:
     """Options of lookahead."""
 
+    INSTEAD: ClassVar[Mapping[str, str]] = {
+        "time_budget": "candidates bounds the work for a decision, time_limit stops one that takes too long"
+    }
+
     #: How much cost counts; the rest is time, both of running and until the end.
     beta: float = 0.5
-    #: How many variations are played. Chosen: a few milliseconds' work for a job on a dozen VMs. With 200
-    #: schedules are 1 % cheaper.
+    #: How many variations are played: the work that is done for a decision. Chosen: a few milliseconds for a
+    #: job on a dozen VMs. With 200 schedules are 1 % cheaper.
     candidates: int = 100
     #: How many jobs behind the head of the queue are played.
     jobs_ahead: int = 16
@@ -43,8 +47,9 @@ class LookaheadOptions:
     #: Of base reinforce: a shipped model by its name, or the folder of any. Without it the shipped one whose
     #: beta is nearest.
     model: str | None = None
-    #: Seconds after which no further candidates are tried.
-    time_budget: float = 1.0
+    #: Seconds after which a decision is cut short, as a safety stop: what is decided then depends on how fast
+    #: the machine is.
+    time_limit: float = 30.0
     #: Seconds for which a job that fits is held back for a better moment.
     patience: float = 600.0
     #: How many later jobs may be placed before one that waits: then it is next, whatever that costs. Chosen:
@@ -61,7 +66,7 @@ class LookaheadOptions:
         check_share("beta", self.beta)
         if self.model is not None and self.base != "reinforce":
             raise ValueError(f"model: goes with base reinforce, found {self.base}")
-        for name in ("time_budget", "unknown_duration"):
+        for name in ("time_limit", "unknown_duration"):
             check_seconds(name, getattr(self, name))
         check_factor("bad_placement_factor", self.bad_placement_factor)
         for name in ("candidates", "jobs_ahead", "patience", "overtaken_at_most", "seed"):
@@ -87,7 +92,7 @@ class Lookahead:
             base=options.base,
             beta=options.beta,
             candidates=options.candidates,
-            time_budget=options.time_budget,
+            time_limit=options.time_limit,
             unknown=options.unknown_duration,
             model=_model(options),
         )
@@ -95,6 +100,11 @@ class Lookahead:
         self._held_back = ("", 0.0)
         #: By job that waits: how many later ones were placed before it.
         self._overtaken: dict[str, int] = {}
+
+    @property
+    def cut_short(self) -> int:
+        """How many decisions the time limit cut short."""
+        return self._player.cut_short
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Place the job of the queue with which its jobs together fare best, or wait."""
@@ -109,6 +119,8 @@ class Lookahead:
         whole = len(known) == len(queue)
         found = self._player.play(view, known, seed=options.seed, may_wait=may_wait, reach=reach, whole=whole)
         over = f"played over {len(known)} job{'s' if len(known) > 1 else ''}"
+        if found.cut_short:
+            over += f", cut short after {options.time_limit:g} s"
         if found.job is None and found.value < np.inf:
             if not fits[0]:
                 return Wait(f"{shortage(view, queue[0])}; to place a later job first is no better, {over}")

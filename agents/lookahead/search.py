@@ -1,4 +1,4 @@
-"""Plays the candidates for a decision within a budget of time: between the policy and the compiled rollouts.
+"""Plays so many candidates for a decision: between the policy and the compiled rollouts.
 
 Importing this module imports numba; making a `Player` compiles, or finds what an earlier process compiled.
 """
@@ -50,7 +50,8 @@ class Found(NamedTuple):
     `value` is that of the aim (the less the better; infinite if nothing can be done), `rival` that of the
     best placement if this is a wait, and of waiting if this is a placement (infinite if there is none).
     `base` is what the base policy reaches, first come first served, `least` the least value of all, which is
-    less than `value` where a network judged otherwise, and `played` counts the candidates.
+    less than `value` where a network judged otherwise, and `played` counts the candidates. `cut_short` tells
+    whether there was no time for all of them.
     """
 
     job: int | None
@@ -60,10 +61,18 @@ class Found(NamedTuple):
     base: float
     least: float
     played: int
+    cut_short: bool
 
 
 class Player:
-    """Finds the best of so many candidates, in so many seconds, by playing them forward."""
+    """Finds the best of so many candidates by playing them forward.
+
+    What is found depends on what was asked, and on the plan that was found last, and on nothing else, as long
+    as no decision takes longer than the time limit.
+
+    Attributes:
+        cut_short: how many decisions did.
+    """
 
     def __init__(
         self,
@@ -72,7 +81,7 @@ class Player:
         base: str,
         beta: float,
         candidates: int,
-        time_budget: float,
+        time_limit: float,
         unknown: float,
         model: "Model | None" = None,
     ) -> None:
@@ -87,11 +96,13 @@ class Player:
         # Floats, whatever was given: code is compiled for types.
         self._weights = float(max(beta, _LEAST_WEIGHT)), float(max(1 - beta, _LEAST_WEIGHT))
         self._candidates = candidates + FIRST_VARIATION
-        self._time_budget = time_budget
+        self._time_limit = time_limit
         self._arrays: Search | None = None
         #: Genes of the jobs that the last plan went over.
         self._plan: dict[str, int] = {}
+        self.cut_short = 0
         self._compile()
+        self.cut_short = 0  # that was no decision
 
     def play(
         self,
@@ -111,12 +122,13 @@ class Player:
         batch = self._situations.load(view, queue)
         found = self._arrays_for(batch)._replace(most=_most(view, queue))
         self._take_up(found, queue)
-        aim = self._aim(view, queue[0], seed, may_wait, reach)
+        aim = self._aim(view, seed, may_wait, reach, _shown(batch, queue[0]))
         for first in range(0, self._candidates, _AT_ONCE):
             last = min(first + _AT_ONCE, self._candidates)
             search(batch, aim, found, first, last)
-            if perf_counter() - began > self._time_budget:
+            if perf_counter() - began > self._time_limit:
                 break
+        self.cut_short += last < self._candidates
         order, genes = found.best[:, : len(queue)].tolist()
         self._plan = {queue[i].job.id: genes[i] for i in order}
         values = found.values[:last]
@@ -134,10 +146,8 @@ class Player:
             found.plan[ORDER, at] = numbers[job_id]
             found.plan[GENE, numbers[job_id]] = gene
 
-    def _aim(
-        self, view: ClusterView, request: PlacementRequest, seed: int, may_wait: bool, reach: int
-    ) -> Aim:
-        drawn = (seed % 2**24) << 32 | crc32(f"{request.job.id} {view.at!r}".encode())
+    def _aim(self, view: ClusterView, seed: int, may_wait: bool, reach: int, shown: int) -> Aim:
+        drawn = (seed % 2**24) << 32 | shown
         price = dollars_per_cpu_second(view) * _SECONDS_PER_HOUR
         dearest = float(view.prices_per_hour.max())
         return Aim(*self._weights, price, dearest, self._base, may_wait, reach, drawn)
@@ -162,6 +172,12 @@ class Player:
         self.play(view, [PlacementRequest(job, 1)], seed=0, may_wait=True)
 
 
+def _shown(batch: Batch, request: PlacementRequest) -> int:
+    """A number of 32 bits for what is decided about: the head, and when what runs ends, counted from now."""
+    ends = np.rint(batch.state.end[0, : batch.state.running[0]] * 1000.0).astype("<i8")
+    return crc32(request.job.id.encode(), crc32(ends.tobytes()))
+
+
 def _most(view: ClusterView, queue: Sequence[PlacementRequest]) -> IntArray:
     """`Search.most` of a queue."""
     limits = [view.most_for(request) for request in queue]
@@ -184,4 +200,5 @@ def _chosen(values: FloatArray, best: int, found: Search, queue: Sequence[Placem
         base=float(values[BASE]),
         least=float(values.min()),
         played=int(np.isfinite(values).sum()),
+        cut_short=len(values) < len(found.values),
     )

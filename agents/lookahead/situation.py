@@ -1,7 +1,8 @@
 """A cluster view and a queue as an episode of the kernel, so that what follows a decision can be played.
 
-Time is counted from the view's own. What the view does not tell is assumed: jobs of unknown duration take as
-long as the caller says.
+Time is counted from the view's own, in whole milliseconds, and what runs is put in order by its end: views
+that show the same are the same situation, since whenever they count time, and in whichever order they name
+what runs. What the view does not tell is assumed: jobs of unknown duration take as long as the caller says.
 """
 
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.estimates import duration_of, held_for
+from agents.estimates import TIME_DIGITS, duration_of, held_for
 from environment.belief import expected_end
 from environment.kernel.state import ANYWHERE, PREFERENCES, Batch, Rules, blank, make_batch
 from environment.training.scenes import milli
@@ -22,12 +23,12 @@ _SPARE = 64
 
 
 class Group(NamedTuple):
-    """Equal executors that run: what each takes, their VMs (by index), and in how many seconds they end."""
+    """Equal executors that run: in how many seconds they end, what each takes, and their VMs (by index)."""
 
+    end: float
     milli_cpus: int
     memory_mib: int
     vms: list[int]
-    end: float
 
 
 class Situations:
@@ -53,7 +54,7 @@ class Situations:
         return batch
 
     def _groups(self, view: ClusterView) -> list[Group]:
-        """What runs. A VM's executors that belong to no running job of the view are one that takes it all."""
+        """What runs, by its end. Executors of a VM that are of no running job of the view are one group."""
         self._know(view.vms)
         cpus = np.rint((view.cpus - view.free_cpus) * 1000).astype(np.int64).tolist()
         memory = np.ceil(view.memory_mib - view.free_memory_mib).astype(np.int64).tolist()
@@ -70,12 +71,12 @@ class Situations:
                     alike.setdefault(size, []).append(vm)
             for size, vms in alike.items():
                 left = self._seconds_left(view, job)
-                groups.append(Group(milli(size.cpus), size.memory_mib, vms, left))
+                groups.append(Group(left, milli(size.cpus), size.memory_mib, sorted(vms)))
         if any(count > 0 for count in unexplained):
             held = held_for(view, self._unknown).tolist()
             rest = (vm for vm, count in enumerate(unexplained) if count > 0)
-            groups += [Group(cpus[vm], memory[vm], [vm], held[vm] or _LEAST_LEFT) for vm in rest]
-        return groups
+            groups += [Group(held[vm] or _LEAST_LEFT, cpus[vm], memory[vm], [vm]) for vm in rest]
+        return sorted(groups)
 
     def _know(self, vms: tuple[Vm, ...]) -> None:
         if vms is not self._vms:
@@ -83,7 +84,8 @@ class Situations:
 
     def _seconds_left(self, view: ClusterView, job: RunningJob) -> float:
         seconds = self._unknown if job.expected is None else job.expected
-        return max(expected_end(view.at, job.started_at, seconds, job.job.spread) - view.at, _LEAST_LEFT)
+        left = expected_end(view.at, job.started_at, seconds, job.job.spread) - view.at
+        return max(round(left, TIME_DIGITS), _LEAST_LEFT)
 
     def _room_for(self, view: ClusterView, jobs: int, executors: int) -> Batch:
         """The batch with this cluster, with room for so many jobs and executors."""
@@ -128,7 +130,7 @@ def _load_state(
     ends = np.array([group.end for group in groups], dtype=np.float64)
     state.placement[:, : len(placement)] = placement
     state.end[:, :running] = ends
-    state.heap[0, :running] = np.argsort(ends, kind="stable")  # what is sorted is a heap
+    state.heap[0, :running] = np.arange(running)  # what is sorted is a heap
     state.clock[0], state.head[0], state.running[0] = 0.0, running, running
     state.left[0] = queue[0].count
     # What is not offered yet is taken to be held by others.

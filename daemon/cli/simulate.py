@@ -238,6 +238,9 @@ def _remarks(runs: "list[Run]") -> Iterator[str]:
     broken = {run.policy: run.result.violations for run in runs if run.result.violations}
     for policy, count in broken.items():
         yield f"{policy} made {count} decisions that could not be executed."
+    hurried = {run.policy: run.result.cut_short for run in runs if run.result.cut_short}
+    for policy, count in hurried.items():
+        yield f"The time limit cut {count} decisions of {policy} short: the numbers depend on this machine."
 
 
 def _draw(runs: "list[Run]", title: str, path: Path) -> None:

@@ -195,6 +195,8 @@ def policy(status: Json) -> RenderableType:
     ]
     if status["last_fault"]:
         rows.append(("last fault", status["last_fault"]))
+    if status["cut_short"]:
+        rows.append(("cut short", f"{render.count(status['cut_short'], 'decision')}, by its time limit"))
     if shadow := status["shadow"]:
         rows.append(("shadow", _shadow(shadow)))
         if shadow["last_fault"]:

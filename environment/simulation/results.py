@@ -94,6 +94,8 @@ class Result:
     truth: str
     #: What policies could expect of them: exact, spread, a number or constant.
     belief: str
+    #: How many decisions a safety stop cut short; where there are any, the machine's speed decided too.
+    cut_short: int = 0
 
     @property
     def cost_over_bound(self) -> float | None:
@@ -179,6 +181,7 @@ class Result:
             "bound": self.bound,
             "vm_hours": self.vm_hours,
             "refused": dict(self.refused),
+            "cut_short": self.cut_short,
             "vms": [
                 {"name": vm.name, "type": vm.type, "seconds": seconds}
                 for vm, seconds in zip(self.vms, self.vm_seconds, strict=True)

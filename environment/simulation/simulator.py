@@ -20,6 +20,7 @@ from environment.kernel.durations import is_good
 from environment.kernel.rule_options import DurationOptions, RewardOptions
 from environment.kernel.rule_options import rules as numbers_of
 from environment.kernel.state import Batch, SmallIntArray, make_batch
+from environment.policy import Timed
 from environment.rounds import Decide, Queue, Verdict, decide_once
 from environment.simulation.expectations import Belief
 from environment.simulation.fitted import FittedDurations, Pace
@@ -113,7 +114,7 @@ def simulate(
         jobs = pace.best(jobs, len(vms))
     refused = refusals(jobs, vms)
     jobs = tuple(job for job in jobs if job.id not in refused)
-    watch = _Stopwatch(policy)
+    watch, cut_short = _Stopwatch(policy), _cut_short(policy)
     world = _World(jobs, vms, options, pace)
     trace = []
     observe = policy.observe if isinstance(policy, Observer) else None
@@ -121,7 +122,13 @@ def simulate(
         trace.append(traced if options.scores else _without_scores(traced))
         if progress is not None and isinstance(traced.decision, Place):
             _report(progress, world.head, len(jobs))
-    return _result(world, trace, refused, watch.seconds)
+    result = _result(world, trace, refused, watch.seconds)
+    return replace(result, cut_short=_cut_short(policy) - cut_short)
+
+
+def _cut_short(policy: object) -> int:
+    """How many decisions of the policy a safety stop has cut short so far."""
+    return policy.cut_short if isinstance(policy, Timed) else 0
 
 
 class _Stopwatch:

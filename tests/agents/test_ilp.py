@@ -182,12 +182,14 @@ def test_what_does_not_fit_waits() -> None:
 def test_first_fit_when_time_is_up() -> None:
     """A solver that has no time to find anything is replaced by first fit, and the reason says so."""
     view = held(make_view(make_vms(12)), *range(5, 125, 10))
-    decision = IntegerProgram(IlpOptions(time_limit=1e-9)).decide(view, [request_of(6, "spread")])
+    policy = IntegerProgram(IlpOptions(time_limit=1e-9))
+    decision = policy.decide(view, [request_of(6, "spread")])
     assert isinstance(decision, Place)
     assert decision.placement == (0, 0, 0, 0, 1, 1)
     assert decision.why[0] == (
         "the solver found no placement in 1e-09 s, so first fit: vm-1 is the first VM with room for it"
     )
+    assert policy.cut_short == 1
 
 
 @pytest.mark.parametrize("threads", [2, 3])
@@ -205,10 +207,10 @@ def test_a_solver_that_fails_says_so() -> None:
     """It is no lack of time: who asks hears of it, and the fallback decides."""
     program = Program(np.array([1.0]), np.array([np.nan]), [Row([0], [1.0], 2.0, 1.0)])
     with pytest.raises(SolverError, match="HiGHS failed reading a program"):
-        Solver(1.0).solve(program)
+        Solver(100, 30.0).solve(program)
     impossible = Program(np.ones(4), np.ones(4), [Row([0], [1.0], 2.0, 2.0)])
     with pytest.raises(SolverError, match="HiGHS ended with: Infeasible"):
-        Solver(1.0).solve(impossible)
+        Solver(100, 30.0).solve(impossible)
 
 
 def test_a_large_cluster_of_equal_vms_is_one_small_program() -> None:
@@ -220,6 +222,7 @@ def test_a_large_cluster_of_equal_vms_is_one_small_program() -> None:
     ("options", "message"),
     [
         ({"beta": 2}, "policy ilp: beta: should be between 0 and 1, found 2"),
+        ({"nodes": 0}, "policy ilp: nodes: should be 1 or more, found 0"),
         ({"time_limit": 0}, "policy ilp: time_limit: should be more than 0 seconds, found 0"),
         ({"bad_placement_factor": 0.5}, "policy ilp: bad_placement_factor: should be 1 or more, found 0.5"),
         ({"unknown_duration": -1}, "unknown_duration: should be more than 0 seconds, found -1"),

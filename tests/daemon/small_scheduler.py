@@ -24,7 +24,7 @@ class SmallScheduler:
         self.pausing: Collection[str] = ()
         self.shown_ui: DriverUi | None = None
         self.store = self._store = store
-        self._policy = PolicyStatus("ff", {}, 3, 2, 1, "it raised ValueError")
+        self._policy = PolicyStatus("ff", {}, 3, 2, 1, "it raised ValueError", cut_short=4)
 
     def submit(self, spec: JobSpec, idempotency_key: str | None = None) -> tuple[JobRecord, bool]:
         """Keep the job; one of more than 64 cpus is refused."""

@@ -431,6 +431,7 @@ def test_metrics(api: Api, store: Store) -> None:
     assert values["stoker_cost_dollars_total",] == 0.002
     assert (values["stoker_vms",], values["stoker_cpus",], values["stoker_cpus_used",]) == (2, 12, 1.5)
     assert (values["stoker_decisions_total", "place"], values["stoker_decision_faults_total",]) == (3, 1)
+    assert values["stoker_decisions_cut_short_total",] == 4
     assert values["stoker_http_requests_total", "GET", "/v1/jobs/{job_id}", "200"] == 1
     assert values["stoker_http_requests_total", "GET", "/v1/jobs/{job_id}", "404"] == 1
     assert values["stoker_http_requests_total", "GET", "none", "404"] == 1
