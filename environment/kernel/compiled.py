@@ -3,10 +3,12 @@
 numba keeps a compiled function for the source file that it stands in, and does not see when a function that
 it calls, in another file, has changed. So the cache lies in a folder named after the contents of the kernel,
 of the function's own folder, and of those folders whose compiled functions its module knows, or they in
-turn: after any change there, it is compiled anew.
+turn: after any change there, it is compiled anew. Processes that need it at once leave it to one of them.
 """
 
+import fcntl
 import hashlib
+import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -14,6 +16,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 import numba
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
 Compiled = TypeVar("Compiled", bound=Callable[..., Any])
@@ -44,6 +47,27 @@ def _cache_for(folders: frozenset[Path]) -> Path:
     return Path(numba.config.CACHE_DIR or _KERNEL / "__pycache__") / f"numba-{contents.hexdigest()[:12]}"
 
 
+def _leave_it_to_one_process(compiled: Any) -> None:
+    """Let the other processes wait while one compiles, and find it in the cache then.
+
+    numba lets all of them compile, and mixes up what two of them keep for different arguments at once.
+    """
+    compile_it, function = compiled.compile, compiled.py_func
+    name = f"{function.__module__}.{function.__qualname__}-{function.__code__.co_firstlineno}.lock"
+
+    def compile_alone(signature: object) -> object:
+        # numba's own lock comes first, as it does for a function that is compiled because another calls it.
+        with global_compiler_lock:
+            lock = os.open(Path(compiled.stats.cache_path, name), os.O_RDONLY | os.O_CREAT, 0o666)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                return compile_it(signature)
+            finally:
+                os.close(lock)
+
+    compiled.compile = compile_alone
+
+
 def njit(
     *, allocates: bool = False, inline: bool = False, ieee: bool = False
 ) -> Callable[[Compiled], Compiled]:
@@ -66,6 +90,7 @@ def njit(
             compiled: Compiled = numba.njit(cache=True, nogil=True, **options)(function)
         finally:
             numba.config.CACHE_DIR = before
+        _leave_it_to_one_process(compiled)
         _FOLDERS[compiled] = folders
         return compiled
 

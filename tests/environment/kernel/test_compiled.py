@@ -19,6 +19,19 @@ def good() -> bool:
 print(good(), sum(good.stats.cache_hits.values()))
 """
 
+#: Waits for a word, so that all who run it compile at once.
+TOGETHER = """
+import sys
+from environment.kernel.compiled import njit
+from environment.kernel.durations import is_good
+@njit()
+def good(number) -> bool:
+    return is_good(1, 2, 1) or number > 1
+print("ready", flush=True)
+number = {"int": int, "float": float}[sys.stdin.readline().strip()](2)
+print(good(number), sum(good.stats.cache_hits.values()))
+"""
+
 TWENTY = """
 {imported}
 from environment.kernel.compiled import njit
@@ -91,3 +104,21 @@ def test_a_change_in_another_folder_reaches_those_who_call_it(project: Path, imp
     assert (call(caller, project), call(caller, project)) == ("30 0", "30 1")
     tens.write_text(tens.read_text().replace("10", "11"))
     assert call(caller, project) == "31 0"
+
+
+def test_of_processes_that_need_it_at_once_one_compiles(project: Path) -> None:
+    """The others find what it has compiled; each of two kinds of arguments is compiled once."""
+    (project / "caller.py").write_text(TOGETHER)
+    command = [sys.executable, "caller.py"]
+    pipe = subprocess.PIPE
+    callers = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=project) for _ in range(4)]
+    for caller in callers:
+        assert caller.stdout is not None
+        assert caller.stdout.readline() == "ready\n"
+    for caller, kind in zip(callers, ("int", "float", "int", "float"), strict=True):
+        assert caller.stdin is not None
+        caller.stdin.write(f"{kind}\n")
+        caller.stdin.flush()
+    said = [caller.communicate()[0].split() for caller in callers]
+    assert [caller.returncode for caller in callers] == [0] * 4
+    assert sorted(said) == [["True", "0"]] * 2 + [["True", "1"]] * 2
