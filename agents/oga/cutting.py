@@ -77,8 +77,10 @@ def cut(
     placement, sizes = [], []
     for vm in order[counts[order] > 0].tolist():
         count = int(counts[vm])
-        each = math.floor((cpus[vm] / count + _ROUNDING) * 1000) / 1000
-        size = Size(min(each, request.cpus), min(int(memory_mib[vm] / count + _ROUNDING), request.memory_mib))
+        # So many fit when rounded, so that the floor does.
+        each = max(floor.cpus, math.floor((cpus[vm] / count + _ROUNDING) * 1000) / 1000)
+        mib = max(floor.memory_mib, int(memory_mib[vm] / count + _ROUNDING))
+        size = Size(min(each, request.cpus), min(mib, request.memory_mib))
         placement += [vm] * count
         sizes += [size] * count
     return tuple(placement), tuple(sizes)

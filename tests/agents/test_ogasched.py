@@ -57,6 +57,14 @@ def test_cutting_by_hand(
     ) == found
 
 
+@pytest.mark.parametrize(("cpus", "memory_mib"), [(1.0, 490.9998), (0.5, 491.0), (3.999998, 4096.0)])
+def test_what_rounding_takes_is_not_taken_from_the_floor(cpus: float, memory_mib: float) -> None:
+    """An allocation that falls short by no more than arithmetic makes executors of the floor's size."""
+    request = PlacementRequest(make_job("job-1", 1, 4.0 if cpus > 1 else cpus, round(memory_mib)), 1)
+    made = cut(request, np.array([cpus]), np.array([memory_mib]), floor_of(request, 1.0))
+    assert made == ((0,), (request.asked[0],))
+
+
 def test_a_floor_is_no_less_than_what_runs_and_no_more_than_is_asked() -> None:
     """A share of the request; 0.1 cpus and 896 MiB at least; but a request below that is its own floor."""
     assert floor_of(ask(), 0.5) == Size(1.0, 1024)
