@@ -10,6 +10,9 @@ from typing import Protocol, runtime_checkable
 
 from environment.types import ClusterView, Decision, PlacementRequest
 
+#: A policy's one method, for those who need no more of it.
+Decide = Callable[[ClusterView, Sequence[PlacementRequest]], Decision]
+
 
 @runtime_checkable
 class Policy(Protocol):
@@ -58,7 +61,7 @@ class Timed(Protocol):
 class FunctionPolicy:
     """A plain function as a policy."""
 
-    function: Callable[[ClusterView, Sequence[PlacementRequest]], Decision]
+    function: Decide
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Call the function."""

@@ -4,7 +4,7 @@ This is the loop that the simulator, the daemon and the benchmarks share. Every 
 check, whoever made it; one that does not, or a policy that raises, is replaced by the fallback's decision.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, overload
 
@@ -13,6 +13,7 @@ import numpy as np
 from environment.check import check
 from environment.elastic import Fitting
 from environment.offered import DRIVER_PORTS
+from environment.policy import Decide
 from environment.types import ClusterView, Decision, Place, PlacementRequest, Size, Wait
 
 #: Of what the parts of a placement are made.
@@ -24,9 +25,6 @@ _PARTS: dict[str, tuple[type, ...]] = {
 }
 
 _SIZE_PARTS = ((float, int), (int,))
-
-#: What a policy is to this module.
-Decide = Callable[[ClusterView, Sequence[PlacementRequest]], Decision]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +75,6 @@ class Queue(Sequence[PlacementRequest]):
         return Queue([other for other in self if other is not request])
 
 
-def decide_round(
-    decide: Decide,
-    view: ClusterView,
-    requests: Sequence[PlacementRequest],
-    *,
-    fallback: Decide | None = None,
-) -> tuple[Verdict, ...]:
-    """Decide about the queue until it is empty or the policy waits; the last verdict may be a `Wait`."""
-    return tuple(decide_in_turn(decide, view, requests, fallback=fallback))
-
-
 def decide_in_turn(
     decide: Decide,
     view: ClusterView,
@@ -95,9 +82,9 @@ def decide_in_turn(
     *,
     fallback: Decide | None = None,
 ) -> Iterator[Verdict]:
-    """A round of decisions one by one, as above.
+    """Decide about the queue until it is empty or the policy waits; the last verdict may be a `Wait`.
 
-    Each verdict holds a view of its own, so a long queue on a large cluster is better not kept as a whole.
+    One by one: each verdict holds a view of its own, so the round of a long queue is better not kept whole.
     """
     queue = requests if isinstance(requests, Queue) else Queue(requests)
     while queue:

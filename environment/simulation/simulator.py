@@ -10,7 +10,6 @@ first. (Episodes in which only the head is seen wait until a job ends: rule 4.)
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Protocol
 
 import numpy as np
 
@@ -20,8 +19,8 @@ from environment.kernel.durations import is_good
 from environment.kernel.rule_options import DurationOptions, RewardOptions
 from environment.kernel.rule_options import rules as numbers_of
 from environment.kernel.state import Batch, SmallIntArray, make_batch
-from environment.policy import Timed
-from environment.rounds import Decide, Queue, Verdict, decide_once
+from environment.policy import Decide, Policy, Timed
+from environment.rounds import Queue, Verdict, decide_once
 from environment.simulation.expectations import Belief
 from environment.simulation.fitted import FittedDurations, Pace
 from environment.simulation.limits import perfect_packing_bound
@@ -48,14 +47,6 @@ Progress = Callable[[int, int], None]
 
 #: Chosen: often enough for a progress bar, seldom enough to cost nothing.
 _REPORTS = 200
-
-
-class Decider(Protocol):
-    """What a policy is to the simulator."""
-
-    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
-        """Place a job of the queue, or wait."""
-        ...
 
 
 class StuckError(RuntimeError):
@@ -91,12 +82,12 @@ class SimulationOptions:
 
 
 def simulate(
-    policy: Decider,
+    policy: Policy,
     workload: Workload,
     cluster: Sequence[Vm],
     *,
     options: SimulationOptions | None = None,
-    fallback: Decider | None = None,
+    fallback: Policy | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Run the policy until all jobs have ended.
@@ -134,7 +125,7 @@ def _cut_short(policy: object) -> int:
 class _Stopwatch:
     """A policy whose decisions are timed."""
 
-    def __init__(self, policy: Decider) -> None:
+    def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self.seconds: list[float] = []
 

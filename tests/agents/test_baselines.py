@@ -9,7 +9,7 @@ from agents.baselines.random_choice import RandomChoice, RandomOptions
 from agents.baselines.round_robin import RoundRobin, RoundRobinConsolidate
 from agents.baselines.scored import BestFit, LeastAllocated, MostAllocated
 from environment.policy import Policy
-from environment.rounds import decide_round
+from environment.rounds import decide_in_turn
 from environment.types import ClusterView, Place, PlacementRequest, Vm, Wait
 from tests.builders import make_job, make_request, make_view, make_vm, make_vms
 
@@ -32,7 +32,7 @@ def in_turn(policy: Policy, view: ClusterView, requests: Sequence[PlacementReque
     """The VMs chosen, job by job, in one round."""
     return [
         [view.vms[i].name for i in verdict.decision.placement]
-        for verdict in decide_round(policy.decide, view, requests)
+        for verdict in decide_in_turn(policy.decide, view, requests)
         if isinstance(verdict.decision, Place)
     ]
 
@@ -168,7 +168,7 @@ def test_fractions_of_cpus_add_up(make: type[FirstFit], cpus: float, executors: 
 def test_fractions_add_up_over_a_round(make: type[FirstFit]) -> None:
     """Ten jobs of a tenth of a cpu fill a cpu one by one; the eleventh waits."""
     requests = [make_request(1, cpus=0.1) for _ in range(11)]
-    verdicts = decide_round(make().decide, make_view([make_vm(cpus=1.0)]), requests)
+    verdicts = tuple(decide_in_turn(make().decide, make_view([make_vm(cpus=1.0)]), requests))
     assert [type(verdict.decision) for verdict in verdicts] == [Place] * 10 + [Wait]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from agents.baselines.drf import DominantResourceFairness, DrfOptions, dominant_shares
 from agents.registry import create
-from environment.rounds import decide_round
+from environment.rounds import decide_in_turn
 from environment.simulation.simulator import simulate
 from environment.types import ClusterView, Place, PlacementRequest, Size, Wait
 from profiles.workload import Workload, WorkloadJob
@@ -24,7 +24,7 @@ def request(name: str, kind: str, executors: int, cpus: float, gib: int) -> Plac
 
 def order(view: ClusterView, queue: Sequence[PlacementRequest]) -> list[str]:
     """Who is placed in one round, in turn."""
-    verdicts = decide_round(create("drf").decide, view, queue)
+    verdicts = tuple(decide_in_turn(create("drf").decide, view, queue))
     return [verdict.request.job.id for verdict in verdicts if isinstance(verdict.decision, Place)]
 
 
@@ -133,7 +133,7 @@ def test_a_driver_without_room_holds_up_no_other_type() -> None:
     large = PlacementRequest(make_job("job-1", 4, driver=Size(1, 1024)), 4)
     small = request("job-2", "sort", 1, 1.0, 1)
     drf = DominantResourceFairness(DrfOptions())
-    placed, waits = decide_round(drf.decide, view, [large, small])
+    placed, waits = tuple(decide_in_turn(drf.decide, view, [large, small]))
     assert (placed.request.job.id, waits.request.job.id) == ("job-2", "job-1")
     why = "beside its executors no VM has room for its driver (1 cpus and 1024 MiB)"
     decision = drf.decide(view, [large])

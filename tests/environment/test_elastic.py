@@ -12,7 +12,7 @@ from environment.check import shortage, whole_cluster_shortfall
 from environment.elastic import Fitting, room_in_all
 from environment.explain import explain
 from environment.kernel.arrays import refusals
-from environment.rounds import decide_once, decide_round
+from environment.rounds import decide_in_turn, decide_once
 from environment.simulation.simulator import simulate
 from environment.types import ClusterView, Decision, Place, PlacementRequest, Size, Wait
 from profiles.workload import WorkloadJob, workload_of
@@ -87,7 +87,7 @@ def test_one_that_asks_for_more_than_there_is_starts_on_what_there_is(name: str)
     huge, vms = elastic(100, 2), make_vms(2, cpus=2)
     first = PlacementRequest(make_job("first", 3), 3)
     policy = create(name, _OPTIONS.get(name, {}))
-    behind = decide_round(policy.decide, make_view(vms), [first, huge])
+    behind = tuple(decide_in_turn(policy.decide, make_view(vms), [first, huge]))
     assert not any(verdict.faults for verdict in behind)
     alone = decide_once(create(name, _OPTIONS.get(name, {})).decide, make_view(vms, at=5.0), [huge])
     assert isinstance(alone.decision, Place), alone
@@ -185,6 +185,6 @@ def test_a_round_places_one_after_the_other_on_what_is_left() -> None:
     """Each job of a round is shown what those before it left."""
     view = make_view(make_vms(1, cpus=7))
     queue = [replace(elastic(), job=replace(elastic().job, id=name)) for name in ("a", "b", "c")]
-    verdicts = decide_round(first_vm, view, queue)
+    verdicts = tuple(decide_in_turn(first_vm, view, queue))
     placed = [len(v.decision.placement) for v in verdicts if isinstance(v.decision, Place)]
     assert placed == [4, 3]

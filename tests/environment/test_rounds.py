@@ -7,7 +7,7 @@ import pytest
 from agents.baselines.first_fit import FirstFit
 from environment.model.decisions import decided
 from environment.model.events import Placement, Waiting
-from environment.rounds import Queue, decide_in_turn, decide_once, decide_round
+from environment.rounds import Queue, decide_in_turn, decide_once
 from environment.types import ClusterView, Decision, Place, PlacementRequest, Size, Wait
 from tests.builders import make_job, make_request, make_view, make_vms
 
@@ -40,7 +40,7 @@ def requests(*executors: int) -> list[PlacementRequest]:
 
 def test_a_round_ends_when_the_head_waits() -> None:
     """Each decision is made on what the last one left, and nobody overtakes."""
-    verdicts = decide_round(first_fit, VIEW, requests(3, 2, 1))
+    verdicts = tuple(decide_in_turn(first_fit, VIEW, requests(3, 2, 1)))
     assert verdicts[0].decision == first_fit(VIEW, requests(3))
     assert [type(verdict.decision) for verdict in verdicts] == [Place, Wait]
     assert verdicts[1].view.free_cpus.tolist() == [0, 1]
@@ -49,8 +49,8 @@ def test_a_round_ends_when_the_head_waits() -> None:
 
 def test_a_round_ends_with_the_queue() -> None:
     """When all are placed there is no verdict to wait."""
-    assert len(decide_round(first_fit, VIEW, requests(1, 1, 2))) == 3
-    assert decide_round(first_fit, VIEW, []) == ()
+    assert len(tuple(decide_in_turn(first_fit, VIEW, requests(1, 1, 2)))) == 3
+    assert tuple(decide_in_turn(first_fit, VIEW, [])) == ()
 
 
 def nothing(view: ClusterView, queue: Requests) -> Decision:
@@ -108,7 +108,7 @@ def last(view: ClusterView, queue: Requests) -> Decision:
 
 def test_any_job_of_the_queue_may_be_placed() -> None:
     """Each is decided about once, on what the others left; then the first that is left waits."""
-    verdicts = decide_round(last, VIEW, requests(1, 3, 2, 1))
+    verdicts = tuple(decide_in_turn(last, VIEW, requests(1, 3, 2, 1)))
     assert [(verdict.request.job.id, type(verdict.decision)) for verdict in verdicts] == [
         ("d", Place),
         ("c", Place),
@@ -118,7 +118,7 @@ def test_any_job_of_the_queue_may_be_placed() -> None:
     event = decided(verdicts, at=7.0)
     assert [placement.job_id for placement in event.placements] == ["d", "c"]
     assert event.waiting == Waiting("a", "the last has no room")
-    assert len(decide_round(last, VIEW, requests(1, 1, 2))) == 3
+    assert len(tuple(decide_in_turn(last, VIEW, requests(1, 1, 2)))) == 3
 
 
 def test_a_later_job_is_checked_as_the_first_is() -> None:
@@ -184,7 +184,7 @@ def test_the_driver_takes_its_room_from_the_next_job() -> None:
     """The second job of the round finds what executors and driver left."""
     job = make_job("a", 1, driver=Size(1, 1024))
     queue = [PlacementRequest(job, 1), *requests(1, 1, 1)[1:]]
-    verdicts = decide_round(first_fit, VIEW, queue)
+    verdicts = tuple(decide_in_turn(first_fit, VIEW, queue))
     assert [v.decision.placement for v in verdicts if isinstance(v.decision, Place)] == [(0,), (1,), (1,)]
 
 
@@ -197,7 +197,7 @@ def test_lost_executors_get_no_second_driver() -> None:
 
 def test_the_event_of_a_round_names_vms_by_id() -> None:
     """Placements and the one that waits, with the time of the view."""
-    event = decided(decide_round(first_fit, VIEW, requests(3, 2)), at=7.0)
+    event = decided(tuple(decide_in_turn(first_fit, VIEW, requests(3, 2))), at=7.0)
     assert event.placements == (Placement("a", ("id-vm-1", "id-vm-1", "id-vm-2")),)
     assert event.waiting == Waiting(
         "b", "room for 1 of 2 executors of 1 cpus and 1024 MiB; of 2 VMs, 1 lack cpus"

@@ -8,7 +8,7 @@ from environment.model import events as ev
 from environment.model.cluster_model import Changes, ClusterModel, ModelOptions
 from environment.model.decisions import decided
 from environment.model.records import JobRecord
-from environment.rounds import decide_round
+from environment.rounds import decide_in_turn
 from environment.types import Job, Vm
 from tests.builders import make_offer
 
@@ -71,7 +71,7 @@ class World:
 
     def decide(self) -> list[ev.Command]:
         """First fit decides, whether it is time or not."""
-        verdicts = decide_round(FirstFit().decide, self.model.view(), self.model.requests())
+        verdicts = tuple(decide_in_turn(FirstFit().decide, self.model.view(), self.model.requests()))
         return self.send(decided(verdicts, self.now))
 
     def place(self, job_id: str, *vms: Vm, driver: Vm | None = None) -> list[ev.Command]:

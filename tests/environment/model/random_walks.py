@@ -13,7 +13,7 @@ from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel
 from environment.model.decisions import decided
 from environment.model.states import ENDED_JOB
-from environment.rounds import decide_round
+from environment.rounds import decide_in_turn
 from environment.types import CPU_TOLERANCE, Size, Vm
 from tests.builders import make_job, make_offer
 from tests.environment.world import costs
@@ -131,13 +131,13 @@ class Chaos:
     def decide(self) -> None:
         """A round of decisions when it is time."""
         if self.model.ready_to_decide():
-            verdicts = decide_round(self.policy.decide, self.model.view(), self.model.requests())
+            verdicts = tuple(decide_in_turn(self.policy.decide, self.model.view(), self.model.requests()))
             self.send(decided(verdicts, self.now))
 
     def decide_late(self) -> None:
         """A round on a view that is old when it ends."""
         if self.model.ready_to_decide():
-            verdicts = decide_round(self.policy.decide, self.model.view(), self.model.requests())
+            verdicts = tuple(decide_in_turn(self.policy.decide, self.model.view(), self.model.requests()))
             for _ in range(self.random.randrange(4)):
                 self.pass_time(0.5)
                 getattr(self, self.random.choice([action for action in ACTIONS if action != "decide_late"]))()

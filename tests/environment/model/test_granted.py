@@ -9,7 +9,7 @@ from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel
 from environment.model.decisions import decided
 from environment.model.event_log import encode, replay
-from environment.rounds import decide_once, decide_round
+from environment.rounds import decide_in_turn, decide_once
 from environment.types import ClusterView, Decision, EndedJob, Place, PlacementRequest, Size
 from tests.builders import make_job, make_request, make_view, make_vms
 from tests.environment.world import World
@@ -166,5 +166,5 @@ def test_a_round_is_recorded_with_its_sizes() -> None:
     def decide(view: ClusterView, queue: object) -> Decision:
         return Place("job-1", (1, 0), sizes=SIZES)
 
-    verdicts = decide_round(decide, make_view(make_vms(2)), [PlacementRequest(ELASTIC, 3)])
+    verdicts = tuple(decide_in_turn(decide, make_view(make_vms(2)), [PlacementRequest(ELASTIC, 3)]))
     assert decided(verdicts, 1.0).placements == (ev.Placement("job-1", ("id-vm-2", "id-vm-1"), None, SIZES),)

@@ -16,11 +16,11 @@ from environment.kernel.arrays import RefusedError, episode_of, jobs_of
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.kernel.rules import advance, next_completion, reset, step_episode
 from environment.kernel.state import RUNNING, make_batch
-from environment.policy import FunctionPolicy
+from environment.policy import FunctionPolicy, Policy
 from environment.simulation.expectations import EXACT
 from environment.simulation.limits import least_average_duration
 from environment.simulation.results import JobOutcome, Replay, Result, trace_from_json, trace_to_json
-from environment.simulation.simulator import Decider, SimulationOptions, StuckError, simulate
+from environment.simulation.simulator import SimulationOptions, StuckError, simulate
 from environment.training.episodes import episodes
 from environment.types import ClusterView, Decision, Place, PlacementRequest, Vm, Wait
 from profiles.generators import load_workload
@@ -48,9 +48,7 @@ def on(*placement: int) -> Rule:
     return decide
 
 
-def run(
-    rule: Rule, jobs: Sequence[WorkloadJob], vms: Sequence[Vm], fallback: Decider | None = None
-) -> Result:
+def run(rule: Rule, jobs: Sequence[WorkloadJob], vms: Sequence[Vm], fallback: Policy | None = None) -> Result:
     """The run of a plain function, to which everything is known."""
     options = SimulationOptions(belief=EXACT)
     return simulate(FunctionPolicy(rule), Workload(tuple(jobs)), vms, fallback=fallback, options=options)
