@@ -6,8 +6,9 @@ Memory is MiB, prices are dollars per hour.
 from collections.abc import Collection
 from typing import Literal
 
+from conf.carrying import carried
 from daemon.contract import Health, VmStatus
-from daemon.schemas import Body, Said, fields_of
+from daemon.schemas import Body, Said
 
 
 class VmBody(Body):
@@ -79,7 +80,7 @@ class IndexBody(Body):
 
 def cluster_body(vms: Collection[VmStatus]) -> ClusterBody:
     """All VMs."""
-    return ClusterBody(vms=[VmBody(**fields_of(vm, VmBody, executors=list(vm.executors))) for vm in vms])
+    return ClusterBody(vms=[carried(VmBody, vm, executors=list(vm.executors)) for vm in vms])
 
 
 def health_body(health: Health) -> HealthBody:

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from daemon.schemas import Body, Said, fields_of
+from conf.carrying import carried
+from daemon.schemas import Body, Said
 from environment.explain import Candidate, Choice, Explanation
 from environment.model.records import JobRecord
 from environment.model.states import JobState
@@ -105,17 +106,14 @@ def explanation_body(record: JobRecord, reason: str, explanations: Sequence[Expl
 
 def _decision_body(explanation: Explanation) -> DecisionBody:
     choices = [_choice_body(choice) for choice in explanation.choices]
-    return DecisionBody(
-        **fields_of(explanation, DecisionBody, faults=list(explanation.faults), choices=choices)
-    )
+    return carried(DecisionBody, explanation, faults=list(explanation.faults), choices=choices)
 
 
 def _choice_body(choice: Choice) -> ChoiceBody:
     candidates = [_candidate_body(candidate) for candidate in choice.candidates]
-    return ChoiceBody(**fields_of(choice, ChoiceBody, candidates=candidates))
+    return carried(ChoiceBody, choice, candidates=candidates)
 
 
 def _candidate_body(candidate: Candidate) -> CandidateBody:
-    return CandidateBody(
-        **fields_of(candidate, CandidateBody, lacks=list(candidate.lacks), details=dict(candidate.details))
-    )
+    lacks, details = list(candidate.lacks), dict(candidate.details)
+    return carried(CandidateBody, candidate, lacks=lacks, details=details)

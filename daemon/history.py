@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from conf.carrying import carried
 from conf.schema import JobSpec
 from daemon.store import Store
 from environment.explain import Explanation
@@ -132,17 +133,13 @@ def workload_of_runs(runs: Iterable[tuple[MeasuredRun, JobRecord]]) -> Workload:
         raise ValueError("no job has finished")
     begin = min(job.submitted_at for _, job in finished)
     return workload_of(
-        WorkloadJob(
+        carried(
+            WorkloadJob,
+            job,
             name=job.id,
             submitted_at=job.submitted_at - begin,
-            type=job.type,
-            cpus=job.cpus,
-            memory_mib=job.memory_mib,
-            executors=job.executors,
             duration=run.held,
-            min_executors=job.min_executors,
             input_mib=run.input_mib,
-            resources=job.resources,
         )
         for run, job in finished
     )

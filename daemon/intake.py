@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from conf.assumptions import MEASURED_SPREAD
+from conf.carrying import carried
 from conf.schema import JobSpec
 from daemon.contract import RejectedError
 from daemon.launcher import Launcher
@@ -92,21 +93,17 @@ class Intake:
 
     def _job(self, job_id: str, spec: JobSpec, at: float) -> Job:
         profile = self._profiles.get(spec.type)
-        return Job(
+        return carried(
+            Job,
+            spec,
             id=job_id,
-            type=spec.type,
-            cpus=spec.cpus,
-            memory_mib=spec.memory,
-            executors=spec.executors,
-            min_executors=spec.min_executors,
-            submitted_at=at,
             name=spec.label,
+            memory_mib=spec.memory,
+            submitted_at=at,
             driver=self._launcher.driver_size(spec),
-            max_runtime=spec.max_runtime,
             expected_duration=profile.duration(spec.cpus, spec.memory, spec.executors) if profile else None,
             prefers=profile.prefers if profile else None,
             spread=profile.spread if profile else MEASURED_SPREAD,
-            resources=spec.resources,
         )
 
     def _check(self, spec: JobSpec) -> None:

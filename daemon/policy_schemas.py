@@ -10,9 +10,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from agents.registry import PolicyInfo
+from conf.carrying import carried
 from daemon.comparison import Priced, Report
 from daemon.contract import PolicyStatus, ShadowStatus
-from daemon.schemas import Body, Query, Said, fields_of
+from daemon.schemas import Body, Query, Said
 
 
 class OptionBody(Body):
@@ -167,7 +168,7 @@ def policy_body(status: PolicyStatus) -> PolicyBody:
     """Who decides. Options that JSON does not know are shown as texts."""
     shadow = None if status.shadow is None else _shadow_body(status.shadow)
     options = _options(status.options)
-    return PolicyBody(**fields_of(status, PolicyBody, options=options, shadow=shadow))
+    return carried(PolicyBody, status, options=options, shadow=shadow)
 
 
 def policy_list(policies: Collection[PolicyInfo]) -> PolicyList:
@@ -177,7 +178,7 @@ def policy_list(policies: Collection[PolicyInfo]) -> PolicyList:
             PolicyInfoBody(
                 name=info.name,
                 summary=info.summary,
-                options=[OptionBody(**fields_of(option, OptionBody)) for option in info.options],
+                options=[carried(OptionBody, option) for option in info.options],
             )
             for info in policies
         ]
@@ -187,13 +188,13 @@ def policy_list(policies: Collection[PolicyInfo]) -> PolicyList:
 def comparison_body(found: Report) -> ComparisonBody:
     """Where policies differ."""
     return ComparisonBody(
-        totals=[TotalsBody(**fields_of(totals, TotalsBody)) for totals in found.totals],
+        totals=[carried(TotalsBody, totals) for totals in found.totals],
         differences=[_difference_body(priced) for priced in found.differences],
     )
 
 
 def _shadow_body(status: ShadowStatus) -> ShadowBody:
-    return ShadowBody(**fields_of(status, ShadowBody, options=_options(status.options)))
+    return carried(ShadowBody, status, options=_options(status.options))
 
 
 def _difference_body(priced: Priced) -> DifferenceBody:
@@ -203,8 +204,8 @@ def _difference_body(priced: Priced) -> DifferenceBody:
         job=comparison.job_id,
         duration=priced.duration,
         known_from=priced.known_from,
-        acting=OutcomeBody(**fields_of(comparison.acting, OutcomeBody, cost=priced.acting_cost)),
-        shadow=OutcomeBody(**fields_of(comparison.shadow, OutcomeBody, cost=priced.shadow_cost)),
+        acting=carried(OutcomeBody, comparison.acting, cost=priced.acting_cost),
+        shadow=carried(OutcomeBody, comparison.shadow, cost=priced.shadow_cost),
     )
 
 

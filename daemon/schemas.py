@@ -6,10 +6,11 @@ describes it in `/openapi.json`.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from conf.carrying import carried
 from conf.masking import masked_arguments, masked_text, masked_urls, masked_values
 from conf.schema import JobSpec
 from daemon.contract import LogChunk
@@ -23,6 +24,7 @@ LONGEST_LOG = 1 << 43
 Printed = Annotated[str, BeforeValidator(printable)]
 Said = Annotated[Printed, BeforeValidator(masked_urls)]
 JobId = Annotated[str, Field(pattern=r"^job-[1-9][0-9]{0,17}$")]
+Shown = TypeVar("Shown", bound=BaseModel)
 
 
 class Query(BaseModel):
@@ -170,7 +172,7 @@ class LogBody(Body):
 
 def job_body(record: JobRecord, reason: str | None = None) -> JobBody:
     """A job as users see it, with another reason than the record's when there is one."""
-    return JobBody(**_job_fields(record, reason))
+    return _job_body(JobBody, record, reason)
 
 
 def job_detail(
@@ -181,8 +183,10 @@ def job_detail(
     ui: str | None = None,
 ) -> JobDetail:
     """A job with everything that is known of it."""
-    return JobDetail(
-        **_job_fields(record, reason),
+    return _job_body(
+        JobDetail,
+        record,
+        reason,
         spec=None if spec is None else masked(spec),
         tasks=[_executor_body(executor) for executor in executors],
         ui=ui,
@@ -203,42 +207,27 @@ def masked(spec: JobSpec) -> JobSpec:
 
 def log_body(chunk: LogChunk) -> LogBody:
     """Part of a log."""
-    return LogBody(**fields_of(chunk, LogBody))
+    return carried(LogBody, chunk)
 
 
-def _job_fields(record: JobRecord, reason: str | None) -> dict[str, Any]:
+def _job_body(body: type[Shown], record: JobRecord, reason: str | None, **others: Any) -> Shown:
     job = record.job
-    return {
-        "id": job.id,
-        "name": job.name or job.id,
-        "type": job.type,
-        "state": record.state,
-        "reason": record.reason if reason is None else reason,
-        "executors": job.executors,
-        "min_executors": job.fewest,
-        "cpus": job.cpus,
-        "memory_mib": job.memory_mib,
-        "resources": dict(job.resources),
-        "submitted_at": job.submitted_at,
-        "placed_at": record.placed_at,
-        "started_at": record.started_at,
-        "finished_at": record.finished_at,
-        "duration": _between(record.started_at, record.finished_at),
-        "completion": _between(job.submitted_at, record.finished_at),
-        "cost": record.cost,
-        "exit_code": record.exit_code,
-        "losses": record.losses,
-    }
+    return carried(
+        body,
+        job,
+        record,
+        name=job.name or job.id,
+        reason=record.reason if reason is None else reason,
+        min_executors=job.fewest,
+        resources=dict(job.resources),
+        duration=_between(record.started_at, record.finished_at),
+        completion=_between(job.submitted_at, record.finished_at),
+        **others,
+    )
 
 
 def _executor_body(record: ExecutorRecord) -> ExecutorBody:
-    return ExecutorBody(**fields_of(record, ExecutorBody, vm=record.vm_name))
-
-
-def fields_of(record: object, body: type[BaseModel], **instead: Any) -> dict[str, Any]:
-    """The body's fields that the record has under the same name, but for those given."""
-    same = {name: getattr(record, name) for name in body.model_fields if name not in instead}
-    return same | instead
+    return carried(ExecutorBody, record, vm=record.vm_name)
 
 
 def _between(begin: float | None, end: float | None) -> float | None:

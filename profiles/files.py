@@ -1,23 +1,29 @@
 """Workloads as files, CSV or Parquet: written and read back the same.
 
-The columns are submitted_at, type, cpus, memory_mib, executors, duration and, if they are there, name,
-min_executors, input_mib and resources (gpus=1;disk=100), of which all but the name may be empty. Units are
-seconds, cores and MiB; cpus, memory_mib and resources are those of one executor.
+The columns are the fields of a `WorkloadJob`: those that it must have and, if they are there, its name and
+those with a default, which may be empty. Units are its own; resources are written as gpus=1;disk=100.
 """
 
 import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from conf.units import resources_of, resources_text
 from profiles.workload import Workload, WorkloadJob, workload_of
 
-COLUMNS = ("submitted_at", "type", "cpus", "memory_mib", "executors", "duration")
-OPTIONAL = ("name", "min_executors", "input_mib", "resources")
-_EMPTY = ("min_executors", "input_mib", "resources")
-_WHOLE = ("memory_mib", "executors", "min_executors")
-_TEXTS = ("type", "name", "resources")
+#: What is in a column by its name, and what a job has where an optional one is empty or not there.
+_KINDS = get_type_hints(WorkloadJob)
+_DEFAULTS = {
+    field.name: field.default if field.default_factory is MISSING else field.default_factory()
+    for field in fields(WorkloadJob)
+}
+COLUMNS = tuple(name for name, default in _DEFAULTS.items() if default is MISSING and name != "name")
+_EMPTY = tuple(name for name, default in _DEFAULTS.items() if default is not MISSING)
+OPTIONAL = ("name", *_EMPTY)
+_WHOLE = tuple(name for name, kind in _KINDS.items() if kind in (int, int | None))
+_TEXTS = (*(name for name, kind in _KINDS.items() if kind is str), "resources")
 
 
 class WorkloadError(ValueError):
@@ -147,7 +153,7 @@ def _read_parquet(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
 
 
 def _columns(workload: Workload) -> tuple[str, ...]:
-    """What is written: those that may be empty only where a job has them."""
+    """What is written: those that may be empty only where a job has something else than the default."""
     had = [column for column in _EMPTY if any(_cell(job, column) is not None for job in workload.jobs)]
     return (*COLUMNS, "name", *had)
 
@@ -155,7 +161,8 @@ def _columns(workload: Workload) -> tuple[str, ...]:
 def _cell(job: WorkloadJob, column: str) -> Any:
     if column == "resources":
         return resources_text(job.resources) or None
-    return getattr(job, column)
+    value = getattr(job, column)
+    return None if value == _DEFAULTS[column] else value
 
 
 def _write_csv(workload: Workload, path: Path) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from conf.assumptions import MEASURED_SPREAD, UNKNOWN_DURATION
+from conf.carrying import carried
 from environment.amounts import TOLERANCE
 from environment.check import whole_cluster_shortfall
 from environment.kernel.state import PREFERENCES, Episode, Jobs, Machines
@@ -21,19 +22,16 @@ class RefusedError(ValueError):
 def jobs_of(workload: Workload, profiles: Mapping[str, JobProfile]) -> tuple[Job, ...]:
     """The workload's jobs as policies see them; a type without a profile prefers no placement."""
     return tuple(
-        Job(
+        carried(
+            Job,
+            job,
             id=job.name,
-            name=job.name,
-            type=job.type,
             cpus=_milli(job.cpus) / 1000,
-            memory_mib=job.memory_mib,
-            executors=job.executors,
-            min_executors=job.min_executors,
-            submitted_at=job.submitted_at,
             expected_duration=job.duration,
             prefers=profiles[job.type].prefers if job.type in profiles else None,
             spread=profiles[job.type].spread if job.type in profiles else MEASURED_SPREAD,
-            resources=job.resources,
+            driver=None,
+            max_runtime=None,
         )
         for job in workload.jobs
     )

@@ -1,0 +1,62 @@
+"""What is carried from one kind of value to another, and what is not forgotten on the way."""
+
+from dataclasses import dataclass
+
+import pytest
+from pydantic import BaseModel
+
+from conf.carrying import carried
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What goes in."""
+
+    name: str
+    kind: str = "plain"
+
+    @property
+    def label(self) -> str:
+        """What it is called."""
+        return self.name.title()
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What comes out."""
+
+    name: str
+    label: str
+    kind: str = "unknown"
+
+
+class Shown(BaseModel):
+    """What comes out of that and something else."""
+
+    name: str
+    kind: str
+    state: str
+
+
+@dataclass(slots=True)
+class Record:
+    """Something else."""
+
+    state: str
+    name: str = "another"
+
+
+def test_what_has_one_name_is_carried() -> None:
+    """Properties too; what is given besides is taken first, and then the first source."""
+    assert carried(Known, Asked("sort")) == Known("sort", "Sort", "plain")
+    assert carried(Known, Asked("sort"), kind="given", label="") == Known("sort", "", "given")
+    shown = carried(Shown, Asked("sort"), Record("queued"))
+    assert shown == Shown(name="sort", kind="plain", state="queued")
+
+
+def test_a_field_that_nobody_has_is_an_error() -> None:
+    """Though it has a default: who forgot it is told."""
+    with pytest.raises(AttributeError, match="Known has a field label, which"):
+        carried(Known, Record("queued"))
+    with pytest.raises(TypeError, match="colour"):
+        carried(Known, Asked("sort"), colour="blue")
