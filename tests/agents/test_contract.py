@@ -62,8 +62,8 @@ def queues() -> st.SearchStrategy[list[PlacementRequest]]:
 
 def contents(view: ClusterView) -> tuple[Any, ...]:
     """All that a policy could have changed."""
-    arrays = (view.free_cpus, view.free_memory_mib, view.executors, view.busy_until)
-    arrays += tuple(view.free_resources.values())
+    resources = view.free_resources.values()
+    arrays = (view.free_cpus, view.free_memory_mib, view.executors, view.busy_until, *resources)
     return (view.at, view.vms, view.running, *(array.tobytes() for array in arrays))
 
 
@@ -100,7 +100,8 @@ def test_what_fits_is_placed(name: str, view: ClusterView, request: PlacementReq
     Lookahead, when it may not hold a job back, and OgaSched, when it may not make executors smaller.
     """
     fits = bool(np.minimum(view.room_for(request), request.count).sum() >= request.count)
-    policy = create(name, {"lookahead": {"patience": 0}, "ogasched": {"floor": 1.0}}.get(name, {}))
+    options: dict[str, dict[str, object]] = {"lookahead": {"patience": 0}, "ogasched": {"floor": 1.0}}
+    policy = create(name, options.get(name))
     assert isinstance(policy.decide(view, [request]), Place) == fits
 
 

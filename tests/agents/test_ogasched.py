@@ -51,7 +51,7 @@ def test_cutting_by_hand(
     found: list[tuple[int, float, int]] | None,
 ) -> None:
     """At a floor of a half: each executor where it adds most, none above the request, as many as needed."""
-    made = cut(request_, np.array(cpus), np.array(gib) * GIB, floor_of(request_, 0.5))
+    made = cut(request_, np.array(cpus), np.array(gib, np.float64) * GIB, floor_of(request_, 0.5))
     assert (
         None if made is None else [(vm, s.cpus, s.memory_mib) for vm, s in zip(*made, strict=True)]
     ) == found
@@ -241,9 +241,16 @@ def test_what_is_not_cut_is_rounded_to_whole_executors() -> None:
     """An allocation of 1.6, 0.4 and 3 gpus makes two, none and three executors, of which two and two fit."""
     view = make_view([make_vm(f"vm-{n}", gpus=2) for n in range(3)])
     wanted = {"gpus": np.array([1.6, 0.4, 3.0])}
-    assert uncut(view, with_gpus(ask(), 1), wanted).tolist() == [2, 0, 2]
-    assert uncut(view, with_gpus(ask(), 2), wanted).tolist() == [1, 0, 1]
+    for gpus, executors in ((1, [2, 0, 2]), (2, [1, 0, 1])):
+        made = uncut(view, with_gpus(ask(), gpus), wanted)
+        assert made is not None
+        assert made.tolist() == executors
     assert uncut(view, ask(), wanted) is None
+
+
+def shared_out(policy: OgaSched) -> tuple[str, ...]:
+    """The resources of which ports get shares."""
+    return policy._slots.resources
 
 
 @pytest.mark.parametrize("variant", ["oga", "oga-reactive", "oga-conserving"])
@@ -254,11 +261,11 @@ def test_gpus_are_a_resource_once_a_job_asks_for_them(variant: str) -> None:
     vms = (make_vm("vm-1"), make_vm("vm-2", gpus=2), make_vm("vm-3", gpus=2))
     plain = ask(kind="pagerank", name="job-2")
     policy.decide(make_view(vms, free_resources={}), [plain])
-    assert policy._slots.resources == ("cpus", "memory")
+    assert shared_out(policy) == ("cpus", "memory")
     train, tune = with_gpus(ask(4), 1), with_gpus(ask(4, kind="kmeans", name="job-3"), 1)
     free = make_view(vms, free_cpus=[4.0, 2.4, 2.4], executors=[1, 1, 1], at=1.0)
     found = [policy.decide(replace(free, at=float(at)), [train, tune, plain]) for at in range(1, 4)]
-    assert policy._slots.resources == ("cpus", "memory", "gpus")
+    assert shared_out(policy) == ("cpus", "memory", "gpus")
     decision = found[-1]
     assert isinstance(decision, Place)
     assert check(free, train if decision.job_id == "job-1" else tune, decision) == ()
@@ -269,5 +276,5 @@ def test_gpus_are_a_resource_once_a_job_asks_for_them(variant: str) -> None:
     assert all("gpus of vm-" in why and why.endswith(" and 1 gpus") for why in decision.why)
     heir = OgaSched(OgaSchedOptions())
     heir.restore(policy.state())
-    assert heir._slots.resources == ("cpus", "memory", "gpus")
+    assert shared_out(heir) == ("cpus", "memory", "gpus")
     assert same(heir, policy)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
 from threading import Event, Thread
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -66,7 +66,7 @@ def situations(number: int, at: float = 100.0) -> list[tuple[ClusterView, list[P
             view = view.with_placement(PlacementRequest(job, 3), placement)
             began = at - float(rng.uniform(0, 300))
             running.append(RunningJob(job, tuple(vms[i].id for i in placement), began, 400.0))
-        likes = ("spread", "consolidate", None)
+        likes: list[Literal["spread", "consolidate"] | None] = ["spread", "consolidate", None]
         queue = [
             replace(
                 make_job(f"q-{i}", executors=6, cpus=1.0, expected_duration=float(rng.uniform(60, 600))),

@@ -23,7 +23,7 @@ from environment.training.episodes import episodes
 from environment.training.scenes import mask, observation, put, scene_of
 from environment.types import ClusterView, Decision, Place, PlacementRequest
 from profiles.generators import load_workload
-from tests.agents.drl.models import SEEN, make_folder, make_model, scores
+from tests.agents.drl.models import SEEN, make_folder, make_model, scores, that_waits
 from tests.benchmarks.conftest import Show
 
 #: A moment in which a job was placed.
@@ -34,9 +34,7 @@ RULES = rules(RewardOptions(), DurationOptions())
 @pytest.fixture(scope="module")
 def model() -> Model:
     """As large as those that ship; it places what fits, so that every decision is one about executors."""
-    found = make_model(hidden=32)
-    never = np.full(1, -1e6, np.float32)
-    return Model(found.spec, found.weights._replace(wait_offset=never))  # type: ignore[union-attr]
+    return that_waits(make_model(hidden=32), -1e6)
 
 
 class Recorder:

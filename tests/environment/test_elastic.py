@@ -20,7 +20,10 @@ from tests.builders import make_job, make_view, make_vms
 from tests.environment.world import World, launched
 
 #: Policies that make executors smaller have reasons of their own to wait, which these options take away.
-_OPTIONS = {"lookahead": {"patience": 0}, "ogasched": {"variant": "oga-conserving"}}
+_OPTIONS: dict[str, dict[str, object]] = {
+    "lookahead": {"patience": 0},
+    "ogasched": {"variant": "oga-conserving"},
+}
 
 
 def elastic(executors: int = 4, fewest: int = 2, driver: Size | None = None) -> PlacementRequest:

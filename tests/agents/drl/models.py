@@ -1,14 +1,14 @@
 """Policy folders with weights from a seed, and networks in plain numpy, for the tests of learned policies."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agents.drl.model import Model, ModelSpec, write_model
 from agents.drl.network import Flat, Shared, first_flat, first_shared
 from conf.training import NetworkSpec, ObjectiveSpec, ObservationSpec
-from environment.kernel.state import Float32Array
 
 #: What the networks of these tests see.
 SEEN = ObservationSpec(types=("wordcount", "sort"), upcoming=2)
@@ -34,10 +34,16 @@ def make_model(
         overtaken_at_most=0 if considered == 1 else 32,
     )
     if kind == "shared":
-        shared = first_shared(*spec.shapes["vm"][:1], *spec.shapes["rest"][:1], hidden, seed)
+        shared = first_shared(spec.shapes["vm"][0], spec.shapes["rest"][0], hidden, seed)
         return Model(spec, shared._replace(place_score=30 * shared.place_score))
-    flat = first_flat(*spec.shapes["hidden"][:1], vms, hidden, seed)
+    flat = first_flat(spec.shapes["hidden"][0], vms, hidden, seed)
     return Model(spec, flat._replace(score=30 * flat.score))
+
+
+def that_waits(model: Model, offset: float) -> Model:
+    """With another offset of the score of waiting: the higher, the rather its shared network waits."""
+    assert isinstance(model.weights, Shared)
+    return Model(model.spec, model.weights._replace(wait_offset=np.full(1, offset, np.float32)))
 
 
 def make_folder(folder: Path, model: Model) -> str:
@@ -46,8 +52,8 @@ def make_folder(folder: Path, model: Model) -> str:
     return str(folder)
 
 
-def scores(weights: Shared | Flat, observation: Float32Array, vms: int) -> Float32Array:
-    """The scores of all actions as `agents.drl.network` says them, in float64."""
+def scores(weights: Shared | Flat, observation: NDArray[Any], vms: int) -> NDArray[Any]:
+    """The scores of all actions as `agents.drl.network` says them, in the precision of what is given."""
     if isinstance(weights, Flat):
         return relu(observation @ weights.hidden + weights.hidden_bias) @ weights.score + weights.score_bias
     features = weights.vm.shape[0]
@@ -61,6 +67,6 @@ def scores(weights: Shared | Flat, observation: Float32Array, vms: int) -> Float
     return np.concatenate([wait, placed @ weights.place_score + weights.place_offset])
 
 
-def relu(x: Float32Array) -> Float32Array:
+def relu(x: NDArray[Any]) -> NDArray[Any]:
     """What is above 0."""
-    return np.maximum(x, 0.0)
+    return np.maximum(x, x.dtype.type(0.0))

@@ -14,6 +14,7 @@ from environment.kernel.rules import step_episode
 from environment.kernel.state import RUNNING, make_batch
 from environment.training.episodes import episodes
 from tests.agents.drl.models import SEEN, make_model
+from tests.arrays import each, same
 
 OPTIONS = ObservationOptions(SEEN.name, SEEN.types, SEEN.upcoming)
 RULES = rules(RewardOptions(), DurationOptions())
@@ -28,7 +29,7 @@ def explored(branching: Branching, threads: int = 1) -> tuple[Trials, list[float
     twice = [episode for episode in EPISODES for _ in range(2)]
     with Rollouts(twice, [7, 7, 8, 8], RULES, OPTIONS, steps=0, considered=4, threads=threads) as rows:
         trials = rows.explore(NETWORK, (CHANCE, BEST), branching, 4)
-        return Trials(*(array.copy() for array in trials)), rows.outcome().cost[::2].tolist()
+        return each(np.copy, trials), rows.outcome().cost[::2].tolist()
 
 
 def test_trials_leave_no_trace_in_the_episode() -> None:
@@ -40,8 +41,7 @@ def test_trials_leave_no_trace_in_the_episode() -> None:
     assert cost == alone
     assert (trials.length > 0).all()
     again, _ = explored(Branching(0.5, 5, 0.9), threads=2)
-    for one, other in zip(trials, again, strict=True):
-        assert one.tolist() == other.tolist()
+    assert same(trials, again)
     assert explored(Branching(0.0, 5, 0.9))[0].length.tolist() == [0, 0]
 
 

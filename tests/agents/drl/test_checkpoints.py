@@ -67,7 +67,7 @@ def test_a_writer_killed_at_any_moment_leaves_a_whole_checkpoint(tmp_path: Path)
             rest = process.stdout.read().split("\n")[:-1]
         told = int(rest[-1]) if rest else told
         variables = Variables(0)
-        found = checkpoints.restore(tmp_path, variables)  # type: ignore[arg-type]
+        found = checkpoints.restore(tmp_path, variables)
         assert found is not None
         last = found.state["number"]
         assert last in (told, told + 1)
@@ -79,5 +79,5 @@ def test_a_checkpoint_is_on_the_disk_before_the_one_before_it_goes(tmp_path: Pat
     """And only the newest stays."""
     for number in (1, 2):
         kept = checkpoints.Checkpoint({"number": number}, {"array": np.zeros(1)})
-        checkpoints.save(tmp_path, number, Variables(number), kept)  # type: ignore[arg-type]
+        checkpoints.save(tmp_path, number, Variables(number), kept)
     assert [path.name for path in tmp_path.iterdir()] == ["000000002"]

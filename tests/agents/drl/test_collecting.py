@@ -9,11 +9,12 @@ from agents.drl.kernel.objective import Objective
 from agents.drl.network import Network, network_of
 from environment.kernel.rewards import cost
 from environment.kernel.rule_options import DurationOptions, ObservationOptions, RewardOptions, rules
-from environment.kernel.state import Episode, Jobs, make_batch
+from environment.kernel.state import Episode, make_batch
 from environment.kernel.stepping import Stepper
 from environment.training.episodes import episodes
 from environment.types import FloatArray
-from tests.agents.drl.models import SEEN, make_model, scores
+from tests.agents.drl.models import SEEN, make_model, scores, that_waits
+from tests.arrays import each, same
 
 OPTIONS = ObservationOptions(SEEN.name, SEEN.types, SEEN.upcoming)
 RULES = rules(RewardOptions(), DurationOptions())
@@ -33,7 +34,7 @@ def rollouts(
 def played(how: Play, network: Network = NETWORK, steps: int | None = None, threads: int = 1) -> Record:
     """A copy of the record of the four episodes."""
     with rollouts(steps=steps, threads=threads) as rows:
-        return Record(*(array.copy() for array in rows.play(network, how)))
+        return each(np.copy, rows.play(network, how))
 
 
 @pytest.mark.parametrize("kind", ["shared", "flat"])
@@ -63,7 +64,7 @@ def test_rollouts_are_what_single_steps_are(kind: str) -> None:
 def test_chance_comes_from_the_seeds_alone(how: Play) -> None:
     """Not from the number of threads, nor from where a record ends; another seed plays otherwise."""
     record = played(how)
-    assert all((a == b).all() for a, b in zip(record, played(how, threads=3), strict=True))
+    assert same(record, played(how, threads=3))
     with rollouts(steps=7) as rows:
         taken: list[list[int]] = [[] for _ in EPISODES]
         while not rows.over.all():
@@ -167,7 +168,7 @@ def test_probabilities_are_those_of_the_scores() -> None:
 
 def test_no_job_waits_more_often_than_is_allowed() -> None:
     """A network that likes to wait may do so twice in a row for a job that fits, and not when it does not."""
-    likes = MODEL.weights._replace(wait_offset=np.full(1, 3.0, np.float32))  # type: ignore[union-attr]
+    likes = that_waits(MODEL, 3.0).weights
     waits = {}
     for limit in (2, 100):
         record, waits[limit] = played(Play(temperature=1.0, wait_limit=limit), network_of(likes)), 0
@@ -194,7 +195,8 @@ def test_without_a_mask_the_rules_are_learned_the_hard_way() -> None:
 def test_rows_begin_anew_with_longer_episodes() -> None:
     """The arrays grow; other rows go on where they were."""
     short = episodes("burst", "paper", SEEN.types)(3)
-    short = short._replace(jobs=Jobs(np.array(5), np.array(0), *(field[:5] for field in short.jobs[2:])))
+    five = each(lambda array: array[:5] if array.ndim else array, short.jobs)
+    short = short._replace(jobs=five._replace(jobs=np.array(5)))
     with rollouts([short, short], steps=3) as rows:
         rows.play(NETWORK, Play())
         rows.begin([EPISODES[0]], [10], [0])

@@ -29,18 +29,16 @@ from environment.training.episodes import episodes
 from environment.training.scenes import mask, observation, scene_of
 from environment.types import ClusterView, Decision, Place, PlacementRequest, RunningJob, Wait
 from profiles.generators import load_workload
-from tests.agents.drl.models import SEEN, make_folder, make_model, scores
+from tests.agents.drl.models import SEEN, make_folder, make_model, scores, that_waits
 from tests.agents.test_contract import queues, views
 from tests.builders import make_job, make_request, make_view, make_vms
-
-WAITS = np.full(1, 1e6, np.float32)
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Folders of models: of each kind, and of one that would always rather wait."""
     root, model = tmp_path_factory.mktemp("models"), make_model()
-    waiting = type(model)(model.spec, model.weights._replace(wait_offset=WAITS))  # type: ignore[union-attr]
+    waiting = that_waits(model, 1e6)
     models = {
         "shared": model,
         "flat": make_model("flat"),

@@ -154,8 +154,8 @@ def test_shipped_models_are_found_by_name_and_beta(tmp_path: Path, monkeypatch: 
 
 def test_all_shipped_models_can_be_read() -> None:
     """With their weights; there is one of each algorithm for time, for cost, and for both, and one more."""
-    for name in shipped():
-        assert read_model(SHIPPED / name)
+    for name, spec in shipped().items():
+        assert read_model(SHIPPED / name).spec == spec
     meant = sorted((spec.algorithm, spec.meant_for) for spec in shipped().values())
     each = [(algorithm, beta) for algorithm in ("dqn", "reinforce") for beta in (0.0, 0.5, 1.0)]
     assert meant == sorted([*each, ("reinforce", 0.75)])

@@ -16,14 +16,19 @@ from agents.drl.network import (
     weights_of,
 )
 from tests.agents.drl.models import scores
+from tests.arrays import each, same
 
 RANDOM = np.random.default_rng(5)
 
 
 def noisy(weights: Shared | Flat) -> Shared | Flat:
     """With biases and scores that count."""
-    drawn = (RANDOM.normal(0, 0.5, array.shape).astype(np.float32) for array in weights)
-    return type(weights)(*(array + more for array, more in zip(weights, drawn, strict=True)))
+    return each(lambda array: array + RANDOM.normal(0, 0.5, array.shape).astype(np.float32), weights)
+
+
+def wide(weights: Shared | Flat) -> Shared | Flat:
+    """In float64."""
+    return each(lambda array: array.astype(np.float64), weights)
 
 
 @pytest.mark.parametrize("vms", [1, 12, 100])
@@ -36,11 +41,10 @@ def test_the_compiled_network_is_the_one_that_is_described(vms: int, hidden: int
         for _ in range(3):
             observation = RANDOM.uniform(-1, 1, 11 * vms + 20).astype(np.float32)
             score(network, observation, np.ones(vms + 1, np.bool_), scratch, out)
-            wide = type(weights)(*(array.astype(np.float64) for array in weights))
-            expected = scores(wide, observation.astype(np.float64), vms)
+            expected = scores(wide(weights), observation.astype(np.float64), vms)
             assert out == pytest.approx(expected, rel=1e-5, abs=1e-5 * np.abs(expected).max())
         assert weights_of(network) is not weights
-        assert all((a == b).all() for a, b in zip(weights_of(network), weights, strict=True))
+        assert same(weights_of(network), weights)
 
 
 def test_vms_that_look_alike_are_computed_once_and_others_only_if_asked() -> None:
@@ -52,8 +56,7 @@ def test_vms_that_look_alike_are_computed_once_and_others_only_if_asked() -> Non
     asked = np.array([0, 1, 0, 1, 0, 1, 1, 0, 1, 0], bool)
     for mask, out in ((np.ones(vms + 1, np.bool_), found[0]), (asked, found[1])):
         score(network, observation, mask, make_scratch(network, vms), out)
-    wide = type(weights)(*(array.astype(np.float64) for array in weights))
-    assert found[0] == pytest.approx(scores(wide, observation.astype(np.float64), vms), abs=1e-4)
+    assert found[0] == pytest.approx(scores(wide(weights), observation.astype(np.float64), vms), abs=1e-4)
     assert found[1, 0] == found[0, 0]
     assert (found[1, 1:] == np.where(asked, found[0], -np.inf)[1:]).all()
 
@@ -74,8 +77,8 @@ def test_a_shared_network_does_not_care_for_the_order_of_vms() -> None:
 
 def test_first_weights_depend_on_the_seed_and_prefer_nothing_much() -> None:
     """The same seed gives the same; scores of a new network are near 0."""
-    one, same, other = (first_shared(11, 8, 32, seed) for seed in (1, 1, 2))
-    assert all((a == b).all() for a, b in zip(one, same, strict=True))
+    one, again, other = (first_shared(11, 8, 32, seed) for seed in (1, 1, 2))
+    assert same(one, again)
     assert (one.vm != other.vm).all()
     assert np.abs(scores(one, RANDOM.uniform(0, 1, 11 * 12 + 8), 12)).max() < 0.2
     assert {name: array.shape for name, array in one._asdict().items()} == shared_shapes(11, 8, 32)

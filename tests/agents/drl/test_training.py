@@ -42,7 +42,7 @@ JOBS = Workload(
     )
 )
 
-SMALL = {
+SMALL: dict[str, dict[str, Any]] = {
     "reinforce": {
         "algorithm": "reinforce",
         "iterations": 60,
@@ -66,10 +66,14 @@ SMALL = {
 #: The same, for where it does not matter that the best is found: evaluated after 2, 4 and 6 iterations.
 SHORT = {
     name: {**values, "iterations": 6, name: {**values[name], **fewer}, "evaluation": {"every": 2, "seeds": 1}}
-    for name, values, fewer in [
-        ("reinforce", SMALL["reinforce"], {"rollouts": 4}),
-        ("dqn", SMALL["dqn"], {"batch": 8, "buffer": 200, "episodes": 2, "begin": 50, "target_every": 2}),
-    ]
+    for (name, values), fewer in zip(
+        SMALL.items(),
+        [
+            {"rollouts": 4},
+            {"batch": 8, "buffer": 200, "episodes": 2, "begin": 50, "target_every": 2},
+        ],
+        strict=True,
+    )
 }
 
 

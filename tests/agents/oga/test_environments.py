@@ -14,6 +14,7 @@ from agents.oga.environments import (
     save_environment,
 )
 from agents.oga.model import UTILITIES, ModelError, Request
+from tests.arrays import same
 from tests.profiles.test_traces import ALIBABA, PODS, needs_traces
 
 SMALL = EnvironmentOptions(types=6, instances=40, resources=4, slots=200)
@@ -29,7 +30,7 @@ def test_generated_environments_follow_their_options() -> None:
     assert 1.0 <= model.graph.alphas.min() <= model.graph.alphas.max() <= 1.5
     assert 0.3 <= model.graph.beta.min() <= model.graph.beta.max() <= 0.5
     assert set(model.graph.kinds.ravel()) == set(range(len(UTILITIES)))
-    assert all((a == b).all() for a, b in zip(model.graph, again.model.graph, strict=True))
+    assert same(model.graph, again.model.graph)
     assert (made.arrivals == again.arrivals).all()
     assert not (made.arrivals == other.arrivals).all()
     twice = generate(replace(SMALL, seed=1, density=2.5, contention=20.0)).model
@@ -46,7 +47,7 @@ def test_environments_survive_a_file(tmp_path: Path, request_: Request) -> None:
     save_environment(made, tmp_path / "e.npz")
     loaded = load_environment(tmp_path / "e.npz")
     assert (loaded.name, loaded.model.request) == (made.name, request_)
-    assert all((a == b).all() for a, b in zip(loaded.model.graph, made.model.graph, strict=True))
+    assert same(loaded.model.graph, made.model.graph)
     assert (loaded.arrivals == made.arrivals).all()
 
 

@@ -9,13 +9,14 @@ import pytest
 from agents.oga.environments import EnvironmentOptions, generate
 from agents.oga.learner import Learner, LearnerOptions, Variant, diameter, gradient_bound
 from agents.oga.model import Model, ModelError, Request, build_model
+from environment.types import FloatArray
 from tests.agents.oga.models import random_arrivals, random_model
 from tests.agents.oga.plain import Plain
 
 VARIANTS: tuple[Variant, ...] = ("oga", "oga-reactive", "oga-conserving")
 
 
-def as_allocation(model: Model, y: np.ndarray) -> dict[tuple[int, int, int], float]:
+def as_allocation(model: Model, y: FloatArray) -> dict[tuple[int, int, int], float]:
     """[K, E] as a dictionary by (port, instance, resource)."""
     graph = model.graph
     return {
@@ -51,7 +52,7 @@ def test_when_a_variant_decides() -> None:
 def test_allocations_are_feasible_and_repeatable(variant: Variant, request_: Request) -> None:
     """With both readings of a request; twice the same arrivals give the same bits."""
     model = random_model(2, request=request_)
-    rewards = []
+    rewards: list[list[float]] = []
     for _ in range(2):
         learner = Learner(model, LearnerOptions(variant=variant))
         rewards.append([])
@@ -118,25 +119,28 @@ def test_state_survives_a_file() -> None:
 
 def test_what_is_known_moves_to_another_model() -> None:
     """Ports and instances that stay keep their y, those that are new start from their share."""
-    names = {"ports": ["a", "b"], "instances": ["v", "w"], "resources": ["cpus", "memory"]}
-    more = {"ports": ["b", "c", "a"], "instances": ["w", "u"], "resources": ["memory", "cpus"]}
     small, other = (
         build_model(
-            [(p, r) for p in range(len(n["ports"])) for r in range(2)],
-            np.full((len(n["ports"]), 2), 4.0),
+            [(port, instance) for port in range(len(ports)) for instance in range(2)],
+            np.full((len(ports), 2), 4.0),
             np.full((2, 2), 100.0),
             utilities=1,
             alphas=1.2,
             beta=0.4,
-            **n,
+            ports=ports,
+            instances=instances,
+            resources=resources,
         )
-        for n in (names, more)
+        for ports, instances, resources in (
+            (["a", "b"], ["v", "w"], ["cpus", "memory"]),
+            (["b", "c", "a"], ["w", "u"], ["memory", "cpus"]),
+        )
     )
     learner = Learner(small)
     learner.y = np.arange(8.0).reshape(2, 4) / 3  # edges a-v, b-v, a-w, b-w; cpus, memory
     learner.observe(1, 1.0, 2.0)
     moved = learner.moved_to(other)
-    a_w, b_w, c_w = (other.edge(p, 0) for p in (2, 0, 1))
+    b_w, c_w, a_w = other.graph.edges[other.graph.port_start[:-1]]  # w is the first instance of each port
     assert moved.y[:, [a_w, b_w]] == pytest.approx(learner.y[::-1, 2:])
     assert moved.y[:, c_w] == pytest.approx([4.0, 4.0])
     assert moved.gains.tolist() == [1.2, 1.0, 1.0]
