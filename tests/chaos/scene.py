@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -24,7 +25,7 @@ SPARK = Path(__file__).parent / "spark"
 PATIENCE = 60.0  # seconds after which a daemon that does not come up is given up
 
 #: Short, so that a bad day fits into minutes; each is the counterpart of a default of Mesos.
-MESOS_TIMES = {
+MESOS_TIMES: dict[str, Any] = {
     "agent_ping_timeout": 0.5, "max_agent_ping_timeouts": 3, "offer_timeout": 5.0, "update_retry": 1.0,
     "update_retry_max": 5.0, "allocation_interval": 0.5, "executor_shutdown_grace": 1.0,
 }  # fmt: skip

@@ -298,7 +298,7 @@ def test_inverse_offers_are_answered_as_the_api_wants_it() -> None:
             pass
         (offer,) = event.offers
         assert (offer.id, offer.vm_id) == ("O15", "S1")
-        assert offer.unavailable == (pytest.approx(1795222368.990713), 3600.0)
+        assert offer.unavailable == pytest.approx((1795222368.990713, 3600.0))
         bodies = []
         for number, accept in enumerate((True, False), 2):
             link.execute(ev.AnswerInverse(1, (offer.id, "O16"), accept), lambda task: pytest.fail(f"{task}"))

@@ -9,7 +9,7 @@ from environment.resources import NOTHING, Resources
 from framework.embedded.allocator import allocate
 from framework.embedded.calls import framework_info
 from framework.embedded.master_state import AgentRecord, Filter, Framework, Offer
-from framework.embedded.resources import EMPTY, Amount, make, milli, parse, to_json, total
+from framework.embedded.resources import EMPTY, Amount, Json, make, milli, parse, to_json, total
 from framework.embedded.settings import AgentSpec
 
 AMOUNTS = st.builds(
@@ -125,7 +125,7 @@ def test_crumbs_and_absent_agents_are_not_offered() -> None:
 def test_agents_with_gpus_are_for_those_who_know_of_gpus() -> None:
     """As Mesos filters by default: without GPU_RESOURCES no offer, whatever else is free there."""
     with_gpus = AgentRecord("s", Link("s", 4), make(4, 1024, {"gpus": 2}, (1, 2)))  # type: ignore[arg-type]
-    message = {"user": "u", "name": "b", "roles": ["y"]}
+    message: Json = {"user": "u", "name": "b", "roles": ["y"]}
     message |= {"capabilities": [{"type": "MULTI_ROLE"}, {"type": "GPU_RESOURCES"}]}
     knows = Framework("b", framework_info(message), Silent())
     assert allocate([framework("a", "x")], [with_gpus], 0.0) == []

@@ -164,7 +164,7 @@ def transcripts() -> Path:
     return TRANSCRIPTS
 
 
-def options(scenario: Scenario) -> dict[str, object]:
+def options(scenario: Scenario) -> dict[str, Any]:
     """Return Mesos' own timings, scaled."""
     scale = scenario.scale
     return {

@@ -27,7 +27,7 @@ from tests.framework.embedded.running import (
 
 REAL = Path(__file__).resolve().parents[4] / "shared" / "mesos-wire" / "probes" / "real.json"
 SCHEDULER = "/api/v1/scheduler"
-QUICK = {"allocation_interval": 0.02}
+QUICK: dict[str, Any] = {"allocation_interval": 0.02}
 
 #: Not part of the embedded Mesos; or it depends on how the recorded one was set up.
 NOT_EMBEDDED = {"GET /help", "GET /files/browse", "GET /logging/toggle"}
@@ -328,13 +328,11 @@ def call_all(probe: Probe) -> None:
     make("shutdown", "SHUTDOWN", {"executor_id": {"value": "e"}, "agent_id": {"value": "q"}})
     make("request", "REQUEST", {"requests": []})
     make("request none", "REQUEST", None)
-    own = {"id": {"value": probe.scheduler.framework_id}, "user": "root", "name": "live2"}
+    own: Json = {"id": {"value": probe.scheduler.framework_id}, "user": "root", "name": "live2"}
     own |= {"roles": ["r", "s", "t"], "failover_timeout": 0.0}
     own |= {"capabilities": [{"type": "MULTI_ROLE"}, {"type": "PARTITION_AWARE"}]}
-    for label, change in {
-        "user": {"user": "nobody"}, "checkpoint": {"checkpoint": True}, "principal": {"principal": "x"},
-    }.items():  # fmt: skip
-        make(f"update_framework {label}", "UPDATE_FRAMEWORK", {"framework_info": own | change})
+    for label, value in {"user": "nobody", "checkpoint": True, "principal": "x"}.items():
+        make(f"update_framework {label}", "UPDATE_FRAMEWORK", {"framework_info": own | {label: value}})
     nameless = {name: value for name, value in own.items() if name != "id"}
     make("update no id", "UPDATE_FRAMEWORK", {"framework_info": nameless})
     make("update bad role", "UPDATE_FRAMEWORK", {"framework_info": own | {"roles": ["a//b"]}})
@@ -414,7 +412,7 @@ def test_an_operations_uuid_that_is_none_is_refused(mesos: Mesos) -> None:
 
 def test_filters_that_ask_for_nothing_are_an_error(mesos: Mesos) -> None:
     """Offer filters have to name a quantity."""
-    filters = {"r": {"min_allocatable_resources": {"quantities": [{}]}}}
+    filters: Json = {"r": {"min_allocatable_resources": {"quantities": [{}]}}}
     info = framework_info(roles=["r"], capabilities=[{"type": "MULTI_ROLE"}], offer_filters=filters)
     body = {"type": "SUBSCRIBE", "subscribe": {"framework_info": info}}
     told = 'ERROR {"message": "Resource quantities must contain at least one quantity"}'

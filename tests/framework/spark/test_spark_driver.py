@@ -17,6 +17,7 @@ import pytest
 from framework.embedded.isolation.cgroups import make_tracker
 from framework.spark import DriverPlace, DriverStatus, HostError, ProcessSpec
 from framework.spark import driver as driver_module
+from framework.spark import supervisor as supervisor_module
 
 ENVIRON = {"PATH": os.environ["PATH"]}
 ENDED = DriverStatus("ended", 0)
@@ -192,12 +193,11 @@ def test_folder_starts_a_driver_once(tmp_path: Path) -> None:
 
 def test_two_supervisors_at_once_start_one_driver(tmp_path: Path) -> None:
     """Where two daemons start the same driver at the same time, one driver runs."""
-    from framework.spark import supervisor
-
     records(tmp_path).mkdir()
-    task = {"argv": ["bash", "-c", "echo started"], "environment": ENVIRON, "folder": str(tmp_path)}
+    argv = ["bash", "-c", "echo started"]
+    task: dict[str, Any] = {"argv": argv, "environment": ENVIRON, "folder": str(tmp_path)}
     task |= {"grace": 1, "user": None, "ports": [], "groups": [], "before": 1e12}
-    program = [sys.executable, "-I", supervisor.__file__, str(records(tmp_path))]
+    program = [sys.executable, "-I", supervisor_module.__file__, str(records(tmp_path))]
     both = [subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)]
     told = [process.communicate(json.dumps(task).encode()) for process in both]
     assert [said for said, _ in told] == [b"", b""]
@@ -244,7 +244,7 @@ def test_folder_that_cannot_be_used_is_told(tmp_path: Path) -> None:
     ["ok", "[]", "{}", "[" * 5000, "-1", "1e3", "256", "9" * 5000, "\0", "é", "fifo", "link", "folder"],
 )
 def test_nonsense_in_the_records_is_told_and_the_driver_can_be_ended(
-    tmp_path: Path, name: str, nonsense: object
+    tmp_path: Path, name: str, nonsense: str
 ) -> None:
     """Neither waited for nor followed nor believed; the driver's supervisor is found without them."""
     start_driver(shell("sleep 1000"), tmp_path, ENVIRON)
@@ -318,7 +318,7 @@ def test_a_supervisor_that_does_not_answer_is_given_up(
 ) -> None:
     """Whoever starts a driver waits for so long and no longer."""
     (tmp_path / "silent.py").write_text("import time; time.sleep(3)")
-    monkeypatch.setattr(driver_module.supervisor, "__file__", str(tmp_path / "silent.py"))
+    monkeypatch.setattr(supervisor_module, "__file__", str(tmp_path / "silent.py"))
     monkeypatch.setattr(driver_module, "_PATIENCE", 0.2)
     with pytest.raises(HostError, match="did not answer"):
         start_driver(shell("true"), tmp_path / "driver", ENVIRON)
