@@ -11,8 +11,9 @@ import yaml
 
 from agents.registry import PolicyError, create
 from environment.cluster_files import load_cluster
+from environment.simulation.options import SimulationOptions
 from environment.simulation.results import Result
-from environment.simulation.simulator import SimulationOptions, simulate
+from environment.simulation.simulator import simulate
 from profiles.generators import load_workload
 
 #: Called before each run with its number (from 0), how many there are, and what it is.

@@ -24,7 +24,8 @@ from conf.schema import Cluster
 from conf.workload import Poisson, WorkloadSpec
 from environment.cluster_files import vms_of
 from environment.simulation.expectations import EXACT, Belief
-from environment.simulation.simulator import SimulationOptions, simulate
+from environment.simulation.options import SimulationOptions
+from environment.simulation.simulator import simulate
 from environment.types import Vm
 from profiles.generators import generate
 

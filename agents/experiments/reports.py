@@ -13,7 +13,7 @@ from agents.experiments.comparison import (
     statistics_of,
 )
 from environment.simulation.expectations import Belief
-from environment.simulation.simulator import SimulationOptions
+from environment.simulation.options import SimulationOptions
 
 #: All baselines at their defaults, and those that weigh cost against time at three weights.
 BASELINES = (

@@ -13,7 +13,7 @@ from daemon.cli.shared_options import RESULTS, BeliefOption, Output, ReportFolde
 if TYPE_CHECKING:
     from agents.experiments.comparison import Run, Statistic
     from environment.simulation.expectations import Belief
-    from environment.simulation.simulator import SimulationOptions
+    from environment.simulation.options import SimulationOptions
 
 reproduce = typer.Typer(
     help="Run a whole comparison again, and write its report.", rich_markup_mode=None, no_args_is_help=True
@@ -62,7 +62,7 @@ def options_of(
     """What is true and what is believed in a simulation, from a command's options."""
     with _errors():
         from environment.simulation.fitted import FittedDurations, read_model
-        from environment.simulation.simulator import SimulationOptions
+        from environment.simulation.options import SimulationOptions
 
         fitted = None if durations is None else FittedDurations(read_model(durations), draw)
         return SimulationOptions(fitted=fitted, belief=belief_of(belief))

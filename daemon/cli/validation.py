@@ -19,8 +19,9 @@ from environment.cluster_files import load_cluster
 from environment.kernel.arrays import jobs_of
 from environment.simulation.expectations import EXACT
 from environment.simulation.fitted import FittedDurations, FittedModel, Pace, read_model
+from environment.simulation.options import SimulationOptions
 from environment.simulation.results import Result
-from environment.simulation.simulator import SimulationOptions, simulate
+from environment.simulation.simulator import simulate
 from environment.types import Vm
 from profiles.generators import load_workload
 from profiles.plans import app_path

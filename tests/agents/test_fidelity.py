@@ -7,7 +7,8 @@ import pytest
 from agents.baselines.first_fit import FirstFit
 from agents.experiments.fidelity import Fidelity, draw_runs, pair_up, placement_effects, report
 from environment.simulation.fitted import FittedDurations, FittedModel, TypeModel
-from environment.simulation.simulator import SimulationOptions, simulate
+from environment.simulation.options import SimulationOptions
+from environment.simulation.simulator import simulate
 from profiles.runs import MeasuredRun
 from profiles.workload import Workload, WorkloadJob
 from tests.builders import make_vms

@@ -21,7 +21,8 @@ from environment.belief import expected_end
 from environment.cluster_files import load_cluster
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.simulation.expectations import EXACT
-from environment.simulation.simulator import SimulationOptions, simulate
+from environment.simulation.options import SimulationOptions
+from environment.simulation.simulator import simulate
 from environment.types import ClusterView, Decision, Place, PlacementRequest, RunningJob, Vm, Wait
 from profiles.generators import load_workload
 from profiles.workload import Workload, WorkloadJob

@@ -12,7 +12,8 @@ from environment.kernel.rule_options import ObservationOptions
 from environment.kernel.state import BoolArray, Float32Array
 from environment.policy import Policy
 from environment.simulation.expectations import EXACT, Belief
-from environment.simulation.simulator import SimulationOptions, simulate
+from environment.simulation.options import SimulationOptions
+from environment.simulation.simulator import simulate
 from environment.training.scenes import mask, observation, put, scene_of
 from environment.types import ClusterView, Decision, Place, PlacementRequest, Vm
 from profiles.generators import load_workload

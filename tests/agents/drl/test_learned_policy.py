@@ -24,7 +24,8 @@ from environment.explain import explain
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.rounds import decide_once
 from environment.simulation.expectations import Belief
-from environment.simulation.simulator import SimulationOptions, simulate
+from environment.simulation.options import SimulationOptions
+from environment.simulation.simulator import simulate
 from environment.training.episodes import episodes
 from environment.training.scenes import mask, observation, scene_of
 from environment.types import ClusterView, Decision, Place, PlacementRequest, RunningJob, Wait

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from agents.registry import create
 from environment.kernel.rule_options import DurationOptions, RewardOptions
 from environment.policy import FunctionPolicy
+from environment.simulation.options import SimulationOptions
 from environment.simulation.results import Replay, Result, trace_from_json, trace_to_json
-from environment.simulation.simulator import SimulationOptions, simulate
+from environment.simulation.simulator import simulate
 from environment.types import LEAST, ClusterView, Decision, EndedJob, Place, PlacementRequest, Size, Vm, Wait
 from profiles.profile import load_profiles
 from profiles.workload import Workload, WorkloadJob

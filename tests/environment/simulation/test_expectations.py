@@ -13,8 +13,9 @@ from environment.cluster_files import load_cluster
 from environment.kernel.arrays import jobs_of
 from environment.simulation.expectations import EXACT, Belief
 from environment.simulation.fitted import FittedDurations, FittedModel, TypeModel
+from environment.simulation.options import SimulationOptions
 from environment.simulation.results import Result
-from environment.simulation.simulator import SimulationOptions, simulate
+from environment.simulation.simulator import simulate
 from environment.types import ClusterView, Decision, PlacementRequest
 from profiles.generators import load_workload
 from profiles.profile import load_profiles

@@ -11,8 +11,9 @@ from agents.baselines.first_fit import FirstFit
 from agents.baselines.random_choice import RandomChoice, RandomOptions
 from agents.baselines.round_robin import RoundRobin
 from environment.simulation.fitted import FittedDurations, FittedModel, Shape, TypeModel
+from environment.simulation.options import SimulationOptions
 from environment.simulation.results import JobOutcome, Result
-from environment.simulation.simulator import SimulationOptions, simulate
+from environment.simulation.simulator import simulate
 from environment.types import ClusterView, Decision, Place, PlacementRequest, Size
 from profiles.generators import load_workload
 from profiles.workload import Workload, WorkloadJob

@@ -19,8 +19,9 @@ from environment.kernel.state import RUNNING, make_batch
 from environment.policy import FunctionPolicy, Policy
 from environment.simulation.expectations import EXACT
 from environment.simulation.limits import least_average_duration
+from environment.simulation.options import SimulationOptions
 from environment.simulation.results import JobOutcome, Replay, Result, trace_from_json, trace_to_json
-from environment.simulation.simulator import SimulationOptions, StuckError, simulate
+from environment.simulation.simulator import StuckError, simulate
 from environment.training.episodes import episodes
 from environment.types import ClusterView, Decision, Place, PlacementRequest, Vm, Wait
 from profiles.generators import load_workload

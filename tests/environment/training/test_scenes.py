@@ -14,7 +14,8 @@ from environment.kernel.rule_options import DurationOptions, ObservationOptions,
 from environment.kernel.rules import reset, step_episode
 from environment.kernel.state import Batch, make_batch
 from environment.simulation.expectations import Belief
-from environment.simulation.simulator import SimulationOptions, believed, simulate
+from environment.simulation.options import SimulationOptions, believed
+from environment.simulation.simulator import simulate
 from environment.training.scenes import mask, observation, put, scene_of
 from environment.types import ClusterView, Decision, Job, Place, PlacementRequest, RunningJob
 from profiles.generators import load_workload

@@ -1,0 +1,48 @@
+"""What a simulation depends on beside policy, workload and cluster; of the outside only files are read."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from environment.kernel.rule_options import DurationOptions
+from environment.simulation.expectations import Belief
+from environment.simulation.fitted import FittedDurations, Pace
+from environment.simulation.losses import Loss
+from environment.types import Job
+from profiles.profile import JobProfile, load_profiles
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationOptions:
+    """What a run depends on beside policy, workload and cluster."""
+
+    durations: DurationOptions = field(default_factory=DurationOptions)
+    #: Durations as they were measured, instead of `durations`.
+    fitted: FittedDurations | None = None
+    #: By job type: which placement it prefers. Types that are not there prefer none.
+    profiles: Mapping[str, JobProfile] = field(default_factory=load_profiles)
+    #: What policies may expect of all that, and the seed of where they err.
+    belief: Belief = field(default_factory=Belief)
+    seed: int = 0
+    #: What is lost on the way; nothing by default.
+    losses: tuple[Loss, ...] = ()
+    #: Keep what policies made of every VM with every decision; large for large clusters.
+    scores: bool = False
+
+    def drawn(self, seed: int) -> "SimulationOptions":
+        """The same with this seed for what is drawn."""
+        fitted = self.fitted and replace(self.fitted, seed=seed)
+        return replace(self, fitted=fitted, seed=seed)
+
+    @property
+    def truth(self) -> str:
+        """Where the durations come from that jobs really have: profile, fitted or drawn."""
+        if self.fitted is None:
+            return "profile"
+        return "drawn" if self.fitted.draw == "sample" else "fitted"
+
+
+def believed(jobs: Sequence[Job], options: SimulationOptions, pace: Pace | None = None) -> tuple[Job, ...]:
+    """The jobs, of which it is known what they will take, with what policies are told of them instead."""
+    known = {*options.profiles, *(options.fitted.model.types if options.fitted else ())}
+    mean = pace.mean if pace is not None and options.truth == "drawn" else None
+    return options.belief.of(jobs, options.seed, mean=mean, known=known)
