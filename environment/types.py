@@ -203,10 +203,13 @@ class RunningJob:
         return self.sizes or (self.job.size,) * min(len(self.vm_ids), self.job.executors)
 
     def joined(self, vm_ids: tuple[str, ...], sizes: tuple[Size, ...]) -> "RunningJob":
-        """The job with executors more, on these VMs and of these sizes."""
+        """The job with executors more, on these VMs and of these sizes, after which none is missing."""
         taken = self.taken
         there, driver = self.vm_ids[: len(taken)], self.vm_ids[len(taken) :]
-        return replace(self, vm_ids=(*there, *vm_ids, *driver), sizes=(*taken, *sizes))
+        on, taken = (*there, *vm_ids), (*taken, *sizes)
+        expected = self.job.expected_on(taken, len(set(on)))
+        sizes = () if taken == self.job.asked else taken
+        return replace(self, vm_ids=(*on, *driver), expected=expected, sizes=sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,6 +435,8 @@ class ClusterView:
             if known.job.id == job.id:
                 joined = known.joined(vm_ids, sizes or request.asked)
                 return (*self.running[:at], joined, *self.running[at + 1 :])
+        granted = sizes or request.asked[: len(placement)]
+        sizes = () if granted == job.asked else granted
         expected = job.expected_on(sizes, len(set(vm_ids)))
         return (*self.running, RunningJob(job, vm_ids, self.at, expected, sizes))
 

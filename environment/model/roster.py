@@ -111,10 +111,15 @@ class Roster:
         return tuple(_size(task) for task in tasks if task.ended and not task.replaced)
 
     def running(self) -> Iterator[RunningJob]:
-        """The jobs that hold VMs, as a policy sees them."""
-        for job in self._jobs.values():
-            since = job.started_at or job.placed_at
-            if since is not None and (tasks := self.open_tasks(job)):
+        """The jobs that run, as a policy sees them, in the order in which they were placed.
+
+        Of one that has lost all its executors none is shown, until they are placed again.
+        """
+        starts = ((job, job.started_at or job.placed_at) for job in self.with_tasks())
+        placed = [(job, at) for job, at in starts if at is not None]
+        for job, since in sorted(placed, key=lambda start: start[1]):
+            tasks = self.open_tasks(job)
+            if tasks or self.missing(job):
                 tasks.sort(key=lambda task: task.number is None)  # the driver comes last
                 sizes = tuple(_size(task) for task in tasks if task.number is not None)
                 expected = self._expected(job)

@@ -139,16 +139,20 @@ def test_a_later_job_whose_driver_has_no_room_is_named() -> None:
 
 
 def test_placed_jobs_run_for_the_next_decision() -> None:
-    """A job of this round is among those that run; lost executors join the others of their job."""
+    """A job of this round is among those that run; lost executors join the others of their job.
+
+    On two of three executors it is expected to take half as long again.
+    """
     job = make_job("b", 3, expected_duration=60.0)
     again = PlacementRequest(job, 1, ("id-vm-1",), again=True)
     after = VIEW.with_placement(PlacementRequest(job, 2), (0, 1)).with_placement(make_request(1), (0,))
     assert [(r.job.id, r.vm_ids, r.started_at, r.end_at(0.0)) for r in after.running] == [
-        ("b", ("id-vm-1", "id-vm-2"), 0.0, 60.0),
+        ("b", ("id-vm-1", "id-vm-2"), 0.0, 90.0),
         ("job-1", ("id-vm-1",), 0.0, None),
     ]
     joined = after.with_placement(again, (1,)).running
     assert [r.vm_ids for r in joined] == [("id-vm-1", "id-vm-2", "id-vm-2"), ("id-vm-1",)]
+    assert (joined[0].expected, joined[0].sizes) == (60.0, ())
     assert [r.vm_ids for r in VIEW.with_placement(again, (1,)).running] == [("id-vm-2",)]
 
 

@@ -1,0 +1,138 @@
+"""A cluster model as the daemon drives it, with a master that does everything at once, in virtual time.
+
+All that is free is offered at every instant, tasks run as soon as they are launched, and drivers end when
+they are told to by who knows what is true. Nothing is asked of a real clock.
+"""
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from environment.model import events as ev
+from environment.model.cluster_model import ClusterModel, ModelOptions
+from environment.model.decisions import decided
+from environment.model.records import JobRecord
+from environment.policy import Policy
+from environment.rounds import decide_in_turn
+from environment.simulation.losses import GRACE, Loss
+from environment.types import Job, Observer, Place, Size, Vm
+from tests.builders import make_offer
+
+#: What happens first at one instant, as in a simulation: jobs end, something is lost, jobs arrive.
+_ENDS, _LOSES, _ARRIVES, _DUE = range(4)
+
+
+@dataclass
+class PerfectMaster:
+    """`seconds` says how long a job really takes: of its id, its executors' sizes and how many VMs."""
+
+    policy: Policy
+    vms: Sequence[Vm]
+    seconds: Callable[[str, tuple[Size, ...], int], float]
+    model: ClusterModel = field(default_factory=lambda: ClusterModel(ModelOptions(revive_pause=0.0)))
+    done: dict[str, JobRecord] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._events: list[tuple[float, int, int, object]] = []
+        self._there = list(self.vms)
+        self._offered: dict[str, tuple[Vm, float, int]] = {}
+        self._offers = self._pushed = 0
+        self._now = 0.0
+
+    def run(self, jobs: Sequence[Job], losses: Sequence[Loss] = ()) -> dict[str, JobRecord]:
+        """Play until nothing is left to happen; the jobs' records."""
+        for job in jobs:
+            self._push(job.submitted_at, _ARRIVES, job)
+        for loss in losses:
+            self._push(loss.at, _LOSES, loss)
+        self._now = self._events[0][0]
+        self._send(ev.Subscribed(self._now))
+        while self._events:
+            self._now = self._events[0][0]
+            while self._events and self._events[0][0] == self._now:
+                _, kind, _, what = heapq.heappop(self._events)
+                self._happen(kind, what)
+            self._decide()
+        return self.done
+
+    def _push(self, at: float, kind: int, what: object) -> None:
+        self._pushed += 1
+        heapq.heappush(self._events, (at, kind, self._pushed, what))
+
+    def _happen(self, kind: int, what: object) -> None:
+        if kind == _ENDS:
+            self._send(ev.DriverEnded(self._now, str(what), 0))
+        elif isinstance(what, Job):
+            self._send(ev.JobSubmitted(self._now, what))
+        elif isinstance(what, Loss):
+            self._lose(what)
+        else:
+            self._send(ev.Tick(self._now))
+
+    def _lose(self, loss: Loss) -> None:
+        tasks = [task for task in self.model.open_tasks() if task.vm_id == loss.vm]
+        if loss.vm:
+            self._there = [vm for vm in self._there if vm.id != loss.vm]
+            self._offered = {i: offer for i, offer in self._offered.items() if offer[0].id != loss.vm}
+            placed = [running.job.id for running in self.model.view().running]
+            tasks.sort(key=lambda task: placed.index(task.job_id))
+            self._send(ev.VmLost(self._now, loss.vm))
+        else:
+            ordered = [task for task in self.model.tasks(loss.job) if not task.ended]
+            tasks = ordered[loss.executor : loss.executor + 1]
+        if not tasks:
+            self._send(ev.Tick(self._now))
+        for task in tasks:
+            job = self.model.job(task.job_id)
+            if job is not None and job.state != "relaunching":
+                self._push(self._now + GRACE, _DUE, None)
+            self._send(ev.TaskChanged(self._now, task.task_id, "lost", task.vm_id))
+
+    def _decide(self) -> None:
+        self._offer()
+        while self.model.ready_to_decide() and (requests := self.model.requests()):
+            verdicts = [*decide_in_turn(self.policy.decide, self.model.view(), requests)]
+            self._send(decided(verdicts, self._now))
+            self._offer()
+            if not isinstance(verdicts[-1].decision, Place):
+                return
+
+    def _offer(self) -> None:
+        """Offer all that is free and not offered yet."""
+        offers = []
+        for vm in self._there:
+            outstanding = [offer for offer in self._offered.values() if offer[0].id == vm.id]
+            cpus = round(vm.cpus - self.model.ledger.cpus(vm.id) - sum(o[1] for o in outstanding), 3)
+            memory_mib = vm.memory_mib - self.model.ledger.memory_mib(vm.id) - sum(o[2] for o in outstanding)
+            if cpus > 0 or memory_mib > 0:
+                self._offers += 1
+                offers.append(make_offer(f"offer-{self._offers}", vm, cpus, memory_mib))
+                self._offered[offers[-1].id] = (vm, cpus, memory_mib)
+        if offers:
+            self._send(ev.OffersReceived(self._now, tuple(offers)))
+
+    def _send(self, event: ev.Event) -> None:
+        commands = self.model.handle(event)
+        changes = self.model.take_changes()
+        self.done |= {record.job.id: record for record in changes.jobs}
+        for ended in changes.ended:
+            if isinstance(self.policy, Observer):
+                self.policy.observe(ended)
+        for command in commands:
+            self._obey(command)
+
+    def _obey(self, command: ev.Command) -> None:
+        if isinstance(command, ev.Launch | ev.Decline):
+            for offer_id in command.offer_ids:
+                self._offered.pop(offer_id, None)
+        if isinstance(command, ev.Launch):
+            for task in command.tasks:
+                self._send(ev.TaskChanged(self._now, task.task_id, "running", command.vm.id))
+        elif isinstance(command, ev.KillTask):
+            self._send(ev.TaskChanged(self._now, command.task_id, "killed", command.vm_id))
+        elif isinstance(command, ev.StartDriver):
+            self._send(ev.DriverStarted(self._now, command.job_id))
+            tasks = [task for task in self.model.tasks(command.job_id) if not task.ended]
+            sizes = tuple(Size(task.cpus, task.memory_mib) for task in tasks)
+            taken = self.seconds(command.job_id, sizes, len({task.vm_id for task in tasks}))
+            self._push(self._now + taken, _ENDS, command.job_id)
