@@ -26,8 +26,8 @@ $(READY): $(LOCK) setup.cfg pyproject.toml
 demo: $(READY)  ## Run three real Spark jobs on a twelve-VM cluster
 	$(BIN)/stoker demo
 
-test: $(READY)  ## Pass the tests
-	$(BIN)/python -m pytest
+test: $(READY)  ## Pass the tests, on up to four cores
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 chaos: $(READY)  ## Break everything some hundreds of times, then count what was lost
 	$(BIN)/python -m tests.chaos --faults $(or $(FAULTS),300) --seed $(or $(SEED),1) $(if $(RESUME),--resume)

@@ -699,6 +699,7 @@ DESCRIBED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_any_request_is_answered_as_described(app: FastAPI, api: Api) -> None:
     """Requests made from the description, right and wrong ones, get no 5xx and what the description says."""

@@ -125,29 +125,31 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         signal.signal(number, handler)
 
 
-def executor_pids(job_id: str) -> dict[str, int]:
-    """The executors' JVMs that run now, by task id, found by the environment that Mesos gave them."""
+def executor_pids(job_id: str, daemon: Daemon) -> dict[str, int]:
+    """The executors' JVMs of this daemon that run now, by task id, found by what Mesos gave them."""
     found = {}
     for process in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
             command = (process / "cmdline").read_bytes()
-            if b"CoarseGrainedExecutorBackend" in command and b"java" in command.split(b"\0")[0]:
+            ours = (process / "cwd").readlink().is_relative_to(daemon.folder)
+            if ours and b"CoarseGrainedExecutorBackend" in command and b"java" in command.split(b"\0")[0]:
                 variables = (process / "environ").read_bytes().split(b"\0")
                 task = next(v for v in variables if v.startswith(b"MESOS_EXECUTOR_ID="))
                 found[task.partition(b"=")[2].decode()] = int(process.name)
     return {task: pid for task, pid in found.items() if task.startswith(f"{job_id}.")}
 
 
+@pytest.mark.slow
 def test_an_executor_killed_in_the_middle_is_placed_again(daemon: Daemon) -> None:
     """A real job loses an executor to kill -9, gets another under a new number, and its result is right."""
     job_id = daemon.submit(12, 1.0, type="squares", name="survivor")
-    daemon.wait(job_id, lambda j: len(executor_pids(job_id)) == 2)
+    daemon.wait(job_id, lambda j: len(executor_pids(job_id, daemon)) == 2)
     driver_log = "Registered executor NettyRpcEndpointRef"
     daemon.wait(job_id, lambda _: daemon.printed(job_id, stream="stderr").count(driver_log) == 2)
     secret = json.loads((daemon.folder / "data/records" / job_id / "launch.json").read_text())["secret"]
     assert_nowhere(secret, daemon)
     assert_the_ui_is_shown(job_id, daemon)
-    os.kill(executor_pids(job_id)[f"{job_id}.0"], signal.SIGKILL)
+    os.kill(executor_pids(job_id, daemon)[f"{job_id}.0"], signal.SIGKILL)
     job = daemon.ended(job_id)
     assert (job["state"], job["exit_code"], job["losses"]) == ("finished", 0, 1), job
     assert daemon.printed(job_id) == f"SUM {sum(x * x for x in range(12))}\n"
@@ -226,6 +228,7 @@ def assert_nowhere(secret: str, daemon: Daemon) -> None:
         assert secret not in log.read_text(errors="replace"), log
 
 
+@pytest.mark.slow
 def test_the_policy_is_switched_while_it_runs(daemon: Daemon) -> None:
     """From `policy set` on another policy decides, and says why; the job in between is not disturbed."""
     shown = daemon.stoker("policy", "set", "rr", "-o", "json")
@@ -247,6 +250,7 @@ def test_the_policy_is_switched_while_it_runs(daemon: Daemon) -> None:
     daemon.stoker("policy", "set", "ff")
 
 
+@pytest.mark.slow
 def test_every_policy_places_a_real_job(daemon: Daemon) -> None:
     """Each policy that decides in its own way, switched on by its name, decides about a job that then runs.
 
@@ -264,6 +268,7 @@ def test_every_policy_places_a_real_job(daemon: Daemon) -> None:
         assert (decision["policy"], decision["faults"]) == (name, []), decision
 
 
+@pytest.mark.slow
 def test_a_driver_on_the_cluster_is_a_task_like_others(daemon: Daemon) -> None:
     """With `driver: {on: cluster}` the driver takes its size from a VM, and its log is found all the same."""
     driver = {"on": "cluster", "cpus": 0.5, "memory": 1024}

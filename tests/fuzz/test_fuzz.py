@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.daemon.fleet import fleets, until
 from tests.fuzz.soak import Soak
 
 
+@pytest.mark.slow
 def test_no_request_ends_in_a_server_error(tmp_path: Path) -> None:
     """Described and mutated requests to a real daemon get no 5xx but a documented 503, and it stays well."""
     with fleets(tmp_path) as make:

@@ -149,6 +149,7 @@ def reference_ranks(links: Mapping[Any, Collection[Any]], iterations: int) -> di
     return ranks
 
 
+@pytest.mark.slow
 def test_wordcount_counts_a_given_text(ran: Ran) -> None:
     """Words of a given text are counted, whatever blanks are between them, and all counts are written."""
     folder, results = ran

@@ -133,6 +133,7 @@ def best_return(spec: TrainingSpec) -> float:
     return max(ends([]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["reinforce", "dqn"])
 def test_the_best_schedule_of_a_tiny_cluster_is_learned(
     algorithm: str, tiny: dict[str, Any], tmp_path: Path
@@ -248,6 +249,7 @@ class StopError(Exception):
     """The run is killed."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["reinforce", "dqn"])
 def test_a_run_that_was_killed_goes_on_as_one_that_was_not(
     algorithm: str, tiny: dict[str, Any], tmp_path: Path
@@ -277,6 +279,7 @@ def test_a_run_that_was_killed_goes_on_as_one_that_was_not(
     assert all((a == b).all() for a, b in zip(one, other, strict=True))
 
 
+@pytest.mark.slow
 def test_a_run_that_ended_before_its_first_checkpoint_goes_on_or_begins_anew(
     tiny: dict[str, Any], tmp_path: Path
 ) -> None:

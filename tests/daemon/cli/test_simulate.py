@@ -101,6 +101,7 @@ def test_a_workload_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_comparison_is_written_into_the_card(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`evaluate --card` leaves what training wrote, and replaces the comparison before it."""
     folder = tmp_path / "trained"

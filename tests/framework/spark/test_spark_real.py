@@ -182,6 +182,7 @@ def answers_to_strangers(log: str) -> dict[str, set[int]]:
     return answers
 
 
+@pytest.mark.slow
 def test_job_survives_the_loss_of_an_executor(cluster: Cluster, tmp_path: Path) -> None:
     """A job whose executor is killed goes on with a new one, ends well, and shows its secret nowhere."""
     (tmp_path / "app.py").write_text(SUM_APPLICATION)

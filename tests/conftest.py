@@ -1,0 +1,44 @@
+"""What holds for all tests: how workers of pytest-xdist share them, and what ends with them."""
+
+import os
+
+import pytest
+
+from agents.registry import POLICIES, create
+from framework.descendants import adopt_orphans, kill_below
+from tests.builders import make_request, make_view, make_vms
+
+#: Of how many workers each compiles something else first.
+_WORKERS = 4
+
+
+def pytest_configure() -> None:
+    """Have all that tests start below this process, so that it can be ended."""
+    adopt_orphans()
+
+
+def pytest_unconfigure() -> None:
+    """End what tests started and, because they failed or were interrupted, did not end."""
+    kill_below(os.getpid(), 10.0)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let no worker begin at the end with what takes long; in one process the order stays as it is."""
+    if hasattr(config, "workerinput"):
+        slow = {item.path for item in items if item.get_closest_marker("slow")}
+        items.sort(key=lambda item: item.path not in slow)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def as_in_one_process() -> None:
+    """Let no worker notice that it is one: neither by the terminal, nor by what is not compiled yet.
+
+    In one process tests of policies come first, and compile what a daemon must not wait for later. Workers
+    share that work, and what one compiles the others find.
+    """
+    os.environ.pop("COLUMNS", None)
+    if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+        names = sorted(POLICIES)
+        first = int(worker.removeprefix("gw")) * len(names) // _WORKERS % len(names)
+        for name in names[first:] + names[:first]:
+            create(name).decide(make_view(make_vms(2)), [make_request(2)])

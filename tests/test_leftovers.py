@@ -1,0 +1,29 @@
+"""Tests that fail leave no processes behind."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from framework.descendants import adopt_orphans, below
+
+FAILING = """
+import subprocess
+from pathlib import Path
+
+def test_it():
+    orphan = ["sh", "-c", "setsid sleep 1000 > /dev/null 2>&1 & echo $!"]
+    Path("pid").write_text(subprocess.run(orphan, stdout=subprocess.PIPE, text=True).stdout)
+    assert False
+"""
+
+
+def test_what_a_failing_test_started_ends_with_the_session(tmp_path: Path) -> None:
+    """Also what has a session of its own, and whose parent has ended."""
+    (tmp_path / "test_failing.py").write_text(FAILING)
+    adopt_orphans()
+    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider"]
+    variables = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    ended = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
+    assert "1 failed" in ended.stdout, ended.stdout
+    assert int((tmp_path / "pid").read_text()) not in below(os.getpid())
