@@ -11,7 +11,6 @@ from typing import Any, Protocol
 
 from conf.schema import JobSpec
 from daemon.tables import job_number
-from environment.amounts import Amounts, nothing
 from environment.model.records import ExecutorRecord, JobRecord
 from framework.spark import DriverUi
 
@@ -55,8 +54,8 @@ class VmStatus:
     used_memory_mib: int
     executors: tuple[str, ...]
     #: What it has beside cpus and memory, and what of that is held.
-    resources: Amounts = field(default_factory=nothing)
-    used_resources: Amounts = field(default_factory=nothing)
+    resources: Mapping[str, float] = field(default_factory=dict)
+    used_resources: Mapping[str, float] = field(default_factory=dict)
     #: Why nothing is placed there now, or what is wrong with what its agent tells.
     note: str = ""
 

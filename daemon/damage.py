@@ -19,6 +19,7 @@ from daemon import tables
 from daemon.tables import UnreadableRowError, executors, jobs, quarantine
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.model.states import ENDED_JOB
+from environment.resources import NOTHING, Resources
 from environment.types import Job
 
 Result = TypeVar("Result")
@@ -101,8 +102,7 @@ def stand_in(connection: Connection, number: int) -> JobRecord:
         Job(
             id=tables.job_id(number),
             type=spec.type if spec else "unknown",
-            cpus=spec.cpus if spec else 0.0,
-            memory_mib=spec.memory if spec else 0,
+            size=Resources.of(spec.cpus, spec.memory, spec.resources) if spec else NOTHING,
             executors=spec.executors if spec else 0,
             submitted_at=_number(row.accepted_at),
             name=spec.label if spec else "",

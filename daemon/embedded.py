@@ -74,7 +74,7 @@ def agent_specs(cluster: Cluster) -> list[AgentSpec]:
             price_per_hour=vm.price_per_hour,
             address="",
             ports=(FIRST_PORT + i * each, FIRST_PORT + (i + 1) * each - 1),
-            resources={"disk": DISK_MIB, **vm.resources},
+            resources={"disk": DISK_MIB, **vm.resources.others},
         )
         for i, vm in enumerate(vms)
     ]

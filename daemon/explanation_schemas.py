@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from conf.carrying import carried
+from daemon.amounts import flat, flat_free
 from daemon.schemas import Body, Said
 from environment.explain import Candidate, Choice, Explanation
 from environment.model.records import JobRecord
@@ -111,9 +112,9 @@ def _decision_body(explanation: Explanation) -> DecisionBody:
 
 def _choice_body(choice: Choice) -> ChoiceBody:
     candidates = [_candidate_body(candidate) for candidate in choice.candidates]
-    return carried(ChoiceBody, choice, candidates=candidates)
+    return carried(ChoiceBody, choice, candidates=candidates, **flat(choice.size))
 
 
 def _candidate_body(candidate: Candidate) -> CandidateBody:
     lacks, details = list(candidate.lacks), dict(candidate.details)
-    return carried(CandidateBody, candidate, lacks=lacks, details=details)
+    return carried(CandidateBody, candidate, lacks=lacks, details=details, **flat_free(candidate.free))

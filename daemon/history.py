@@ -12,6 +12,7 @@ from conf.schema import JobSpec
 from daemon.store import Store
 from environment.explain import Explanation
 from environment.model.records import ExecutorRecord, JobRecord
+from environment.resources import CPUS, MEMORY
 from framework.files import open_beneath
 from profiles.runs import MeasuredRun, measured
 from profiles.spark_event_log import AppLog, EventLogError, find_log, parse_log
@@ -105,7 +106,7 @@ class History:
         used = {task.vm_name for task in own}
         taken = sum(
             max(0.0, min(task.ended_at or end, end) - max(task.launched_at, begin))
-            * task.cpus
+            * task.resources.cpus
             / self._vm_cpus[task.vm_name]
             for task in others
             if task.vm_name in used and task.vm_name in self._vm_cpus
@@ -140,6 +141,7 @@ def workload_of_runs(runs: Iterable[tuple[MeasuredRun, JobRecord]]) -> Workload:
             submitted_at=job.submitted_at - begin,
             duration=run.held,
             input_mib=run.input_mib,
+            resources=job.size.others,
         )
         for run, job in finished
     )
@@ -159,8 +161,8 @@ def _step(record: JobRecord, explanation: Explanation) -> Step:
         cpus=job.cpus,
         memory_mib=job.memory_mib,
         vms=tuple(candidate.vm for candidate in seen),
-        free_cpus=tuple(candidate.free_cpus for candidate in seen),
-        free_memory_mib=tuple(candidate.free_memory_mib for candidate in seen),
+        free_cpus=tuple(candidate.free[CPUS] for candidate in seen),
+        free_memory_mib=tuple(int(candidate.free[MEMORY]) for candidate in seen),
         chosen=tuple(choice.vm for choice in choices if choice.vm is not None),
         submitted_at=job.submitted_at,
         state=record.state,

@@ -8,11 +8,12 @@ from conf.schema import JobSpec
 from daemon.contract import RejectedError
 from daemon.launcher import Launcher
 from daemon.store import IdempotencyConflictError, Store, StoreError
-from environment.amounts import NOTHING, Amounts
 from environment.check import whole_cluster_shortfall
-from environment.model.reach import Reach, asked_in_all, over_quota
+from environment.model.events import Quota
+from environment.model.reach import Reach, over_quota
 from environment.model.records import JobRecord
-from environment.types import Job, Size, Vm
+from environment.resources import NOTHING, Resources
+from environment.types import Job, Vm
 from profiles.profile import JobProfile
 
 #: After how many seconds a submission to a full queue may be tried again.
@@ -52,7 +53,7 @@ class Intake:
         self._arriving: set[str] = set()
         self._vms: tuple[Vm, ...] = ()
         #: The most that we may have in all, by Mesos' names of resources.
-        self._quota: Amounts = NOTHING
+        self._quota: Quota = {}
         #: VMs that are not there any more, and when they were noted last, by name: they may be back soon.
         self._late: dict[str, tuple[Vm, float]] = {}
 
@@ -97,8 +98,8 @@ class Intake:
             Job,
             spec,
             id=job_id,
+            size=_size(spec),
             name=spec.label,
-            memory_mib=spec.memory,
             submitted_at=at,
             driver=self._launcher.driver_size(spec),
             expected_duration=profile.duration(spec.cpus, spec.memory, spec.executors) if profile else None,
@@ -122,18 +123,19 @@ class Intake:
     def _over_quota(self, spec: JobSpec) -> str | None:
         """Why our roles may never have what the job needs at least; None when they may."""
         fewest = spec.executors if spec.min_executors is None else spec.min_executors
-        executors = (Size(spec.cpus, spec.memory),) * fewest
-        driver = self._launcher.driver_size(spec)
-        asked = asked_in_all(executors, spec.resources, () if driver is None else (driver,))
-        return over_quota(self._quota, asked)
+        driver = self._launcher.driver_size(spec) or NOTHING
+        return over_quota(self._quota, _size(spec) * fewest + driver)
 
     def _shortfall(self, spec: JobSpec) -> str | None:
         """Why the job fits no cluster of the VMs that are or were there; None when it does."""
         vms = (*self._vms, *(vm for vm, _ in self._late.values()))
-        shortfall = whole_cluster_shortfall(
-            vms, spec.cpus, spec.memory, spec.executors, spec.resources, spec.min_executors
-        )
+        shortfall = whole_cluster_shortfall(vms, _size(spec), spec.executors, spec.min_executors)
         driver = self._launcher.driver_size(spec)
         if shortfall is None and driver is not None:
-            shortfall = whole_cluster_shortfall(vms, driver.cpus, driver.memory_mib, 1)
+            shortfall = whole_cluster_shortfall(vms, driver, 1)
         return shortfall
+
+
+def _size(spec: JobSpec) -> Resources:
+    """What each of its executors takes."""
+    return Resources.of(spec.cpus, spec.memory, spec.resources)

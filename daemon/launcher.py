@@ -19,7 +19,8 @@ from daemon.launch_records import Launch, Launches, LaunchLostError
 from daemon.rights import Rights, own_rights
 from environment.model.events import Task
 from environment.model.records import ExecutorRecord, sizes_of
-from environment.types import Job, Size
+from environment.resources import Resources
+from environment.types import Job
 from framework.embedded.isolation.cgroups import make_tracker
 from framework.files import read_tail
 from framework.spark import (
@@ -29,7 +30,6 @@ from framework.spark import (
     DriverStatus,
     DriverUi,
     ExecutorPlace,
-    ExecutorShape,
     HostError,
     ProcessSpec,
     SparkHome,
@@ -80,10 +80,10 @@ class Launcher:
         """The job's folder."""
         return self._jobs / job_id
 
-    def driver_size(self, spec: JobSpec) -> Size | None:
+    def driver_size(self, spec: JobSpec) -> Resources | None:
         """What the job's driver takes from the cluster; None when it runs on this host."""
         driver = self._driver(spec)
-        return Size(driver.cpus, driver.memory) if driver.on == "cluster" else None
+        return Resources.of(driver.cpus, driver.memory) if driver.on == "cluster" else None
 
     def check(self, spec: JobSpec) -> None:
         """Raise ValueError when the job could not be launched, whatever the cluster."""
@@ -109,7 +109,7 @@ class Launcher:
                 job.name,
                 application,
                 endpoint,
-                _shapes(job, tasks),
+                _sizes(job, tasks),
                 launch.secret,
                 self._there,
                 python,
@@ -120,9 +120,8 @@ class Launcher:
         if not task.ports:
             raise ValueError("no port is offered")
         place = ExecutorPlace(task.executor, address, task.ports[0])
-        shape = ExecutorShape(task.cpus, task.memory_mib)
-        patience = self._config.spark.connect_timeout
-        process = executor_process(application, endpoint, place, shape, launch.secret, self._there, patience)
+        size, patience = task.resources, self._config.spark.connect_timeout
+        process = executor_process(application, endpoint, place, size, launch.secret, self._there, patience)
         return process, f"{job.name}: executor {task.executor}"
 
     def start_driver(
@@ -152,7 +151,7 @@ class Launcher:
             job.name,
             _application(spec),
             endpoint,
-            _shapes(job, tasks),
+            _sizes(job, tasks),
             launch.secret,
             self._here,
             self._there.python,
@@ -250,9 +249,9 @@ class Launcher:
         return DriverEndpoint(host, *ports, memory_mib=driver.memory)
 
 
-def _shapes(job: Job, tasks: Sequence[ExecutorRecord]) -> list[ExecutorShape]:
+def _sizes(job: Job, tasks: Sequence[ExecutorRecord]) -> Sequence[Resources]:
     """What the job's executors take; of one whose executors have all come to their end, what it asked for."""
-    return [ExecutorShape(size.cpus, size.memory_mib) for size in sizes_of(tasks) or job.asked]
+    return sizes_of(tasks) or job.asked
 
 
 def _host_id(data_dir: Path) -> str:

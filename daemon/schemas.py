@@ -13,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from conf.carrying import carried
 from conf.masking import masked_arguments, masked_text, masked_urls, masked_values
 from conf.schema import JobSpec
+from daemon.amounts import flat
 from daemon.contract import LogChunk
 from daemon.problems import printable
 from environment.model.records import ExecutorRecord, JobRecord
@@ -219,7 +220,7 @@ def _job_body(body: type[Shown], record: JobRecord, reason: str | None, **others
         name=job.name or job.id,
         reason=record.reason if reason is None else reason,
         min_executors=job.fewest,
-        resources=dict(job.resources),
+        **flat(job.size),
         duration=_between(record.started_at, record.finished_at),
         completion=_between(job.submitted_at, record.finished_at),
         **others,
@@ -227,7 +228,7 @@ def _job_body(body: type[Shown], record: JobRecord, reason: str | None, **others
 
 
 def _executor_body(record: ExecutorRecord) -> ExecutorBody:
-    return carried(ExecutorBody, record, vm=record.vm_name)
+    return carried(ExecutorBody, record, vm=record.vm_name, **flat(record.resources))
 
 
 def _between(begin: float | None, end: float | None) -> float | None:

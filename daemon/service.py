@@ -476,6 +476,7 @@ class Service:
         standing = Standing(self._model.head(), frozenset((*self._model.paused(), *self._model.aside())))
         if standing != self._standing:  # else what was worked out of it is kept
             self._standing = standing
+        held = self._model.ledger.held
         self._vms = tuple(
             VmStatus(
                 id=vm.id,
@@ -485,11 +486,11 @@ class Service:
                 cpus=vm.cpus,
                 memory_mib=vm.memory_mib,
                 price_per_hour=vm.price_per_hour,
-                used_cpus=round(self._model.ledger.cpus(vm.id), 3),
-                used_memory_mib=self._model.ledger.memory_mib(vm.id),
+                used_cpus=held(vm.id).cpus,
+                used_memory_mib=held(vm.id).memory_mib,
                 executors=self._model.ledger.task_ids(vm.id),
-                resources=vm.resources,
-                used_resources=self._model.ledger.resources(vm.id),
+                resources=vm.resources.others,
+                used_resources=held(vm.id).others,
                 note=notes.get(vm.id, ""),
             )
             for vm in vms

@@ -17,11 +17,13 @@ import sqlalchemy as sa
 
 from conf.accepted import accepted
 from conf.schema import JobSpec
+from daemon.amounts import flat, flat_free, free_taken_out, taken_out
 from daemon.comparison import Comparison, Outcome
 from environment.explain import Candidate, Choice, Explanation
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.model.states import ENDED_EXECUTOR, ENDED_JOB, ExecutorState, JobState
-from environment.types import Job, Size
+from environment.resources import Resources
+from environment.types import Job
 
 Row = dict[str, Any]
 Result = TypeVar("Result")
@@ -194,7 +196,7 @@ def read_spec(text: str) -> JobSpec:
 
 def read_executor(text: str) -> ExecutorRecord:
     """The record that `executor_row` wrote."""
-    return _read(lambda values: ExecutorRecord(**{**values, "ports": tuple(values["ports"])}), text)
+    return _read(_executor, text)
 
 
 def read_explanation(body: bytes) -> Explanation:
@@ -218,7 +220,6 @@ _FIELDS: Mapping[type, tuple[str, ...]] = {
     for kind in (
         JobRecord,
         Job,
-        Size,
         ExecutorRecord,
         Explanation,
         Choice,
@@ -229,6 +230,10 @@ _FIELDS: Mapping[type, tuple[str, ...]] = {
 }
 
 
+#: Whose field holds an amount, which is written as `flat` has it.
+_AMOUNTS = {Job: "size", ExecutorRecord: "resources", Choice: "size"}
+
+
 def _encode(record: object) -> str:
     return json.dumps(record, default=_plain, separators=(",", ":"))
 
@@ -236,7 +241,12 @@ def _encode(record: object) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):  # a policy's scores may be numpy's
         return value.item()
-    return {name: getattr(value, name) for name in _FIELDS[type(value)]}
+    if isinstance(value, Resources):  # a driver's
+        return {name: amount for name, amount in flat(value).items() if amount != {}}
+    row = {name: getattr(value, name) for name in _FIELDS[type(value)]}
+    if isinstance(value, Candidate):
+        return row | flat_free(row.pop("free"))
+    return row | flat(row.pop(_AMOUNTS[type(value)])) if type(value) in _AMOUNTS else row
 
 
 def _read(build: Callable[[Row], Result], text: str | bytes) -> Result:
@@ -246,14 +256,25 @@ def _read(build: Callable[[Row], Result], text: str | bytes) -> Result:
             raise UnreadableRowError("its checksum is another one")
     try:
         return build(json.loads(text))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise UnreadableRowError(str(error)) from error
 
 
 def _job(values: Row) -> JobRecord:
     job = values["job"]
-    driver = job["driver"] and Size(**job["driver"])
-    return JobRecord(**{**values, "job": Job(**{**job, "driver": driver})})
+    driver = job["driver"] and _amounts(job["driver"])
+    return JobRecord(**{**values, "job": Job(**{"size": _amounts(job), **job, "driver": driver})})
+
+
+def _executor(values: Row) -> ExecutorRecord:
+    return ExecutorRecord(**{"resources": _amounts(values), **values, "ports": tuple(values["ports"])})
+
+
+def _amounts(values: Row) -> Resources:
+    found = taken_out(values)
+    if found is None:
+        raise ValueError("its amounts of resources are missing")
+    return found
 
 
 def _explanation(values: Row) -> Explanation:
@@ -262,5 +283,12 @@ def _explanation(values: Row) -> Explanation:
 
 
 def _choice(values: Row) -> Choice:
-    candidates = tuple(Candidate(**{**c, "lacks": tuple(c["lacks"])}) for c in values["candidates"])
-    return Choice(**{**values, "candidates": candidates})
+    candidates = tuple(
+        Candidate(**{"free": free_taken_out(c), **c, "lacks": tuple(c["lacks"])})
+        for c in values["candidates"]
+    )
+    return Choice(**{"size": taken_out(values), **values, "candidates": candidates})
+
+
+def _candidate(values: Row) -> Candidate:
+    return Candidate(**{"free": free_taken_out(values), **values, "lacks": tuple(values["lacks"])})

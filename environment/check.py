@@ -1,21 +1,18 @@
 """The one check between a decision and its execution, whoever decided; and what fits a cluster at all."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
-from environment import amounts
-from environment.amounts import NOTHING, TOLERANCE, Amounts
 from environment.offered import EXECUTOR_PORTS
-from environment.types import CPU_TOLERANCE, LEAST, ClusterView, Place, PlacementRequest, Shortfall, Vm
+from environment.resources import BASIC, LEAST, MEMORY, STEPS, THOUSANDTHS, Resources, told, total, word
+from environment.types import ClusterView, Place, PlacementRequest, Shortfall, Vm
 from environment.words import clock
 
 #: So many VMs that are left out are named in a reason, the others counted. Chosen: what fits a few lines.
 _CLOSED_NAMED = 3
-
-#: What arithmetic may leave beyond the thousandths of a cpu.
-_ROUNDING = 1e-9
 
 
 def check(view: ClusterView, request: PlacementRequest, place: Place) -> tuple[str, ...]:
@@ -64,88 +61,58 @@ def closed(view: ClusterView, index: int, request: PlacementRequest) -> str | No
 
 
 def _wrong_sizes(request: PlacementRequest, place: Place) -> Iterator[str]:
-    """Executors that are given more than is asked for them, too little to run, or what Mesos cannot count."""
+    """Executors that are given more than is asked for them, or too little to run."""
     for number, (size, asked) in enumerate(
         zip(place.sizes, request.asked, strict=False), request.first_number
     ):
-        for name, given, most, least in (
-            ("cpus", size.cpus, asked.cpus, LEAST.cpus),
-            ("MiB", size.memory_mib, asked.memory_mib, LEAST.memory_mib),
-        ):
-            if not min(least, most) - CPU_TOLERANCE <= given <= most + CPU_TOLERANCE:
-                yield f"executor {number} is given {given:g} {name}, not {min(least, most):g} to {most:g}"
-        if abs(size.cpus - round(size.cpus, 3)) > _ROUNDING:
-            yield f"executor {number} is given {size.cpus!r} cpus, of which Mesos keeps three decimals"
+        least = least_of(asked)
+        for name in (asked | size) if size != asked else ():
+            if not least.get(name) <= size.get(name) <= asked.get(name):
+                given, most = told(name, size.amount(name)), f"{asked.amount(name):.10g}"
+                enough = f"{least.amount(name):.10g} to {most}" if name in LEAST.thousandths else most
+                yield f"executor {number} is given {given}, not {enough}"
+        for name, step in STEPS.items():
+            if size.get(name) % step:
+                given = told(name, size.amount(name))
+                yield f"executor {number} is given {given}, not in steps of {step / THOUSANDTHS:g}"
+
+
+def least_of(asked: Resources) -> Resources:
+    """The least that an executor may be given that asks for so much: of what is not cut, all of it."""
+    return (asked & LEAST) + asked.without(LEAST.thousandths)
 
 
 def _shortfalls(view: ClusterView, request: PlacementRequest, place: Place) -> Iterator[str]:
-    counts = Counter(place.placement)
-    if not (place.sizes or request.sizes):
-        demand = {i: (request.cpus * n, request.memory_mib * n) for i, n in counts.items()}
-    else:
-        demand = {}
-        for index, size in zip(place.placement, request.granted(place), strict=True):
-            cpus, memory_mib = demand.get(index, (0.0, 0))
-            demand[index] = (cpus + size.cpus, memory_mib + size.memory_mib)
-    for index, wanted in sorted(demand.items()):
-        taken = {name: amount * counts[index] for name, amount in request.job.resources.items()}
-        free = float(view.free_cpus[index]), float(view.free_memory_mib[index])
-        found = shortfalls(view.vms[index], *free, *wanted)
-        if request.job.resources:
-            found += resource_shortfalls(view.vms[index], free_on(view, index, taken), taken)
+    granted: dict[int, list[Resources]] = {}
+    for index, size in zip(place.placement, request.granted(place), strict=True):
+        granted.setdefault(index, []).append(size)
+    for index, sizes in sorted(granted.items()):
+        wanted = total(sizes)
+        found = shortfalls(view.vms[index], view.free.at(index), wanted)
         yield from map(str, found)
-        if not found and (why := not_offered(view, index, *wanted, counts[index], taken)):
+        if not found and (why := not_offered(view, index, wanted, len(sizes))):
             yield why
 
 
-def shortfalls(
-    vm: Vm, free_cpus: float, free_memory_mib: float, cpus: float, memory_mib: float
-) -> list[Shortfall]:
-    """What a VM with so much free lacks to take so many cpus and MiB."""
-    found = []
-    if cpus > free_cpus + CPU_TOLERANCE:
-        found.append(Shortfall(vm.name, "cpus", cpus, free_cpus))
-    if memory_mib > free_memory_mib:
-        found.append(Shortfall(vm.name, "MiB", memory_mib, free_memory_mib))
-    return found
-
-
-def resource_shortfalls(vm: Vm, free: Amounts, wanted: Amounts) -> list[Shortfall]:
-    """What a VM with so much free beside cpus and memory lacks to take this."""
+def shortfalls(vm: Vm, free: Resources, wanted: Resources) -> list[Shortfall]:
+    """What a VM with so much free lacks to take so much."""
     return [
-        Shortfall(vm.name, name, amount, free.get(name, 0.0))
-        for name, amount in wanted.items()
-        if amount > free.get(name, 0.0) + TOLERANCE
+        Shortfall(vm.name, word(name), wanted.amount(name), free.amount(name))
+        for name in free.missing(wanted)
     ]
 
 
-def free_on(view: ClusterView, index: int, names: Iterable[str]) -> dict[str, float]:
-    """What of these resources, beside cpus and memory, is free on a VM of the view."""
-    free = view.free_resources
-    return {name: round(float(free[name][index]), 3) if name in free else 0.0 for name in names}
-
-
-def not_offered(
-    view: ClusterView,
-    index: int,
-    cpus: float,
-    memory_mib: float,
-    executors: int,
-    resources: Amounts = NOTHING,
-) -> str | None:
+def not_offered(view: ClusterView, index: int, wanted: Resources, executors: int) -> str | None:
     """Say why so much of a VM may not be used now although it is free: the master has not offered it.
 
-    `resources` is what the executors take in all beside cpus and memory. None when it may be used.
+    `wanted` is what so many executors take in all. None when it may be used.
     """
     offered, vm = view.offered, view.vms[index]
     if offered is None:
         return None
     if not offered.there[index]:
         return f"{vm.name} has no offer from the master yet"
-    found = shortfalls(vm, float(offered.cpus[index]), float(offered.memory_mib[index]), cpus, memory_mib)
-    there = {name: float(offered.resources[name][index]) for name in resources if name in offered.resources}
-    found += resource_shortfalls(vm, there, resources)
-    if found:
+    if found := shortfalls(vm, offered.resources.at(index), wanted):
         lacks = ", ".join(f"{short.free:.10g} {short.resource}" for short in found)
         return f"{vm.name} has only {lacks} offered yet of what is free"
     if offered.ports[index] < executors * EXECUTOR_PORTS:
@@ -158,17 +125,14 @@ def shortage(view: ClusterView, request: PlacementRequest) -> str:
 
     A VM lacks what is held of it, by us or by others; what is free but not offered (yet) is told apart.
     """
-    asked = amounts.text(request.cpus, request.memory_mib, request.job.resources)
+    asked = request.size
     if not view.vms:
         return f"no VM is known now for {request.count} executors of {asked}"
     room = int(np.minimum(view.room_for(request), request.count).sum())
     lacks = {
-        "lack cpus": view.free_cpus + CPU_TOLERANCE < request.cpus,
-        "lack memory": view.free_memory_mib < request.memory_mib,
+        f"lack {'memory' if name == MEMORY else name}": view.free.get(name) < asked.get(name)
+        for name in asked
     }
-    for name, amount in request.job.resources.items():
-        free = view.free_resources.get(name, np.zeros(len(view.vms)))
-        lacks[f"lack {name}"] = free + TOLERANCE < amount
     closed_to = view.closed_to(request)
     if (offered := view.offered) is not None:
         fit = ~np.logical_or.reduce([*lacks.values(), closed_to])
@@ -188,14 +152,9 @@ def shortage(view: ClusterView, request: PlacementRequest) -> str:
 
 
 def whole_cluster_shortfall(
-    vms: Iterable[Vm],
-    cpus: float,
-    memory_mib: int,
-    executors: int,
-    resources: Amounts = NOTHING,
-    fewest: int | None = None,
+    vms: Iterable[Vm], each: Resources, executors: int, fewest: int | None = None
 ) -> str | None:
-    """Say why `executors` such executors could not run even on the empty cluster; None when they could.
+    """Say why so many executors of so much could not run even on the empty cluster; None when they could.
 
     A job that also runs on fewer could when its `fewest` could.
 
@@ -204,30 +163,20 @@ def whole_cluster_shortfall(
     vms = list(vms)
     if not vms:
         return None
-    room = [room_when_empty(vm, cpus, memory_mib, resources) for vm in vms]
-    asked = amounts.text(cpus, memory_mib, resources)
+    room = [vm.resources // each for vm in vms]
     if not any(room):
-        has = {name: max(vm.resources.get(name, 0.0) for vm in vms) for name in resources}
-        if missing := [name for name, amount in has.items() if not amount]:
-            return f"an executor of {asked} fits no VM of the cluster: none has {' or '.join(missing)}"
-        largest = max(vms, key=lambda vm: (*_amounts_of(vm, resources).values(), vm.cpus, vm.memory_mib))
-        offers = amounts.text(largest.cpus, largest.memory_mib, _amounts_of(largest, resources))
+        there = reduce(or_, (vm.resources for vm in vms))
+        if missing := [name for name in each if not there.get(name)]:
+            none = " or ".join(map(word, missing))
+            return f"an executor of {each} fits no VM of the cluster: none has {none}"
+        others = [name for name in each if name not in BASIC]
+        largest = max(vms, key=lambda vm: tuple(map(vm.resources.get, (*others, *BASIC))))
+        has = largest.resources.without({*largest.resources} - {*each})
         return (
-            f"an executor of {asked} fits no VM of the cluster; the largest is {largest.name} "
-            f"({largest.type}) with {offers}"
+            f"an executor of {each} fits no VM of the cluster; the largest is {largest.name} "
+            f"({largest.type}) with {has.text(each)}"
         )
     if sum(room) < (executors if fewest is None else fewest):
         wanted = f"{executors} are asked for" if fewest is None else f"{fewest} are needed at least"
-        return f"the empty cluster has room for {sum(room)} executors of {asked}, {wanted}"
+        return f"the empty cluster has room for {sum(room)} executors of {each}, {wanted}"
     return None
-
-
-def _amounts_of(vm: Vm, names: Iterable[str]) -> dict[str, float]:
-    return {name: vm.resources.get(name, 0.0) for name in names}
-
-
-def room_when_empty(vm: Vm, cpus: float, memory_mib: int, resources: Amounts) -> int:
-    """For how many executors of so much each the VM has room when nothing else runs there."""
-    room = min(int((vm.cpus + CPU_TOLERANCE) / cpus), vm.memory_mib // memory_mib)
-    fitting = (int((vm.resources.get(name, 0.0) + TOLERANCE) / amount) for name, amount in resources.items())
-    return min((room, *fitting))

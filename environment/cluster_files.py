@@ -6,6 +6,7 @@ from pathlib import Path
 
 from conf.loader import SHIPPED, ConfigError, find, load
 from conf.schema import Cluster
+from environment.resources import Resources
 from environment.types import Vm, natural_key
 
 
@@ -33,8 +34,8 @@ def _vms(cluster: Cluster) -> Iterator[Vm]:
         for _ in range(group.count):
             seen[stem] += 1
             name = stem if group.name and group.count == 1 else f"{stem}-{seen[stem]}"
-            price, resources = group.price_per_hour, dict(group.resources)
-            yield Vm(name, name, group.type, group.cpus, group.memory, price, resources=resources)
+            resources = Resources.of(group.cpus, group.memory, group.resources)
+            yield Vm(name, name, group.type, resources, group.price_per_hour)
 
 
 def _find(name: str) -> Path:

@@ -11,7 +11,7 @@ from typing import overload
 
 import numpy as np
 
-from environment.types import CPU_TOLERANCE, ClusterView, PlacementRequest
+from environment.types import ClusterView, PlacementRequest
 
 #: So many VMs are tried for a driver on the cluster, to find where it takes no executor's place.
 _DRIVER_PLACES = 50
@@ -56,15 +56,14 @@ class Fitting(Sequence[PlacementRequest]):
 
     def _room(self, request: PlacementRequest) -> int:
         job = request.job
-        alike = (request.size, request.count, job.driver, request.avoided, tuple(job.resources.items()))
+        alike = (request.size, request.count, job.driver, request.avoided)
         if alike not in self._rooms:
             self._rooms[alike] = room_in_all(self._view, request)
         return self._rooms[alike]
 
     def _room_when_empty(self, request: PlacementRequest) -> int:
-        """For how many executors there is room by cpus and memory when nothing else runs."""
-        by_cpus = (self._view.cpus + CPU_TOLERANCE) // request.cpus
-        return int(np.minimum(by_cpus, self._view.memory_mib // request.memory_mib).sum())
+        """For how many executors there is room when nothing else runs."""
+        return int(self._view.capacity.room(request.size).sum())
 
 
 def room_in_all(view: ClusterView, request: PlacementRequest) -> int:

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from environment.amounts import NOTHING, Amounts, nothing
-from environment.check import closed, free_on, not_offered, resource_shortfalls, shortfalls
+from environment.check import closed, not_offered, shortfalls
+from environment.resources import BASIC, NOTHING, Resources
 from environment.rounds import Verdict
-from environment.types import ClusterView, Place, PlacementRequest, Size
+from environment.types import ClusterView, Place, PlacementRequest
 
 #: On clusters with more VMs than this, only so many of those not chosen are listed; the rest is counted.
 CANDIDATES_LISTED = 50
@@ -23,27 +23,25 @@ EXECUTORS_IN_FULL = 50
 class Candidate:
     """A VM that was looked at: what it had free, what it lacked for this executor, how it scored.
 
-    `free_resources` is what was free of what the job asks for beside cpus and memory, `details` are further
-    numbers that the policy has made of it, by name.
+    `free` is what was free of all that the job asks for, by Mesos' names, `details` are further numbers that
+    the policy has made of it.
     """
 
     vm: str
     type: str
-    free_cpus: float
-    free_memory_mib: int
+    free: Mapping[str, float]
     lacks: tuple[str, ...]
     score: float | None
     chosen: bool
     details: Mapping[str, float] = field(default_factory=dict)
-    free_resources: Amounts = field(default_factory=nothing)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """The choice made for one executor of a job, by its number, or for the job as a whole (None).
 
-    `candidates` are the VMs that are listed, `candidates_left_out` counts others. `cpus`, `memory_mib` and
-    `resources` are what the executor takes.
+    `candidates` are the VMs that are listed, `candidates_left_out` counts others. `size` is what the
+    executor takes.
     """
 
     executor: int | None
@@ -51,9 +49,7 @@ class Choice:
     why: str
     candidates: tuple[Candidate, ...]
     candidates_left_out: int
-    cpus: float | None = None
-    memory_mib: int | None = None
-    resources: Amounts = field(default_factory=nothing)
+    size: Resources | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +76,7 @@ def explain(verdict: Verdict, policy: str) -> Explanation:
         choices = _choices(view, request, decision)
     else:
         kind, reason = "wait", decision.reason
-        sight = _Sight(view, Place("", ()), Size(request.cpus, request.memory_mib), request)
+        sight = _Sight(view, Place("", ()), request.size, request)
         candidates = sight.candidates()
         choices = (Choice(None, None, reason, candidates, len(view.vms) - len(candidates)),)
     return Explanation(view.at, request.job.id, policy, kind, reason, verdict.faults, choices)
@@ -88,7 +84,6 @@ def explain(verdict: Verdict, policy: str) -> Explanation:
 
 def _choices(view: ClusterView, request: PlacementRequest, decision: Place) -> tuple[Choice, ...]:
     sizes = request.granted(decision)
-    resources = request.job.resources
     sight, choices = _Sight(view, decision, sizes[0], request), []
     for executor, (index, size) in enumerate(zip(decision.placement, sizes, strict=True)):
         why = decision.why[executor] if executor < len(decision.why) else "the policy gave no reason"
@@ -96,7 +91,7 @@ def _choices(view: ClusterView, request: PlacementRequest, decision: Place) -> t
         candidates = sight.candidates(index, alone=executor >= EXECUTORS_IN_FULL)
         left_out = len(view.vms) - len(candidates)
         number, vm = request.first_number + executor, view.vms[index].name
-        choices.append(Choice(number, vm, why, candidates, left_out, size.cpus, size.memory_mib, resources))
+        choices.append(Choice(number, vm, why, candidates, left_out, size))
         sight.take(index)
     return tuple(choices)
 
@@ -109,18 +104,17 @@ class _Sight:
     left of them.
     """
 
-    def __init__(self, view: ClusterView, place: Place, size: Size, request: PlacementRequest) -> None:
+    def __init__(self, view: ClusterView, place: Place, size: Resources, request: PlacementRequest) -> None:
         self._view = view
         self._place = place
         self._size = size
         self._request = request
-        self._resources = request.job.resources
-        #: Of the VMs that executors of this job were placed on: cpus and MiB that are free, and how many.
-        self._left: dict[int, tuple[float, float]] = {}
+        #: What executors of this job took, and how many, of the VMs that they were placed on.
+        self._taken: dict[int, Resources] = {}
         self._placed: Counter[int] = Counter()
         self._listed = self._list()
 
-    def look_for(self, size: Size) -> None:
+    def look_for(self, size: Resources) -> None:
         """The next executor is of this size."""
         if size != self._size:
             self._size = size
@@ -142,44 +136,21 @@ class _Sight:
 
     def take(self, index: int) -> None:
         """An executor takes its part of the VM."""
-        cpus, memory_mib = self._free(index)
-        self._left[index] = (cpus - self._size.cpus, memory_mib - self._size.memory_mib)
+        self._taken[index] = self._taken.get(index, NOTHING) + self._size
         self._placed[index] += 1
         if index < len(self._listed):
             self._listed[index] = self._candidate(index)
 
-    def _free(self, index: int) -> tuple[float, float]:
-        if index in self._left:
-            return self._left[index]
-        return float(self._view.free_cpus[index]), float(self._view.free_memory_mib[index])
-
-    def _free_resources(self, index: int) -> Amounts:
-        had, placed = free_on(self._view, index, self._resources), self._placed[index]
-        return {name: round(had[name] - placed * amount, 3) for name, amount in self._resources.items()}
-
     def _withheld(self, index: int) -> str | None:
         """Why the next executor may not be placed on the VM although what it takes is free there."""
-        if self._view.offered is None:
-            return None
-        cpus, memory_mib = self._free(index)
-        executors = self._placed[index] + 1
-        return not_offered(
-            self._view,
-            index,
-            float(self._view.free_cpus[index]) - cpus + self._size.cpus,
-            float(self._view.free_memory_mib[index]) - memory_mib + self._size.memory_mib,
-            executors,
-            {name: executors * amount for name, amount in self._resources.items()},
-        )
+        taken = self._taken.get(index, NOTHING) + self._size
+        return not_offered(self._view, index, taken, self._placed[index] + 1)
 
     def _candidate(self, index: int, *, chosen: bool = False) -> Candidate:
-        vm, (cpus, memory_mib) = self._view.vms[index], self._free(index)
-        lacks = shortfalls(vm, cpus, memory_mib, self._size.cpus, self._size.memory_mib)
-        free = NOTHING
-        if self._resources:
-            free = self._free_resources(index)
-            lacks += resource_shortfalls(vm, free, self._resources)
-        said = [str(shortfall) for shortfall in lacks]
+        vm, free = self._view.vms[index], self._view.free.at(index)
+        if index in self._taken:
+            free -= self._taken[index]
+        said = [str(shortfall) for shortfall in shortfalls(vm, free, self._size)]
         if why := closed(self._view, index, self._request):
             said.insert(0, why)
         elif not said and (withheld := self._withheld(index)):
@@ -187,11 +158,9 @@ class _Sight:
         return Candidate(
             vm=vm.name,
             type=vm.type,
-            free_cpus=round(cpus, 3),
-            free_memory_mib=int(memory_mib),
+            free={name: free.amount(name) for name in dict.fromkeys((*BASIC, *self._size))},
             lacks=tuple(said),
             score=self._place.scores[index] if self._place.scores else None,
             chosen=chosen,
             details={name: values[index] for name, values in self._place.details.items()},
-            free_resources=free,
         )

@@ -1,10 +1,11 @@
 """What the master offers of each VM at one moment: what may be launched on now, of all that is free."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+
+from environment.resource_arrays import ResourceArrays
 
 #: A driver listens on three ports (its own, its block manager's, its web page's), an executor on one.
 DRIVER_PORTS = 3
@@ -20,13 +21,11 @@ class Offered:
     """
 
     there: NDArray[np.bool_]
-    cpus: NDArray[np.float64]
-    memory_mib: NDArray[np.float64]
+    resources: ResourceArrays
     ports: NDArray[np.int64]
-    resources: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for array in (self.there, self.cpus, self.memory_mib, self.ports, *self.resources.values()):
+        for array in (self.there, self.ports):
             array.flags.writeable = False
 
     def lacks_ports(self, ports: int = EXECUTOR_PORTS) -> NDArray[np.bool_]:
@@ -34,21 +33,6 @@ class Offered:
         lacks: NDArray[np.bool_] = self.there & (self.ports < ports)
         return lacks
 
-    def without(
-        self,
-        cpus: NDArray[np.float64],
-        memory_mib: NDArray[np.float64],
-        ports: NDArray[np.int64],
-        resources: Mapping[str, NDArray[np.float64]],
-    ) -> "Offered":
+    def without(self, taken: ResourceArrays, ports: NDArray[np.int64]) -> "Offered":
         """What is left of it when so much of each VM was used."""
-        left = {
-            name: had - resources[name] if name in resources else had for name, had in self.resources.items()
-        }
-        return replace(
-            self,
-            cpus=self.cpus - cpus,
-            memory_mib=self.memory_mib - memory_mib,
-            ports=self.ports - ports,
-            resources=left,
-        )
+        return replace(self, resources=self.resources - taken, ports=self.ports - ports)

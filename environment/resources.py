@@ -5,8 +5,10 @@ that is compared needs a tolerance. Memory is in MiB. Ports are ranges and no pa
 many VMs at once is in `resource_arrays`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any
 
 CPUS, MEMORY = "cpus", "mem"
 THOUSANDTHS = 1000
@@ -34,6 +36,29 @@ class Resources:
     def named(cls, amounts: Mapping[str, float]) -> "Resources":
         """Amounts by Mesos' names, each rounded to thousandths."""
         return _nonzero((name, thousandths(amount)) for name, amount in amounts.items())
+
+    @classmethod
+    def read(cls, value: object) -> "Resources":
+        """What `amounts` gave, or logs of the first Stoker, where memory was `memory_mib`.
+
+        Raises ValueError for anything else.
+        """
+        if isinstance(value, Resources):
+            return value
+        if not isinstance(value, Mapping):
+            raise ValueError(f"amounts by name expected, found {value!r}")
+        amounts = {str(MEMORY if name == "memory_mib" else name): amount for name, amount in value.items()}
+        if not all(isinstance(amount, int | float) and isfinite(amount) for amount in amounts.values()):
+            raise ValueError(f"amounts should be finite numbers, found {amounts}")
+        return cls.named(amounts)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, *_: Any) -> Any:
+        """As a part of what is validated and written as JSON: `amounts`."""
+        from pydantic_core import core_schema
+
+        written = core_schema.plain_serializer_function_ser_schema(lambda value: value.amounts)
+        return core_schema.no_info_plain_validator_function(cls.read, serialization=written)
 
     def __bool__(self) -> bool:
         return bool(self.thousandths)
@@ -88,6 +113,10 @@ class Resources:
     def positive(self) -> "Resources":
         """What of it is above zero."""
         return Resources({name: amount for name, amount in self.thousandths.items() if amount > 0})
+
+    def without(self, names: Collection[str]) -> "Resources":
+        """All but these."""
+        return Resources({name: amount for name, amount in self.thousandths.items() if name not in names})
 
     def get(self, name: str) -> int:
         """Thousandths of one resource, 0 where there is none."""
@@ -161,3 +190,11 @@ def told(name: str, amount: float) -> str:
 
 def _nonzero(amounts: Iterable[tuple[str, int]]) -> Resources:
     return Resources({name: amount for name, amount in amounts if amount})
+
+
+#: What may be cut: an executor may be given less of these than its job asks for, of all else exactly that.
+#: But none is given less than so much, whoever decides, unless its job asks for less. Chosen: what Mesos
+#: gives its own executors at least, and the least memory with which Spark's start (`framework.spark.memory`).
+LEAST = Resources.of(0.1, 896)
+#: In steps of how many thousandths amounts are cut, when not of one: memory is given in whole MiB.
+STEPS = {MEMORY: THOUSANDTHS}

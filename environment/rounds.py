@@ -14,17 +14,16 @@ from environment.check import check
 from environment.elastic import Fitting
 from environment.offered import DRIVER_PORTS
 from environment.policy import Decide
-from environment.types import ClusterView, Decision, Place, PlacementRequest, Size, Wait
+from environment.resources import Resources
+from environment.types import ClusterView, Decision, Place, PlacementRequest, Wait
 
 #: Of what the parts of a placement are made.
 _PARTS: dict[str, tuple[type, ...]] = {
     "placement": (int, np.integer),
     "why": (str,),
     "scores": (float, int, np.floating),
-    "sizes": (Size,),
+    "sizes": (Resources,),
 }
-
-_SIZE_PARTS = ((float, int), (int,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +140,8 @@ def _misshapen(decision: object, view: ClusterView) -> tuple[str, ...]:
             wanted = " or ".join(kind.__name__ for kind in kinds)
             return (f"the {name} of the decision should be a tuple of {wanted}",)
     for size in decision.sizes:
-        if not all(map(isinstance, (size.cpus, size.memory_mib), _SIZE_PARTS)):
-            return (f"a size should have cpus and whole MiB, found {size}",)
+        if not all(type(amount) is int for amount in size.thousandths.values()):
+            return (f"a size should have whole thousandths, found {dict(size.thousandths)}",)
     if len(decision.scores) not in (0, len(view.vms)):
         return (f"{len(decision.scores)} scores for {len(view.vms)} VMs",)
     return _misshapen_details(decision.details, len(view.vms))
@@ -170,8 +169,7 @@ def room_for_driver(view: ClusterView, request: PlacementRequest, place: Place) 
         if room[index]:
             return index
     ports = "" if view.offered is None else f" with {DRIVER_PORTS} ports"
-    needed = f"{driver.cpus:g} cpus and {driver.memory_mib} MiB{ports}"
-    return f"beside its executors no VM has room for its driver ({needed})"
+    return f"beside its executors no VM has room for its driver ({driver}{ports})"
 
 
 def _with_driver(verdict: Verdict, head: PlacementRequest) -> Verdict:

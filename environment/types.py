@@ -8,27 +8,26 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from conf.assumptions import BAD_PLACEMENT_FACTOR, MEASURED_SPREAD
-from environment.amounts import TOLERANCE, Amounts, nothing
 from environment.belief import expected_end, placed_well
 from environment.offered import DRIVER_PORTS, EXECUTOR_PORTS, Offered
+from environment.resource_arrays import ResourceArrays
+from environment.resources import BASIC, CPUS, Resources
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-#: The tolerance of every comparison of cpus.
-CPU_TOLERANCE = TOLERANCE
-
 
 @dataclass(frozen=True, slots=True)
 class Vm:
-    """A cloud VM: one Mesos agent with its capacity, type and price; `resources` are what it has besides.
+    """A cloud VM: one Mesos agent with all its resources, type and price.
 
     `id` is the Mesos agent's id (the name, in a simulation); `address` is where its executors are reached.
     `note` says what is wrong with what its agent tells of it.
@@ -37,55 +36,56 @@ class Vm:
     id: str
     name: str
     type: str
-    cpus: float
-    memory_mib: int
+    resources: Resources
     price_per_hour: float
     address: str = ""
-    resources: Amounts = field(default_factory=nothing, hash=False)
     note: str = ""
 
+    @property
+    def cpus(self) -> float:
+        """Its cpus."""
+        return self.resources.cpus
 
-@dataclass(frozen=True, slots=True)
-class Size:
-    """What an executor, or a driver on the cluster, takes from its VM; cpus are whole thousandths."""
-
-    cpus: float
-    memory_mib: int
-
-
-#: No executor is given less, whoever decides, unless its job asks for less. Chosen: what Mesos gives its own
-#: executors at least, and the least memory with which Spark's start (`framework.spark.memory`).
-LEAST = Size(0.1, 896)
+    @property
+    def memory_mib(self) -> int:
+        """Its memory, MiB."""
+        return self.resources.memory_mib
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A Spark application: `executors` equal executors, each taking `cpus` and `memory_mib` from one VM.
+    """A Spark application: `executors` equal executors, each taking resources of one `size` from one VM.
 
     It also runs on fewer of them, but no fewer than `min_executors`; None makes it a gang, which runs on all
     of them or not at all. `driver` is what its Spark driver takes when it runs on the cluster and not on the
     daemon's host. `expected_duration` (seconds) and `prefers` (the placement under which the type runs best)
     come from the type's profile; None when nothing is known about it. `spread` is how far jobs of the type
     are from what is expected of them: the standard deviation of the logarithm of real over expected duration.
-    A job that runs for more than `max_runtime` seconds, if given, is ended and has failed. `resources` is
-    what each executor takes besides, such as gpus: all of it, also where it is given less cpus or memory than
-    it asks for.
+    A job that runs for more than `max_runtime` seconds, if given, is ended and has failed.
     """
 
     id: str
     type: str
-    cpus: float
-    memory_mib: int
+    size: Resources
     executors: int
     submitted_at: float
     name: str = ""
     expected_duration: float | None = None
     prefers: Literal["spread", "consolidate"] | None = None
-    driver: Size | None = None
+    driver: Resources | None = None
     min_executors: int | None = None
     max_runtime: float | None = None
-    resources: Amounts = field(default_factory=nothing, hash=False)
     spread: float = MEASURED_SPREAD
+
+    @property
+    def cpus(self) -> float:
+        """Cpus of one executor."""
+        return self.size.cpus
+
+    @property
+    def memory_mib(self) -> int:
+        """Memory of one executor, MiB."""
+        return self.size.memory_mib
 
     @property
     def fewest(self) -> int:
@@ -93,16 +93,11 @@ class Job:
         return self.executors if self.min_executors is None else self.min_executors
 
     @property
-    def size(self) -> Size:
-        """What it asks for one executor."""
-        return Size(self.cpus, self.memory_mib)
-
-    @property
-    def asked(self) -> tuple[Size, ...]:
+    def asked(self) -> tuple[Resources, ...]:
         """What it asks for all its executors."""
         return (self.size,) * self.executors
 
-    def duration_on(self, sizes: tuple[Size, ...]) -> float | None:
+    def duration_on(self, sizes: tuple[Resources, ...]) -> float | None:
         """Seconds that it is expected to take on executors of these sizes: longer by what cpus they lack.
 
         Without sizes they are what the job asks for. None when its duration is not known at all.
@@ -112,7 +107,7 @@ class Job:
         return self.expected_duration * self.cpus * self.executors / sum(size.cpus for size in sizes)
 
     def expected_on(
-        self, sizes: tuple[Size, ...], vms: int, penalty: float = BAD_PLACEMENT_FACTOR
+        self, sizes: tuple[Resources, ...], vms: int, penalty: float = BAD_PLACEMENT_FACTOR
     ) -> float | None:
         """The same on so many different VMs: `penalty` times as long where that is not what it prefers."""
         seconds = self.duration_on(sizes)
@@ -136,7 +131,7 @@ class PlacementRequest:
     present_on: tuple[str, ...] = ()
     again: bool = False
     first_number: int = 0
-    sizes: tuple[Size, ...] = ()
+    sizes: tuple[Resources, ...] = ()
     avoided: tuple[str, ...] = ()
 
     @property
@@ -152,26 +147,26 @@ class PlacementRequest:
         return replace(self, count=self.job.executors)
 
     @property
-    def size(self) -> Size:
-        """What one executor takes at most."""
-        return Size(self.cpus, self.memory_mib)
+    def size(self) -> Resources:
+        """What one executor takes at most: of each resource the most, where they differ."""
+        return reduce(or_, self.sizes) if self.sizes else self.job.size
 
     @property
-    def asked(self) -> tuple[Size, ...]:
+    def asked(self) -> tuple[Resources, ...]:
         """What is asked for each executor: a placement gives it that or less."""
         return self.sizes or (self.job.size,) * self.count
 
     @property
     def cpus(self) -> float:
         """Cpus of one executor, of the largest where they differ."""
-        return max((size.cpus for size in self.sizes), default=self.job.cpus)
+        return self.size.cpus
 
     @property
     def memory_mib(self) -> int:
         """Memory of one executor, MiB; of the largest where they differ."""
-        return max((size.memory_mib for size in self.sizes), default=self.job.memory_mib)
+        return self.size.memory_mib
 
-    def granted(self, place: "Place") -> tuple[Size, ...]:
+    def granted(self, place: "Place") -> tuple[Resources, ...]:
         """What each executor of a placement takes."""
         return place.sizes or self.asked[: len(place.placement)]
 
@@ -189,7 +184,7 @@ class RunningJob:
     vm_ids: tuple[str, ...]
     started_at: float
     expected: float | None
-    sizes: tuple[Size, ...] = ()
+    sizes: tuple[Resources, ...] = ()
 
     def end_at(self, now: float) -> float | None:
         """When it is believed to end by who sees at `now` that it runs still; None when that is not known."""
@@ -198,11 +193,11 @@ class RunningJob:
         return expected_end(now, self.started_at, self.expected, self.job.spread)
 
     @property
-    def taken(self) -> tuple[Size, ...]:
+    def taken(self) -> tuple[Resources, ...]:
         """What each executor takes, in the order of `vm_ids`."""
         return self.sizes or (self.job.size,) * min(len(self.vm_ids), self.job.executors)
 
-    def joined(self, vm_ids: tuple[str, ...], sizes: tuple[Size, ...]) -> "RunningJob":
+    def joined(self, vm_ids: tuple[str, ...], sizes: tuple[Resources, ...]) -> "RunningJob":
         """The job with executors more, on these VMs and of these sizes, after which none is missing."""
         taken = self.taken
         there, driver = self.vm_ids[: len(taken)], self.vm_ids[len(taken) :]
@@ -221,7 +216,7 @@ class EndedJob:
 
     job: Job
     vm_ids: tuple[str, ...]
-    sizes: tuple[Size, ...]
+    sizes: tuple[Resources, ...]
     started_at: float
     ended_at: float
     finished: bool
@@ -240,33 +235,27 @@ class Observer(Protocol):
 class ClusterView:
     """An immutable picture of the cluster at one moment; arrays are indexed like `vms` and read-only.
 
-    `free_*` is what nobody holds, `executors` counts the executors on each VM, `running` has the jobs that
-    hold VMs: until when they do is made of that alone, the same in every world. `free_resources` has what is
-    free beside cpus and memory, as far as a known job asks for it: [N] by name; of what is not there nothing
-    is free. `offered` is what of all that may be used now; without it, as in a simulation, everything that is
-    free. `left_out` says of VMs, by id, why nothing is placed there now (`is left out until ...`),
-    `leaves_at` when others are taken away (seconds), for maintenance that was planned: no job is placed there
-    that is known to last longer. `limits` says what else the master keeps from us, such as what is over a
-    quota. `room_for` counts with what may be used.
+    `free` is what nobody holds of cpus, memory and what else a known job asks for, `executors` counts the
+    executors on each VM, `running` has the jobs that hold VMs: until when they do is made of that alone, the
+    same in every world. `offered` is what of all that may be used now; without it, as in a simulation,
+    everything that is free. `left_out` says of VMs, by id, why nothing is placed there now (`is left out
+    until ...`), `leaves_at` when others are taken away (seconds), for maintenance that was planned: no job is
+    placed there that is known to last longer. `limits` says what else the master keeps from us, such as what
+    is over a quota. `room_for` counts with what may be used.
     """
 
     at: float
     vms: tuple[Vm, ...]
-    free_cpus: FloatArray
-    free_memory_mib: FloatArray
+    free: ResourceArrays
     executors: IntArray
     running: tuple[RunningJob, ...] = field(default=(), repr=False)
-    free_resources: Mapping[str, FloatArray] = field(default_factory=dict)
     offered: Offered | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
     leaves_at: Mapping[str, float] = field(default_factory=dict)
     limits: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for array in (self.free_cpus, self.free_memory_mib, self.executors):
-            array.flags.writeable = False
-        for array in self.free_resources.values():
-            array.flags.writeable = False
+        self.executors.flags.writeable = False
 
     @cached_property
     def prices_per_hour(self) -> FloatArray:
@@ -274,14 +263,34 @@ class ClusterView:
         return np.array([vm.price_per_hour for vm in self.vms], dtype=np.float64)
 
     @cached_property
+    def capacity(self) -> ResourceArrays:
+        """What each VM has of what is shown of it."""
+        return ResourceArrays.of([vm.resources for vm in self.vms], self.free.thousandths)
+
+    @property
     def cpus(self) -> FloatArray:
         """Capacity of each VM, cpus; float64 [N]."""
-        return np.array([vm.cpus for vm in self.vms], dtype=np.float64)
+        return self.capacity.cpus
 
-    @cached_property
+    @property
     def memory_mib(self) -> FloatArray:
         """Capacity of each VM, MiB; float64 [N]."""
-        return np.array([vm.memory_mib for vm in self.vms], dtype=np.float64)
+        return self.capacity.memory_mib
+
+    @property
+    def free_cpus(self) -> FloatArray:
+        """Cpus of each VM that nobody holds; float64 [N]."""
+        return self.free.cpus
+
+    @property
+    def free_memory_mib(self) -> FloatArray:
+        """Memory of each VM that nobody holds, MiB; float64 [N]."""
+        return self.free.memory_mib
+
+    @cached_property
+    def usable(self) -> ResourceArrays:
+        """What of each VM is free and may be used now."""
+        return self.free if self.offered is None else self.free & self.offered.resources
 
     @cached_property
     def index(self) -> Mapping[str, int]:
@@ -311,22 +320,16 @@ class ClusterView:
     @property
     def usable_cpus(self) -> FloatArray:
         """Cpus of each VM that are free and may be used now; float64 [N]."""
-        return self.free_cpus if self.offered is None else np.minimum(self.free_cpus, self.offered.cpus)
+        return self.usable.cpus
 
     @property
     def usable_memory_mib(self) -> FloatArray:
         """Memory of each VM that is free and may be used now, MiB; float64 [N]."""
-        if self.offered is None:
-            return self.free_memory_mib
-        return np.minimum(self.free_memory_mib, self.offered.memory_mib)
+        return self.usable.memory_mib
 
     def room_for(self, request: PlacementRequest) -> IntArray:
         """How many executors of the request may be placed on each VM now; int64 [N]."""
-        by_cpus = (self.usable_cpus + CPU_TOLERANCE) / request.cpus
-        by_memory = self.usable_memory_mib / request.memory_mib
-        # Whole executors: what is below 1, negative too, becomes 0.
-        room: IntArray = np.maximum(np.minimum(by_cpus, by_memory).astype(np.int64), 0)
-        most = self.most_for(request)
+        room, most = self.usable.room(request.size), self._most_otherwise(request)
         return room if most is None else np.minimum(room, most)
 
     def most_for(self, request: PlacementRequest) -> IntArray | None:
@@ -334,7 +337,15 @@ class ClusterView:
 
         None when that limits nothing.
         """
-        limits = [self._room_by(name, amount) for name, amount in request.job.resources.items()]
+        limits, others = self._most_otherwise(request), request.size.without(BASIC)
+        room = self.usable.room(others) if others else None
+        if limits is None or room is None:
+            return room if limits is None else limits
+        return np.minimum(room, limits)
+
+    def _most_otherwise(self, request: PlacementRequest) -> IntArray | None:
+        """How many executors may be placed on each VM for other reasons than resources; int64 [N] or None."""
+        limits = []
         if self.offered is not None and self.offered.lacks_ports(request.count * EXECUTOR_PORTS).any():
             limits.append(self.offered.ports // EXECUTOR_PORTS)
         if self.left_out or request.avoided or self.leaves_at:
@@ -356,79 +367,53 @@ class ClusterView:
         duration = request.job.expected_duration
         return duration is not None and self.at + duration > self.leaves_at[vm_id]
 
-    def _room_by(self, name: str, amount: float) -> IntArray:
-        none = np.zeros(len(self.vms))
-        free = self.free_resources.get(name, none)
-        if self.offered is not None:
-            free = np.minimum(free, self.offered.resources.get(name, none))
-        room: IntArray = ((free + TOLERANCE) / amount).astype(np.int64)
-        return room
-
     def seen_by(self, request: PlacementRequest) -> "ClusterView":
         """The view for one request, for who looks at free cpus and memory alone.
 
         Only what may be used now is free of a VM, and no more cpus than as many executors take as
         may be placed there by what else they ask for. The view itself where that makes no difference.
         """
-        most = self.most_for(request)
-        cpus, memory_mib = self.usable_cpus, self.usable_memory_mib
+        most, usable = self.most_for(request), self.usable
         if most is not None:
-            cpus = np.minimum(cpus, most * request.cpus)
-        elif np.array_equal(cpus, self.free_cpus) and np.array_equal(memory_mib, self.free_memory_mib):
-            return self
-        return self.changed(free_cpus=cpus, free_memory_mib=memory_mib.copy())
+            cpus, each = usable.get(CPUS), request.size.get(CPUS)
+            cut = np.minimum(cpus, np.minimum(most, cpus // each + 1) * each)
+            return self.changed(free=ResourceArrays({**usable.thousandths, CPUS: cut}))
+        same = (np.array_equal(usable.get(name), self.free.get(name)) for name in BASIC)
+        return self if usable is self.free or all(same) else self.changed(free=usable)
 
     def with_placement(
-        self, request: PlacementRequest, placement: Sequence[int], sizes: tuple[Size, ...] = ()
+        self, request: PlacementRequest, placement: Sequence[int], sizes: tuple[Resources, ...] = ()
     ) -> "ClusterView":
         """Return the view after the request's executors took their resources (nothing is checked here).
 
         They belong to what is running then. Without `sizes` each takes what is asked for it.
         """
-        vms, job = np.asarray(placement, dtype=np.int64), request.job
+        vms = np.asarray(placement, dtype=np.int64)
         counts = np.bincount(vms, minlength=len(self.vms))
-        cpus, memory_mib = counts * float(request.cpus), counts * float(request.memory_mib)
-        if sizes := sizes or request.sizes:
-            cpus, memory_mib = np.zeros((2, len(self.vms)))
-            np.add.at(cpus, vms, [size.cpus for size in sizes])
-            np.add.at(memory_mib, vms, [size.memory_mib for size in sizes])
+        taken = ResourceArrays.taken(len(self.vms), vms, sizes or request.asked[: len(vms)])
+        offered = self.offered
         return self.changed(
-            free_cpus=self.free_cpus - cpus,
-            free_memory_mib=self.free_memory_mib - memory_mib,
+            free=self.free - taken,
             executors=self.executors + counts,
-            running=self._running_with(request, placement, sizes),
-            **self._others_without(job.resources, counts, cpus, memory_mib),
+            running=self._running_with(request, placement, sizes or request.sizes),
+            offered=None if offered is None else offered.without(taken, counts * EXECUTOR_PORTS),
         )
 
-    def _others_without(
-        self, each: Amounts, executors: IntArray, cpus: FloatArray, memory_mib: FloatArray
-    ) -> dict[str, Any]:
-        """What is free beside cpus and memory, and what is offered, when so many executors took so much."""
-        free, offered = self.free_resources, self.offered
-        taken = {name: executors * amount for name, amount in each.items()}
-        if taken:
-            free = {name: had - taken[name] if name in taken else had for name, had in free.items()}
-        if offered is not None:
-            offered = offered.without(cpus, memory_mib, executors * EXECUTOR_PORTS, taken)
-        return {"free_resources": free, "offered": offered}
-
-    def with_driver(self, vm: int, driver: Size) -> "ClusterView":
+    def with_driver(self, vm: int, driver: Resources) -> "ClusterView":
         """Return the view after a driver took its part of the VM with this index; nothing is checked here."""
-        there = np.arange(len(self.vms)) == vm
-        cpus, memory_mib, offered = there * driver.cpus, there * float(driver.memory_mib), self.offered
-        if offered is not None:
-            offered = offered.without(cpus, memory_mib, there * DRIVER_PORTS, {})
-        free_memory_mib = self.free_memory_mib - memory_mib
-        return self.changed(free_cpus=self.free_cpus - cpus, free_memory_mib=free_memory_mib, offered=offered)
+        there = np.zeros(len(self.vms), np.int64)
+        there[vm], offered = DRIVER_PORTS, self.offered
+        taken = ResourceArrays.taken(len(self.vms), np.array([vm]), (driver,))
+        left = None if offered is None else offered.without(taken, there)
+        return self.changed(free=self.free - taken, offered=left)
 
-    def room_for_driver(self, driver: Size) -> "NDArray[np.bool_]":
+    def room_for_driver(self, driver: Resources) -> "NDArray[np.bool_]":
         """On which VMs there is room for this driver; bool [N]."""
-        cpus = self.usable_cpus + CPU_TOLERANCE >= driver.cpus
-        room: NDArray[np.bool_] = cpus & (self.usable_memory_mib >= driver.memory_mib)
+        room = self.usable.contains(driver)
         return room if self.offered is None else room & ~self.offered.lacks_ports(DRIVER_PORTS)
 
     def _running_with(
-        self, request: PlacementRequest, placement: Sequence[int], sizes: tuple[Size, ...]
+        self, request: PlacementRequest, placement: Sequence[int], sizes: tuple[Resources, ...]
     ) -> tuple[RunningJob, ...]:
         job, vm_ids = request.job, tuple(self.vms[index].id for index in placement)
         for at, known in enumerate(self.running if request.again else ()):
@@ -443,7 +428,7 @@ class ClusterView:
     def changed(self, **arrays: Any) -> "ClusterView":
         """The same VMs with other arrays; what was computed of the VMs alone is kept."""
         view = replace(self, **arrays)
-        for name in ("prices_per_hour", "cpus", "memory_mib", "index"):
+        for name in ("prices_per_hour", "capacity", "index"):
             if name in self.__dict__:
                 view.__dict__[name] = self.__dict__[name]
         return view
@@ -467,7 +452,7 @@ class Place:
     placement: tuple[int, ...]
     why: tuple[str, ...] = ()
     scores: tuple[float, ...] = ()
-    sizes: tuple[Size, ...] = ()
+    sizes: tuple[Resources, ...] = ()
     details: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
 

@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from environment.amounts import total
 from environment.model.events import VmSize, VmsMeasured
+from environment.resources import BASIC, Resources, total
 from framework.reading import Credentials, RefusedError, read_json
 from framework.translate import agent_from_json
 
@@ -106,13 +106,12 @@ def _closed(agent: Mapping[str, Any]) -> str:
 
 
 def _is_ours(size: VmSize, *, gpus: bool) -> bool:
-    return size.cpus > 0 and size.memory_mib > 0 and (gpus or not size.resources.get("gpus"))
+    return all(map(size.resources.get, BASIC)) and (gpus or not size.resources.get("gpus"))
 
 
 def _size(agent: Mapping[str, Any], roles: Collection[str]) -> VmSize:
     reserved = agent["reserved_resources"]
     ours = [agent["unreserved_resources"], *(reserved[role] for role in roles if role in reserved)]
     # What is no number, such as ports, is text here.
-    amounts = total({n: float(v) for n, v in part.items() if not isinstance(v, str)} for part in ours)
-    cpus, memory_mib = amounts.pop("cpus", 0.0), int(amounts.pop("mem", 0.0))
-    return VmSize(str(agent["id"]), cpus, memory_mib, {name: v for name, v in amounts.items() if v > 0})
+    scalars = ({n: float(v) for n, v in part.items() if not isinstance(v, str)} for part in ours)
+    return VmSize(str(agent["id"]), total(map(Resources.named, scalars)).positive)

@@ -278,7 +278,7 @@ class MesosLink:
         for task in command.tasks:
             try:
                 process, name = describe(task)
-                resources = purse.pay(task.cpus, task.memory_mib, task.ports, task.resources)
+                resources = purse.pay(task.resources, task.ports)
             except (OSError, ValueError) as error:
                 self._refuse((task,), command.vm.id, str(error))  # the others may be of other jobs
                 continue

@@ -8,8 +8,8 @@ from math import isfinite, nan
 from typing import Any, get_args
 
 from conf.masking import masked_urls
-from environment.amounts import NOTHING, TOLERANCE, Amounts, total
 from environment.model.events import InverseOffer, Offer, Task, TaskChanged, TaskState, VmSize
+from environment.resources import THOUSANDTHS, Resources, thousandths, total
 from environment.types import Vm
 from framework.spark import ProcessSpec
 
@@ -17,8 +17,6 @@ Json = dict[str, Any]
 
 #: What a VM is called whose agent says nothing about its type or price.
 UNKNOWN_TYPE = "unknown"
-#: What of an agent's scalars has a place of its own.
-_SIZE = ("cpus", "mem")
 _EXITED = re.compile(r"(?:Command|Container) exited with status (?P<code>\d{1,3})\b")
 _TERMINATED = re.compile(r"(?:Command|Container) terminated with signal (?P<name>[\w /-]*\w)")
 _SIGNALS = {signal.strsignal(number): int(number) for number in signal.valid_signals()}
@@ -28,24 +26,22 @@ _STATES: dict[str, TaskState] = {state: state for state in get_args(TaskState)}
 def offer_from_json(offer: Mapping[str, Any]) -> Offer:
     """Read an offer. An agent's attributes `vm` and `price` give the VM's type and price per hour."""
     resources, attributes = offer.get("resources", ()), _attributes(offer.get("attributes", ()))
-    amounts = _amounts(resources)
-    cpus, memory_mib = amounts.get("cpus", 0.0), int(amounts.get("mem", 0.0))
-    others = {name: amount for name, amount in amounts.items() if name not in _SIZE and amount > 0}
+    amounts = total(
+        Resources.named({r["name"]: float(r["scalar"]["value"])}) for r in resources if _is_amount(r)
+    )
     price, note = price_of(attributes.get("price"))
     hostname = str(offer["hostname"])
     vm = Vm(
         id=str(offer["agent_id"]["value"]),
         name=hostname,
         type=str(attributes.get("vm", UNKNOWN_TYPE)),
-        cpus=cpus,
-        memory_mib=memory_mib,
+        resources=amounts.positive,
         price_per_hour=price,
         address=_address(offer) or hostname,
-        resources=others,
         note=note,
     )
     ports, window = tuple(_ports(resources)), _unavailability(offer)
-    return Offer(str(offer["id"]["value"]), vm, cpus, memory_mib, ports, others, window)
+    return Offer(str(offer["id"]["value"]), vm, vm.resources, ports, window)
 
 
 def inverse_offer_from_json(offer: Mapping[str, Any]) -> InverseOffer:
@@ -63,11 +59,9 @@ def agent_from_json(agent: Mapping[str, Any], size: VmSize) -> Vm:
         id=size.vm_id,
         name=hostname,
         type=str(attributes.get("vm", UNKNOWN_TYPE)),
-        cpus=size.cpus,
-        memory_mib=size.memory_mib,
+        resources=size.resources,
         price_per_hour=price,
         address=address.rpartition(":")[0] or hostname,
-        resources=size.resources,
         note=note,
     )
 
@@ -153,30 +147,28 @@ class Purse:
         # What is reserved for us is no one else's to use, so it goes first.
         self._resources = sorted(everything, key=_is_unreserved)
 
-    def pay(
-        self, cpus: float, memory_mib: int, ports: Sequence[int], others: Amounts = NOTHING
-    ) -> list[Json]:
+    def pay(self, amounts: Resources, ports: Sequence[int]) -> list[Json]:
         """Take this much out; ValueError when it is not there."""
         return [
-            *self._scalars("cpus", cpus),
-            *self._scalars("mem", float(memory_mib)),
-            *(part for name, amount in others.items() for part in self._scalars(name, amount)),
+            *(part for name in amounts for part in self._scalars(name, amounts.get(name))),
             *(self._port(port) for port in ports),
         ]
 
-    def _scalars(self, name: str, amount: float) -> list[Json]:
+    def _scalars(self, name: str, amount: int) -> list[Json]:
+        """Parts that make up an amount, thousandths."""
         taken, missing = [], amount
         for resource in self._resources:
-            if resource["name"] != name or missing < TOLERANCE or not _is_amount(resource):
+            if resource["name"] != name or missing <= 0 or not _is_amount(resource):
                 continue
-            has = float(resource["scalar"]["value"])
-            part = round(min(has, missing), 3)
+            has = thousandths(float(resource["scalar"]["value"]))
+            part = min(has, missing)
             if part > 0:
-                taken.append({**resource, "scalar": {"value": part}})
-                resource["scalar"] = {"value": round(has - part, 3)}
+                taken.append({**resource, "scalar": {"value": part / THOUSANDTHS}})
+                resource["scalar"] = {"value": (has - part) / THOUSANDTHS}
                 missing -= part
-        if missing >= TOLERANCE:
-            raise ValueError(f"the offers lack {missing:g} of {amount:g} {name}")
+        if missing > 0:
+            lacks, asked = missing / THOUSANDTHS, amount / THOUSANDTHS
+            raise ValueError(f"the offers lack {lacks:g} of {asked:g} {name}")
         return taken
 
     def _port(self, port: int) -> Json:
@@ -250,10 +242,6 @@ def _unavailability(offer: Mapping[str, Any]) -> tuple[float, float | None] | No
 
 def _address(offer: Mapping[str, Any]) -> str:
     return str(offer.get("url", {}).get("address", {}).get("ip", ""))
-
-
-def _amounts(resources: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    return total({r["name"]: float(r["scalar"]["value"])} for r in resources if _is_amount(r))
 
 
 def _ports(resources: Iterable[Mapping[str, Any]]) -> Iterable[tuple[int, int]]:

@@ -3,9 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from environment.model.events import Offer
-from environment.types import ClusterView, Job, PlacementRequest, Size, Vm
+from environment.resource_arrays import ResourceArrays
+from environment.resources import Resources
+from environment.types import ClusterView, Job, PlacementRequest, Vm
 
 
 def make_vm(
@@ -17,7 +20,8 @@ def make_vm(
 ) -> Vm:
     """A VM whose id is `id-` and its name; `resources` are what it has besides, such as gpus=2."""
     address = f"{name}.example"
-    return Vm(f"id-{name}", name, "m1.large", cpus, memory_mib, price_per_hour, address, resources)
+    has = Resources.of(cpus, memory_mib, resources)
+    return Vm(f"id-{name}", name, "m1.large", has, price_per_hour, address)
 
 
 def make_vms(count: int, cpus: float = 4.0, memory_mib: int = 16384) -> tuple[Vm, ...]:
@@ -32,20 +36,18 @@ def make_job(
     memory_mib: int = 1024,
     submitted_at: float = 0.0,
     expected_duration: float | None = None,
-    driver: Size | None = None,
+    driver: Resources | None = None,
     **resources: float,
 ) -> Job:
     """A wordcount job; `resources` are what each executor takes besides, such as gpus=1."""
     return Job(
         job_id,
         "wordcount",
-        cpus,
-        memory_mib,
+        Resources.of(cpus, memory_mib, resources),
         executors,
         submitted_at,
         expected_duration=expected_duration,
         driver=driver,
-        resources=resources,
     )
 
 
@@ -65,14 +67,8 @@ def make_offer(
     ports: tuple[tuple[int, int], ...] = ((31000, 32000),),
 ) -> Offer:
     """An offer of the whole VM, or of part of it but for what it has beside cpus and memory."""
-    return Offer(
-        offer_id,
-        vm,
-        vm.cpus if cpus is None else cpus,
-        vm.memory_mib if memory_mib is None else memory_mib,
-        ports,
-        vm.resources,
-    )
+    basic = (vm.cpus if cpus is None else cpus, vm.memory_mib if memory_mib is None else memory_mib)
+    return Offer(offer_id, vm, Resources.of(*basic, vm.resources.others), ports)
 
 
 def make_view(
@@ -84,15 +80,25 @@ def make_view(
     free_resources: Mapping[str, Sequence[float]] | None = None,
 ) -> ClusterView:
     """A view of these VMs, all free when nothing else is said."""
-    free = free_resources
-    if free is None:
-        names = {name for vm in vms for name in vm.resources}
-        free = {name: [vm.resources.get(name, 0.0) for vm in vms] for name in names}
+    others = free_resources
+    if others is None:
+        names = {name for vm in vms for name in vm.resources.others}
+        others = {name: [vm.resources.amount(name) for vm in vms] for name in names}
+    free = {
+        "cpus": [vm.cpus for vm in vms] if free_cpus is None else free_cpus,
+        "mem": [vm.memory_mib for vm in vms] if free_memory_mib is None else free_memory_mib,
+        **others,
+    }
     return ClusterView(
         at,
         tuple(vms),
-        np.array([vm.cpus for vm in vms] if free_cpus is None else free_cpus, dtype=np.float64),
-        np.array([vm.memory_mib for vm in vms] if free_memory_mib is None else free_memory_mib, np.float64),
+        make_room(free),
         np.array([0] * len(vms) if executors is None else executors, dtype=np.int64),
-        free_resources={name: np.array(amounts, dtype=np.float64) for name, amounts in free.items()},
+    )
+
+
+def make_room(amounts: Mapping[str, ArrayLike]) -> ResourceArrays:
+    """Amounts of VMs, [N] by Mesos' names."""
+    return ResourceArrays(
+        {name: np.rint(np.array(had, np.float64) * 1000).astype(np.int64) for name, had in amounts.items()}
     )

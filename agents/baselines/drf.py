@@ -11,6 +11,7 @@ from agents.baselines.first_fit import FirstFit
 from agents.baselines.scored import LeastAllocated
 from environment.check import shortage
 from environment.policy import Policy
+from environment.resources import NOTHING, Resources, total
 from environment.rounds import room_for_driver
 from environment.types import ClusterView, Decision, Place, PlacementRequest, Wait
 
@@ -71,23 +72,12 @@ class DominantResourceFairness:
 
 def dominant_shares(view: ClusterView) -> dict[str, float]:
     """The dominant share of every job type that runs, of whatever it takes: from 0 to 1, by type."""
-    cpus: dict[str, float] = {}
-    memory: dict[str, int] = {}
-    others: dict[tuple[str, str], float] = {}
+    taken: dict[str, Resources] = {}
     for running in view.running:
-        kind, taken = running.job.type, running.taken
-        cpus[kind] = cpus.get(kind, 0.0) + sum(size.cpus for size in taken)
-        memory[kind] = memory.get(kind, 0) + sum(size.memory_mib for size in taken)
-        for name, amount in running.job.resources.items():
-            others[kind, name] = others.get((kind, name), 0.0) + amount * len(taken)
-    all_cpus, all_memory = float(view.cpus.sum()), float(view.memory_mib.sum())
-    if not (all_cpus and all_memory):
-        return {}
-    shares = {kind: max(cpus[kind] / all_cpus, memory[kind] / all_memory) for kind in cpus}
-    for (kind, name), amount in others.items():
-        if there := sum(vm.resources.get(name, 0.0) for vm in view.vms):
-            shares[kind] = max(shares[kind], amount / there)
-    return shares
+        kind = running.job.type
+        taken[kind] = taken.get(kind, NOTHING) + total(running.taken)
+    whole = view.capacity.total()
+    return {kind: amount.share_of(whole) for kind, amount in taken.items()}
 
 
 def _explained(

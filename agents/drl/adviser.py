@@ -14,6 +14,8 @@ import numpy as np
 from agents.drl.model import Model
 from agents.drl.network import network_of
 from environment.kernel.state import Float32Array
+from environment.resource_arrays import ResourceArrays
+from environment.resources import CPUS, Resources
 from environment.types import ClusterView, Job, Place, PlacementRequest, Vm, Wait
 
 if TYPE_CHECKING:
@@ -110,13 +112,13 @@ class Adviser:
 
     def _jobs(self, queue: Sequence[PlacementRequest], numbers: Sequence[int]) -> "Jobs":
         from agents.drl.kernel.deciding import Jobs
-        from environment.training.scenes import milli, type_of
+        from environment.training.scenes import type_of
 
         chosen = [queue[number] for number in numbers]
         return Jobs(
             number=np.array(numbers, np.int64),
             type=np.array([type_of(request, self._options) for request in chosen], np.int64),
-            milli_cpus=np.array([milli(request.cpus) for request in chosen], np.int64),
+            milli_cpus=np.array([request.size.get(CPUS) for request in chosen], np.int64),
             memory_mib=np.array([request.memory_mib for request in chosen], np.int64),
             executors=np.array([request.job.executors for request in chosen], np.int64),
             left=np.array([request.count for request in chosen], np.int64),
@@ -147,10 +149,11 @@ class Adviser:
 
     def _compile(self, known: int | None) -> None:
         """Decide once, so that no job waits for the compiler."""
-        vms, one = known or 1, np.ones(known or 1)
-        machines = tuple(Vm(f"{i}", f"{i}", "", 1.0, 1, 1.0) for i in range(vms))
-        view = ClusterView(0.0, machines, one, one.copy(), np.zeros(vms, np.int64))
-        queue = [PlacementRequest(Job("", "", 1.0, 1, 1, 0.0), 1)]
+        vms, one = known or 1, Resources.of(1.0, 1)
+        machines = tuple(Vm(f"{i}", f"{i}", "", one, 1.0) for i in range(vms))
+        free = ResourceArrays.of([one] * vms)
+        view = ClusterView(0.0, machines, free, np.zeros(vms, np.int64))
+        queue = [PlacementRequest(Job("", "", one, 1, 0.0), 1)]
         self.score(view, queue, 0)
         self.gains(view, queue, [0])
         self.decide(view, queue, 0)

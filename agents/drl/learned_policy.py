@@ -8,14 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-import numpy as np
-
 from agents.drl.adviser import Adviser
 from agents.drl.model import Algorithm, ModelError, model_for
 from environment.check import check, shortage
 from environment.policy import Policy
 from environment.types import (
-    CPU_TOLERANCE,
     ClusterView,
     Decision,
     Place,
@@ -225,12 +222,8 @@ def _that_fit(view: ClusterView, shown: Sequence[PlacementRequest]) -> Sequence[
     """
     if len(shown) == 1:
         return (0,)
-    cpus = np.array([request.cpus for request in shown])[:, None]
-    memory_mib = np.array([request.memory_mib for request in shown])[:, None]
-    counts = np.array([request.count for request in shown])
-    room = np.minimum((view.usable_cpus + CPU_TOLERANCE) // cpus, view.usable_memory_mib // memory_mib)
-    numbers: list[int] = np.flatnonzero(np.maximum(room, 0).sum(axis=1) >= counts).tolist()
-    return numbers
+    rooms = {size: int(view.usable.room(size).sum()) for size in {request.size for request in shown}}
+    return [number for number, request in enumerate(shown) if rooms[request.size] >= request.count]
 
 
 class Reinforce(LearnedPolicy):

@@ -4,20 +4,19 @@ How candidates are played is in `search.py` and `rollout.py`; numba is imported 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from agents.baselines.first_fit import FirstFit
 from agents.estimates import (
     check_factor,
     check_seconds,
     check_share,
 )
 from conf.assumptions import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
-from environment.check import check, shortage
+from environment.check import shortage
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.types import ClusterView, Decision, Place, PlacementRequest, Wait
 
@@ -132,9 +131,6 @@ class Lookahead:
         why = f"is part of the best of {found.played} ways {over}, {gain}{self._overtaking(known[:first])}"
         whys = tuple(f"{view.vms[i].name} {why}" for i in found.placement)
         place = Place(known[first].job.id, found.placement, whys)
-        if check(view, known[first], place):
-            first = fits.index(True)
-            return self._let_pass(known[:first], queue, _first_fit(view, known[first]))
         return self._let_pass(known[:first], queue, place)
 
     def _reach(self, known: Sequence[PlacementRequest]) -> int:
@@ -187,16 +183,6 @@ def _model(options: LookaheadOptions) -> "Model | None":
 
 def _fits(view: ClusterView, request: PlacementRequest) -> bool:
     return bool(np.minimum(view.room_for(request), request.count).sum() >= request.count)
-
-
-def _first_fit(view: ClusterView, request: PlacementRequest) -> Decision:
-    """What is done when cpus in finer parts than thousandths, in which candidates are played, do not fit."""
-    decision = FirstFit().decide(view, [request])
-    if isinstance(decision, Wait):
-        return decision
-    return replace(
-        decision, why=tuple(f"as played it would not fit, so first fit: {w}" for w in decision.why)
-    )
 
 
 def _better(value: float, other: float) -> str:

@@ -28,6 +28,8 @@ from agents.lookahead.plans import (
 from agents.lookahead.rollout import search
 from agents.lookahead.situation import Situations
 from environment.kernel.state import Batch, Rules
+from environment.resource_arrays import ResourceArrays
+from environment.resources import Resources
 from environment.types import ClusterView, FloatArray, IntArray, Job, PlacementRequest, Vm
 
 if TYPE_CHECKING:
@@ -166,9 +168,9 @@ class Player:
         return found
 
     def _compile(self) -> None:
-        vm, job = Vm("", "", "", 1.0, 1, 1.0), Job("", "", 1.0, 1, 1, 0.0)
-        one = np.ones(1)
-        view = ClusterView(0.0, (vm,), one, one.copy(), np.zeros(1, np.int64))
+        one = Resources.of(1.0, 1)
+        vm, job = Vm("", "", "", one, 1.0), Job("", "", one, 1, 0.0)
+        view = ClusterView(0.0, (vm,), ResourceArrays.of([one]), np.zeros(1, np.int64))
         self.play(view, [PlacementRequest(job, 1)], seed=0, may_wait=True)
 
 

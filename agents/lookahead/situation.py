@@ -13,8 +13,8 @@ import numpy as np
 from agents.estimates import TIME_DIGITS, duration_of, held_for
 from environment.belief import expected_end
 from environment.kernel.state import ANYWHERE, PREFERENCES, Batch, Rules, blank, make_batch
-from environment.training.scenes import milli
-from environment.types import ClusterView, PlacementRequest, RunningJob, Size, Vm
+from environment.resources import CPUS, MEMORY, THOUSANDTHS, Resources
+from environment.types import ClusterView, PlacementRequest, RunningJob, Vm
 
 #: Chosen: how many seconds a job still lasts at least.
 _LEAST_LEFT = 0.001
@@ -56,14 +56,14 @@ class Situations:
     def _groups(self, view: ClusterView) -> list[Group]:
         """What runs, by its end. Executors of a VM that are of no running job of the view are one group."""
         self._know(view.vms)
-        cpus = np.rint((view.cpus - view.free_cpus) * 1000).astype(np.int64).tolist()
-        memory = np.ceil(view.memory_mib - view.free_memory_mib).astype(np.int64).tolist()
+        held = view.capacity - view.free
+        cpus, memory = held.get(CPUS).tolist(), (-(-held.get(MEMORY) // THOUSANDTHS)).tolist()
         unexplained = view.executors.tolist()
         groups = []
         for job in view.running:
-            alike: dict[Size, list[int]] = {}
+            alike: dict[Resources, list[int]] = {}
             for vm, size in zip(map(self._index.get, job.vm_ids), job.taken, strict=False):
-                milli_cpus, memory_mib = milli(size.cpus), size.memory_mib
+                milli_cpus, memory_mib = size.get(CPUS), size.memory_mib
                 if vm is not None and cpus[vm] >= milli_cpus and memory[vm] >= memory_mib:
                     cpus[vm] -= milli_cpus
                     memory[vm] -= memory_mib
@@ -71,11 +71,11 @@ class Situations:
                     alike.setdefault(size, []).append(vm)
             for size, vms in alike.items():
                 left = self._seconds_left(view, job)
-                groups.append(Group(left, milli(size.cpus), size.memory_mib, sorted(vms)))
+                groups.append(Group(left, size.get(CPUS), size.memory_mib, sorted(vms)))
         if any(count > 0 for count in unexplained):
-            held = held_for(view, self._unknown).tolist()
+            until = held_for(view, self._unknown).tolist()
             rest = (vm for vm, count in enumerate(unexplained) if count > 0)
-            groups += [Group(held[vm] or _LEAST_LEFT, cpus[vm], memory[vm], [vm]) for vm in rest]
+            groups += [Group(until[vm] or _LEAST_LEFT, cpus[vm], memory[vm], [vm]) for vm in rest]
         return sorted(groups)
 
     def _know(self, vms: tuple[Vm, ...]) -> None:
@@ -98,8 +98,8 @@ class Situations:
         ):
             batch = _make(len(view.vms), jobs + _SPARE, executors + 8 * _SPARE, self._rules)
             self._batch = batch
-        batch.machines.milli_cpus[:] = np.rint(view.cpus * 1000)
-        batch.machines.memory_mib[:] = view.memory_mib
+        batch.machines.milli_cpus[:] = view.capacity.get(CPUS)
+        batch.machines.memory_mib[:] = view.capacity.get(MEMORY) // THOUSANDTHS
         batch.machines.price_per_hour[:] = view.prices_per_hour
         return batch
 
@@ -110,7 +110,7 @@ class Situations:
             # Where a job's other executors are is not known to the kernel, so lost ones may go anywhere.
             prefers = ANYWHERE if request.again else PREFERENCES[request.job.prefers]
             duration = max(duration_of(request.job, self._unknown), 0.001)
-            rows.append((milli(request.cpus), request.memory_mib, request.count, prefers, duration))
+            rows.append((request.size.get(CPUS), request.memory_mib, request.count, prefers, duration))
         cpus, memory, executors, prefer, durations = zip(*rows, strict=True)
         jobs.jobs[:] = size
         jobs.milli_cpus[:, :size] = cpus
@@ -134,8 +134,8 @@ def _load_state(
     state.clock[0], state.head[0], state.running[0] = 0.0, running, running
     state.left[0] = queue[0].count
     # What is not offered yet is taken to be held by others.
-    state.free_milli_cpus[0] = np.rint(view.usable_cpus * 1000)
-    state.free_memory_mib[0] = np.floor(view.usable_memory_mib)
+    state.free_milli_cpus[0] = view.usable.get(CPUS)
+    state.free_memory_mib[0] = view.usable.get(MEMORY) // THOUSANDTHS
     state.held[0] = np.bincount(placement, minlength=len(view.vms)) if placement else 0
     state.since[0], state.used[0], state.busy_until[0] = 0.0, 0.0, 0.0
     lasting = [len(group.vms) for group in groups]

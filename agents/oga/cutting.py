@@ -9,22 +9,26 @@ from collections.abc import Mapping
 import numpy as np
 
 from agents.baselines.filling import fill
-from environment.types import LEAST, ClusterView, FloatArray, IntArray, PlacementRequest, Size
+from environment.check import least_of
+from environment.resources import CPUS, LEAST, STEPS, THOUSANDTHS, Resources
+from environment.types import ClusterView, FloatArray, IntArray, PlacementRequest
 
 #: VM and size of each executor.
-Cut = tuple[tuple[int, ...], tuple[Size, ...]]
+Cut = tuple[tuple[int, ...], tuple[Resources, ...]]
 
-#: What arithmetic may take from a thousandth of a cpu, or from a MiB.
+#: What arithmetic may take from the smallest step of a resource.
 _ROUNDING = 1e-6
 #: What decides between VMs to which an executor adds the same, in cpus. Chosen: less than Mesos counts.
 _LIKING = 1e-5
 
 
-def floor_of(request: PlacementRequest, share: float) -> Size:
+def floor_of(request: PlacementRequest, share: float) -> Resources:
     """The least that an executor is given: a share of what is asked for it, and what it needs to run."""
-    cpus = max(min(LEAST.cpus, request.cpus), math.ceil(share * request.cpus * 1000 - _ROUNDING) / 1000)
-    memory_mib = max(min(LEAST.memory_mib, request.memory_mib), math.ceil(share * request.memory_mib))
-    return Size(cpus, memory_mib)
+    asked, shares = request.size, {}
+    for name in LEAST:
+        step = STEPS.get(name, 1)
+        shares[name] = math.ceil(share * asked.get(name) / step - _ROUNDING) * step
+    return least_of(asked) | (Resources(shares) & asked)
 
 
 def uncut(view: ClusterView, request: PlacementRequest, wanted: Mapping[str, FloatArray]) -> IntArray | None:
@@ -35,26 +39,27 @@ def uncut(view: ClusterView, request: PlacementRequest, wanted: Mapping[str, Flo
     """
     if (most := view.most_for(request)) is None:
         return None
-    for name, amount in request.job.resources.items():
-        if name in wanted:
+    for name, amount in request.size.amounts.items():
+        if name in wanted and name not in LEAST.thousandths:
             most = np.minimum(most, np.rint(wanted[name] / amount).astype(np.int64))
     return most
 
 
 def cut(
     request: PlacementRequest,
-    cpus: FloatArray,
-    memory_mib: FloatArray,
-    floor: Size,
+    had: Mapping[str, FloatArray],
+    floor: Resources,
     most: IntArray | None = None,
 ) -> Cut | None:
-    """As large executors as what there is of each VM, cpus [N] and MiB [N], makes; None for too few.
+    """As large executors as what there is of each VM makes, [N] by what can be cut; None for too few.
 
     A VM's executors are alike. None takes more than the request asks or less than `floor`; there are no more
     than it asks for, no more than `most` [N] on a VM, if given, and, by making them smaller where that helps,
     no fewer than its `fewest`.
     """
-    fitting = np.minimum(cpus / floor.cpus, memory_mib / floor.memory_mib) + _ROUNDING
+    cpus = had[CPUS]
+    cuttable = [name for name in LEAST if floor.get(name)]
+    fitting = np.minimum.reduce([had[name] / floor.amount(name) for name in cuttable]) + _ROUNDING
     fits = np.maximum(fitting, 0.0).astype(np.int64)
     most = fits if most is None else np.minimum(fits, most)
     counts = np.zeros(len(most), np.int64)
@@ -77,13 +82,18 @@ def cut(
     placement, sizes = [], []
     for vm in order[counts[order] > 0].tolist():
         count = int(counts[vm])
+        each = Resources({name: _step_down(name, float(had[name][vm]) / count) for name in cuttable})
         # So many fit when rounded, so that the floor does.
-        each = max(floor.cpus, math.floor((cpus[vm] / count + _ROUNDING) * 1000) / 1000)
-        mib = max(floor.memory_mib, int(memory_mib[vm] / count + _ROUNDING))
-        size = Size(min(each, request.cpus), min(mib, request.memory_mib))
+        size = ((each | floor) & request.size) + request.size.without(LEAST.thousandths)
         placement += [vm] * count
         sizes += [size] * count
     return tuple(placement), tuple(sizes)
+
+
+def _step_down(name: str, amount: float) -> int:
+    """The largest thousandths of a resource that can be given out of an amount."""
+    step = STEPS.get(name, 1)
+    return math.floor(amount * THOUSANDTHS / step + _ROUNDING) * step
 
 
 def whole(view: ClusterView, request: PlacementRequest, wanted: FloatArray) -> tuple[int, ...] | None:

@@ -15,8 +15,8 @@ import numpy as np
 
 from agents.estimates import check_share
 from agents.oga.cutting import Cut, cut, floor_of, uncut, whole
-from environment import amounts
 from environment.check import shortage
+from environment.resources import LEAST, MEMORY, Resources, total
 from environment.types import (
     ClusterView,
     Decision,
@@ -25,7 +25,6 @@ from environment.types import (
     Job,
     Place,
     PlacementRequest,
-    Size,
     Vm,
     Wait,
 )
@@ -149,16 +148,15 @@ class OgaSched:
         if conserving and _room_for_all(view, oldest) and (placement := whole(view, request, wanted["cpus"])):
             return placement, request.asked
         floor = floor_of(request, options.floor)
-        cpus = np.minimum(wanted["cpus"], view.usable_cpus)
-        memory_mib = np.minimum(wanted["memory"], view.usable_memory_mib)
-        if found := cut(request, cpus, memory_mib, floor, uncut(view, request, wanted)):
+        free = {name: view.usable.amounts(name) for name in LEAST}
+        had = {name: np.minimum(wanted[name], free[name]) if name in wanted else free[name] for name in free}
+        if found := cut(request, had, floor, uncut(view, request, wanted)):
             return found
         # What the allocation has of VMs in use, or less than an executor of, is no reason to wait for ever.
         if conserving or self._waited > options.patience or not view.executors.any():
             if placement := whole(view, request, wanted["cpus"]):
                 return placement, request.asked
-            most = view.most_for(request)
-            return cut(request, view.usable_cpus, view.usable_memory_mib, floor, most)
+            return cut(request, free, floor, view.most_for(request))
         return None
 
     def _place(
@@ -166,7 +164,7 @@ class OgaSched:
         view: ClusterView,
         request: PlacementRequest,
         placement: tuple[int, ...],
-        sizes: tuple[Size, ...],
+        sizes: tuple[Resources, ...],
     ) -> Place:
         kind = request.job.type
         wanted, details = self._slots.wanted(kind), self._slots.details(kind)
@@ -184,36 +182,26 @@ class OgaSched:
         job, places = head.job, int((wanted["cpus"] > 0).sum())
         has = f"{_shown({name: float(y.sum()) for name, y in wanted.items()}, job)} on {places} VMs"
         least = floor_of(head, self._options.floor)
-        size = amounts.text(least.cpus, least.memory_mib, job.resources)
         allocation = f"the allocation of {job.type} is {has}"
         return (
             f"{shortage(view, head)}; {allocation}, and with what is free of that, {head.fewest} executors"
-            f" of at least {size} cannot be made"
+            f" of at least {least} cannot be made"
         )
 
 
 def _room_for_all(view: ClusterView, oldest: dict[str, PlacementRequest]) -> bool:
     """Whether what is free would do for all that is asked, so that to give one less helps nobody."""
-    cpus = sum(request.cpus * request.count for request in oldest.values())
-    memory_mib = sum(request.memory_mib * request.count for request in oldest.values())
-    if cpus > view.free_cpus.sum() or memory_mib > view.free_memory_mib.sum():
-        return False
-    free = view.free_resources
-    others = amounts.total(
-        {name: amount * request.count for name, amount in request.job.resources.items()}
-        for request in oldest.values()
-    )
-    return all(amount <= free[name].sum() for name, amount in others.items() if name in free)
+    asked = total(request.size * request.count for request in oldest.values())
+    return view.free.total().contains(asked)
 
 
-def _why(view: ClusterView, job: Job, wanted: Mapping[str, FloatArray], vm: int, size: Size) -> str:
+def _why(view: ClusterView, job: Job, wanted: Mapping[str, FloatArray], vm: int, size: Resources) -> str:
     has = _shown({name: float(y[vm]) for name, y in wanted.items()}, job)
-    takes = amounts.text(size.cpus, size.memory_mib, job.resources)
-    return f"{job.type}'s allocation has {has} of {view.vms[vm].name}; the executor takes {takes}"
+    return f"{job.type}'s allocation has {has} of {view.vms[vm].name}; the executor takes {size}"
 
 
-def _shown(had: amounts.Amounts, job: Job) -> str:
+def _shown(had: Mapping[str, float], job: Job) -> str:
     """Cpus, GiB, and what else the job asks for."""
-    others = [f"{had[name]:.3g} {name}" for name in job.resources if name in had]
-    parts = [f"{had['cpus']:.3g} cpus", f"{had['memory'] / 1024:.3g} GiB", *others]
+    others = [f"{had[name]:.3g} {name}" for name in job.size.others if name in had]
+    parts = [f"{had['cpus']:.3g} cpus", f"{had[MEMORY] / 1024:.3g} GiB", *others]
     return f"{', '.join(parts[:-1])} and {parts[-1]}"

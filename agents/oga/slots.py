@@ -16,10 +16,9 @@ import numpy as np
 
 from agents.oga.learner import Learner, LearnerOptions
 from agents.oga.model import UTILITIES, Model, Request, build_model
-from environment.amounts import Amounts
-from environment.types import ClusterView, EndedJob, FloatArray, Job, PlacementRequest, Size, Vm
+from environment.resources import BASIC, MEMORY, Resources
+from environment.types import ClusterView, EndedJob, FloatArray, Job, PlacementRequest, Vm
 
-_RESOURCES = ("cpus", "memory")
 #: MiB that weigh as much as a cpu, so that steps of both are of like size. Chosen: what a core of the paper's
 #: VMs has of memory.
 MIB_PER_UNIT = 4096.0
@@ -47,7 +46,7 @@ class Slots:
         self._options = learner
         self._utility, self._alpha, self._beta = UTILITIES.index(utility), alpha, beta
         self._request: Request = request
-        self.resources: tuple[str, ...] = _RESOURCES
+        self.resources: tuple[str, ...] = BASIC
         #: How much of each is a unit of the model, [K].
         self._units: FloatArray = _UNITS
         #: By type, in order of its last appearance: the most that a job of it asked for in all, [K] in units,
@@ -56,12 +55,14 @@ class Slots:
         self._needs: dict[str, FloatArray] = {}
         self._vms: tuple[Vm, ...] = ()
         self._index: dict[str, int] = {}
-        self._left: FloatArray = np.zeros((len(_RESOURCES), 0))
+        self._left: FloatArray = np.zeros((len(BASIC), 0))
         #: Whether the learner's model is that of the cluster as it is.
         self._fits = False
         self._compile()
 
-    def begin(self, view: ClusterView, oldest: Sequence[PlacementRequest], floors: Sequence[Size]) -> None:
+    def begin(
+        self, view: ClusterView, oldest: Sequence[PlacementRequest], floors: Sequence[Resources]
+    ) -> None:
         """A slot begins in which these requests are there, one of each type, with the least they can use."""
         changed = self._take_up(view)
         if self._follow(view.vms, oldest, floors) or changed or not self._fits:
@@ -81,7 +82,7 @@ class Slots:
         out *= self._units[:, None]
         return dict(zip(self.resources, out, strict=True))
 
-    def take(self, job: Job, placement: Collection[int], sizes: Sequence[Size]) -> None:
+    def take(self, job: Job, placement: Collection[int], sizes: Sequence[Resources]) -> None:
         """The job takes these executors out of the slot's allocation for its type."""
         learner = self._active
         if learner is None or job.type not in learner.model.ports:
@@ -90,7 +91,7 @@ class Slots:
         for vm, size in zip(placement, sizes, strict=True):
             edge = model.edge(model.ports.index(job.type), vm)
             if edge is not None:
-                taken = self._in_units(size, job.resources)
+                taken = self._in_units(size)
                 self._left[:, edge] = np.maximum(self._left[:, edge] - taken, 0.0)
 
     def observe(self, ended: EndedJob) -> None:
@@ -111,7 +112,7 @@ class Slots:
         for vm_id, size in zip(ended.vm_ids, ended.sizes, strict=False):
             edge = model.edge(port, self._index[vm_id]) if vm_id in self._index else None
             if edge is not None:
-                had[:, edge] += self._in_units(size, ended.job.resources)
+                had[:, edge] += self._in_units(size)
         arrivals = np.zeros(len(model.ports))
         arrivals[port] = 1.0
         promised = float(model.gains(arrivals, had)[port])
@@ -174,8 +175,9 @@ class Slots:
         """The learner as it was, with types and VMs that just hold what it had allocated to them."""
         y, edges = arrays["y"], arrays["edges"]
         ports, instances = arrays["ports"].tolist(), arrays["instances"].tolist()
-        resources = arrays["resources"].tolist()
-        if resources[:2] != list(_RESOURCES) or arrays["units"].shape != (len(resources),):
+        # The first Stoker called memory so.
+        resources = [MEMORY if name == "memory" else name for name in arrays["resources"].tolist()]
+        if resources[:2] != list(BASIC) or arrays["units"].shape != (len(resources),):
             raise ValueError(f"resources: cpus, memory and others expected, with units, found {resources}")
         asked, had = np.zeros((len(ports), len(resources))), np.zeros((len(instances), len(resources)))
         np.add.at(asked, edges[:, 0], y.T)
@@ -196,8 +198,8 @@ class Slots:
 
     def _compile(self) -> None:
         """Compile, or find what an earlier process compiled: no decision is to wait for it."""
-        one = np.ones((1, len(_RESOURCES)))
-        model = self._model(np.zeros((1, 2), np.int64), one, one, ["type"], ["vm"], _RESOURCES)
+        one = np.ones((1, len(BASIC)))
+        model = self._model(np.zeros((1, 2), np.int64), one, one, ["type"], ["vm"], BASIC)
         learner = Learner(model, self._options)
         learner.step([1.0])
         learner.explain(0)
@@ -211,9 +213,8 @@ class Slots:
 
         A unit of it is what the cluster has for each of its cpus, so that steps of all are of like size.
         """
-        new = [name for name in view.free_resources if name not in self.resources]
-        there = {name: sum(vm.resources.get(name, 0.0) for vm in view.vms) for name in new}
-        there = {name: amount for name, amount in there.items() if amount > 0}
+        whole = view.capacity.total()
+        there = {name: whole.amount(name) for name in whole if name not in self.resources}
         if not there:
             return False
         self.resources = (*self.resources, *there)
@@ -225,13 +226,12 @@ class Slots:
                 kept[kind] = np.append(amounts, np.zeros(len(there)))
         return True
 
-    def _in_units(self, size: Size, resources: Amounts) -> FloatArray:
+    def _in_units(self, resources: Resources) -> FloatArray:
         """An executor's or a VM's amounts, [K] in units of the model."""
-        others = (resources.get(name, 0.0) for name in self.resources[2:])
-        return np.array([size.cpus, size.memory_mib, *others]) / self._units
+        return np.array([resources.amount(name) for name in self.resources]) / self._units
 
     def _follow(
-        self, vms: tuple[Vm, ...], oldest: Sequence[PlacementRequest], floors: Sequence[Size]
+        self, vms: tuple[Vm, ...], oldest: Sequence[PlacementRequest], floors: Sequence[Resources]
     ) -> bool:
         """Take note of VMs and requests; tell whether the model is not right any more."""
         changed = vms is not self._vms and vms != self._vms
@@ -239,7 +239,7 @@ class Slots:
             self._vms = vms
             self._index = {vm.id: number for number, vm in enumerate(vms)}
         for request, floor in zip(oldest, floors, strict=True):
-            changed |= self._note(request.job, self._in_units(floor, request.job.resources))
+            changed |= self._note(request.job, self._in_units(floor))
         while len(self._bounds) > PORTS_KEPT:
             gone = next(iter(self._bounds))
             del self._bounds[gone], self._needs[gone]
@@ -247,7 +247,7 @@ class Slots:
         return changed
 
     def _note(self, job: Job, floor: FloatArray) -> bool:
-        asked = self._in_units(job.size, job.resources) * job.executors
+        asked = self._in_units(job.size) * job.executors
         before, needed = self._bounds.pop(job.type, None), self._needs.pop(job.type, floor)
         self._bounds[job.type] = asked if before is None else np.maximum(asked, before)
         self._needs[job.type] = np.minimum(floor, needed)
@@ -264,7 +264,7 @@ class Slots:
         ports = sorted(self._bounds)
         if not (ports and self._vms):
             return
-        sizes = (self._in_units(Size(vm.cpus, vm.memory_mib), vm.resources) for vm in self._vms)
+        sizes = (self._in_units(vm.resources) for vm in self._vms)
         capacities = np.array(list(sizes))
         needs = np.array([self._needs[port] for port in ports])
         fits = (needs[:, None, :] <= capacities[None, :, :] + 1e-9).all(axis=2)

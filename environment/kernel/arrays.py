@@ -1,15 +1,15 @@
 """From workloads and clusters to what the kernel takes: jobs with their profiles, and arrays of both."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from conf.assumptions import MEASURED_SPREAD, UNKNOWN_DURATION
 from conf.carrying import carried
-from environment.amounts import TOLERANCE
 from environment.check import whole_cluster_shortfall
 from environment.kernel.state import PREFERENCES, Episode, Jobs, Machines
+from environment.resource_arrays import ResourceArrays
+from environment.resources import CPUS, Resources
 from environment.types import Job, Vm
 from profiles.profile import JobProfile
 from profiles.workload import Workload
@@ -26,7 +26,7 @@ def jobs_of(workload: Workload, profiles: Mapping[str, JobProfile]) -> tuple[Job
             Job,
             job,
             id=job.name,
-            cpus=_milli(job.cpus) / 1000,
+            size=Resources.of(job.cpus, job.memory_mib, job.resources),
             expected_duration=job.duration,
             prefers=profiles[job.type].prefers if job.type in profiles else None,
             spread=profiles[job.type].spread if job.type in profiles else MEASURED_SPREAD,
@@ -37,32 +37,25 @@ def jobs_of(workload: Workload, profiles: Mapping[str, JobProfile]) -> tuple[Job
     )
 
 
-def vms_in_thousandths(vms: Sequence[Vm]) -> tuple[Vm, ...]:
-    """The VMs with their cpus as Mesos keeps them; ValueError if there is none, or two have one name."""
+def checked_vms(vms: Sequence[Vm]) -> tuple[Vm, ...]:
+    """The VMs of a cluster; ValueError if there is none, or two have one name."""
     if not vms:
         raise ValueError("a cluster should have at least one VM")
     if len({vm.id for vm in vms}) < len(vms):
         raise ValueError("two VMs of the cluster have the same id")
-    return tuple(replace(vm, cpus=_milli(vm.cpus) / 1000) for vm in vms)
+    return tuple(vms)
 
 
 def refusals(jobs: Sequence[Job], vms: Sequence[Vm]) -> dict[str, str]:
     """Why which jobs (by id) could not run even on the empty cluster."""
-    cpus, memory = np.array([_milli(vm.cpus) for vm in vms]), np.array([vm.memory_mib for vm in vms])
-    room: dict[tuple[object, ...], int] = {}
+    had = ResourceArrays.of([vm.resources for vm in vms], {name for job in jobs for name in job.size})
+    room: dict[Resources, int] = {}
     found = {}
     for job in jobs:
-        size = (job.cpus, job.memory_mib, *job.resources.items())
-        if size not in room:
-            fitting = np.minimum(cpus // _milli(job.cpus), memory // job.memory_mib)
-            for name, amount in job.resources.items():
-                had = np.array([vm.resources.get(name, 0.0) for vm in vms])
-                fitting = np.minimum(fitting, ((had + TOLERANCE) / amount).astype(np.int64))
-            room[size] = int(fitting.sum())
-        if room[size] < job.fewest:
-            why = whole_cluster_shortfall(
-                vms, job.cpus, job.memory_mib, job.executors, job.resources, job.min_executors
-            )
+        if job.size not in room:
+            room[job.size] = int(had.room(job.size).sum())
+        if room[job.size] < job.fewest:
+            why = whole_cluster_shortfall(vms, job.size, job.executors, job.min_executors)
             found[job.id] = why or "it does not fit"
     return found
 
@@ -92,7 +85,7 @@ def arrays_of(
     """The same of jobs that are known to fit."""
     numbers = {name: number for number, name in enumerate(types, 1)}
     machines = Machines(
-        milli_cpus=np.array([_milli(vm.cpus) for vm in vms], np.int64),
+        milli_cpus=np.array([vm.resources.get(CPUS) for vm in vms], np.int64),
         memory_mib=np.array([vm.memory_mib for vm in vms], np.int64),
         price_per_hour=np.array([vm.price_per_hour for vm in vms], np.float64),
     )
@@ -104,7 +97,7 @@ def arrays_of(
         duration=np.array([_duration(job) for job in jobs], np.float64),
         expected=np.array([_expected(job) for job in believed or jobs], np.float64),
         spread=np.array([job.spread if believed else 0.0 for job in believed or jobs], np.float64),
-        milli_cpus=np.array([_milli(job.cpus) for job in jobs], np.int64),
+        milli_cpus=np.array([job.size.get(CPUS) for job in jobs], np.int64),
         memory_mib=np.array([job.memory_mib for job in jobs], np.int64),
         executors=executors,
         prefers=np.array([PREFERENCES[job.prefers] for job in jobs], np.int64),
@@ -112,10 +105,6 @@ def arrays_of(
         first=np.cumsum(executors) - executors,
     )
     return Episode(machines, arrays)
-
-
-def _milli(cpus: float) -> int:
-    return max(1, round(cpus * 1000))
 
 
 def _expected(job: Job) -> float:

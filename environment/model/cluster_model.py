@@ -382,9 +382,7 @@ def _vm_of(task: ExecutorRecord) -> Vm:
         task.vm_id,
         task.vm_name,
         task.vm_type,
-        task.cpus,
-        task.memory_mib,
+        task.resources,
         task.price_per_hour,
         task.address,
-        task.resources,
     )

@@ -8,6 +8,10 @@ from pydantic import TypeAdapter
 
 from environment.model import events
 
+#: Where sizes of VMs are listed, and what a size of an executor consisted of in logs of the first Stoker.
+_VM_SIZES = frozenset({"sizes", "told", "others"})
+_AMOUNTS = frozenset({"cpus", "memory_mib"})
+
 _TYPES: dict[str, TypeAdapter[Any]] = {
     name: TypeAdapter(kind)
     for name, kind in vars(events).items()
@@ -29,8 +33,31 @@ def decode(line: str) -> events.Event | events.Command:
     kind = fields.pop("type", None)
     if kind not in _TYPES:
         raise ValueError(f"unknown event or command {kind!r}")
-    entry: events.Event | events.Command = _TYPES[kind].validate_python(fields)
+    entry: events.Event | events.Command = _TYPES[kind].validate_python(_as_written_now(fields))
     return entry
+
+
+def _as_written_now(value: Any) -> Any:
+    """JSON of a log of the first Stoker, which told cpus, memory and others apart, as it is written now."""
+    if isinstance(value, list):
+        return [_as_written_now(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    found = {name: _as_written_now(item) for name, item in value.items()}
+    for name in _VM_SIZES & found.keys():
+        if isinstance(found[name], list):
+            found[name] = [_vm_size(item) for item in found[name]]
+    if "memory_mib" in found and found.keys() - _AMOUNTS:
+        amounts = {name: found.pop(name) for name in ("cpus", "memory_mib")}
+        found["size" if "executors" in found else "resources"] = amounts | found.pop("resources", {})
+    return found
+
+
+def _vm_size(item: Any) -> Any:
+    if isinstance(item, list) and len(item) > len(events.VmSize._fields):
+        vm_id, cpus, memory_mib, *others = item
+        return [vm_id, {"cpus": cpus, "memory_mib": memory_mib, **(others[0] if others else {})}]
+    return item
 
 
 def replay(lines: Iterable[str]) -> Iterator[tuple[events.Event, list[events.Command]]]:

@@ -4,13 +4,17 @@ Events go into `ClusterModel.handle`, commands come out. Both are plain values t
 replayed. Every command carries `cause`, the number of the event that led to it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from environment.amounts import NOTHING, Amounts, nothing
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.model.timings import ModelOptions
-from environment.types import Job, Size, Vm
+from environment.resources import NOTHING, Resources
+from environment.types import Job, Vm
+
+#: The most that may be held of each resource, by Mesos' names; of what is not named, any amount.
+Quota = Mapping[str, float]
 
 #: A Mesos task's state, without the TASK_ prefix, in lower case.
 TaskState = Literal[
@@ -59,17 +63,12 @@ NEVER_RAN: frozenset[str] = frozenset({"error", "dropped"})
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Resources of one VM that the master lets us use now; `ports` are inclusive ranges.
-
-    `resources` are scalars beside cpus and memory, by name.
-    """
+    """Resources of one VM that the master lets us use now; `ports` are inclusive ranges."""
 
     id: str
     vm: Vm
-    cpus: float
-    memory_mib: int
+    resources: Resources = NOTHING
     ports: tuple[tuple[int, int], ...] = ()
-    resources: Amounts = field(default_factory=nothing)
     #: When planned maintenance of the VM begins, and for how long (None: for ever), seconds.
     unavailable: tuple[float, float | None] | None = None
 
@@ -86,9 +85,7 @@ class VmSize(NamedTuple):
     """How large a VM is, as the master tells it."""
 
     vm_id: str
-    cpus: float
-    memory_mib: int
-    resources: Amounts = NOTHING
+    resources: Resources
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +124,7 @@ class Booked:
     closed: tuple[tuple[str, str], ...] = ()
     windows: tuple[tuple[str, float, float | None], ...] = ()
     limits: tuple[str, ...] = ()
-    quota: Amounts = field(default_factory=nothing)
+    quota: Quota = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +254,7 @@ class VmsMeasured(Event):
     vms: tuple[Vm, ...] = ()
     closed: tuple[tuple[str, str], ...] = ()
     limits: tuple[str, ...] = ()
-    quota: Amounts = field(default_factory=nothing)
+    quota: Quota = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +274,7 @@ class Placement:
     job_id: str
     vm_ids: tuple[str, ...]
     driver_vm_id: str | None = None
-    sizes: tuple[Size, ...] = ()
+    sizes: tuple[Resources, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,10 +364,8 @@ class Task:
     task_id: str
     job_id: str
     executor: int | None
-    cpus: float
-    memory_mib: int
+    resources: Resources
     ports: tuple[int, ...]
-    resources: Amounts = field(default_factory=nothing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ Who decides is in `agents`; the check at the time of the decision is in `environ
 from collections.abc import Iterator
 from itertools import islice
 
-from environment.amounts import NOTHING, TOLERANCE, Amounts, total
 from environment.model.events import Launch, Placement, Task
 from environment.model.ledger import Ledger
 from environment.model.offer_book import OfferBook
@@ -15,7 +14,7 @@ from environment.model.roster import Roster
 from environment.model.setbacks import Setbacks
 from environment.model.turn import Turn
 from environment.offered import DRIVER_PORTS, EXECUTOR_PORTS
-from environment.types import CPU_TOLERANCE, Size
+from environment.resources import Resources, total
 
 _TAKEN_BACK = "the master took back what was free where it was to run"
 _NO_PORTS = "the VM where it was to run has too few ports"
@@ -51,34 +50,17 @@ class Launches:
         if bool(placement.driver_vm_id) != (new and job.job.driver is not None):
             return "its driver was forgotten" if new and job.job.driver else "its driver has a place"
         sizes = self._sizes(job, placement, new=new)
-        for vm_id, (cpus, memory_mib) in _demand(job, placement, sizes).items():
+        for vm_id, wanted in _demand(job, placement, sizes).items():
             if why := self._setbacks.why_not(vm_id, job.job.id):
                 return f"{self._book.vm(vm_id).name} {why}"
-            _, free_cpus, free_memory_mib, _ = self._book.offered(vm_id)
-            free_cpus -= sum(task.cpus for task in self._tasks.get(vm_id, ()))
-            free_memory_mib -= sum(task.memory_mib for task in self._tasks.get(vm_id, ()))
-            if cpus > free_cpus + CPU_TOLERANCE or memory_mib > free_memory_mib:
+            taken = total(task.resources for task in self._tasks.get(vm_id, ()))
+            if not self._book.offered(vm_id).contains(taken + wanted):
                 return _TAKEN_BACK
             ports = self._book.ports_offered(vm_id)
             ports -= sum(len(task.ports) for task in self._tasks.get(vm_id, ()))
             if _ports(placement, vm_id) > ports:
                 return _NO_PORTS
-            if self._lacks(vm_id, job.job.resources, placement.vm_ids.count(vm_id)):
-                return _TAKEN_BACK
         return None
-
-    def _lacks(self, vm_id: str, resources: Amounts, executors: int) -> bool:
-        """Whether a VM is offered less beside cpus and memory than so many executors take."""
-        if not resources:
-            return False
-        free, taken = (
-            self._book.offered(vm_id).resources,
-            total(t.resources for t in self._tasks.get(vm_id, ())),
-        )
-        return any(
-            executors * amount > free.get(name, 0.0) - taken.get(name, 0.0) + TOLERANCE
-            for name, amount in resources.items()
-        )
 
     def add(self, job: JobRecord, placement: Placement, *, new: bool) -> None:
         """Make the tasks of a placement that was not refused; they hold their VMs from now on."""
@@ -93,12 +75,12 @@ class Launches:
             vm, held = self._book.use(vm_id)
             self._turn.command(Launch, vm, held, tuple(tasks))
 
-    def _sizes(self, job: JobRecord, placement: Placement, *, new: bool) -> tuple[Size, ...]:
+    def _sizes(self, job: JobRecord, placement: Placement, *, new: bool) -> tuple[Resources, ...]:
         """What each executor of the placement takes."""
         asked = job.job.asked if new else self._roster.lost_sizes(job)
         return placement.sizes or asked[: len(placement.vm_ids)]
 
-    def _add(self, job: JobRecord, vm_id: str, size: Size, *, driver: bool) -> None:
+    def _add(self, job: JobRecord, vm_id: str, size: Resources, *, driver: bool) -> None:
         task = self._record(job, vm_id, size, driver=driver)
         self._roster.add_task(task)
         self._roster.mark_task(task)
@@ -106,18 +88,10 @@ class Launches:
         self._book.changed(vm_id)
         self._setbacks.launched(vm_id, job.job.id)
         self._tasks.setdefault(vm_id, []).append(
-            Task(
-                task.task_id,
-                task.job_id,
-                task.number,
-                task.cpus,
-                task.memory_mib,
-                task.ports,
-                task.resources,
-            )
+            Task(task.task_id, task.job_id, task.number, task.resources, task.ports)
         )
 
-    def _record(self, job: JobRecord, vm_id: str, size: Size, *, driver: bool) -> ExecutorRecord:
+    def _record(self, job: JobRecord, vm_id: str, size: Resources, *, driver: bool) -> ExecutorRecord:
         number, job.next_executor = job.next_executor, job.next_executor + 1
         ports = self._ports.setdefault(vm_id, self._book.ports(vm_id))
         before = (task for task in self._roster.tasks(job.job.id) if task.vm_id == vm_id)
@@ -134,11 +108,9 @@ class Launches:
             vm_type=vm.type,
             address=vm.address,
             price_per_hour=vm.price_per_hour,
-            cpus=size.cpus,
-            memory_mib=size.memory_mib,
+            resources=size,
             ports=tuple(islice(ports, DRIVER_PORTS if driver else EXECUTOR_PORTS)),
             launched_at=self._turn.now,
-            resources=NOTHING if driver else job.job.resources,
         )
 
 
@@ -147,13 +119,11 @@ def _ports(placement: Placement, vm_id: str) -> int:
     return placement.vm_ids.count(vm_id) * EXECUTOR_PORTS + (placement.driver_vm_id == vm_id) * DRIVER_PORTS
 
 
-def _demand(job: JobRecord, placement: Placement, sizes: tuple[Size, ...]) -> dict[str, tuple[float, int]]:
-    """Cpus and MiB that a placement takes, by VM."""
-    wanted: list[tuple[str, Size]] = list(zip(placement.vm_ids, sizes, strict=True))
+def _demand(job: JobRecord, placement: Placement, sizes: tuple[Resources, ...]) -> dict[str, Resources]:
+    """What a placement takes, by VM."""
+    wanted: dict[str, list[Resources]] = {}
+    for vm_id, size in zip(placement.vm_ids, sizes, strict=True):
+        wanted.setdefault(vm_id, []).append(size)
     if job.job.driver and placement.driver_vm_id:
-        wanted.append((placement.driver_vm_id, job.job.driver))
-    demand: dict[str, tuple[float, int]] = {}
-    for vm_id, size in wanted:
-        cpus, memory_mib = demand.get(vm_id, (0.0, 0))
-        demand[vm_id] = (cpus + size.cpus, memory_mib + size.memory_mib)
-    return demand
+        wanted.setdefault(placement.driver_vm_id, []).append(job.job.driver)
+    return {vm_id: total(sizes) for vm_id, sizes in wanted.items()}

@@ -6,8 +6,8 @@ each is charged by its share of the cpus held, so that the charges of all jobs a
 
 from collections.abc import Iterator
 
-from environment.amounts import total
 from environment.model.records import ExecutorRecord
+from environment.resources import CPUS, Resources, total
 
 
 class Ledger:
@@ -44,18 +44,9 @@ class Ledger:
         """The tasks that hold the VM."""
         return tuple(self._holders.get(vm_id, ()))
 
-    def cpus(self, vm_id: str) -> float:
-        """Cpus of the VM that tasks hold."""
-        return sum(task.cpus for task in self._holders.get(vm_id, {}).values())
-
-    def memory_mib(self, vm_id: str) -> int:
-        """Memory of the VM that tasks hold, MiB."""
-        return sum(task.memory_mib for task in self._holders.get(vm_id, {}).values())
-
-    def resources(self, vm_id: str) -> dict[str, float]:
-        """What tasks hold of the VM beside cpus and memory."""
-        held = self._holders.get(vm_id, {}).values()
-        return total(task.resources for task in held if task.resources)
+    def held(self, vm_id: str) -> Resources:
+        """What tasks hold of the VM."""
+        return total(task.resources for task in self._holders.get(vm_id, {}).values())
 
     def due(self, at: float) -> Iterator[tuple[ExecutorRecord, float]]:
         """What each open task would owe at that time beyond its `cost`, in dollars; nothing is changed."""
@@ -70,7 +61,8 @@ class Ledger:
 
     def _due(self, vm_id: str, at: float) -> Iterator[tuple[ExecutorRecord, float]]:
         holders = self._holders.get(vm_id, {})
-        cpus = sum(task.cpus for task in holders.values())
-        for task in holders.values():
+        shares = [(task, task.resources.get(CPUS)) for task in holders.values()]
+        cpus = sum(share for _, share in shares)
+        for task, share in shares:
             seconds = max(at - task.accrued_until, 0.0)
-            yield task, task.price_per_hour / 3600 * seconds * task.cpus / cpus
+            yield task, task.price_per_hour / 3600 * seconds * share / cpus

@@ -4,19 +4,20 @@ Free is what neither our tasks hold nor others. What others hold is learned from
 less than our sum says that others hold the rest, until another tells otherwise.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import starmap
 from types import MappingProxyType
 
 import numpy as np
 
-from environment import amounts
-from environment.amounts import NOTHING, Amounts
-from environment.model.events import Booked, Offer, VmSize, VmsMeasured
+from environment.model.events import Booked, Offer, Quota, VmSize, VmsMeasured
 from environment.model.ledger import Ledger
 from environment.model.reach import Reach
 from environment.offered import Offered
-from environment.types import CPU_TOLERANCE, ClusterView, FloatArray, RunningJob, Vm, natural_key
+from environment.resource_arrays import ResourceArrays
+from environment.resources import CPUS, NOTHING, Resources, total
+from environment.types import ClusterView, RunningJob, Vm, natural_key
 from environment.words import clock
 
 
@@ -32,18 +33,18 @@ class OfferBook:
         self._ledger = ledger
         self._offers: dict[str, Offer] = {}
         self._by_vm: dict[str, dict[str, Offer]] = {}
-        self._offered: dict[str, VmSize] = {}
+        self._offered: dict[str, Resources] = {}
         self._ports: dict[str, int] = {}
-        self._free: dict[str, VmSize] = {}
+        self._free: dict[str, Resources] = {}
         #: What others than us hold of VMs, as far as offers showed it.
-        self._others: dict[str, VmSize] = {}
+        self._others: dict[str, Resources] = {}
         #: VMs of which nothing came in time when it was last waited for.
         self._awaited: set[str] = set()
         self._vms: dict[str, Vm] = {}
         #: VMs whose capacity was seen while no task of ours was there.
         self._measured: set[str] = set()
         #: Sizes of VMs as the master told them, by VM: better than what can be learned from offers.
-        self._told: dict[str, VmSize] = {}
+        self._told: dict[str, Resources] = {}
         #: VMs of which only tasks of ours are known yet, and so not what is free of them.
         self._guessed: set[str] = set()
         self._gone: set[str] = set()
@@ -53,7 +54,7 @@ class OfferBook:
         self._windows: dict[str, tuple[float, float | None]] = {}
         #: What else the master keeps from us.
         self._limits: tuple[str, ...] = ()
-        self._quota: Amounts = NOTHING
+        self._quota: Quota = {}
         self._incomplete: set[str] = set()
         self._order: tuple[Vm, ...] | None = ()
 
@@ -68,8 +69,8 @@ class OfferBook:
             tuple(self._vms.values()),
             tuple(sorted(self._measured)),
             tuple(sorted(self._gone)),
-            tuple(self._told.values()),
-            tuple(self._others.values()),
+            tuple(starmap(VmSize, self._told.items())),
+            tuple(starmap(VmSize, self._others.items())),
             tuple(sorted(self._awaited)),
             tuple(sorted(self._guessed)),
             tuple(self._closed.items()),
@@ -82,8 +83,8 @@ class OfferBook:
         """Go on from there."""
         self._vms = {vm.id: vm for vm in state.vms}
         self._measured, self._gone = set(state.measured), set(state.gone)
-        self._told = {size.vm_id: size for size in state.told}
-        self._others = {size.vm_id: size for size in state.others}
+        self._told = dict(state.told)
+        self._others = dict(state.others)
         self._awaited, self._guessed = set(state.awaited), set(state.guessed)
         self._closed, self._limits, self._quota = dict(state.closed), state.limits, state.quota
         self._windows = {vm_id: (start, duration) for vm_id, start, duration in state.windows}
@@ -106,14 +107,14 @@ class OfferBook:
             self.changed(vm_id)
         for vm in told.vms:
             if vm.id not in self._vms:
-                self._told[vm.id] = VmSize(vm.id, vm.cpus, vm.memory_mib, vm.resources)
+                self._told[vm.id] = vm.resources
                 self.learn(vm)
-        for size in told.sizes:
-            self._told[size.vm_id] = size
-            if size.vm_id in self._vms:
-                self._guessed.discard(size.vm_id)
-                self.learn(self._vms[size.vm_id])
-                self._look(size.vm_id)
+        for vm_id, resources in told.sizes:
+            self._told[vm_id] = resources
+            if vm_id in self._vms:
+                self._guessed.discard(vm_id)
+                self.learn(self._vms[vm_id])
+                self._look(vm_id)
         return len(self._vms) > known or before != self._closed or quota != self._quota
 
     def take(self, offers: Iterable[Offer], at: float) -> None:
@@ -156,14 +157,8 @@ class OfferBook:
         """What is offered of the VM tells what others hold of it; nothing does while nothing is offered."""
         if vm_id not in self._by_vm or not self._by_vm[vm_id]:
             return
-        vm, offered, used = self._vms[vm_id], self._offered[vm_id], self._ledger
-        held = amounts.total((offered.resources, used.resources(vm_id)))
-        self._others[vm_id] = VmSize(
-            vm_id,
-            max(round(vm.cpus - used.cpus(vm_id) - offered.cpus, 3), 0.0),
-            max(vm.memory_mib - used.memory_mib(vm_id) - offered.memory_mib, 0),
-            amounts.less(vm.resources, held),
-        )
+        held = self._ledger.held(vm_id) + self._offered[vm_id]
+        self._others[vm_id] = (self._vms[vm_id].resources - held).positive
         self.changed(vm_id)
 
     def settled(self) -> None:
@@ -172,8 +167,8 @@ class OfferBook:
 
     def learn(self, vm: Vm) -> None:
         """Know the VM and its capacity: what the master told, or else what its offers show."""
-        _, cpus, memory_mib, resources = self._told.get(vm.id) or self._shown(vm.id)
-        vm = replace(vm, cpus=round(cpus, 3), memory_mib=memory_mib, resources=resources)
+        told = self._told.get(vm.id)
+        vm = replace(vm, resources=self._shown(vm.id) if told is None else told)
         if vm != self._vms.get(vm.id):
             self._vms[vm.id] = vm
             self._order = None
@@ -185,36 +180,31 @@ class OfferBook:
             self._guessed.add(vm.id)
         self.learn(vm)
 
-    def _shown(self, vm_id: str) -> VmSize:
+    def _shown(self, vm_id: str) -> Resources:
         """The most of the VM that was offered and used at once.
 
         Once the VM was seen without tasks of ours, what tasks use is no longer added, since resources
         can be offered again before the end of the task that had them is known here.
         """
-        _, cpus, memory_mib, resources = self.offered(vm_id)
-        known, used = self._vms.get(vm_id), self._ledger
+        shown, known = self.offered(vm_id), self._vms.get(vm_id)
         if not self._ledger.count(vm_id):
             known = known if vm_id in self._measured else None
             self._measured.add(vm_id)
         elif vm_id not in self._measured:
-            cpus, memory_mib = cpus + used.cpus(vm_id), memory_mib + used.memory_mib(vm_id)
-            resources = amounts.total((resources, used.resources(vm_id)))
-        if known:
-            cpus, memory_mib = max(cpus, known.cpus), max(memory_mib, known.memory_mib)
-            resources = amounts.most(resources, known.resources)
-        return VmSize(vm_id, cpus, memory_mib, resources)
+            shown += self._ledger.held(vm_id)
+        return shown | known.resources if known else shown
 
     def vm(self, vm_id: str) -> Vm:
         """A VM that is known."""
         return self._vms[vm_id]
 
-    def free(self, vm_id: str) -> VmSize:
+    def free(self, vm_id: str) -> Resources:
         """What of the VM nobody holds, offered or not."""
-        return self._free.get(vm_id) or VmSize(vm_id, 0.0, 0)
+        return self._free.get(vm_id, NOTHING)
 
-    def offered(self, vm_id: str) -> VmSize:
+    def offered(self, vm_id: str) -> Resources:
         """What of the VM is offered now."""
-        return self._offered.get(vm_id) or VmSize(vm_id, 0.0, 0)
+        return self._offered.get(vm_id, NOTHING)
 
     def ports_offered(self, vm_id: str) -> int:
         """How many ports of the VM are offered now."""
@@ -272,12 +262,7 @@ class OfferBook:
         """What is offered of the VM, or what our tasks hold of it, is not what it was."""
         held = self._by_vm.get(vm_id, {}).values()
         if held:
-            self._offered[vm_id] = VmSize(
-                vm_id,
-                sum(o.cpus for o in held),
-                sum(o.memory_mib for o in held),
-                amounts.total(o.resources for o in held if o.resources),
-            )
+            self._offered[vm_id] = total(o.resources for o in held)
             self._ports[vm_id] = sum(last - first + 1 for o in held for first, last in o.ports)
         else:
             self._offered.pop(vm_id, None)
@@ -296,19 +281,10 @@ class OfferBook:
         self._awaited.discard(vm_id)
         self.changed(vm_id)
 
-    def _left(self, vm: Vm) -> VmSize:
+    def _left(self, vm: Vm) -> Resources:
         """What neither we nor others hold of a VM; at least what is offered, as the master knows best."""
-        others, used = self._others.get(vm.id) or VmSize(vm.id, 0.0, 0), self._ledger
-        offered = self.offered(vm.id)
-        cpus = round(vm.cpus - used.cpus(vm.id) - others.cpus, 3)
-        memory_mib = vm.memory_mib - used.memory_mib(vm.id) - others.memory_mib
-        resources = amounts.less(vm.resources, amounts.total((used.resources(vm.id), others.resources)))
-        return VmSize(
-            vm.id,
-            max(cpus, offered.cpus, 0.0),
-            max(memory_mib, offered.memory_mib, 0),
-            amounts.most(resources, offered.resources),
-        )
+        left = vm.resources - self._ledger.held(vm.id) - self._others.get(vm.id, NOTHING)
+        return left.positive | self.offered(vm.id)
 
     def complete(self) -> bool:
         """Whether all is offered that is free, on every VM that is there."""
@@ -349,32 +325,19 @@ class OfferBook:
             vms = tuple(vm for vm in vms if vm.id not in self._guessed)
         free, offered = [self.free(vm.id) for vm in vms], [self.offered(vm.id) for vm in vms]
         executors = [self._ledger.count(vm.id) for vm in vms]
-        cpus, memory_mib, others = _arrays(free, asked)
         ports = np.array([self.ports_offered(vm.id) for vm in vms], dtype=np.int64)
         there = np.array([vm.id in self._offered for vm in vms], dtype=np.bool_)
-        offered_cpus, offered_memory_mib, offered_others = _arrays(offered, asked)
         return ClusterView(
             at,
             vms,
-            cpus,
-            memory_mib,
+            ResourceArrays.of(free, asked),
             np.array(executors, dtype=np.int64),
             running,
-            others,
-            Offered(there, offered_cpus, offered_memory_mib, ports, offered_others),
+            Offered(there, ResourceArrays.of(offered, asked), ports),
             left_out,
             {vm_id: start for vm_id, (start, _) in self._windows.items() if start > at},
             self._limits,
         )
 
     def _missing(self, vm: Vm) -> bool:
-        return self.offered(vm.id).cpus < self._free[vm.id].cpus - CPU_TOLERANCE
-
-
-def _arrays(
-    sizes: Sequence[VmSize], asked: Collection[str]
-) -> tuple[FloatArray, FloatArray, dict[str, FloatArray]]:
-    """Cpus, MiB and what is asked for besides, each as [N]."""
-    cpus, memory_mib = ([size.cpus for size in sizes], [size.memory_mib for size in sizes])
-    others = {name: np.array([size.resources.get(name, 0.0) for size in sizes], np.float64) for name in asked}
-    return np.array(cpus, np.float64), np.array(memory_mib, np.float64), others
+        return self.offered(vm.id).get(CPUS) < self._free[vm.id].get(CPUS)

@@ -6,38 +6,27 @@ Used where a job is submitted, and for jobs that wait (`waiting.py`) while VMs c
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import and_
 
-from environment.amounts import TOLERANCE, Amounts, nothing, total
-from environment.check import room_when_empty, whole_cluster_shortfall
+from environment.check import whole_cluster_shortfall
+from environment.model.events import Quota
 from environment.model.records import ExecutorRecord
-from environment.types import PlacementRequest, Size, Vm
-
-#: What Mesos calls cpus and memory, MiB.
-CPUS, MEMORY = "cpus", "mem"
+from environment.resources import Resources, thousandths, told, total
+from environment.types import PlacementRequest, Vm
 
 
-def over_quota(quota: Amounts, asked: Amounts) -> str | None:
+def over_quota(quota: Quota, asked: Resources) -> str | None:
     """Say why so much in all will never be given to us; None when it may be.
 
     `quota` is the most that all our roles may hold together, by Mesos' names; what it does not name is free.
     """
-    over = [name for name, most in quota.items() if asked.get(name, 0.0) > most + TOLERANCE]
+    over = [name for name, most in quota.items() if asked.get(name) > thousandths(most)]
     if not over:
         return None
-    most = " and ".join(_text(name, quota[name]) for name in over)
-    wanted = " and ".join(_text(name, asked[name]) for name in over)
+    most = " and ".join(told(name, quota[name]) for name in over)
+    wanted = " and ".join(told(name, asked.amount(name)) for name in over)
     return f"the master's quota lets our roles have {most} in all, and it takes {wanted}"
-
-
-def asked_in_all(executors: Iterable[Size], resources: Amounts, others: Iterable[Size]) -> dict[str, float]:
-    """What executors, each of which takes these resources besides, and others take, by Mesos' names."""
-    asked = [{CPUS: size.cpus, MEMORY: float(size.memory_mib), **resources} for size in executors]
-    return total((*asked, *({CPUS: size.cpus, MEMORY: float(size.memory_mib)} for size in others)))
-
-
-def _text(name: str, amount: float) -> str:
-    return f"{amount:.10g} {'MiB' if name == MEMORY else name}"
 
 
 @dataclass(frozen=True)
@@ -49,7 +38,7 @@ class Reach:
 
     vms: tuple[Vm, ...] = field(default=(), repr=False)
     closed: Mapping[str, str] = field(default_factory=dict)
-    quota: Amounts = field(default_factory=nothing)
+    quota: Quota = field(default_factory=dict)
     known: bool = False
 
     def beyond_quota(self, request: PlacementRequest, held: Iterable[ExecutorRecord] = ()) -> str:
@@ -59,9 +48,8 @@ class Reach:
         """
         job = request.job
         driver = () if job.driver is None or request.again else (job.driver,)
-        asked = asked_in_all(request.asked[: request.fewest], job.resources, driver)
-        has = ({CPUS: task.cpus, MEMORY: float(task.memory_mib), **task.resources} for task in held)
-        return over_quota(self.quota, total((asked, *has))) or ""
+        has = (task.resources for task in held)
+        return over_quota(self.quota, total((*request.asked[: request.fewest], *driver, *has))) or ""
 
     def beyond_vms(self, request: PlacementRequest) -> str:
         """Why the request could not be placed now even if nobody held anything of the VMs.
@@ -71,28 +59,28 @@ class Reach:
         if not (self.known and self._open) or not request.count:
             return ""
         driver = None if request.again else request.job.driver
-        kind = (_least(request), request.fewest, request.job.resources.items(), driver, request.avoided)
+        kind = (_least(request), request.fewest, driver, request.avoided)
         key = repr(kind)
         if key not in self._found:
             self._found[key] = "" if self._has_room(request) else self._beyond_vms(request, driver)
         return self._found[key]
 
-    def _beyond_vms(self, request: PlacementRequest, driver: Size | None) -> str:
+    def _beyond_vms(self, request: PlacementRequest, driver: Resources | None) -> str:
         vms = [vm for vm in self._open if vm.id not in request.avoided]
-        (cpus, memory_mib), why = _least(request), None
+        why = None
         if vms:
-            why = whole_cluster_shortfall(vms, cpus, memory_mib, request.fewest, request.job.resources)
+            why = whole_cluster_shortfall(vms, _least(request), request.fewest)
             if why is None and driver is not None:
-                why = whole_cluster_shortfall(vms, driver.cpus, driver.memory_mib, 1)
+                why = whole_cluster_shortfall(vms, driver, 1)
             if why is None:
                 return ""
         return "; ".join((why or "no VM is there that it may use", *self._closed_texts(request)))
 
     def _closed_texts(self, request: PlacementRequest) -> Iterator[str]:
         """Of the VMs that would do, why they do not now."""
-        cpus, memory_mib = _least(request)
+        least = _least(request)
         for vm in self.vms:
-            if vm.id in self.closed and room_when_empty(vm, cpus, memory_mib, request.job.resources):
+            if vm.id in self.closed and vm.resources.contains(least):
                 yield f"{vm.name} {self.closed[vm.id]}"
             elif vm.id in request.avoided:
                 yield f"{vm.name} is avoided for a while, since its last launch there never ran"
@@ -107,29 +95,22 @@ class Reach:
         return tuple(vm for vm in self.vms if vm.id not in self.closed)
 
     @cached_property
-    def _shapes(self) -> list[tuple[Vm, int]]:
-        """One VM of each size, and how many of them are open: a long queue is looked through by these."""
-        one: dict[object, Vm] = {}
-        number: Counter[object] = Counter()
-        for vm in self._open:
-            shape = (vm.cpus, vm.memory_mib, tuple(sorted(vm.resources.items())))
-            one.setdefault(shape, vm)
-            number[shape] += 1
-        return [(vm, number[shape]) for shape, vm in one.items()]
+    def _shapes(self) -> list[tuple[Resources, int]]:
+        """What VMs have, and how many of each kind are open: a long queue is looked through by these."""
+        return list(Counter(vm.resources for vm in self._open).items())
 
     def _has_room(self, request: PlacementRequest) -> bool:
         """Whether it certainly fits, found quickly."""
         if request.avoided or (request.job.driver is not None and not request.again):
             return False
-        cpus, memory_mib = _least(request)
-        room = 0
-        for vm, number in self._shapes:
-            room += number * room_when_empty(vm, cpus, memory_mib, request.job.resources)
+        least, room = _least(request), 0
+        for resources, number in self._shapes:
+            room += number * (resources // least)
             if room >= request.fewest:
                 return True
         return False
 
 
-def _least(request: PlacementRequest) -> tuple[float, int]:
+def _least(request: PlacementRequest) -> Resources:
     """What its smallest executor takes, so that nobody is said not to fit who might."""
-    return min(size.cpus for size in request.asked), min(size.memory_mib for size in request.asked)
+    return reduce(and_, request.asked)

@@ -4,11 +4,11 @@ The model owns and changes them; everyone else reads copies.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from environment.amounts import Amounts, nothing
 from environment.model.states import ENDED_EXECUTOR, ENDED_JOB, ExecutorState, JobState
-from environment.types import Job, Size
+from environment.resources import Resources
+from environment.types import Job
 
 
 @dataclass(slots=True)
@@ -24,8 +24,8 @@ class ExecutorRecord:
     vm_type: str
     address: str
     price_per_hour: float
-    cpus: float
-    memory_mib: int
+    #: What it takes.
+    resources: Resources
     ports: tuple[int, ...]
     #: When the launch was decided: from then on the resources are held.
     launched_at: float
@@ -40,8 +40,6 @@ class ExecutorRecord:
     killed_at: float | None = None
     #: Set when a lost executor has been asked to be placed again, or needs no replacement.
     replaced: bool = False
-    #: What it takes beside cpus and memory.
-    resources: Amounts = field(default_factory=nothing)
 
     @property
     def ended(self) -> bool:
@@ -49,11 +47,9 @@ class ExecutorRecord:
         return self.state in ENDED_EXECUTOR
 
 
-def sizes_of(tasks: Iterable[ExecutorRecord]) -> tuple[Size, ...]:
+def sizes_of(tasks: Iterable[ExecutorRecord]) -> tuple[Resources, ...]:
     """What each executor of a job takes, given its tasks; lost ones that are to be placed again count too."""
-    return tuple(
-        Size(task.cpus, task.memory_mib) for task in tasks if task.number is not None and not task.replaced
-    )
+    return tuple(task.resources for task in tasks if task.number is not None and not task.replaced)
 
 
 @dataclass(slots=True)

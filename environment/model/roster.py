@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.model.states import ExecutorState
-from environment.types import EndedJob, RunningJob, Size
+from environment.resources import BASIC, Resources
+from environment.types import EndedJob, RunningJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Roster:
     def add(self, job: JobRecord) -> None:
         """Take a job up; it is not marked."""
         self._jobs[job.job.id] = job
-        self.resources.update(job.job.resources)
+        self.resources.update(job.job.size.without(BASIC))
         self._tasks_of[job.job.id] = {}
 
     def add_task(self, task: ExecutorRecord) -> None:
@@ -103,12 +104,12 @@ class Roster:
         """How many executors of a job whose launch stands are gone and not yet placed again."""
         return len(self.lost_sizes(job))
 
-    def lost_sizes(self, job: JobRecord) -> tuple[Size, ...]:
+    def lost_sizes(self, job: JobRecord) -> tuple[Resources, ...]:
         """What the executors had that are missing."""
         if not self.stands(job):
             return ()
         tasks = (task for task in self.tasks(job.job.id) if task.number is not None)
-        return tuple(_size(task) for task in tasks if task.ended and not task.replaced)
+        return tuple(task.resources for task in tasks if task.ended and not task.replaced)
 
     def running(self) -> Iterator[RunningJob]:
         """The jobs that run, as a policy sees them, in the order in which they were placed.
@@ -121,7 +122,7 @@ class Roster:
             tasks = self.open_tasks(job)
             if tasks or self.missing(job):
                 tasks.sort(key=lambda task: task.number is None)  # the driver comes last
-                sizes = tuple(_size(task) for task in tasks if task.number is not None)
+                sizes = tuple(task.resources for task in tasks if task.number is not None)
                 expected = self._expected(job)
                 sizes = () if sizes == job.job.asked else sizes
                 yield RunningJob(job.job, tuple(task.vm_id for task in tasks), since, expected, sizes)
@@ -130,7 +131,9 @@ class Roster:
         """Seconds that it is expected to take on its placement, of which lost executors are a part."""
         tasks = [task for task in self.tasks(job.job.id) if task.number is not None]
         placed = [task for task in tasks if not (task.ended and task.replaced)]
-        return job.job.expected_on(tuple(map(_size, placed)), len({task.vm_id for task in placed}))
+        return job.job.expected_on(
+            tuple(task.resources for task in placed), len({task.vm_id for task in placed})
+        )
 
     # ---- what changes ------------------------------------------------------------------------------
 
@@ -149,7 +152,7 @@ class Roster:
         executors = (task for task in self.tasks(job.job.id) if task.number is not None)
         # One that has finished counts: its driver told it to stop.
         had = [task for task in executors if not task.replaced or task.state == "finished"]
-        vm_ids, sizes = tuple(task.vm_id for task in had), tuple(map(_size, had))
+        vm_ids, sizes = tuple(task.vm_id for task in had), tuple(task.resources for task in had)
         finished = job.state == "finished"
         self._ended.append(EndedJob(job.job, vm_ids, sizes, job.started_at, at, finished))
 
@@ -203,7 +206,3 @@ class Roster:
             self._with_tasks.pop(job_id, None)
             for task_id in self._tasks_of.pop(job_id, {}):
                 del self._tasks[task_id]
-
-
-def _size(task: ExecutorRecord) -> Size:
-    return Size(task.cpus, task.memory_mib)

@@ -19,7 +19,8 @@ from conf.loader import ConfigError, build
 from conf.schema import Name, Strict
 from environment.kernel.durations import is_good
 from environment.kernel.state import PREFERENCES
-from environment.types import Job, Size
+from environment.resources import Resources
+from environment.types import Job
 from profiles.workload import Workload
 
 MODEL = "model.json"
@@ -146,7 +147,7 @@ class FittedDurations:
         return min((seconds for seconds in found if seconds is not None), default=None)
 
     def seconds(
-        self, job: Job, sizes: Sequence[Size], vms: int, shared: float, input_mib: float | None
+        self, job: Job, sizes: Sequence[Resources], vms: int, shared: float, input_mib: float | None
     ) -> float | None:
         """Mean seconds with executors of these sizes on so many VMs; None for an unknown type."""
         known = self.model.types.get(job.type)
@@ -196,7 +197,7 @@ class Pace:
         """By what its durations are multiplied."""
         return self._fitted.luck(job)
 
-    def seconds(self, job: Job, sizes: Sequence[Size], vms: int, shared: float) -> float:
+    def seconds(self, job: Job, sizes: Sequence[Resources], vms: int, shared: float) -> float:
         """Mean seconds on executors of these sizes on so many VMs, of which others hold a share."""
         seconds = self._fitted.seconds(job, sizes, vms, shared, self._inputs[job.id])
         if seconds is not None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from environment.resources import Resources
 from environment.types import (
     ClusterView,
     Decision,
@@ -14,7 +15,6 @@ from environment.types import (
     IntArray,
     Place,
     PlacementRequest,
-    Size,
     Vm,
     Wait,
 )
@@ -32,8 +32,7 @@ class JobOutcome:
 
     name: str
     type: str
-    cpus: float
-    memory_mib: int
+    size: Resources
     executors: int
     submitted_at: float
     started_at: float
@@ -43,7 +42,17 @@ class JobOutcome:
     good: bool
     cost: float
     #: What each executor in `placement` took, when that is not what the job asks for all of them.
-    sizes: tuple[Size, ...] = ()
+    sizes: tuple[Resources, ...] = ()
+
+    @property
+    def cpus(self) -> float:
+        """Cpus that it asked for each executor."""
+        return self.size.cpus
+
+    @property
+    def memory_mib(self) -> int:
+        """Memory that it asked for each executor, MiB."""
+        return self.size.memory_mib
 
     @property
     def duration(self) -> float:
@@ -56,9 +65,9 @@ class JobOutcome:
         return self.ended_at - self.submitted_at
 
     @property
-    def taken(self) -> tuple[Size, ...]:
+    def taken(self) -> tuple[Resources, ...]:
         """What each executor in `placement` took."""
-        return self.sizes or (Size(self.cpus, self.memory_mib),) * self.executors
+        return self.sizes or (self.size,) * self.executors
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +239,7 @@ def _decision_to_json(decision: Decision) -> dict[str, Any]:
         return {"wait": decision.reason}
     shown: dict[str, Any] = {"placement": list(decision.placement), "why": list(decision.why)}
     if decision.sizes:
-        shown["sizes"] = [[size.cpus, size.memory_mib] for size in decision.sizes]
+        shown["sizes"] = [size.amounts for size in decision.sizes]
     return {**shown, "scores": list(decision.scores)} if decision.scores else shown
 
 
@@ -238,7 +247,7 @@ def _decision_from_json(value: Mapping[str, Any]) -> Decision:
     if "wait" in value:
         return Wait(value["wait"])
     scores = tuple(value.get("scores", ()))
-    sizes = tuple(Size(cpus, memory_mib) for cpus, memory_mib in value.get("sizes", ()))
+    sizes = tuple(Resources.named(amounts) for amounts in value.get("sizes", ()))
     return Place(value["job"], tuple(value["placement"]), tuple(value["why"]), scores, sizes)
 
 

@@ -14,7 +14,7 @@ from time import perf_counter
 import numpy as np
 
 from environment.kernel import rewards
-from environment.kernel.arrays import jobs_of, refusals, vms_in_thousandths
+from environment.kernel.arrays import checked_vms, jobs_of, refusals
 from environment.kernel.durations import is_good
 from environment.policy import Decide, Policy, Timed
 from environment.rounds import Verdict, decide_once
@@ -65,7 +65,7 @@ def simulate(
         StuckError: the policy waits (and so does the fallback) although nothing will ever happen.
     """
     options = options or SimulationOptions()
-    vms, jobs = vms_in_thousandths(cluster), jobs_of(workload, options.profiles)
+    vms, jobs = checked_vms(cluster), jobs_of(workload, options.profiles)
     pace = Pace(options.fitted, workload) if options.fitted else None
     if pace is not None:
         jobs = pace.best(jobs, len(vms))
@@ -192,7 +192,7 @@ def _outcomes(world: World) -> Iterator[JobOutcome]:
     for number, (job, first, executors, prefers, start, end, cost) in enumerate(rows):
         vms = tuple(world.first.get(at, placement[at]) for at in range(first, first + executors))
         yield JobOutcome(
-            job.id, job.type, job.cpus, job.memory_mib, job.executors, job.submitted_at, start, end, vms,
+            job.id, job.type, job.size, job.executors, job.submitted_at, start, end, vms,
             is_good(prefers, executors, len(set(vms))), cost, world.sizes(number),
         )  # fmt: skip
 

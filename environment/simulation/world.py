@@ -4,7 +4,7 @@ The rules are the kernel's, and who asks a policy when is in `simulator`. What h
 believed of it: a view is made of belief alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +14,8 @@ from environment.kernel.arrays import episode_of
 from environment.kernel.rule_options import DurationOptions, RewardOptions
 from environment.kernel.rule_options import rules as numbers_of
 from environment.kernel.state import Batch, SmallIntArray, make_batch
+from environment.resource_arrays import ResourceArrays
+from environment.resources import BASIC, CPUS, NOTHING, Resources
 from environment.rounds import Queue
 from environment.simulation.fitted import Pace
 from environment.simulation.losses import GRACE, Executors, Loss, Stint, move
@@ -21,18 +23,16 @@ from environment.simulation.options import SimulationOptions, believed
 from environment.types import (
     ClusterView,
     EndedJob,
-    FloatArray,
     IntArray,
     Job,
     Place,
     PlacementRequest,
     RunningJob,
-    Size,
     Vm,
 )
 
 #: Where lost executors are until they are placed again: it has nothing, and costs nothing.
-_NOWHERE = Vm("", "", "", 0.0, 0, 0.0)
+_NOWHERE = Vm("", "", "", NOTHING, 0.0)
 
 
 class World:
@@ -69,17 +69,17 @@ class World:
         self.first: dict[int, int] = {}
         #: Core-seconds of jobs that were given less than they ask for, by id.
         self.partial: dict[str, float] = {}
-        self._sizes: dict[int, tuple[Size, ...]] = {}
+        self._sizes: dict[int, tuple[Resources, ...]] = {}
         self.spared = sized.nothing_spared(self.batch)
         self.options = options
         self._ids = [vm.id for vm in vms]
         self._index = {vm.id: number for number, vm in enumerate(vms)}
-        #: What is free beside cpus and memory, of which the kernel knows nothing: [N] by name.
-        self._free_resources: dict[str, FloatArray] = {
-            name: np.array([vm.resources.get(name, 0.0) for vm in vms])
-            for name in sorted({name for job in jobs for name in job.resources})
-        }
-        self._empty = _empty(vms)
+        #: What executors take, by their place in the kernel, where that is not what their job asks for.
+        self._given: dict[int, Resources] = {}
+        #: What is free beside cpus and memory, of which the kernel knows nothing: thousandths, [N] by name.
+        others = sorted({name for job in jobs for name in job.size} - {*BASIC})
+        self._others = {name: np.array([vm.resources.get(name) for vm in vms], np.int64) for name in others}
+        self._empty = _empty(vms, others)
         self._penalty = options.durations.penalty if options.durations.model == "paper" else 1.0
         rules.reset(self.batch, 0)
         self._arrive()
@@ -99,11 +99,13 @@ class World:
         state, there = self.batch.state, self._there
         return self._empty.changed(
             at=self.now,
-            free_cpus=state.free_milli_cpus[0, there] / 1000.0,
-            free_memory_mib=state.free_memory_mib[0, there].astype(np.float64),
+            free=ResourceArrays.basic(
+                state.free_milli_cpus[0, there],
+                state.free_memory_mib[0, there],
+                {name: free[there] for name, free in self._others.items()},
+            ),
             executors=state.held[0, there],
             running=tuple(self._running.values()),
-            free_resources={name: free[there] for name, free in self._free_resources.items()},
         )
 
     def queue(self) -> Queue:
@@ -140,29 +142,30 @@ class World:
         ids = tuple(self._ids[vm] for vm in placement)
         expected = self._expected(request.job, head, given, len(set(ids)), mean)
         self._running[head] = RunningJob(request.job, ids, self.now, expected, sizes)
-        self._take(request.job, ids)
+        self._take(ids, given)
         if self._losses:
             first = int(self.batch.jobs.first[0, head])
             self._executors[head] = Executors(list(range(first, first + len(ids))))
 
     def _place_part(
-        self, job: Job, number: int, placement: SmallIntArray, sizes: tuple[Size, ...], seconds: float
+        self, job: Job, number: int, placement: SmallIntArray, sizes: tuple[Resources, ...], seconds: float
     ) -> None:
         """Start a job on less than it asks for."""
-        cpus = np.array([round(size.cpus * 1000) for size in sizes], np.int64)
+        cpus = np.array([size.get(CPUS) for size in sizes], np.int64)
         memory = np.array([size.memory_mib for size in sizes], np.int64)
         sized.place_sized(self.batch, self.spared, 0, placement, cpus, memory, seconds)
         self._sizes[number] = sizes
+        self._given |= dict(enumerate(sizes, int(self.batch.jobs.first[0, number])))
         self.partial[job.id] = sum(size.cpus for size in sizes) * seconds
 
-    def _paced(self, pace: Pace, job: Job, sizes: Sequence[Size], placement: SmallIntArray) -> float:
+    def _paced(self, pace: Pace, job: Job, sizes: Sequence[Resources], placement: SmallIntArray) -> float:
         """Mean seconds of a job that is about to be placed, with what the VMs hold now."""
         used = np.unique(placement)
         free = self.batch.state.free_milli_cpus[0, used] / self.batch.machines.milli_cpus[0, used]
         return pace.seconds(job, sizes, len(used), float(np.mean(1.0 - free)))
 
     def _expected(
-        self, job: Job, number: int, sizes: tuple[Size, ...], vms: int, mean: float | None
+        self, job: Job, number: int, sizes: tuple[Resources, ...], vms: int, mean: float | None
     ) -> float | None:
         """Seconds that a job which has just started is believed to take on its placement.
 
@@ -176,10 +179,11 @@ class World:
             return job.expected_on(sizes, vms, self._penalty)
         return mean * self.pace.luck(job) * job.expected_duration / best
 
-    def _take(self, job: Job, vm_ids: Sequence[str], executors: float = 1.0) -> None:
-        """So many executors on each VM take what they need beside cpus and memory; -1: they give it back."""
-        for name, amount in job.resources.items():
-            np.subtract.at(self._free_resources[name], [self._index[i] for i in vm_ids], executors * amount)
+    def _take(self, vm_ids: Sequence[str], sizes: Sequence[Resources], times: int = 1) -> None:
+        """Executors on these VMs take what they have beside cpus and memory; times -1 they give it back."""
+        for name, free in self._others.items():
+            taken = [times * size.get(name) for size in sizes]
+            np.subtract.at(free, [self._index[vm_id] for vm_id in vm_ids], taken)
 
     def next_event(self) -> float | None:
         """When the next job ends or arrives, or something is lost or due; None when nothing will happen."""
@@ -208,7 +212,7 @@ class World:
             was, end = self._running.pop(number), float(state.end[0, number])
             vm_ids, sizes = self._had(number, was)
             ended.append(EndedJob(was.job, vm_ids, sizes, was.started_at, end, True))
-            self._take(was.job, was.vm_ids, -1.0)
+            self._take(was.vm_ids, was.taken, -1)
             self._executors.pop(number, None)
             self._due.pop(number, None)
         while self._losses and self._losses[0].at <= until:
@@ -223,7 +227,7 @@ class World:
         if loss.vm in self._index:
             gone = self._index[loss.vm]
             self._there = self._there[self._there != gone]
-            self._empty = _empty(tuple(self.vms[vm] for vm in self._there))
+            self._empty = _empty(tuple(self.vms[vm] for vm in self._there), self._others)
             for number, executors in self._executors.items():
                 on = [at for at in executors.present if self.batch.state.placement[0, at] == gone]
                 self._miss(number, on)
@@ -245,37 +249,40 @@ class World:
             self.first.setdefault(at, vm)
             of.lost[at] = vm
             move(self.batch, self.spared, number, at, len(self.vms))
-            self._take(running.job, [self._ids[vm]], -1.0)
+            self._take([self._ids[vm]], [self._size(running.job, at)], -1)
             self._due.setdefault(number, self.now + GRACE)
         self._show(number)
 
     def _again(self, number: int) -> PlacementRequest:
         """What the job is missing."""
         running, executors = self._running[number], self._executors[number]
-        sizes = tuple(self._size(number, at) for at in executors.missing)
+        sizes = tuple(self._size(running.job, at) for at in executors.missing)
         alike = set(sizes) == {running.job.size}
         return PlacementRequest(running.job, len(sizes), running.vm_ids, True, 0, () if alike else sizes)
 
-    def _place_again(self, request: PlacementRequest, placement: list[int], sizes: tuple[Size, ...]) -> None:
+    def _place_again(
+        self, request: PlacementRequest, placement: list[int], sizes: tuple[Resources, ...]
+    ) -> None:
         number = next(n for n, running in self._running.items() if running.job.id == request.job.id)
         executors, jobs = self._executors[number], self.batch.jobs
         del self._due[number]
         for at, vm, size in zip(executors.missing, placement, sizes, strict=True):
-            self.spared.milli_cpus[at] = jobs.milli_cpus[0, number] - round(size.cpus * 1000)
+            self.spared.milli_cpus[at] = jobs.milli_cpus[0, number] - size.get(CPUS)
             self.spared.memory_mib[at] = jobs.memory_mib[0, number] - size.memory_mib
+            self._given[at] = size
             move(self.batch, self.spared, number, at, vm)
             self.since[at] = self.now
             del executors.lost[at]
             executors.order.remove(at)
             executors.order.append(at)
-        self._take(request.job, [self._ids[vm] for vm in placement])
+        self._take([self._ids[vm] for vm in placement], sizes)
         self._show(number)
 
     def _show(self, number: int) -> None:
         """What is seen of a job whose executors are not where they were when it started."""
         running, executors = self._running[number], self._executors[number]
         vm_ids = tuple(self._ids[self.batch.state.placement[0, at]] for at in executors.present)
-        sizes = tuple(self._size(number, at) for at in executors.present)
+        sizes = tuple(self._size(running.job, at) for at in executors.present)
         expected = running.expected
         if not self.options.belief.exact and self.pace is None:
             had_on, had = self._had(number, running)
@@ -283,25 +290,23 @@ class World:
         sizes = () if sizes == running.job.asked else sizes
         self._running[number] = replace(running, vm_ids=vm_ids, expected=expected, sizes=sizes)
 
-    def _had(self, number: int, running: RunningJob) -> tuple[tuple[str, ...], tuple[Size, ...]]:
+    def _had(self, number: int, running: RunningJob) -> tuple[tuple[str, ...], tuple[Resources, ...]]:
         """Where its executors are, or were until they were lost, and what each takes."""
         if number not in self._executors:
             return running.vm_ids, running.taken
         executors, placement = self._executors[number], self.batch.state.placement[0]
         vms = (executors.lost.get(at, int(placement[at])) for at in executors.order)
-        sizes = tuple(self._size(number, at) for at in executors.order)
+        sizes = tuple(self._size(running.job, at) for at in executors.order)
         return tuple(self._ids[vm] for vm in vms), sizes
 
-    def _size(self, number: int, at: int) -> Size:
-        jobs = self.batch.jobs
-        milli_cpus = int(jobs.milli_cpus[0, number] - self.spared.milli_cpus[at])
-        return Size(milli_cpus / 1000.0, int(jobs.memory_mib[0, number] - self.spared.memory_mib[at]))
+    def _size(self, job: Job, at: int) -> Resources:
+        return self._given.get(at, job.size)
 
     def finish(self) -> None:
         """All jobs are placed: let the running ones end."""
         sized.finish_sized(self.batch, self.spared, 0)
 
-    def sizes(self, number: int) -> tuple[Size, ...]:
+    def sizes(self, number: int) -> tuple[Resources, ...]:
         """What the executors of a job, by its number in the kernel, take; empty when that is what it asks."""
         return self._sizes.get(number, ())
 
@@ -312,16 +317,17 @@ class World:
             self.requests.append(PlacementRequest(job, job.executors))
 
 
-def _empty(vms: tuple[Vm, ...]) -> ClusterView:
+def _empty(vms: tuple[Vm, ...], others: Collection[str]) -> ClusterView:
     """These VMs with nothing free, from which all views are made."""
-    zeros = np.zeros(len(vms))
-    view = ClusterView(0.0, vms, zeros, zeros, np.zeros(len(vms), np.int64))
-    for name in ("prices_per_hour", "cpus", "memory_mib"):
-        getattr(view, name).flags.writeable = False  # computed here once, and kept by all views
+    view = ClusterView(
+        0.0, vms, ResourceArrays.of((NOTHING,) * len(vms), others), np.zeros(len(vms), np.int64)
+    )
+    view.prices_per_hour.flags.writeable = False  # computed here once, and kept by all views
+    _ = view.capacity
     return view
 
 
-def _seconds(job: Job, sizes: tuple[Size, ...], options: SimulationOptions) -> float:
+def _seconds(job: Job, sizes: tuple[Resources, ...], options: SimulationOptions) -> float:
     """Seconds that a job takes on executors of these sizes, which are less than it asks for."""
     profile = options.profiles.get(job.type)
     if profile is None or options.durations.partial == "proportional" or job.expected_duration is None:

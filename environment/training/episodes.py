@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from environment.cluster_files import load_cluster
-from environment.kernel.arrays import arrays_of, jobs_of, refusals, vms_in_thousandths
+from environment.kernel.arrays import arrays_of, checked_vms, jobs_of, refusals
 from environment.kernel.state import Episode
+from environment.resources import BASIC
 from environment.simulation.expectations import EXACT, Belief
 from environment.types import Vm
 from profiles.files import WorkloadError
@@ -57,9 +58,9 @@ class Episodes:
         """
         jobs = jobs_of(self.source(seed), load_profiles())
         for job in jobs:
-            if job.resources:
+            if others := job.size.without(BASIC):
                 raise WorkloadError(
-                    f"{job.id} asks for {' and '.join(job.resources)}; episodes for training know cpus and "
+                    f"{job.id} asks for {' and '.join(others)}; episodes for training know cpus and "
                     "memory alone, so leave the column resources out"
                 )
         refused = refusals(jobs, self.vms)
@@ -81,7 +82,7 @@ def episodes(
     ConfigError or WorkloadError say what is wrong with a name or a file.
     """
     vms = load_cluster(cluster) if isinstance(cluster, str | Path) else cluster
-    return Episodes(_source(workload), vms_in_thousandths(vms), types, belief)
+    return Episodes(_source(workload), checked_vms(vms), types, belief)
 
 
 def _source(workload: str | Path | Workload | WorkloadSource) -> WorkloadSource:

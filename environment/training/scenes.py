@@ -12,6 +12,7 @@ import numpy as np
 from environment.kernel.observation import Scene, observation_length, write, write_legal
 from environment.kernel.rule_options import ObservationOptions
 from environment.kernel.state import BoolArray, Float32Array
+from environment.resources import CPUS, MEMORY, THOUSANDTHS
 from environment.types import ClusterView, PlacementRequest
 
 
@@ -26,11 +27,11 @@ def scene_of(
     present = [vms[vm_id] for vm_id in request.present_on if vm_id in vms]
     job, upcoming = request.job, tuple(islice(queue, 1, 1 + options.upcoming))
     return Scene(
-        milli_cpus=np.rint(view.cpus * 1000).astype(np.int64),
-        memory_mib=view.memory_mib.astype(np.int64),
+        milli_cpus=view.capacity.get(CPUS).copy(),
+        memory_mib=view.capacity.get(MEMORY) // THOUSANDTHS,
         price_per_hour=view.prices_per_hour.copy(),
-        free_milli_cpus=np.maximum(np.rint(view.free_cpus * 1000), 0).astype(np.int64),
-        free_memory_mib=np.maximum(np.floor(view.free_memory_mib), 0).astype(np.int64),
+        free_milli_cpus=np.maximum(view.free.get(CPUS), 0),
+        free_memory_mib=np.maximum(view.free.get(MEMORY) // THOUSANDTHS, 0),
         held=view.executors.copy(),
         busy_until=np.where(np.isnan(view.busy_until), view.at + options.unknown_seconds, view.busy_until),
         clock=float(view.at),
@@ -39,7 +40,7 @@ def scene_of(
         next_end=_next_end(view, options.unknown_seconds),
         number=number,
         type=type_of(request, options),
-        job_milli_cpus=milli(request.cpus),
+        job_milli_cpus=request.size.get(CPUS),
         job_memory_mib=request.memory_mib,
         executors=job.executors,
         left=request.count,
@@ -47,7 +48,7 @@ def scene_of(
         untouched=True,
         placed=np.array(present, np.int32),
         next_type=np.array([type_of(later, options) for later in upcoming], np.int64),
-        next_milli_cpus=np.array([milli(later.cpus) for later in upcoming], np.int64),
+        next_milli_cpus=np.array([later.size.get(CPUS) for later in upcoming], np.int64),
         next_memory_mib=np.array([later.memory_mib for later in upcoming], np.int64),
         next_executors=np.array([later.count for later in upcoming], np.int64),
     )
@@ -80,11 +81,6 @@ def type_of(request: PlacementRequest, options: ObservationOptions) -> int:
     """The job's place in the list of types counted from 1, 0 when it is not there."""
     types = options.types
     return types.index(request.job.type) + 1 if request.job.type in types else 0
-
-
-def milli(cpus: float) -> int:
-    """Cpus as the kernel counts them: whole thousandths, at least one."""
-    return max(1, round(cpus * 1000))
 
 
 def _next_end(view: ClusterView, unknown: float) -> float:

@@ -17,7 +17,6 @@ from framework.spark.java import find_java
 from framework.spark.launch import (
     DriverEndpoint,
     ExecutorPlace,
-    ExecutorShape,
     ProcessSpec,
     SparkHome,
     Uri,
@@ -38,7 +37,6 @@ __all__ = [
     "DriverStatus",
     "DriverUi",
     "ExecutorPlace",
-    "ExecutorShape",
     "HostError",
     "ProcessSpec",
     "SparkHome",

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
+from environment.resources import Resources
 from framework.spark.application import Application
 from framework.spark.java import find_java
 from framework.spark.memory import executor_cores, heap_mib
@@ -75,14 +76,6 @@ class DriverEndpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutorShape:
-    """What an executor takes from its VM."""
-
-    cpus: float
-    memory_mib: int
-
-
-@dataclass(frozen=True, slots=True)
 class ExecutorPlace:
     """One executor on one VM. `id` is never used twice in a job, not even for a relaunch."""
 
@@ -126,7 +119,7 @@ def driver_process(
     name: str,
     application: Application,
     endpoint: DriverEndpoint,
-    executors: Sequence[ExecutorShape],
+    executors: Sequence[Resources],
     secret: str,
     spark: SparkHome,
     executor_python: str | None = None,
@@ -171,7 +164,7 @@ def executor_process(
     application: Application,
     endpoint: DriverEndpoint,
     executor: ExecutorPlace,
-    shape: ExecutorShape,
+    size: Resources,
     secret: str,
     spark: SparkHome,
     patience_seconds: float = 120.0,
@@ -188,12 +181,12 @@ def executor_process(
         **_executor_variables(application),
         **_spark_environment(spark, executor.address),
         "SPARK_LOCAL_HOSTNAME": executor.address,
-        "SPARK_EXECUTOR_MEMORY": f"{heap_mib(shape.memory_mib)}m",
+        "SPARK_EXECUTOR_MEMORY": f"{heap_mib(size.memory_mib)}m",
         "SPARK_EXECUTOR_OPTS": _executor_options(application, executor),
     }
     arguments = (
         *(endpoint.host, endpoint.port, endpoint.ui_port),
-        *(executor.id, executor.address, executor_cores(shape.cpus), math.ceil(patience_seconds)),
+        *(executor.id, executor.address, executor_cores(size.cpus), math.ceil(patience_seconds)),
     )
     return ProcessSpec(
         argv=("bash", "-c", _EXECUTOR_SCRIPT, "spark-executor", *map(str, arguments)),
@@ -246,7 +239,7 @@ def _driver_properties(
     name: str,
     application: Application,
     endpoint: DriverEndpoint,
-    executors: Sequence[ExecutorShape],
+    executors: Sequence[Resources],
     secret: str,
 ) -> dict[str, str]:
     """Return all settings: defaults, over them the application's, over those what the launch depends on."""

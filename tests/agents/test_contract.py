@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from agents.registry import POLICIES, create
 from environment.check import check
 from environment.offered import Offered
+from environment.resources import Resources
 from environment.types import ClusterView, Place, PlacementRequest, Wait
-from tests.builders import make_job, make_request, make_view, make_vm
+from tests.builders import make_job, make_request, make_room, make_view, make_vm
 
 CPUS = st.sampled_from([0.1, 0.3, 0.5, 1.0, 1.1, 2.0, 3.0, 4.0])
 
@@ -30,7 +31,7 @@ def views(draw: st.DrawFn) -> ClusterView:
         free_cpus.append(round(vm.cpus * draw(st.integers(0, 10)) / 10, 3))
         free_memory.append(draw(st.integers(0, vm.memory_mib)))
         executors.append(draw(st.integers(0, 2)))
-        free_gpus.append(draw(st.integers(0, int(vm.resources["gpus"]))))
+        free_gpus.append(draw(st.integers(0, int(vm.resources.amount("gpus")))))
         share, ports = draw(st.sampled_from([(1.0, 1000)] * 3 + [(1.0, 2), (0.5, 1000), (0.0, 0)]))
         offers.append((share * free_cpus[-1], share * free_memory[-1], ports, share * free_gpus[-1]))
     view = make_view(vms, free_cpus, free_memory, executors, 10.0, {"gpus": free_gpus})
@@ -41,7 +42,8 @@ def offering(view: ClusterView, offers: Sequence[tuple[float, float, int, float]
     """The view with so many cpus, MiB, ports and gpus of each VM offered; nothing is no offer."""
     cpus, memory_mib, ports, gpus = np.array(offers, dtype=np.float64).reshape(-1, 4).T
     there = (cpus > 0) | (memory_mib > 0) | (ports > 0)
-    offered = Offered(there, cpus.copy(), memory_mib.copy(), ports.astype(np.int64), {"gpus": gpus.copy()})
+    room = make_room({"cpus": cpus, "mem": memory_mib, "gpus": gpus})
+    offered = Offered(there, room, ports.astype(np.int64))
     return view.changed(offered=offered)
 
 
@@ -50,8 +52,9 @@ def requests(draw: st.DrawFn) -> PlacementRequest:
     """A whole job, or what it lost."""
     executors, name = draw(st.integers(1, 8)), f"job-{draw(st.integers(0, 10**9))}"
     job = make_job(name, executors, cpus=draw(CPUS), memory_mib=draw(st.integers(1, 4096)))
-    resources = draw(st.sampled_from([{}, {}, {"gpus": 1.0}, {"gpus": 2.0}, {"fpgas": 1.0}]))
-    job = replace(job, type=draw(st.sampled_from(["wordcount", "sort"])), resources=resources)
+    others = draw(st.sampled_from([{}, {}, {"gpus": 1.0}, {"gpus": 2.0}, {"fpgas": 1.0}]))
+    size = job.size + Resources.named(others)
+    job = replace(job, type=draw(st.sampled_from(["wordcount", "sort"])), size=size)
     return PlacementRequest(job, draw(st.integers(1, executors)))
 
 
@@ -62,8 +65,7 @@ def queues() -> st.SearchStrategy[list[PlacementRequest]]:
 
 def contents(view: ClusterView) -> tuple[Any, ...]:
     """All that a policy could have changed."""
-    resources = view.free_resources.values()
-    arrays = (view.free_cpus, view.free_memory_mib, view.executors, view.busy_until, *resources)
+    arrays = (*view.free.thousandths.values(), view.executors, view.busy_until)
     return (view.at, view.vms, view.running, *(array.tobytes() for array in arrays))
 
 

@@ -7,9 +7,10 @@ import pytest
 
 from agents.baselines.drf import DominantResourceFairness, DrfOptions, dominant_shares
 from agents.registry import create
+from environment.resources import Resources
 from environment.rounds import decide_in_turn
 from environment.simulation.simulator import simulate
-from environment.types import ClusterView, Place, PlacementRequest, Size, Wait
+from environment.types import ClusterView, Place, PlacementRequest, Wait
 from profiles.workload import Workload, WorkloadJob
 from tests.builders import make_job, make_view, make_vm, make_vms
 
@@ -130,7 +131,7 @@ def test_a_burst_of_one_type_does_not_hold_up_another() -> None:
 def test_a_driver_without_room_holds_up_no_other_type() -> None:
     """The job that is next fits without its driver only: another type's is placed, and the first told."""
     view = make_view(make_vms(1, cpus=4))
-    large = PlacementRequest(make_job("job-1", 4, driver=Size(1, 1024)), 4)
+    large = PlacementRequest(make_job("job-1", 4, driver=Resources.of(1, 1024)), 4)
     small = request("job-2", "sort", 1, 1.0, 1)
     drf = DominantResourceFairness(DrfOptions())
     placed, waits = tuple(decide_in_turn(drf.decide, view, [large, small]))

@@ -341,15 +341,6 @@ def test_jobs_of_unknown_duration_are_placed() -> None:
     assert placed(view, request_of("a", 2, duration=None), beta=1) == ["vm-1", "vm-1"]
 
 
-def test_cpus_in_finer_parts_than_thousandths_fall_back_to_first_fit() -> None:
-    """0.3334 counts as 0.333 when it is played, so a fourth seems to fit beside three thirds of 0.9993."""
-    view = make_view([make_vm("vm-1", 3.0, 65536), make_vm("vm-2", 30.0, 65536, 0.9)], free_cpus=[3.0, 30.0])
-    request = request_of("a", 9, duration=10.0, cpus=0.33349)
-    decision = decide(view, request, beta=1)
-    assert isinstance(decision, Place)
-    assert decision.why[0].startswith("as played it would not fit, so first fit: ")
-
-
 def test_lookahead_is_better_than_its_rivals() -> None:
     """In a burst at beta 0.5 it costs less than every baseline here, and jobs end sooner."""
     cluster, rivals = load_cluster("paper"), ("rr", "rrc", "ff", "aep")

@@ -52,10 +52,10 @@ def test_what_the_network_likes_counts_as_cheaper() -> None:
 
 def test_what_has_no_room_is_not_judged() -> None:
     """By the network, which counts in whole cpus what is there; a single plan is not judged either."""
-    view, full = make_view([make_vm("vm", 4, 16384, 0.9)]), np.zeros(1)
+    view = make_view([make_vm("vm", 4, 16384, 0.9)])
     values, firsts = np.array([2.0, 2.2]), np.array([0, NOBODY])
     placements = np.zeros((2, 1), np.int32)
-    none = view.changed(free_cpus=full)
+    none = make_view(view.vms, free_cpus=[0.0])
     judge = Judge(by_price(1.0))
     assert judge.weigh(values, firsts, placements, none, [make_request(1)]).tolist() == values.tolist()
     assert judge.weigh(values[:1], firsts, placements, view, [make_request(1)]).tolist() == [2.0]

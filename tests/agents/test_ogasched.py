@@ -11,7 +11,8 @@ from agents.oga.ogasched_policy import OgaSched, OgaSchedOptions
 from agents.registry import create
 from environment.check import check
 from environment.policy import Keeper
-from environment.types import EndedJob, Observer, Place, PlacementRequest, Size, Wait
+from environment.resources import Resources
+from environment.types import EndedJob, Observer, Place, PlacementRequest, Wait
 from tests.builders import make_job, make_view, make_vm, make_vms
 
 GIB = 1024
@@ -51,7 +52,8 @@ def test_cutting_by_hand(
     found: list[tuple[int, float, int]] | None,
 ) -> None:
     """At a floor of a half: each executor where it adds most, none above the request, as many as needed."""
-    made = cut(request_, np.array(cpus), np.array(gib, np.float64) * GIB, floor_of(request_, 0.5))
+    had = {"cpus": np.array(cpus), "mem": np.array(gib, np.float64) * GIB}
+    made = cut(request_, had, floor_of(request_, 0.5))
     assert (
         None if made is None else [(vm, s.cpus, s.memory_mib) for vm, s in zip(*made, strict=True)]
     ) == found
@@ -61,15 +63,15 @@ def test_cutting_by_hand(
 def test_what_rounding_takes_is_not_taken_from_the_floor(cpus: float, memory_mib: float) -> None:
     """An allocation that falls short by no more than arithmetic makes executors of the floor's size."""
     request = PlacementRequest(make_job("job-1", 1, 4.0 if cpus > 1 else cpus, round(memory_mib)), 1)
-    made = cut(request, np.array([cpus]), np.array([memory_mib]), floor_of(request, 1.0))
+    made = cut(request, {"cpus": np.array([cpus]), "mem": np.array([memory_mib])}, floor_of(request, 1.0))
     assert made == ((0,), (request.asked[0],))
 
 
 def test_a_floor_is_no_less_than_what_runs_and_no_more_than_is_asked() -> None:
     """A share of the request; 0.1 cpus and 896 MiB at least; but a request below that is its own floor."""
-    assert floor_of(ask(), 0.5) == Size(1.0, 1024)
-    assert floor_of(ask(), 0.01) == Size(0.1, 896)
-    assert floor_of(PlacementRequest(make_job("job-1", 1, 0.05, 100), 1), 0.5) == Size(0.05, 100)
+    assert floor_of(ask(), 0.5) == Resources.of(1.0, 1024)
+    assert floor_of(ask(), 0.01) == Resources.of(0.1, 896)
+    assert floor_of(PlacementRequest(make_job("job-1", 1, 0.05, 100), 1), 0.5) == Resources.of(0.05, 100)
 
 
 def test_whole_executors_stay_near_the_allocation() -> None:
@@ -130,10 +132,10 @@ def test_what_is_taken_caps_the_allocation(variant: str) -> None:
 
 def test_lost_executors_come_back_as_they_were() -> None:
     """A lost executor of half a cpu is placed with half a cpu, wherever there is room."""
-    lost = PlacementRequest(ask(2).job, 1, ("id-vm-1",), True, 2, (Size(0.5, 1000),))
+    lost = PlacementRequest(ask(2).job, 1, ("id-vm-1",), True, 2, (Resources.of(0.5, 1000),))
     decision = OgaSched(OgaSchedOptions()).decide(make_view(make_vms(2), free_cpus=[0.4, 0.6]), [lost])
     assert isinstance(decision, Place)
-    assert (decision.placement, lost.granted(decision)) == ((1,), (Size(0.5, 1000),))
+    assert (decision.placement, lost.granted(decision)) == ((1,), (Resources.of(0.5, 1000),))
 
 
 def test_no_job_is_overtaken_for_ever() -> None:
@@ -160,7 +162,7 @@ def test_what_jobs_achieved_is_learned(seconds: float, expected: float) -> None:
     policy = OgaSched(OgaSchedOptions(gain_rate=0.2))
     assert isinstance(policy, Observer)
     slot(policy, [ask()])
-    job, size = ask().job, Size(2.0, 2048)
+    job, size = ask().job, Resources.of(2.0, 2048)
     policy.observe(EndedJob(job, ("id-vm-1",) * 2, (size,) * 2, 0.0, seconds, finished=True))
     policy.observe(EndedJob(job, ("id-vm-1",) * 2, (size,) * 2, 0.0, 1.0, finished=False))  # nobody's merit
     assert gain(policy) == pytest.approx(expected)
@@ -185,7 +187,7 @@ def test_what_it_learned_outlives_it() -> None:
     assert isinstance(policy, Keeper)
     for at in range(5):
         slot(policy, [ask(), ask(kind="pagerank", name="job-2")], at)
-    policy.observe(EndedJob(ask().job, ("id-vm-1",), (Size(2.0, 2048),), 0.0, 400.0, finished=True))
+    policy.observe(EndedJob(ask().job, ("id-vm-1",), (Resources.of(2.0, 2048),), 0.0, 400.0, finished=True))
     heir.restore(policy.state())
     assert same(heir, policy)
     for each in (heir, policy):
@@ -234,7 +236,9 @@ def test_bad_options_are_told(options: dict[str, object], complaint: str) -> Non
 
 def with_gpus(request_: PlacementRequest, gpus: float) -> PlacementRequest:
     """The same, with so many gpus for each executor."""
-    return replace(request_, job=replace(request_.job, resources={"gpus": gpus}))
+    return replace(
+        request_, job=replace(request_.job, size=request_.job.size + Resources.named({"gpus": gpus}))
+    )
 
 
 def test_what_is_not_cut_is_rounded_to_whole_executors() -> None:
@@ -261,11 +265,11 @@ def test_gpus_are_a_resource_once_a_job_asks_for_them(variant: str) -> None:
     vms = (make_vm("vm-1"), make_vm("vm-2", gpus=2), make_vm("vm-3", gpus=2))
     plain = ask(kind="pagerank", name="job-2")
     policy.decide(make_view(vms, free_resources={}), [plain])
-    assert shared_out(policy) == ("cpus", "memory")
+    assert shared_out(policy) == ("cpus", "mem")
     train, tune = with_gpus(ask(4), 1), with_gpus(ask(4, kind="kmeans", name="job-3"), 1)
     free = make_view(vms, free_cpus=[4.0, 2.4, 2.4], executors=[1, 1, 1], at=1.0)
     found = [policy.decide(replace(free, at=float(at)), [train, tune, plain]) for at in range(1, 4)]
-    assert shared_out(policy) == ("cpus", "memory", "gpus")
+    assert shared_out(policy) == ("cpus", "mem", "gpus")
     decision = found[-1]
     assert isinstance(decision, Place)
     assert check(free, train if decision.job_id == "job-1" else tune, decision) == ()
@@ -276,5 +280,5 @@ def test_gpus_are_a_resource_once_a_job_asks_for_them(variant: str) -> None:
     assert all("gpus of vm-" in why and why.endswith(" and 1 gpus") for why in decision.why)
     heir = OgaSched(OgaSchedOptions())
     heir.restore(policy.state())
-    assert shared_out(heir) == ("cpus", "memory", "gpus")
+    assert shared_out(heir) == ("cpus", "mem", "gpus")
     assert same(heir, policy)

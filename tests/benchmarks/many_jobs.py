@@ -12,6 +12,7 @@ from daemon import tables
 from daemon.store import Store
 from environment.explain import Candidate, Choice, Explanation
 from environment.model.records import ExecutorRecord, JobRecord
+from environment.resources import Resources
 from environment.types import Job
 
 _SPEC = JobSpec(app="/apps/sort.py", type="sort", executors=1, args=("--size", "64"))
@@ -47,7 +48,7 @@ def fill(path: Path, count: int, *, ended_every: float = 1.0) -> None:
 
 
 def _jobs(numbers: range, begin: float, ended_every: float) -> Iterator[tuple[object, ...]]:
-    job = Job("job-0", "sort", 1.0, 1024, 1, 12345.0, name="sort")
+    job = Job("job-0", "sort", Resources.of(1.0, 1024), 1, 12345.0, name="sort")
     record = JobRecord(job, "finished", "its driver exited with code 0", 1.0, 2.0, 54321.0, 0, 1, cost=0.01)
     row, spec = tables.job_row(replace(record, job=replace(job, id="job-1"))), _SPEC.model_dump_json()
     for number in numbers:
@@ -59,8 +60,8 @@ def _jobs(numbers: range, begin: float, ended_every: float) -> Iterator[tuple[ob
 
 def _executors(numbers: range) -> Iterator[tuple[object, ...]]:
     task = ExecutorRecord(
-        "job-1.0", "job-1", 0, "S1", "m1.large-1", "m1.large", "10.0.0.1", 0.24, 1.0, 1024, (31000,), 6.0,
-        "finished", 7.0, 8.0, "exited with status 0", 0.01, 8.0,
+        "job-1.0", "job-1", 0, "S1", "m1.large-1", "m1.large", "10.0.0.1", 0.24,
+        Resources.of(1.0, 1024), (31000,), 6.0, "finished", 7.0, 8.0, "exited with status 0", 0.01, 8.0,
     )  # fmt: skip
     row = tables.executor_row(task)
     for number in numbers:
@@ -69,7 +70,9 @@ def _executors(numbers: range) -> Iterator[tuple[object, ...]]:
 
 
 def _explanations(numbers: range) -> Iterator[tuple[object, ...]]:
-    seen = tuple(Candidate(f"m1.large-{n}", "m1.large", 4.0, 16384, (), 1.0, not n) for n in range(4))
+    seen = tuple(
+        Candidate(f"m1.large-{n}", "m1.large", {"cpus": 4.0, "mem": 16384}, (), 1.0, not n) for n in range(4)
+    )
     choice = Choice(0, "m1.large-0", "it is the first VM with room", seen, 8)
     row = tables.explanation_row(Explanation(7.0, "job-1", "ff", "place", "because", (), (choice,)))
     for number in numbers:

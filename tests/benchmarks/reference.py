@@ -2,7 +2,10 @@
 
 from collections.abc import Sequence
 
-from environment.types import CPU_TOLERANCE, Job
+from environment.types import Job
+
+#: What sums of floats may be off by.
+CPU_TOLERANCE = 0.0005
 
 
 class PlainCluster:

@@ -11,6 +11,7 @@ import pytest
 from agents.registry import create
 from environment.explain import explain
 from environment.model import events as ev
+from environment.resource_arrays import ResourceArrays
 from environment.rounds import decide_in_turn, decide_once
 from environment.types import ClusterView, Job, Place, PlacementRequest, Vm
 from tests.benchmarks.conftest import Show
@@ -41,19 +42,19 @@ def vms_of(count: int) -> tuple[Vm, ...]:
 
 def all_free(vms: tuple[Vm, ...]) -> ClusterView:
     """An empty cluster."""
-    cpus, memory = np.array([vm.cpus for vm in vms]), np.array([float(vm.memory_mib) for vm in vms])
-    return ClusterView(0.0, vms, cpus, memory, np.zeros(len(vms), dtype=np.int64))
+    free = ResourceArrays.of([vm.resources for vm in vms])
+    return ClusterView(0.0, vms, free, np.zeros(len(vms), dtype=np.int64))
 
 
 def without(view: ClusterView, ended: list[tuple[Job, tuple[int, ...]]]) -> ClusterView:
     """The view after these jobs gave back what they held."""
-    cpus, memory, executors = view.free_cpus.copy(), view.free_memory_mib.copy(), view.executors.copy()
+    cpus, memory, executors = view.free.get("cpus").copy(), view.free.get("mem").copy(), view.executors.copy()
     for job, placement in ended:
         counts = np.bincount(placement, minlength=len(view.vms))
-        cpus += counts * job.cpus
-        memory += counts * job.memory_mib
+        cpus += counts * job.size.get("cpus")
+        memory += counts * job.size.get("mem")
         executors -= counts
-    return view.changed(free_cpus=cpus, free_memory_mib=memory, executors=executors)
+    return view.changed(free=ResourceArrays({"cpus": cpus, "mem": memory}), executors=executors)
 
 
 def place_all(policy: str, vms: tuple[Vm, ...], requests: list[PlacementRequest]) -> int:

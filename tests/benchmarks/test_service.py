@@ -24,6 +24,7 @@ from daemon.cli.client import Client
 from daemon.store import Store
 from environment.model.cluster_model import Changes
 from environment.model.records import JobRecord
+from environment.resources import Resources
 from environment.types import Job
 from framework.embedded import AgentSpec
 from tests.benchmarks.conftest import Show
@@ -111,7 +112,7 @@ def fill(store: Store, count: int, *, over: bool, executors: int = 1, cpus: floa
     spec = JobSpec(app="/apps/a.py", executors=executors, cpus=cpus, memory=64)
 
     def job(job_id: str) -> Job:
-        return Job(job_id, "unknown", cpus, 64, executors, time.time(), name="a")
+        return Job(job_id, "unknown", Resources.of(cpus, 64), executors, time.time(), name="a")
 
     records = [store.submit(spec, job, None, time.time())[0] for _ in range(count)]
     if over:

@@ -10,6 +10,7 @@ from daemon.contract import Health, LogChunk, PolicyStatus, RejectedError, Shado
 from daemon.store import Store
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
+from environment.resources import Resources
 from environment.types import Job
 from framework.spark import DriverUi
 
@@ -32,7 +33,14 @@ class SmallScheduler:
             raise RejectedError(422, "The job fits no VM", "vm-2, the largest, has 8 cpus")
 
         def job(job_id: str) -> Job:
-            return Job(job_id, spec.type, spec.cpus, spec.memory, spec.executors, 100.0, name=spec.label)
+            return Job(
+                job_id,
+                spec.type,
+                Resources.of(spec.cpus, spec.memory),
+                spec.executors,
+                100.0,
+                name=spec.label,
+            )
 
         return self._store.submit(spec, job, idempotency_key, 100.0)
 

@@ -29,6 +29,7 @@ from daemon.store import Store, StoreError
 from environment.explain import Candidate, Choice, Explanation
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
+from environment.resources import Resources
 from tests.daemon.small_scheduler import LOG, SmallScheduler
 
 JSON = {"Content-Type": "application/json"}
@@ -120,12 +121,20 @@ def run_job(store: Store) -> None:
         finished_at=140.0, exit_code=0, cost=0.002, losses=1,
     )  # fmt: skip
     task = ExecutorRecord(
-        "job-1.0", "job-1", 0, "S1", "vm-1", "m1.large", "10.0.0.1", 0.24, 1.0, 1024, (31000,), 105.0,
+        "job-1.0", "job-1", 0, "S1", "vm-1", "m1.large", "10.0.0.1", 0.24,
+        Resources.of(1.0, 1024), (31000,), 105.0,
         state="finished", running_at=110.0, ended_at=140.0, cost=0.002, message="half a \ud83d pair",
     )  # fmt: skip
     candidates = (
-        Candidate("vm-1", "m1.large", 4.0, 16384, (), 1.0, True),
-        Candidate("vm-2", "m1.xlarge", 0.0, 1, ("vm-2 has 0 cpus free, 1 needed",), float("-inf"), False),
+        Candidate("vm-1", "m1.large", {"cpus": 4.0, "mem": 16384}, (), 1.0, True),
+        Candidate(
+            "vm-2",
+            "m1.xlarge",
+            {"cpus": 0.0, "mem": 1},
+            ("vm-2 has 0 cpus free, 1 needed",),
+            float("-inf"),
+            False,
+        ),
     )
     choice = Choice(0, "vm-1", "the first that has room", candidates, 0)
     why = Explanation(105.0, "job-1", "ff", "place", "1 of 1 executors placed: vm-1", (), (choice,))

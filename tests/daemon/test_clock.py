@@ -14,7 +14,7 @@ from daemon.service import Service
 from daemon.store import Store
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
-from environment.types import Size
+from environment.resources import Resources
 from framework.session import SessionOptions
 from tests.builders import make_job
 from tests.daemon.ports import free_port
@@ -106,7 +106,7 @@ def test_after_a_reboot_the_stores_clock_tells_and_never_goes_back(machine: Mach
     clock.begin([a_job(4000.0)], [])
     assert clock.now() == 5000.0
     behind = machine.clock(kept, shared=2000.0)
-    ran = {"cpus": 1.0, "memory_mib": 1024, "ports": (), "launched_at": 4010.0, "accrued_until": 4100.0}
+    ran = {"resources": Resources.of(1.0, 1024), "ports": (), "launched_at": 4010.0, "accrued_until": 4100.0}
     task = ExecutorRecord("job-1-0", "job-1", 0, "v", "v", "t", "127.0.0.1", 1.0, **ran)  # type: ignore[arg-type]  # of all types
     behind.begin([a_job(4000.0)], [task])
     assert behind.now() == 4100.0
@@ -121,7 +121,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def test_no_job_ends_of_a_jump(store: Store, tmp_path: Path, machine: Machine) -> None:
     """One that may run for ten minutes goes on when an hour is set, not when it goes by; /readyz tells."""
-    job = replace(make_job(submitted_at=machine.wall, driver=Size(1.0, 1024)), max_runtime=600.0)
+    job = replace(make_job(submitted_at=machine.wall, driver=Resources.of(1.0, 1024)), max_runtime=600.0)
     record, _ = store.submit(JobSpec(app="/apps/a.py"), lambda _: job, None, machine.wall)
     store.save(Changes((replace(record, state="running", started_at=machine.wall),), ()))
     config = Config(data_dir=str(tmp_path))

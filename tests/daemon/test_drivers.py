@@ -21,6 +21,7 @@ from daemon.launcher import Launcher
 from daemon.store import Store
 from environment.model import events as ev
 from environment.model.records import ExecutorRecord, JobRecord
+from environment.resources import Resources
 from environment.types import Job
 from framework.spark import DriverPlace, DriverStatus, HostError, ProcessSpec, driver_status, start_driver
 from framework.spark import launch as launch_module
@@ -464,10 +465,20 @@ def test_ports_are_kept_for_drivers_on_this_host_alone(tmp_path: Path) -> None:
     launcher = Launcher(Config(data_dir=str(tmp_path)), tmp_path, "127.0.0.1")
     job = make_job(executors=1)
     task = ExecutorRecord(
-        "job-1.0", "job-1", 0, "S1", "vm-1", "m1.large", "127.0.0.1", 0.24, 1.0, 1024, (20_001,), 100.0
+        "job-1.0",
+        "job-1",
+        0,
+        "S1",
+        "vm-1",
+        "m1.large",
+        "127.0.0.1",
+        0.24,
+        Resources.of(1.0, 1024),
+        (20_001,),
+        100.0,
     )
     driver = replace(task, task_id="job-1.driver", number=None, ports=(20_002, 20_003, 20_004))
-    wanted = ev.Task("job-1.0", "job-1", 0, 1.0, 1024, (20_001,))
+    wanted = ev.Task("job-1.0", "job-1", 0, Resources.of(1.0, 1024), (20_001,))
     on_host, on_cluster = JobSpec(app="/a.py"), JobSpec(app="/a.py", driver=Driver(on="cluster"))
     process, _ = launcher.describe(wanted, job, on_host, [task])
     ports = launcher._launches.of("job-1").ports

@@ -15,6 +15,7 @@ from daemon.store import Store
 from environment.explain import Candidate, Choice, Explanation
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
+from environment.resources import Resources
 from environment.types import Job
 from profiles.files import read_workload
 from profiles.runs import read_runs
@@ -31,7 +32,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     add_job(store, AT, "sort", ("vm-1", "vm-2"), 20.0)
     add_job(store, AT + 10, "wordcount", ("vm-2",), 20.0)
     spec = JobSpec(app="/a.py", type="sort")
-    store.submit(spec, lambda job_id: Job(job_id, "sort", 1.0, 1024, 1, AT + 30), None, AT + 30)
+    store.submit(spec, lambda job_id: Job(job_id, "sort", Resources.of(1.0, 1024), 1, AT + 30), None, AT + 30)
     events = tmp_path / "jobs" / "job-1" / "driver" / "events"
     events.mkdir(parents=True)
     shutil.copy(RECORDED, events / "app-1")
@@ -43,19 +44,24 @@ def add_job(store: Store, at: float, kind: str, vms: tuple[str, ...], seconds: f
     """A job that was placed at once and took so long; one executor was lost and replaced."""
     spec = JobSpec(app="/a.py", type=kind, executors=len(vms), args=("--size", "8"))
     count = len(vms)
-    record, _ = store.submit(spec, lambda job_id: Job(job_id, kind, 1.0, 1024, count, at), None, at)
+    record, _ = store.submit(
+        spec, lambda job_id: Job(job_id, kind, Resources.of(1.0, 1024), count, at), None, at
+    )
     job = record.job
     done = JobRecord(
         job, "finished", "its driver exited with code 0", at, at + 1, at + seconds, 0, count, 1, 1, 0.02
     )
     tasks = [
         ExecutorRecord(
-            f"{job.id}.{n}", job.id, n, vm, vm, "m1.large", "127.0.0.1", 0.24, 1.0, 1024, (1,), at,
-            "finished", at + 1, at + seconds,
+            f"{job.id}.{n}", job.id, n, vm, vm, "m1.large", "127.0.0.1", 0.24,
+            Resources.of(1.0, 1024), (1,), at, "finished", at + 1, at + seconds,
         )
         for n, vm in enumerate((*vms, "vm-4"))
     ]  # fmt: skip
-    seen = tuple(Candidate(f"vm-{i}", "m1.large", 4.0, 8192, (), None, f"vm-{i}" == vms[0]) for i in (1, 2))
+    seen = tuple(
+        Candidate(f"vm-{i}", "m1.large", {"cpus": 4.0, "mem": 8192}, (), None, f"vm-{i}" == vms[0])
+        for i in (1, 2)
+    )
     choices = tuple(Choice(n, vm, "there is room", seen, 0) for n, vm in enumerate(vms))
     placed = Explanation(at, job.id, "rr", "place", "placed", (), choices)
     store.save(Changes([done], tasks), (placed,), {})

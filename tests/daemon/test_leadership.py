@@ -25,6 +25,7 @@ from daemon.cli.errors import CommandError
 from daemon.cli.orphans import descendants
 from daemon.leadership import FileElection, LeaseElection
 from daemon.store import DeposedError, Store, StoreBusyError
+from environment.resources import Resources
 from environment.types import Job
 from tests.chaos.scene import SPARK
 from tests.daemon.cable import Cable
@@ -421,7 +422,7 @@ def test_who_led_before_writes_no_more(url: str) -> None:
     """
 
     def job(job_id: str) -> Job:
-        return Job(job_id, "sort", 1.0, 1024, 1, 0.0)
+        return Job(job_id, "sort", Resources.of(1.0, 1024), 1, 0.0)
 
     with contextlib.closing(Store(url)) as one, contextlib.closing(Store(url)) as other:
         first = one.begin_term("http://one")

@@ -8,6 +8,7 @@ import pytest
 from daemon.contract import RejectedError
 from daemon.logs import Logs
 from environment.model.records import ExecutorRecord
+from environment.resources import Resources
 from tests.daemon.ports import free_port
 
 
@@ -18,7 +19,7 @@ def test_an_agent_that_does_not_answer_is_asked_again_later(known: bool) -> None
     link: Any = SimpleNamespace(framework_id="F", credentials=None, agent_url=lambda _: url)
     job: Any = SimpleNamespace(job=SimpleNamespace(id="job-1", driver=None), ended=False)
     task = ExecutorRecord(
-        "job-1.0", "job-1", 0, "S1", "vm-1", "m1.large", "10.0.0.1", 0.24, 1.0, 1024, (), 1.0
+        "job-1.0", "job-1", 0, "S1", "vm-1", "m1.large", "10.0.0.1", 0.24, Resources.of(1.0, 1024), (), 1.0
     )
     anything: Any = None
     with pytest.raises(RejectedError) as error:

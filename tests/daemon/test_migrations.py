@@ -14,6 +14,7 @@ from daemon.migrations import SCHEMA_VERSION
 from daemon.store import Store
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
+from environment.resources import Resources
 from environment.types import Job
 
 SPEC = JobSpec(app="count.py")
@@ -73,11 +74,11 @@ def sql(url: str) -> Iterator[sa.engine.Connection]:
 
 def first_store(url: str) -> tuple[JobRecord, JobRecord, ExecutorRecord]:
     """A store of schema 1 with a job that is over, a damaged one that is over, and one that runs."""
-    job = Job("job-1", "sort", 1.0, 1024, 1, 5.0)
+    job = Job("job-1", "sort", Resources.of(1.0, 1024), 1, 5.0)
     over = JobRecord(job, state="finished", finished_at=17.25, cost=0.5)
     runs = JobRecord(replace(job, id="job-3"), state="running", cost=0.25)
     task = ExecutorRecord(
-        "job-3.0", "job-3", 0, "S1", "vm-1", "m1.large", "10.0.0.1", 0.25, 1.0, 1024, (1,), 6.0
+        "job-3.0", "job-3", 0, "S1", "vm-1", "m1.large", "10.0.0.1", 0.25, Resources.of(1.0, 1024), (1,), 6.0
     )
     with sql(url) as connection:
         for statement in _FIRST[connection.dialect.name]:

@@ -28,7 +28,8 @@ from daemon.store import IdempotencyConflictError, Store, StoreBusyError, StoreE
 from environment.explain import Candidate, Choice, Explanation
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
-from environment.types import Job, Size
+from environment.resources import Resources
+from environment.types import Job
 
 SPEC = JobSpec(app="count.py", args=("a", "b"), env={"A": "1"}, driver=Driver(on="cluster"))
 
@@ -40,7 +41,7 @@ def url_of(folder: Path) -> str:
 
 def make_job(job_id: str, **given: object) -> Job:
     """A job, valid by default."""
-    return replace(Job(job_id, "sort", 1.0, 1024, 2, 5.0), **given)  # type: ignore[arg-type] - a builder's ease
+    return replace(Job(job_id, "sort", Resources.of(1.0, 1024), 2, 5.0), **given)  # type: ignore[arg-type] - a builder's ease
 
 
 def make_task(job_id: str, number: int, **given: object) -> ExecutorRecord:
@@ -54,8 +55,7 @@ def make_task(job_id: str, number: int, **given: object) -> ExecutorRecord:
         "m1.large",
         "10.0.0.1",
         0.25,
-        1.0,
-        1024,
+        Resources.of(1.0, 1024),
         (31000,),
         6.0,
     )
@@ -65,8 +65,15 @@ def make_task(job_id: str, number: int, **given: object) -> ExecutorRecord:
 def make_explanation(job_id: str, decision: str = "place", at: float = 7.0) -> Explanation:
     """An explanation with one choice among two VMs."""
     seen = (
-        Candidate("vm-1", "m1.large", 4.0, 16384, (), 1.0, True),
-        Candidate("vm-2", "m1.xlarge", 0.0, 0, ("vm-2 has 0 cpus free, 1 needed",), float("-inf"), False),
+        Candidate("vm-1", "m1.large", {"cpus": 4.0, "mem": 16384}, (), 1.0, True),
+        Candidate(
+            "vm-2",
+            "m1.xlarge",
+            {"cpus": 0.0, "mem": 0},
+            ("vm-2 has 0 cpus free, 1 needed",),
+            float("-inf"),
+            False,
+        ),
     )
     return Explanation(
         at, job_id, "ff", decision, "because", ("fault",), (Choice(0, "vm-1", "first", seen, 3),)
@@ -490,13 +497,15 @@ numbers = st.floats(allow_nan=False)
 whole = st.integers(0, 2**31)
 maybe = st.none() | numbers
 some_texts = st.lists(texts, max_size=2).map(tuple)
-amounts = st.dictionaries(texts, numbers, max_size=2)
+some = st.integers(1, 10**9).map(lambda thousandths: thousandths / 1000)
+amounts = st.builds(Resources.of, some, whole, st.dictionaries(texts, some, max_size=2))
+free = st.fixed_dictionaries({"cpus": some, "mem": whole})
 job_records = st.builds(
     JobRecord,
     job=st.builds(
-        Job, id=st.just("job-1"), type=texts, cpus=numbers, memory_mib=whole, executors=whole, name=texts,
+        Job, id=st.just("job-1"), type=texts, size=amounts, executors=whole, name=texts,
         submitted_at=numbers, expected_duration=maybe, prefers=st.sampled_from(["spread", None]),
-        driver=st.none() | st.builds(Size, cpus=numbers, memory_mib=whole), resources=amounts,
+        driver=st.none() | amounts,
     ),
     state=st.sampled_from([*tables.OPEN_JOB, "finished", "failed", "killed"]), reason=texts, placed_at=maybe,
     started_at=maybe, finished_at=maybe, exit_code=st.none() | st.integers(-255, 255), next_executor=whole,
@@ -504,18 +513,18 @@ job_records = st.builds(
 )  # fmt: skip
 executor_records = st.builds(
     ExecutorRecord, task_id=st.just("job-1.0"), job_id=st.just("job-1"), number=st.none() | whole,
-    vm_id=texts, vm_name=texts, vm_type=texts, address=texts, price_per_hour=numbers, cpus=numbers,
-    memory_mib=whole, ports=st.lists(st.integers(0, 65535), max_size=3).map(tuple), launched_at=numbers,
+    vm_id=texts, vm_name=texts, vm_type=texts, address=texts, price_per_hour=numbers,
+    resources=amounts, ports=st.lists(st.integers(0, 65535), max_size=3).map(tuple), launched_at=numbers,
     state=st.sampled_from([*tables.OPEN_EXECUTOR, "lost"]), running_at=maybe, ended_at=maybe, message=texts,
-    cost=numbers, accrued_until=numbers, killed_at=maybe, replaced=st.booleans(), resources=amounts,
+    cost=numbers, accrued_until=numbers, killed_at=maybe, replaced=st.booleans(),
 )  # fmt: skip
 candidates = st.builds(
-    Candidate, vm=texts, type=texts, free_cpus=numbers, free_memory_mib=whole, lacks=some_texts, score=maybe,
-    chosen=st.booleans(), free_resources=amounts,
+    Candidate, vm=texts, type=texts, free=free, lacks=some_texts, score=maybe,
+    chosen=st.booleans(),
 )  # fmt: skip
 choices = st.builds(
     Choice, executor=st.none() | whole, vm=st.none() | texts, why=texts, candidates_left_out=whole,
-    resources=amounts,
+    size=st.none() | amounts,
     candidates=st.lists(candidates, max_size=2).map(tuple),
 )  # fmt: skip
 given_explanations = st.builds(
@@ -539,7 +548,7 @@ def test_records_come_back_as_they_were(
 def test_numpy_scores_are_kept(store: Store) -> None:
     """A policy's scores may be numpy's numbers."""
     submit(store)
-    seen = (Candidate("vm-1", "t", 1.0, 1, (), np.float32(0.5), True),)  # type: ignore[arg-type] - what a policy does
+    seen = (Candidate("vm-1", "t", {"cpus": 1.0, "mem": 1}, (), np.float32(0.5), True),)  # type: ignore[arg-type] - what a policy does
     choice = Choice(0, "vm-1", "", seen, 0)
     store.save(Changes((), ()), [replace(make_explanation("job-1"), choices=(choice,))])
     assert store.explanations("job-1")[0].choices[0].candidates[0].score == 0.5

@@ -6,16 +6,17 @@ they are told to by who knows what is true. Nothing is asked of a real clock.
 
 import heapq
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.decisions import decided
 from environment.model.records import JobRecord
 from environment.policy import Policy
+from environment.resources import Resources, total
 from environment.rounds import decide_in_turn
 from environment.simulation.losses import GRACE, Loss
-from environment.types import Job, Observer, Place, Size, Vm
+from environment.types import Job, Observer, Place, Vm
 from tests.builders import make_offer
 
 #: What happens first at one instant, as in a simulation: jobs end, something is lost, jobs arrive.
@@ -28,14 +29,14 @@ class PerfectMaster:
 
     policy: Policy
     vms: Sequence[Vm]
-    seconds: Callable[[str, tuple[Size, ...], int], float]
+    seconds: Callable[[str, tuple[Resources, ...], int], float]
     model: ClusterModel = field(default_factory=lambda: ClusterModel(ModelOptions(revive_pause=0.0)))
     done: dict[str, JobRecord] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._events: list[tuple[float, int, int, object]] = []
         self._there = list(self.vms)
-        self._offered: dict[str, tuple[Vm, float, int]] = {}
+        self._offered: dict[str, tuple[Vm, Resources]] = {}
         self._offers = self._pushed = 0
         self._now = 0.0
 
@@ -102,12 +103,11 @@ class PerfectMaster:
         offers = []
         for vm in self._there:
             outstanding = [offer for offer in self._offered.values() if offer[0].id == vm.id]
-            cpus = round(vm.cpus - self.model.ledger.cpus(vm.id) - sum(o[1] for o in outstanding), 3)
-            memory_mib = vm.memory_mib - self.model.ledger.memory_mib(vm.id) - sum(o[2] for o in outstanding)
-            if cpus > 0 or memory_mib > 0:
+            free = vm.resources - self.model.ledger.held(vm.id) - total(o[1] for o in outstanding)
+            if free:
                 self._offers += 1
-                offers.append(make_offer(f"offer-{self._offers}", vm, cpus, memory_mib))
-                self._offered[offers[-1].id] = (vm, cpus, memory_mib)
+                offers.append(replace(make_offer(f"offer-{self._offers}", vm), resources=free))
+                self._offered[offers[-1].id] = (vm, free)
         if offers:
             self._send(ev.OffersReceived(self._now, tuple(offers)))
 
@@ -133,6 +133,6 @@ class PerfectMaster:
         elif isinstance(command, ev.StartDriver):
             self._send(ev.DriverStarted(self._now, command.job_id))
             tasks = [task for task in self.model.tasks(command.job_id) if not task.ended]
-            sizes = tuple(Size(task.cpus, task.memory_mib) for task in tasks)
+            sizes = tuple(task.resources for task in tasks)
             taken = self.seconds(command.job_id, sizes, len({task.vm_id for task in tasks}))
             self._push(self._now + taken, _ENDS, command.job_id)

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from environment.belief import expected_end, placed_well
-from environment.types import PlacementRequest, RunningJob, Size
+from environment.resources import Resources
+from environment.types import PlacementRequest, RunningJob
 from tests.builders import make_job, make_view, make_vms
 from tests.environment.world import World
 
@@ -91,4 +92,4 @@ def test_the_daemon_knows_what_a_bad_placement_costs() -> None:
     world.driver_ends("nobody")
     world.tell("failed", world.open_tasks("a")[0])
     (running,) = world.model.view().running
-    assert (len(running.vm_ids), running.expected, running.sizes) == (1, 130.0, (Size(1.0, 1024),))
+    assert (len(running.vm_ids), running.expected, running.sizes) == (1, 130.0, (Resources.of(1.0, 1024),))

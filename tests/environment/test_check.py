@@ -3,6 +3,7 @@
 import pytest
 
 from environment.check import check, shortage, whole_cluster_shortfall
+from environment.resources import Resources
 from environment.types import Place, PlacementRequest
 from tests.builders import make_job, make_request, make_view, make_vm, make_vms
 
@@ -70,12 +71,12 @@ def test_what_could_never_run_is_refused(
 ) -> None:
     """A job that even the empty cluster cannot take is told so, with the largest VM named."""
     vms = make_vms(2, cpus=4, memory_mib=4096)
-    assert whole_cluster_shortfall(vms, cpus, memory_mib, executors) == message
+    assert whole_cluster_shortfall(vms, Resources.of(cpus, memory_mib), executors) == message
 
 
 def test_nothing_is_refused_while_no_vm_is_known() -> None:
     """Before the first offer nobody can say what fits."""
-    assert whole_cluster_shortfall([], 100, 100, 100) is None
+    assert whole_cluster_shortfall([], Resources.of(100, 100), 100) is None
 
 
 def test_shortage_counts_what_is_there() -> None:

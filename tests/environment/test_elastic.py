@@ -12,9 +12,10 @@ from environment.check import shortage, whole_cluster_shortfall
 from environment.elastic import Fitting, room_in_all
 from environment.explain import explain
 from environment.kernel.arrays import refusals
+from environment.resources import Resources
 from environment.rounds import decide_in_turn, decide_once
 from environment.simulation.simulator import simulate
-from environment.types import ClusterView, Decision, Place, PlacementRequest, Size, Wait
+from environment.types import ClusterView, Decision, Place, PlacementRequest, Wait
 from profiles.workload import WorkloadJob, workload_of
 from tests.builders import make_job, make_view, make_vms
 from tests.environment.world import World, launched
@@ -26,7 +27,7 @@ _OPTIONS: dict[str, dict[str, object]] = {
 }
 
 
-def elastic(executors: int = 4, fewest: int = 2, driver: Size | None = None) -> PlacementRequest:
+def elastic(executors: int = 4, fewest: int = 2, driver: Resources | None = None) -> PlacementRequest:
     """A job of one cpu an executor."""
     job = replace(make_job(executors=executors, driver=driver), min_executors=fewest)
     return PlacementRequest(job, executors)
@@ -101,8 +102,8 @@ def test_one_that_asks_for_more_than_there_is_starts_on_what_there_is(name: str)
 def test_what_could_run_on_its_fewest_is_accepted() -> None:
     """Neither daemon nor simulation refuses it; with too few for these it says what is needed."""
     vms = make_vms(2, cpus=2)
-    assert whole_cluster_shortfall(vms, 1.0, 1024, 100, fewest=4) is None
-    assert whole_cluster_shortfall(vms, 1.0, 1024, 100, fewest=5) == (
+    assert whole_cluster_shortfall(vms, Resources.of(1.0, 1024), 100, fewest=4) is None
+    assert whole_cluster_shortfall(vms, Resources.of(1.0, 1024), 100, fewest=5) == (
         "the empty cluster has room for 4 executors of 1 cpus and 1024 MiB, 5 are needed at least"
     )
     assert refusals([elastic(100, 4).job], vms) == {}
@@ -118,7 +119,7 @@ def test_a_job_that_waits_says_how_many_are_enough() -> None:
 
 def test_an_elastic_job_leaves_room_for_its_driver() -> None:
     """Its driver runs on the cluster: it does with an executor less rather than wait for a cpu more."""
-    driver = Size(1.0, 1024)
+    driver = Resources.of(1.0, 1024)
     view = make_view(make_vms(1, cpus=4))
     request = elastic(4, 2, driver)
     assert room_in_all(view, request) == 3

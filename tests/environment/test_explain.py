@@ -19,7 +19,7 @@ def test_each_executor_is_explained_on_what_the_one_before_it_left() -> None:
     assert [candidate.lacks for candidate in first.candidates] == [(), ()]
     assert [candidate.lacks for candidate in second.candidates] == [("vm-1 has 0 cpus free, 1 needed",), ()]
     assert [candidate.chosen for candidate in second.candidates] == [False, True]
-    assert second.candidates[0].free_memory_mib == 3072
+    assert second.candidates[0].free["mem"] == 3072
 
 
 def test_waiting_is_explained_by_what_each_vm_lacks() -> None:
@@ -69,8 +69,8 @@ def test_a_vm_that_is_chosen_twice_has_less_the_second_time() -> None:
         choices = explain(verdict, "mine").choices
         chosen = [candidate for choice in choices for candidate in choice.candidates if candidate.chosen]
         assert [candidate.vm for candidate in chosen] == [f"vm-{index + 1}"] * 3
-        assert [candidate.free_cpus for candidate in chosen] == [4, 3, 2]
-        assert [candidate.free_memory_mib for candidate in chosen] == [16384, 15360, 14336]
+        assert [candidate.free["cpus"] for candidate in chosen] == [4, 3, 2]
+        assert [candidate.free["mem"] for candidate in chosen] == [16384, 15360, 14336]
 
 
 def test_the_later_executors_of_a_huge_job_list_only_the_vm_they_got() -> None:
@@ -84,4 +84,4 @@ def test_the_later_executors_of_a_huge_job_list_only_the_vm_they_got() -> None:
         (candidate,) = choice.candidates
         assert (candidate.chosen, candidate.vm, choice.candidates_left_out) == (True, choice.vm, 19)
         assert choice.why
-    assert [choice.candidates[0].free_cpus for choice in choices[-2:]] == [2, 1]
+    assert [choice.candidates[0].free["cpus"] for choice in choices[-2:]] == [2, 1]

@@ -9,8 +9,9 @@ from environment.check import check, shortage, whole_cluster_shortfall
 from environment.explain import explain
 from environment.model.event_log import decode, encode
 from environment.model.events import Launch, OffersReceived, VmSize, VmsMeasured
+from environment.resources import Resources
 from environment.rounds import decide_once
-from environment.types import Place, PlacementRequest, Wait
+from environment.types import Place, Wait
 from tests.builders import make_job, make_offer, make_request, make_view, make_vm
 from tests.environment.world import World
 
@@ -31,9 +32,9 @@ def test_what_is_placed_takes_it() -> None:
     """Two executors take a gpu each; what a job does not ask for stays as it is."""
     request = make_request(2, gpus=1)
     after = make_view(VMS).with_placement(request, (2, 2))
-    assert after.free_resources["gpus"].tolist() == [0, 1, 2]
-    assert after.free_resources["disk"].tolist() == [0, 100, 0]
-    assert not after.free_resources["gpus"].flags.writeable
+    assert after.free.amounts("gpus").tolist() == [0, 1, 2]
+    assert after.free.amounts("disk").tolist() == [0, 100, 0]
+    assert not after.free.get("gpus").flags.writeable
 
 
 def test_seen_by_who_knows_cpus_and_memory_alone() -> None:
@@ -42,7 +43,7 @@ def test_seen_by_who_knows_cpus_and_memory_alone() -> None:
     assert view.seen_by(make_request(1)) is view
     seen = view.seen_by(make_request(3, cpus=0.7, gpus=2))
     assert seen.free_cpus.tolist() == pytest.approx([0, 0, 1.4])
-    assert seen.free_resources is view.free_resources
+    assert seen.free.get("gpus") is view.free.get("gpus")
 
 
 def test_faults_and_shortages_name_it() -> None:
@@ -81,16 +82,16 @@ def test_what_could_never_run_is_refused(
     executors: int, resources: dict[str, float], message: str | None
 ) -> None:
     """As with cpus and memory, with the VM that has the most."""
-    assert whole_cluster_shortfall(VMS, 1, 1024, executors, resources) == message
+    assert whole_cluster_shortfall(VMS, Resources.of(1, 1024, resources), executors) == message
 
 
 def test_an_explanation_shows_it() -> None:
     """What each VM had free of it when the executor was placed, and what the executor takes."""
     verdict = decide_once(lambda *_: Place("job-1", (2, 2)), make_view(VMS), [make_request(2, gpus=2)])
     first, second = explain(verdict, "test").choices
-    assert (first.resources, second.resources) == ({"gpus": 2}, {"gpus": 2})
-    assert [c.free_resources["gpus"] for c in first.candidates] == [0, 1, 4]
-    assert [c.free_resources["gpus"] for c in second.candidates] == [0, 1, 2]
+    assert [choice.size and choice.size.others for choice in (first, second)] == [{"gpus": 2}] * 2
+    assert [c.free["gpus"] for c in first.candidates] == [0, 1, 4]
+    assert [c.free["gpus"] for c in second.candidates] == [0, 1, 2]
     assert second.candidates[1].lacks == ("vm-2 has 1 gpus free, 2 needed",)
     waits = decide_once(lambda *_: Wait("why not"), make_view(VMS), [make_request(2, gpus=2)])
     assert explain(waits, "test").choices[0].candidates[0].lacks == ("vm-1 has 0 gpus free, 2 needed",)
@@ -104,8 +105,8 @@ def test_from_the_offer_to_the_end() -> None:
     world.offer()
     launches = [command for command in world.decide() if isinstance(command, Launch)]
     assert [launch.vm.name for launch in launches] == ["vm-3"]
-    assert [task.resources for task in launches[0].tasks] == [{"gpus": 2}] * 2
-    assert world.model.ledger.resources(FOUR.id) == {"gpus": 4}
+    assert [task.resources.others for task in launches[0].tasks] == [{"gpus": 2}] * 2
+    assert world.model.ledger.held(FOUR.id).others == {"gpus": 4}
     world.submit(make_job("job-2", 1, gpus=2))
     world.offer()
     assert world.decide()
@@ -113,7 +114,7 @@ def test_from_the_offer_to_the_end() -> None:
     world.tell("running", *world.open_tasks())
     world.driver_ends("job-1")
     world.tell("finished", *world.open_tasks())
-    assert world.model.ledger.resources(FOUR.id) == {}
+    assert world.model.ledger.held(FOUR.id).others == {}
     world.offer()
     world.decide()
     assert world.open_tasks("job-2")
@@ -125,12 +126,12 @@ def test_a_restart_keeps_it() -> None:
     world.run(make_job("job-1", 2, gpus=1))
     other = World(VMS)
     other.restore(world.kept())
-    assert other.model.ledger.resources(ONE.id) == {"gpus": 1}
+    assert other.model.ledger.held(ONE.id).others == {"gpus": 1}
     other.subscribe()
     other.tell("failed", "job-1.0")
     other.wait(60)
     (request,) = other.model.requests()
-    assert (request.count, request.again, request.job.resources) == (1, True, {"gpus": 1})
+    assert (request.count, request.again, request.job.size.others) == (1, True, {"gpus": 1})
     assert decode(encode(other.model.snapshot())) == other.model.snapshot()
 
 
@@ -139,7 +140,11 @@ def test_a_decision_is_void_when_it_was_taken_back() -> None:
     world = World(VMS)
     world.subscribe()
     world.submit(make_job("job-1", 1, gpus=4))
-    world.send(OffersReceived(world.now, (replace(make_offer("o", FOUR), resources={"gpus": 3}),)))
+    world.send(
+        OffersReceived(
+            world.now, (replace(make_offer("o", FOUR), resources=Resources.of(4, 16384, {"gpus": 3})),)
+        )
+    )
     world.place("job-1", FOUR)
     assert "took back what was free" in world.job().reason
 
@@ -153,9 +158,9 @@ def test_capacity_is_what_the_master_tells_or_offers_showed() -> None:
     world.decide()
     world.submit(make_job("job-2", 1, gpus=9))
     world.offer()
-    assert world.model.vms()[0].resources == {"gpus": 4}
-    world.send(VmsMeasured(world.now, (VmSize(FOUR.id, 4.0, 16384, {"gpus": 5}),)))
-    assert world.model.vms()[0].resources == {"gpus": 5}
+    assert world.model.vms()[0].resources.others == {"gpus": 4}
+    world.send(VmsMeasured(world.now, (VmSize(FOUR.id, Resources.of(4.0, 16384, {"gpus": 5})),)))
+    assert world.model.vms()[0].resources.others == {"gpus": 5}
 
 
 def test_only_what_somebody_asks_for_is_in_a_view() -> None:
@@ -164,15 +169,8 @@ def test_only_what_somebody_asks_for_is_in_a_view() -> None:
     world.subscribe()
     world.submit(make_job("job-1", 99))
     world.offer()
-    assert world.model.view().free_resources == {}
+    assert list(world.model.view().free.thousandths) == ["cpus", "mem"]
     world.submit(make_job("job-2", 1, disk=1))
-    found = world.model.view().free_resources
-    assert list(found) == ["disk"]
-    np.testing.assert_array_equal(found["disk"], [0, 100, 0])
-
-
-def test_logs_without_it_can_be_read() -> None:
-    """Logs of earlier versions have no word of it."""
-    line = encode(VmsMeasured(1.0, (VmSize("S1", 4.0, 1024),))).replace(",{}]", "]")
-    assert decode(line) == VmsMeasured(1.0, (VmSize("S1", 4.0, 1024),))
-    assert PlacementRequest(make_job(), 1).job.resources == {}
+    found = world.model.view().free
+    assert list(found.thousandths) == ["cpus", "mem", "disk"]
+    np.testing.assert_array_equal(found.amounts("disk"), [0, 100, 0])

@@ -7,8 +7,9 @@ import pytest
 from agents.baselines.first_fit import FirstFit
 from environment.model.decisions import decided
 from environment.model.events import Placement, Waiting
+from environment.resources import Resources
 from environment.rounds import Queue, decide_in_turn, decide_once
-from environment.types import ClusterView, Decision, Place, PlacementRequest, Size, Wait
+from environment.types import ClusterView, Decision, Place, PlacementRequest, Wait
 from tests.builders import make_job, make_request, make_view, make_vms
 
 VIEW = make_view(make_vms(2, cpus=2))
@@ -132,7 +133,7 @@ def test_a_later_job_is_checked_as_the_first_is() -> None:
 
 def test_a_later_job_whose_driver_has_no_room_is_named() -> None:
     """The first of the queue waits then, and is told whose driver it was."""
-    job = make_job("b", 4, driver=Size(1, 1024))
+    job = make_job("b", 4, driver=Resources.of(1, 1024))
     verdict = decide_once(last, VIEW, [*requests(1), PlacementRequest(job, 4)])
     why = "b was to be placed before it, but beside its executors no VM has room for its driver"
     assert (verdict.request.job.id, verdict.decision) == ("a", Wait(f"{why} (1 cpus and 1024 MiB)"))
@@ -174,10 +175,10 @@ def test_the_driver_goes_beside_the_executors_when_there_is_room() -> None:
     """First on a VM of the job's own, else on the first with room, else the job waits."""
     vms = make_vms(2, cpus=2)
     for executors, cpus, expected in ((1, 1.0, 0), (2, 1.0, 1), (1, 1.5, 1)):
-        job = make_job(executors=executors, driver=Size(cpus, 1024))
+        job = make_job(executors=executors, driver=Resources.of(cpus, 1024))
         verdict = decide_once(first_fit, make_view(vms), [PlacementRequest(job, executors)])
         assert verdict.driver_vm == expected
-    job = make_job(executors=4, driver=Size(1, 1024))
+    job = make_job(executors=4, driver=Resources.of(1, 1024))
     verdict = decide_once(first_fit, make_view(vms), [PlacementRequest(job, 4)])
     assert verdict.decision == Wait(
         "beside its executors no VM has room for its driver (1 cpus and 1024 MiB)"
@@ -186,7 +187,7 @@ def test_the_driver_goes_beside_the_executors_when_there_is_room() -> None:
 
 def test_the_driver_takes_its_room_from_the_next_job() -> None:
     """The second job of the round finds what executors and driver left."""
-    job = make_job("a", 1, driver=Size(1, 1024))
+    job = make_job("a", 1, driver=Resources.of(1, 1024))
     queue = [PlacementRequest(job, 1), *requests(1, 1, 1)[1:]]
     verdicts = tuple(decide_in_turn(first_fit, VIEW, queue))
     assert [v.decision.placement for v in verdicts if isinstance(v.decision, Place)] == [(0,), (1,), (1,)]
@@ -194,7 +195,7 @@ def test_the_driver_takes_its_room_from_the_next_job() -> None:
 
 def test_lost_executors_get_no_second_driver() -> None:
     """Even when all executors are placed again, the driver is there already."""
-    job = make_job(executors=2, driver=Size(1, 1024))
+    job = make_job(executors=2, driver=Resources.of(1, 1024))
     verdict = decide_once(first_fit, VIEW, [PlacementRequest(job, 2, (), again=True)])
     assert verdict.driver_vm is None
 

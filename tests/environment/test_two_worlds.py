@@ -15,6 +15,7 @@ from environment.cluster_files import load_cluster
 from environment.kernel.arrays import jobs_of, vms_in_thousandths
 from environment.kernel.rule_options import DurationOptions
 from environment.policy import Policy
+from environment.resources import Resources
 from environment.simulation.expectations import Belief
 from environment.simulation.losses import Loss
 from environment.simulation.options import SimulationOptions, believed
@@ -26,7 +27,6 @@ from environment.types import (
     Observer,
     Place,
     PlacementRequest,
-    Size,
     natural_key,
 )
 from profiles.generators import load_workload
@@ -61,7 +61,9 @@ class Cuts:
         decision = policy.decide(view, [request])
         if not isinstance(decision, Place) or request.again:
             return decision
-        half = tuple(replace(size, cpus=round(size.cpus / 2, 3)) for size in request.asked)
+        half = tuple(
+            Resources.of(round(size.cpus / 2, 3), size.memory_mib, size.others) for size in request.asked
+        )
         return replace(decision, sizes=half[: len(decision.placement)], scores=(), details={})
 
 
@@ -70,7 +72,7 @@ class Recorder:
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
-        self.placed: list[tuple[float, str, tuple[str, ...], tuple[Size, ...]]] = []
+        self.placed: list[tuple[float, str, tuple[str, ...], tuple[Resources, ...]]] = []
         self.shown: list[tuple[float, list[float], list[object]]] = []
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
@@ -112,7 +114,7 @@ def test_policies_decide_the_same_in_both_worlds(case: str, name: str) -> None:
         simulated = replace(simulated, belief=Belief("spread"))
     true = {job.id: job for job in jobs_of(jobs, load_profiles())}
 
-    def seconds(job_id: str, sizes: tuple[Size, ...], vms: int) -> float:
+    def seconds(job_id: str, sizes: tuple[Resources, ...], vms: int) -> float:
         return true[job_id].expected_on(sizes, vms) or 0.0
 
     here, there = Recorder(create(made, options)), Recorder(create(made, options))

@@ -8,6 +8,7 @@ from environment.model import events as ev
 from environment.model.cluster_model import Changes, ClusterModel, ModelOptions
 from environment.model.decisions import decided
 from environment.model.records import JobRecord
+from environment.resources import Resources
 from environment.rounds import decide_in_turn
 from environment.types import Job, Vm
 from tests.builders import make_offer
@@ -58,15 +59,15 @@ class World:
         """The master offers what our tasks leave on these VMs (all VMs, when none is named), or so much."""
         offers = []
         for vm in vms or self.vms:
-            free = vm.cpus - self.model.ledger.cpus(vm.id)
-            memory = vm.memory_mib - self.model.ledger.memory_mib(vm.id)
-            if free > 0 or memory > 0:
+            left = (vm.resources - self.model.ledger.held(vm.id)).positive
+            if left.cpus or left.memory_mib:
                 self._offers += 1
-                wanted = (free if cpus is None else cpus, memory if memory_mib is None else memory_mib)
-                offer = make_offer(f"offer-{self._offers}", vm, *wanted)
-                held = self.model.ledger.resources(vm.id)
-                left = {name: had - held.get(name, 0.0) for name, had in vm.resources.items()}
-                offers.append(replace(offer, resources=left))
+                basic = (
+                    left.cpus if cpus is None else cpus,
+                    left.memory_mib if memory_mib is None else memory_mib,
+                )
+                offer = make_offer(f"offer-{self._offers}", vm)
+                offers.append(replace(offer, resources=Resources.of(*basic, left.others)))
         return self.send(ev.OffersReceived(self.now, tuple(offers)))
 
     def decide(self) -> list[ev.Command]:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from environment.model import events as ev
+from environment.resources import Resources
 from framework.agent_sizes import _size
 from framework.link import MesosLink
 from framework.session import SessionOptions
@@ -78,7 +79,7 @@ def undescribed(task: ev.Task) -> tuple[ProcessSpec, str]:
 
 def task(task_id: str, port: int, cpus: float = 1.0) -> ev.Task:
     """A task of 64 MiB with one port."""
-    return ev.Task(task_id, "job-1", 0, cpus, 64, (port,))
+    return ev.Task(task_id, "job-1", 0, Resources.of(cpus, 64), (port,))
 
 
 @contextmanager
@@ -93,7 +94,7 @@ def test_a_task_is_launched_runs_and_ends(tmp_path: Path) -> None:
     with mesos_and_framework(tmp_path, secret_variables=True) as (mesos, framework):
         framework.wait(ev.Subscribed)
         offers = framework.wait(ev.OffersReceived).offers
-        assert {o.vm.name: (o.cpus, o.vm.price_per_hour) for o in offers} == {
+        assert {o.vm.name: (o.resources.cpus, o.vm.price_per_hour) for o in offers} == {
             "host1.example": (4.0, 0.24),
             "host2.example": (8.0, 0.48),
             "host3.example": (12.0, 0.58),
@@ -117,7 +118,7 @@ def test_the_master_tells_how_large_its_agents_are(tmp_path: Path) -> None:
         mesos.fault("drop_stream")
         framework.wait(ev.Disconnected)
         sizes = {vm_id: size for vm_id, *size in framework.wait(ev.VmsMeasured).sizes}
-        assert sizes == {o.vm.id: [o.cpus, o.memory_mib, {"disk": 10_000.0}] for o in offers.values()}
+        assert sizes == {o.vm.id: o.resources for o in offers.values()}
 
 
 def test_what_is_reserved_for_others_is_not_ours() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from environment.model import events as ev
+from environment.resources import Resources
 from environment.types import Vm
 from framework.agent_sizes import measured, quota_in_all, quotas
 from framework.reading import NOBODY, Credentials, RefusedError, read_json
@@ -97,7 +98,7 @@ def test_agents_are_read_as_offers_would_show_them() -> None:
     slaves = {"slaves": [AGENT, *({**AGENT, **change} for change in (gpu, drained, others, away))]}
     found = measured(slaves, ("stoker",), gpus=False)
     assert [vm.id for vm in found.vms] == ["S1", "S3"]
-    assert found.vms[0] == Vm("S1", "host1", "m1", 4.0, 1024, 0.48, "10.0.0.1")
+    assert found.vms[0] == Vm("S1", "host1", "m1", Resources.of(4.0, 1024), 0.48, "10.0.0.1")
     assert found.closed == (("S3", "takes nothing new: it was drained by an operator"),)
     assert [vm.id for vm in measured(slaves, (), gpus=True).vms] == ["S1", "S2", "S3"]
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from environment.model.events import Task
+from environment.resources import Resources
 from framework.spark import ProcessSpec, Uri
 from framework.translate import (
     Purse,
@@ -57,9 +58,8 @@ def test_every_recorded_offer_is_read(recorded_events: list[Json]) -> None:
         assert read.vm.type in {"m1.large", "m1.xlarge", "c1.xlarge"}
         assert read.vm.price_per_hour in {0.24, 0.48, 0.58}
         assert read.vm.address == "127.0.0.1"
-        assert read.cpus >= 0
-        assert read.memory_mib >= 0
-        assert set(read.resources) <= {"disk"}
+        assert read.resources == read.resources.positive
+        assert set(read.resources) <= {"cpus", "mem", "disk"}
 
 
 def test_every_recorded_update_is_read(recorded_events: list[Json]) -> None:
@@ -82,7 +82,7 @@ def test_resources_of_an_offer_are_summed() -> None:
             {"name": "ports", "type": "RANGES", "ranges": {"range": [{"begin": 31000, "end": 31009}]}},
         )
     )
-    assert (read.cpus, read.memory_mib, read.ports) == (3.75, 1024, ((31000, 31009),))
+    assert (read.resources, read.ports) == (Resources.of(3.75, 1024), ((31000, 31009),))
 
 
 def test_an_agent_without_attributes_is_a_vm_all_the_same() -> None:
@@ -110,34 +110,37 @@ def test_a_purse_pays_reserved_resources_first_and_as_they_came() -> None:
     """What is handed out keeps its role and reservations, and is gone from the purse."""
     reserved = scalar("cpus", 1.0, role="stoker", allocation_info={"role": "stoker"})
     purse = Purse([offer(scalar("cpus", 4.0, role="*"), reserved, scalar("mem", 1000.0, role="*"))])
-    first = purse.pay(1.5, 400, ())
+    first = purse.pay(Resources.of(1.5, 400), ())
     assert first == [reserved, scalar("cpus", 0.5, role="*"), scalar("mem", 400.0, role="*")]
-    assert purse.pay(3.5, 600, ()) == [scalar("cpus", 3.5, role="*"), scalar("mem", 600.0, role="*")]
+    assert purse.pay(Resources.of(3.5, 600), ()) == [
+        scalar("cpus", 3.5, role="*"),
+        scalar("mem", 600.0, role="*"),
+    ]
 
 
 def test_a_purse_pays_over_several_offers_and_thirds_of_a_cpu() -> None:
     """Three times 0.1 cpu fit 0.3 cpu; offers of one agent are one purse."""
     purse = Purse([offer(scalar("cpus", 0.2)), offer(scalar("cpus", 0.1), scalar("mem", 30.0))])
     for _ in range(3):
-        purse.pay(0.1, 10, ())
+        purse.pay(Resources.of(0.1, 10), ())
     with pytest.raises(ValueError, match="lack"):
-        purse.pay(0.1, 0, ())
+        purse.pay(Resources.of(0.1, 0), ())
 
 
 def test_a_purse_hands_out_single_ports_and_refuses_others() -> None:
     """A port of an offered range becomes a range of one."""
     ranges = {"range": [{"begin": 31000, "end": 31002}]}
     purse = Purse([offer({"name": "ports", "type": "RANGES", "ranges": ranges, "role": "*"})])
-    (port,) = purse.pay(0.0, 0, (31001,))
+    (port,) = purse.pay(Resources.of(0.0, 0), (31001,))
     assert port["ranges"] == {"range": [{"begin": 31001, "end": 31001}]}
     with pytest.raises(ValueError, match="31003"):
-        purse.pay(0.0, 0, (31003,))
+        purse.pay(Resources.of(0.0, 0), (31003,))
 
 
 def test_a_task_carries_its_secrets_as_secrets() -> None:
     """Secrets travel as SECRET variables, base64 as Mesos wants bytes, and not as plain ones."""
     process = ProcessSpec(("bash", "-c", "true"), {"A": "1"}, {"S": "hush"}, (Uri("file:///x.tgz", True),))
-    task = Task("job-1.0", "job-1", 0, 1.0, 1024, (31000,))
+    task = Task("job-1.0", "job-1", 0, Resources.of(1.0, 1024), (31000,))
     info = task_to_json(task, process, "S0", "wordcount: executor 0", [], user="spark", image="spark:3.5")
     plain, secret = info["command"]["environment"]["variables"]
     assert plain == {"name": "A", "type": "VALUE", "value": "1"}
@@ -156,11 +159,11 @@ def test_other_scalars_are_read_and_paid_like_cpus() -> None:
     gpus = scalar("gpus", 1.0, role="*"), scalar("gpus", 2.0, role="stoker")
     given = offer(scalar("cpus", 2.0, role="*"), *gpus, volume, scalar("disk", 100.0, role="*"))
     read = offer_from_json(given)
-    assert (read.resources, read.vm.resources) == ({"gpus": 3.0, "disk": 100.0},) * 2
-    paid = Purse([given]).pay(1.0, 0, (), {"gpus": 3.0, "disk": 100.0})
-    assert paid == [scalar("cpus", 1.0, role="*"), gpus[1], gpus[0], scalar("disk", 100.0, role="*")]
+    assert (read.resources, read.vm.resources) == (Resources.of(2.0, 0, {"gpus": 3.0, "disk": 100.0}),) * 2
+    paid = Purse([given]).pay(Resources.of(1.0, 0, {"gpus": 3.0, "disk": 100.0}), ())
+    assert paid == [scalar("cpus", 1.0, role="*"), scalar("disk", 100.0, role="*"), gpus[1], gpus[0]]
     with pytest.raises(ValueError, match="lack 36 of 136 disk"):
-        Purse([given]).pay(1.0, 0, (), {"disk": 136.0})
+        Purse([given]).pay(Resources.of(1.0, 0, {"disk": 136.0}), ())
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,7 @@ def test_a_job_that_fits_waits_no_longer_than_its_patience(folders: dict[str, st
 def test_time_in_which_it_does_not_fit_takes_no_patience(folders: dict[str, str]) -> None:
     """It counts from the moment from which on it fits all the time."""
     view = make_view(make_vms(3), executors=[1, 0, 0])
-    full = view.changed(free_cpus=np.zeros(3))
+    full = make_view(view.vms, [0.0] * 3, executors=[1, 0, 0])
     policy = LearnedPolicy("reinforce", LearnedOptions(folders["waits"], patience=60.0))
     for seen, at in ((view, 0.0), (full, 10.0), (view, 100.0), (view, 159.0)):
         assert isinstance(decided(policy, seen, ["a"], at), Wait)

@@ -22,6 +22,7 @@ from environment.explain import Candidate, Choice, Explanation
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.model.states import JobState
+from environment.resources import Resources
 from environment.types import Job
 
 VMS = (
@@ -47,7 +48,9 @@ class Cast:
         now = time.time()
 
         def job(job_id: str) -> Job:
-            return Job(job_id, spec.type, spec.cpus, spec.memory, spec.executors, now, spec.label)
+            return Job(
+                job_id, spec.type, Resources.of(spec.cpus, spec.memory), spec.executors, now, spec.label
+            )
 
         record, new = self.store.submit(spec, job, idempotency_key, now)
         if self.fate is not None:
@@ -126,8 +129,7 @@ class Cast:
             "m1.large",
             "127.0.1.1",
             0.24,
-            1.0,
-            1024,
+            Resources.of(1.0, 1024),
             (20000,),
             at,
         )
@@ -138,7 +140,14 @@ class Cast:
         """Let a job wait, because none of so many VMs has room."""
         names = [f"m1.large-{i + 1}" for i in range(vms)]
         candidates = tuple(
-            Candidate(name, "m1.large", 0.5, 512, (f"{name} has 0.5 cpus free, 1 needed",), None, False)
+            Candidate(
+                name,
+                "m1.large",
+                {"cpus": 0.5, "mem": 512},
+                (f"{name} has 0.5 cpus free, 1 needed",),
+                None,
+                False,
+            )
             for name in names
         )
         choice = Choice(None, None, "no VM has room", candidates, 7)
@@ -155,9 +164,14 @@ class Cast:
 
 def _placed(job_id: str, at: float) -> Explanation:
     candidates = (
-        Candidate("m1.large-1", "m1.large", 4.0, 16384, (), 0.5, True),
+        Candidate("m1.large-1", "m1.large", {"cpus": 4.0, "mem": 16384}, (), 0.5, True),
         Candidate(
-            "m1.large-2", "m1.large", 0.0, 16384, ("m1.large-2 has 0 cpus free, 1 needed",), 0.25, False
+            "m1.large-2",
+            "m1.large",
+            {"cpus": 0.0, "mem": 16384},
+            ("m1.large-2 has 0 cpus free, 1 needed",),
+            0.25,
+            False,
         ),
     )
     choice = Choice(0, "m1.large-1", "the first with room", candidates, 0)

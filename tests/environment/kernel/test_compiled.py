@@ -64,9 +64,9 @@ def test_the_daemon_does_without_numba() -> None:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A copy of what compiles, and of the kernel."""
-    for part in ("environment/__init__.py", "environment/belief.py", "environment/types.py"):
-        (tmp_path / part).parent.mkdir(exist_ok=True)
-        shutil.copy(ROOT / part, tmp_path / part)
+    (tmp_path / "environment").mkdir()
+    for part in (ROOT / "environment").glob("*.py"):
+        shutil.copy(part, tmp_path / "environment")
     shutil.copytree(
         ROOT / "environment/kernel",
         tmp_path / "environment/kernel",

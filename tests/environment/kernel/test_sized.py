@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from agents.registry import create
 from environment.kernel.rule_options import DurationOptions, RewardOptions
 from environment.policy import FunctionPolicy
+from environment.resources import LEAST, Resources
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results import Replay, Result, trace_from_json, trace_to_json
 from environment.simulation.simulator import simulate
-from environment.types import LEAST, ClusterView, Decision, EndedJob, Place, PlacementRequest, Size, Vm, Wait
+from environment.types import ClusterView, Decision, EndedJob, Place, PlacementRequest, Vm, Wait
 from profiles.profile import load_profiles
 from profiles.workload import Workload, WorkloadJob
 from tests.builders import make_vms
@@ -34,7 +35,7 @@ def giving(*given_: tuple[int, float, int]) -> Callable[[ClusterView, Sequence[P
     def decide(view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         if view.executors.any():
             return Wait("something runs")
-        sizes = tuple(Size(cpus, memory_mib) for _, cpus, memory_mib in given_)
+        sizes = tuple(Resources.of(cpus, memory_mib) for _, cpus, memory_mib in given_)
         return Place(queue[0].job.id, tuple(vm for vm, _, _ in given_), sizes=sizes)
 
     return decide
@@ -50,7 +51,7 @@ def test_smaller_executors_take_longer() -> None:
     """Half the cpus of a type without profile: twice as long, at a share of the VM that is half as large."""
     result = run(FunctionPolicy(giving((0, 1.0, 2048), (0, 1.0, 1024))), work("a", 0, 2), work("b", 0, 2))
     assert [(job.started_at, job.ended_at) for job in result.jobs] == [(0, 200), (200, 400)]
-    assert result.jobs[0].sizes == (Size(1.0, 2048), Size(1.0, 1024))
+    assert result.jobs[0].sizes == (Resources.of(1.0, 2048), Resources.of(1.0, 1024))
     assert [job.cost * 3600 for job in result.jobs] == pytest.approx([0.24 * 200] * 2)
     assert result.utilisation == 0.5
     # Core-seconds are the same: 2 x 2 cpus for 100 s, or 2 x 1 for 200.
@@ -62,7 +63,7 @@ def test_fewer_executors_take_longer() -> None:
     decide = giving((1, 2.0, 2048))
     result = run(FunctionPolicy(decide), work("a", 0, 2, fewest=1), work("b", 0, 1))
     assert [(job.placement, job.duration, job.sizes) for job in result.jobs] == [
-        ((1,), 200, (Size(2.0, 2048),)),
+        ((1,), 200, (Resources.of(2.0, 2048),)),
         ((1,), 100, ()),
     ]
 
@@ -81,7 +82,7 @@ def test_a_profile_knows_how_much_longer(partial: str) -> None:
 
 def test_ends_are_told_in_order() -> None:
     """A policy that observes hears of each job that ended before it decides again, with what it took."""
-    heard: list[tuple[str, float, tuple[Size, ...], float]] = []
+    heard: list[tuple[str, float, tuple[Resources, ...], float]] = []
 
     class Learner:
         def observe(self, ended: EndedJob) -> None:
@@ -90,10 +91,12 @@ def test_ends_are_told_in_order() -> None:
         def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
             if len(heard) < 2 and queue[0].job.id == "c":
                 return Wait("hears more")
-            return Place(queue[0].job.id, (0,), sizes=(Size(1.0 if queue[0].job.id == "a" else 2.0, 2048),))
+            return Place(
+                queue[0].job.id, (0,), sizes=(Resources.of(1.0 if queue[0].job.id == "a" else 2.0, 2048),)
+            )
 
     simulate(Learner(), Workload((work("a", 0, 1), work("b", 0, 1), work("c", 5, 1))), make_vms(1))
-    assert heard == [("b", 100, (Size(2.0, 2048),), 0), ("a", 200, (Size(1.0, 2048),), 0)]
+    assert heard == [("b", 100, (Resources.of(2.0, 2048),), 0), ("a", 200, (Resources.of(1.0, 2048),), 0)]
 
 
 def at_random(seed: int) -> Callable[[ClusterView, Sequence[PlacementRequest]], Decision]:
@@ -113,7 +116,7 @@ def at_random(seed: int) -> Callable[[ClusterView, Sequence[PlacementRequest]], 
             memory_mib = max(least[1], min(int(free[1, vm]), int(request.memory_mib * share)))
             free[:, vm] -= cpus, memory_mib
             placement.append(vm)
-            sizes.append(Size(cpus, memory_mib))
+            sizes.append(Resources.of(cpus, memory_mib, request.size.others))
         return Place(request.job.id, tuple(placement), sizes=tuple(sizes))
 
     return decide
@@ -146,7 +149,7 @@ def reference_of(result: Result, workload: Workload) -> Reference:
         # Durations are computed in another order here, and may end a rounding error later.
         world.pass_time(traced.at, slack=1e-12 * traced.at)
         job, place = jobs[traced.job], traced.decision
-        sizes = place.sizes or (Size(job.cpus, job.memory_mib),) * len(place.placement)
+        sizes = place.sizes or (Resources.of(job.cpus, job.memory_mib),) * len(place.placement)
         cores, memory = sum(size.cpus for size in sizes), sum(size.memory_mib for size in sizes)
         longer = job.cpus * job.executors / cores
         if profile := profiles.get(job.type):

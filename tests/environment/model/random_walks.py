@@ -13,8 +13,9 @@ from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel
 from environment.model.decisions import decided
 from environment.model.states import ENDED_JOB
+from environment.resources import Resources, total
 from environment.rounds import decide_in_turn
-from environment.types import CPU_TOLERANCE, Size, Vm
+from environment.types import Vm
 from tests.builders import make_job, make_offer
 from tests.environment.world import costs
 
@@ -84,7 +85,7 @@ class Chaos:
     def submit(self) -> None:
         """A job that fits the empty cluster."""
         pick = self.random.choice
-        driver = Size(1.0, 1024) if self.random.random() < 0.2 else None
+        driver = Resources.of(1.0, 1024) if self.random.random() < 0.2 else None
         job = make_job(f"job-{self.jobs}", pick((1, 1, 2, 3, 5)), pick((0.1, 0.5, 1.0, 2.0)), 512, self.now)
         self.jobs += 1
         self.send(
@@ -114,11 +115,11 @@ class Chaos:
         cpus, memory_mib = vm.cpus, vm.memory_mib
         for vm_id, task in self.tasks.values():
             if vm_id == vm.id:
-                cpus, memory_mib = cpus - task.cpus, memory_mib - task.memory_mib
+                cpus, memory_mib = cpus - task.resources.cpus, memory_mib - task.resources.memory_mib
         for offer in self.offers.values():
             if offer.vm.id == vm.id:
-                cpus, memory_mib = cpus - offer.cpus, memory_mib - offer.memory_mib
-        assert cpus > -CPU_TOLERANCE
+                cpus, memory_mib = cpus - offer.resources.cpus, memory_mib - offer.resources.memory_mib
+        assert round(cpus, 3) >= 0
         assert memory_mib >= 0
         cpus, memory_mib = round(cpus * share, 3), int(memory_mib * share)
         if cpus < 0.001 or not memory_mib:
@@ -252,8 +253,7 @@ class Chaos:
         assert tasks
         used = [self.offers.pop(offer_id) for offer_id in offer_ids]
         assert {offer.vm.id for offer in used} == {vm.id}
-        assert sum(t.cpus for t in tasks) <= sum(o.cpus for o in used) + CPU_TOLERANCE
-        assert sum(t.memory_mib for t in tasks) <= sum(o.memory_mib for o in used)
+        assert total(o.resources for o in used).contains(total(t.resources for t in tasks))
         for task in tasks:
             assert task.task_id not in self.launched
             self.launched.add(task.task_id)
@@ -300,7 +300,7 @@ class Chaos:
         for job_id in (f"job-{number}" for number in range(self.jobs)):
             self.check_job(job_id, waiting)
         for vm in self.model.vms():
-            assert self.model.ledger.cpus(vm.id) <= self.vms[vm.id].cpus + CPU_TOLERANCE
+            assert self.vms[vm.id].resources.contains(self.model.ledger.held(vm.id))
             assert vm.cpus <= self.vms[vm.id].cpus
         assert all(len(tasks) == 1 for tasks in self.drivers_ran.values())
         self.check_view()
@@ -330,10 +330,10 @@ class Chaos:
         view = self.model.view()
         for i, vm in enumerate(view.vms):
             offers = [offer for offer in self.offers.values() if offer.vm.id == vm.id]
-            offered = sum(offer.cpus for offer in offers)
-            assert view.usable_cpus[i] <= offered + CPU_TOLERANCE
-            held = self.model.ledger.cpus(vm.id)
-            assert view.free_cpus[i] <= max(self.vms[vm.id].cpus - held, offered) + CPU_TOLERANCE
+            offered = total(offer.resources for offer in offers)
+            assert offered.contains(view.usable.at(i))
+            held = self.model.ledger.held(vm.id)
+            assert ((self.vms[vm.id].resources - held).positive | offered).contains(view.free.at(i))
             assert view.offered is not None
             assert not view.offered.there[i] or offers
 

@@ -7,6 +7,7 @@ import pytest
 from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.event_log import decode, encode
+from environment.resources import Resources
 from environment.types import Vm
 from tests.builders import make_job, make_offer, make_vms
 from tests.environment.world import World, launched, names
@@ -29,7 +30,7 @@ def told(
     **quota: float,
 ) -> list[ev.Command]:
     """The master tells of its agents, and of the most that we may have."""
-    sizes = tuple(ev.VmSize(vm.id, vm.cpus, vm.memory_mib, vm.resources) for vm in vms)
+    sizes = tuple(ev.VmSize(vm.id, vm.resources) for vm in vms)
     return world.send(ev.VmsMeasured(world.now, sizes, vms, closed, limits, quota))
 
 
@@ -211,7 +212,7 @@ def test_lost_executors_that_no_quota_lets_come_back_block_nobody(world: World) 
 
 def test_a_job_whose_only_vm_is_gone_blocks_nobody_and_is_found_when_it_is_back() -> None:
     """Offers are still told of, and given back, while nobody else waits: they tell of VMs that come."""
-    gpu = replace(TWO, resources={"gpus": 1.0})
+    gpu = replace(TWO, resources=TWO.resources + Resources.named({"gpus": 1}))
     world = World((ONE, gpu))
     world.subscribe()
     told(world, (ONE, gpu))

@@ -8,7 +8,7 @@ import pytest
 from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.records import JobRecord
-from environment.types import Size
+from environment.resources import Resources
 from tests.builders import make_job, make_offer, make_vm, make_vms
 from tests.environment.world import World, costs, killed, launched, names
 
@@ -781,7 +781,7 @@ def test_the_master_knows_better_how_large_vms_are() -> None:
     other.offer(ONE, cpus=4, memory_mib=16384)
     other.offer(TWO)
     assert [vm.cpus for vm in other.model.vms()] == [8, 4], "learned from offers alone, it is overrated"
-    sizes = tuple(ev.VmSize(vm.id, vm.cpus, vm.memory_mib) for vm in VMS)
+    sizes = tuple(ev.VmSize(vm.id, vm.resources) for vm in VMS)
     other.send(ev.VmsMeasured(other.now, sizes))
     assert [vm.cpus for vm in other.model.vms()] == [4, 4]
     assert [vm.memory_mib for vm in other.model.vms()] == [16384, 16384]
@@ -792,7 +792,7 @@ def test_the_master_knows_better_how_large_vms_are() -> None:
 def test_a_driver_on_the_cluster_is_a_task_with_three_ports(world: World) -> None:
     """It is launched with the executors, takes its own size, and its end is the job's end."""
     world.subscribe()
-    world.submit(make_job(executors=4, driver=Size(1, 2048)))
+    world.submit(make_job(executors=4, driver=Resources.of(1, 2048)))
     world.offer()
     commands = world.decide()
     assert launched(commands) == {
@@ -801,7 +801,7 @@ def test_a_driver_on_the_cluster_is_a_task_with_three_ports(world: World) -> Non
     }
     driver = world.model.task("job-1.driver-4")
     assert driver is not None
-    assert (driver.number, driver.memory_mib, driver.ports) == (None, 2048, (31000, 31001, 31002))
+    assert (driver.number, driver.resources.memory_mib, driver.ports) == (None, 2048, (31000, 31001, 31002))
     assert world.tell("running", *world.open_tasks()) == []
     assert world.job().state == "running"
     assert len(killed(world.tell("finished", "job-1.driver-4"))) == 4
@@ -810,7 +810,7 @@ def test_a_driver_on_the_cluster_is_a_task_with_three_ports(world: World) -> Non
 
 def test_a_driver_on_the_cluster_that_dies_fails_the_job(world: World) -> None:
     """Its executors are killed; nothing is placed again."""
-    world.run(make_job(executors=1, driver=Size(1, 2048)))
+    world.run(make_job(executors=1, driver=Resources.of(1, 2048)))
     commands = world.tell("failed", "job-1.driver-1", message="exit code 1")
     assert names(commands) == ["KillTask", "Suppress"] or killed(commands) == ["job-1.0"]
     assert world.job().reason == "its driver on vm-1 ended: exit code 1"
@@ -818,7 +818,7 @@ def test_a_driver_on_the_cluster_that_dies_fails_the_job(world: World) -> None:
 
 def test_the_exit_code_of_a_driver_on_the_cluster_is_kept(world: World) -> None:
     """As that of a driver on the host is."""
-    world.run(make_job(executors=1, driver=Size(1, 2048)))
+    world.run(make_job(executors=1, driver=Resources.of(1, 2048)))
     said = "Command exited with status 3"
     world.send(ev.TaskChanged(world.now, "job-1.driver-1", "failed", ONE.id, "", said, 3))
     assert (world.job().state, world.job().exit_code) == ("failed", 3)
@@ -828,7 +828,7 @@ def test_the_exit_code_of_a_driver_on_the_cluster_is_kept(world: World) -> None:
 def test_a_driver_on_the_cluster_whose_port_is_taken_is_started_afresh() -> None:
     """With other ports, elsewhere where that can be; nothing is counted against the job, but ten times."""
     world = World([ONE])
-    world.run(make_job(executors=1, driver=Size(1, 2048)))
+    world.run(make_job(executors=1, driver=Resources.of(1, 2048)))
     ports = set()
     for count in range(1, 12):
         driver, executor = sorted(world.open_tasks(), key=lambda task_id: "driver" not in task_id)
@@ -852,7 +852,7 @@ def test_a_driver_on_the_cluster_whose_port_is_taken_is_started_afresh() -> None
         world.tell("running", *world.open_tasks())
     assert (world.job().state, world.job().exit_code) == ("failed", 98)
     two = World([ONE, TWO])
-    two.run(make_job(executors=1, driver=Size(1, 2048)))
+    two.run(make_job(executors=1, driver=Resources.of(1, 2048)))
     two.send(ev.TaskChanged(two.now, "job-1.driver-1", "failed", ONE.id, "", said, 98))
     two.tell("killed", "job-1.0")
     two.offer()
@@ -878,7 +878,7 @@ def test_executors_that_are_killed_say_what_they_were_killed_for(world: World) -
 def test_a_launch_whose_driver_may_run_is_not_undone(world: World, state: ev.TaskState) -> None:
     """The driver on the cluster, launched with the executors, runs once: only what is lost is replaced."""
     world.subscribe()
-    world.submit(make_job(executors=2, driver=Size(1, 2048)))
+    world.submit(make_job(executors=2, driver=Resources.of(1, 2048)))
     world.offer()
     world.decide()
     assert killed(world.tell(state, "job-1.0")) == []
@@ -894,7 +894,7 @@ def test_a_launch_whose_driver_may_run_is_not_undone(world: World, state: ev.Tas
 def test_a_driver_whose_launch_got_lost_is_launched_again(world: World) -> None:
     """The master knows its agent and nothing of the driver, so it never ran, and no other one is a second."""
     world.subscribe()
-    world.submit(make_job(executors=1, driver=Size(1, 2048)))
+    world.submit(make_job(executors=1, driver=Resources.of(1, 2048)))
     world.offer()
     world.decide()
     world.tell("running", "job-1.0")
@@ -907,7 +907,7 @@ def test_a_driver_whose_launch_got_lost_is_launched_again(world: World) -> None:
 
 def test_a_driver_that_was_seen_and_is_gone_is_not_started_again(world: World) -> None:
     """It may have done anything: the job has failed."""
-    world.run(make_job(executors=1, driver=Size(1, 2048)))
+    world.run(make_job(executors=1, driver=Resources.of(1, 2048)))
     world.tell("gone", "job-1.driver-1")
     assert world.job().state == "failed"
 
@@ -931,7 +931,7 @@ def test_executors_that_fail_are_placed_again_after_pauses_that_grow(world: Worl
 def test_a_dropped_driver_undoes_the_launch_even_if_all_executors_run(world: World) -> None:
     """Executors that come up while the launch is undone do not start the job."""
     world.subscribe()
-    world.submit(make_job(executors=1, driver=Size(1, 2048)))
+    world.submit(make_job(executors=1, driver=Resources.of(1, 2048)))
     world.offer()
     world.decide()
     assert killed(world.tell("dropped", "job-1.driver-1")) == ["job-1.0"]
@@ -943,7 +943,7 @@ def test_a_dropped_driver_undoes_the_launch_even_if_all_executors_run(world: Wor
 
 def test_only_the_executor_of_a_job_with_its_driver_is_placed_again(world: World) -> None:
     """A lost executor gets a new place, the driver keeps its own."""
-    world.run(make_job(executors=1, driver=Size(1, 2048)))
+    world.run(make_job(executors=1, driver=Resources.of(1, 2048)))
     world.tell("lost", "job-1.0")
     world.wait(3)
     world.offer()

@@ -1,6 +1,7 @@
 """The log of events and commands: written, read, and replayed."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,12 +10,15 @@ from hypothesis import strategies as st
 from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.event_log import decode, encode, replay
+from environment.resources import Resources
 from tests.builders import make_job, make_vm, make_vms
 from tests.environment.model.random_walks import Chaos
 from tests.environment.world import World
 
 # Amounts are dictionaries, whoever makes them.
 st.register_type_strategy(Mapping, st.dictionaries(st.text(), st.floats()))
+AMOUNTS = st.dictionaries(st.text(), st.integers(1, 10**15)).map(Resources)
+st.register_type_strategy(Resources, AMOUNTS)
 
 KINDS: list[type[ev.Event | ev.Command]] = [
     kind
@@ -33,6 +37,19 @@ def test_every_entry_comes_back_as_it_was(entry: ev.Event | ev.Command) -> None:
     back = decode(line)
     assert type(back) is type(entry)
     assert back == entry or st_nan
+
+
+def test_logs_of_the_first_stoker_replay() -> None:
+    """Where cpus, memory and others stood apart: to the same commands, and to the same state at the end."""
+    state, *lines = Path(__file__).with_name("first_log.jsonl").read_text().splitlines()
+    model, launches, sizes = ClusterModel(), [], []
+    for event, commands in replay(lines):
+        assert model.handle(event) == commands
+        launches += [task.resources for c in commands if isinstance(c, ev.Launch) for task in c.tasks]
+        if isinstance(event, ev.Decided):
+            sizes += [size for placement in event.placements for size in placement.sizes]
+    assert (launches[-1], sizes) == (Resources.of(0.5, 1024, {"gpus": 1}), [Resources.of(1.5, 1024)])
+    assert model.snapshot() == decode(state)
 
 
 @pytest.mark.parametrize("line", ['{"type":"Nothing"}', '{"at":1}', "[]", "7", "{", '{"type":"Tick"}'])

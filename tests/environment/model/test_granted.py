@@ -9,13 +9,14 @@ from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel
 from environment.model.decisions import decided
 from environment.model.event_log import encode, replay
+from environment.resources import Resources
 from environment.rounds import decide_in_turn, decide_once
-from environment.types import ClusterView, Decision, EndedJob, Place, PlacementRequest, Size
+from environment.types import ClusterView, Decision, EndedJob, Place, PlacementRequest
 from tests.builders import make_job, make_request, make_view, make_vms
 from tests.environment.world import World
 
 ELASTIC = replace(make_job("job-1", 3, 2.0, 2048, expected_duration=60.0), min_executors=2)
-SIZES = (Size(1.5, 1000), Size(0.125, 2048))
+SIZES = (Resources.of(1.5, 1000), Resources.of(0.125, 2048))
 
 
 @pytest.mark.parametrize(
@@ -25,17 +26,18 @@ SIZES = (Size(1.5, 1000), Size(0.125, 2048))
         ((0, 0, 1), (), ()),
         ((0,), (), ("1 executors placed, 2 to 3 needed",)),
         ((0, 1), SIZES[:1], ("1 sizes for 2 executors",)),
-        ((0, 1), (Size(2.001, 2048), SIZES[1]), ("executor 4 is given 2.001 cpus, not 0.1 to 2",)),
-        ((0, 1), (SIZES[0], Size(0.09, 895)),
+        ((0, 1), (Resources.of(2.001, 2048), SIZES[1]), ("executor 4 is given 2.001 cpus, not 0.1 to 2",)),
+        ((0, 1), (SIZES[0], Resources.of(0.09, 895)),
          ("executor 5 is given 0.09 cpus, not 0.1 to 2", "executor 5 is given 895 MiB, not 896 to 2048")),
-        ((0, 1), (Size(1 / 3, 2048), SIZES[1]),
-         ("executor 4 is given 0.3333333333333333 cpus, of which Mesos keeps three decimals",)),
-        ((1, 1, 1), (Size(2.0, 896),) * 3, ("vm-2 has 5 cpus free, 6 needed",)),
-        ((1, 1, 1), (Size(1.667, 896), Size(1.667, 896), Size(1.666, 896)), ()),
+        ((0, 1), (Resources.of(1.0, 1024.5), SIZES[1]),
+         ("executor 4 is given 1024.5 MiB, not in steps of 1",)),
+        ((0, 1), (Resources.of(1.0, 1024, {"gpus": 1}), SIZES[1]), ("executor 4 is given 1 gpus, not 0",)),
+        ((1, 1, 1), (Resources.of(2.0, 896),) * 3, ("vm-2 has 5 cpus free, 6 needed",)),
+        ((1, 1, 1), (Resources.of(1.667, 896), Resources.of(1.667, 896), Resources.of(1.666, 896)), ()),
     ],
 )  # fmt: skip
 def test_sizes_are_checked(
-    placement: tuple[int, ...], sizes: tuple[Size, ...], faults: tuple[str, ...]
+    placement: tuple[int, ...], sizes: tuple[Resources, ...], faults: tuple[str, ...]
 ) -> None:
     """At most what is asked for each, at least what runs, and in sum what is free."""
     view = make_view(make_vms(2, cpus=8.0), free_cpus=[8.0, 5.0])
@@ -47,15 +49,18 @@ def test_a_small_request_is_its_own_floor() -> None:
     """What asks for less than Spark starts with may have that."""
     request = PlacementRequest(make_job("job-1", 1, 0.05, 100), 1)
     view = make_view(make_vms(1))
-    assert check(view, request, Place("job-1", (0,), sizes=(Size(0.05, 100),))) == ()
-    assert check(view, request, Place("job-1", (0,), sizes=(Size(0.05, 99),)))
+    assert check(view, request, Place("job-1", (0,), sizes=(Resources.of(0.05, 100),))) == ()
+    assert check(view, request, Place("job-1", (0,), sizes=(Resources.of(0.05, 99),)))
 
 
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [
-        ({"sizes": ((1.0, 1024), (1.0, 1024))}, "the sizes of the decision should be a tuple of Size"),
-        ({"sizes": (Size("1", 1024),) * 2}, "a size should have cpus and whole MiB, found Size(cpus='1'"),
+        ({"sizes": ((1.0, 1024), (1.0, 1024))}, "the sizes of the decision should be a tuple of Resources"),
+        (
+            {"sizes": (Resources({"cpus": 0.5}),) * 2},  # type: ignore[dict-item]
+            "a size should have whole thousandths, found {'cpus': 0.5}",
+        ),
         ({"details": {"y": (1.0,)}}, "the detail 'y' of the decision should be 2 numbers, one for each VM"),
         ({"details": [1]}, "the details of the decision should be a mapping"),
     ],
@@ -73,15 +78,20 @@ def test_what_is_no_size_is_told(changes: dict[str, object], fault: str) -> None
 def test_the_view_after_knows_sizes() -> None:
     """What is left, who runs on what, and until when: half the cpus take twice as long."""
     view = make_view(make_vms(2, cpus=4.0), at=10.0)
-    after = view.with_placement(PlacementRequest(ELASTIC, 3), (0, 0), (Size(2.0, 1000), Size(1.0, 1000)))
+    after = view.with_placement(
+        PlacementRequest(ELASTIC, 3), (0, 0), (Resources.of(2.0, 1000), Resources.of(1.0, 1000))
+    )
     assert after.free_cpus.tolist() == [1.0, 4.0]
     assert after.free_memory_mib[0] == view.free_memory_mib[0] - 2000
     (running,) = after.running
-    assert (running.sizes, running.end_at(10.0)) == ((Size(2.0, 1000), Size(1.0, 1000)), 130.0)
+    assert (running.sizes, running.end_at(10.0)) == (
+        (Resources.of(2.0, 1000), Resources.of(1.0, 1000)),
+        130.0,
+    )
     assert after.busy_until.tolist() == [130.0, 10.0]
-    lost = PlacementRequest(ELASTIC, 1, ("id-vm-1",), True, 2, (Size(1.0, 1000),))
+    lost = PlacementRequest(ELASTIC, 1, ("id-vm-1",), True, 2, (Resources.of(1.0, 1000),))
     (joined,) = after.with_placement(lost, (1,)).running
-    assert (joined.vm_ids, joined.sizes[2]) == (("id-vm-1", "id-vm-1", "id-vm-2"), Size(1.0, 1000))
+    assert (joined.vm_ids, joined.sizes[2]) == (("id-vm-1", "id-vm-1", "id-vm-2"), Resources.of(1.0, 1000))
 
 
 @pytest.fixture
@@ -96,10 +106,10 @@ def world() -> World:
     return world
 
 
-def sizes(commands: list[ev.Command]) -> list[Size]:
+def sizes(commands: list[ev.Command]) -> list[Resources]:
     """Of the tasks that are launched."""
     launched = [command for command in commands if isinstance(command, ev.Launch)]
-    return [Size(task.cpus, task.memory_mib) for command in launched for task in command.tasks]
+    return [task.resources for command in launched for task in command.tasks]
 
 
 def replayed(world: World) -> bool:
@@ -112,7 +122,10 @@ def replayed(world: World) -> bool:
 def test_a_job_starts_on_what_it_was_given(world: World) -> None:
     """Launched in these sizes, charged and shown so; it runs when those that there are run."""
     assert sizes(world.log[-1][1]) == [*SIZES]
-    assert (world.model.ledger.cpus("id-vm-1"), world.model.ledger.memory_mib("id-vm-2")) == (1.5, 2048)
+    assert (world.model.ledger.held("id-vm-1").cpus, world.model.ledger.held("id-vm-2").memory_mib) == (
+        1.5,
+        2048,
+    )
     world.tell("running", "job-1.0")
     assert world.job().state == "starting"
     assert ev.StartDriver in map(type, world.tell("running", "job-1.1"))

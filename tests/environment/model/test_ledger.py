@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from environment.model.ledger import Ledger
 from environment.model.records import ExecutorRecord
+from environment.resources import Resources
 from tests.builders import make_vm
 
 VM = make_vm("vm-1", cpus=8, price_per_hour=3.6)  # a tenth of a cent per second
@@ -24,8 +25,7 @@ def make_task(number: int, launched_at: float, cpus: float = 1.0) -> ExecutorRec
         vm_type=VM.type,
         address=VM.address,
         price_per_hour=VM.price_per_hour,
-        cpus=cpus,
-        memory_mib=1024,
+        resources=Resources.of(cpus, 1024),
         ports=(),
         launched_at=launched_at,
     )
@@ -79,10 +79,10 @@ def test_the_ledger_knows_what_is_held() -> None:
     ledger, tasks = Ledger(), [make_task(0, 0.0, 0.5), make_task(1, 0.0, 2.0)]
     for task in tasks:
         ledger.open(task)
-    assert (ledger.count(VM.id), ledger.cpus(VM.id), ledger.memory_mib(VM.id)) == (2, 2.5, 2048)
+    assert (ledger.count(VM.id), ledger.held(VM.id)) == (2, Resources.of(2.5, 2048))
     for task in tasks:
         ledger.close(task, 1.0)
-    assert (ledger.count(VM.id), ledger.cpus(VM.id), ledger.memory_mib(VM.id)) == (0, 0, 0)
+    assert (ledger.count(VM.id), ledger.held(VM.id)) == (0, Resources())
     assert ledger.count("elsewhere") == 0
 
 

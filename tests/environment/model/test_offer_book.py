@@ -12,9 +12,10 @@ from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel
 from environment.model.event_log import decode, encode
 from environment.offered import DRIVER_PORTS, Offered
+from environment.resources import Resources
 from environment.rounds import decide_once
-from environment.types import ClusterView, Place, PlacementRequest, Size, Vm
-from tests.builders import make_job, make_offer, make_request, make_view, make_vm, make_vms
+from environment.types import ClusterView, Place, PlacementRequest, Vm
+from tests.builders import make_job, make_offer, make_request, make_room, make_view, make_vm, make_vms
 from tests.environment.world import World, launched, names
 
 VMS = make_vms(3, cpus=4)
@@ -38,8 +39,8 @@ def waiting(world: World, executors: int) -> str:
 def offered(view: ClusterView, *vms: int, ports: int = 1000) -> ClusterView:
     """The view with offers of everything on these VMs alone."""
     there = np.isin(np.arange(len(view.vms)), vms)
-    cpus, memory_mib = view.free_cpus * there, view.free_memory_mib * there
-    return view.changed(offered=Offered(there, cpus, memory_mib, there * ports))
+    room = make_room({"cpus": view.free_cpus * there, "mem": view.free_memory_mib * there})
+    return view.changed(offered=Offered(there, room, there * ports))
 
 
 def first_vm(view: ClusterView, queue: Sequence[PlacementRequest]) -> Place:
@@ -80,13 +81,13 @@ def test_what_is_not_offered_is_no_place(world: World) -> None:
         (),
         (),
     ]
-    assert choice.candidates[0].free_cpus == 4
+    assert choice.candidates[0].free["cpus"] == 4
 
 
 def test_what_is_offered_in_part_can_be_used_in_part() -> None:
     """Of four cpus that are free two are offered so far."""
     view = make_view(make_vms(1, cpus=4))
-    part = Offered(np.array([True]), np.array([2.0]), np.array([16384.0]), np.array([1000]))
+    part = Offered(np.array([True]), make_room({"cpus": [2.0], "mem": [16384]}), np.array([1000]))
     view = view.changed(offered=part)
     assert view.room_for(make_request(9)).tolist() == [2]
     assert check(view, make_request(3), Place("job-1", (0, 0, 0))) == (
@@ -197,7 +198,7 @@ def test_a_vm_of_which_only_our_tasks_are_known_is_not_full(world: World) -> Non
     world.subscribe()
     assert waiting(world, 1) == "no VM is known now for 1 executors of 1 cpus and 1024 MiB"
     assert [vm.name for vm in world.model.vms()] == ["vm-1"]
-    world.send(ev.VmsMeasured(world.now, (ev.VmSize(ONE.id, 8.0, 16384),)))
+    world.send(ev.VmsMeasured(world.now, (ev.VmSize(ONE.id, Resources.of(8.0, 16384)),)))
     assert world.model.view().free_cpus.tolist() == [4]
     assert waiting(world, 1).endswith(f"of 1 VMs, 1 {NO_OFFER}")
 
@@ -226,7 +227,7 @@ def test_ports_are_part_of_a_placement() -> None:
     view = offered(make_view(make_vms(2, cpus=8)), 0, 1, ports=4)
     assert view.room_for(make_request(9)).tolist() == [4, 4]
     assert check(view, make_request(5), Place("job-1", (0,) * 5)) == ("vm-1 has 4 ports free, 5 needed",)
-    job = replace(make_job(executors=2), driver=Size(1.0, 1024))
+    job = replace(make_job(executors=2), driver=Resources.of(1.0, 1024))
     request = PlacementRequest(job, 2)
     verdict = decide_once(first_vm, view, [request])
     assert verdict.driver_vm == 1
@@ -234,7 +235,7 @@ def test_ports_are_part_of_a_placement() -> None:
     assert shortage(full, make_request(5)) == (
         "room for 4 of 5 executors of 1 cpus and 1024 MiB; of 2 VMs, 1 lack ports"
     )
-    beside = full.with_driver(1, Size(1.0, 1024))
+    beside = full.with_driver(1, Resources.of(1.0, 1024))
     assert beside.room_for(make_request(9)).tolist() == [0, 4 - DRIVER_PORTS]
 
 

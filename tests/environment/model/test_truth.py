@@ -15,8 +15,9 @@ from environment.check import check, shortage
 from environment.explain import explain
 from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel, ModelOptions
+from environment.resources import Resources, total
 from environment.rounds import Verdict
-from environment.types import CPU_TOLERANCE, Place, PlacementRequest, Vm, Wait
+from environment.types import Place, PlacementRequest, Vm, Wait
 from tests.builders import make_job, make_vm
 from tests.environment.model.random_walks import ACTIONS, Chaos
 
@@ -26,6 +27,9 @@ _ROOM = re.compile(rf"room for (?P<room>\d+) {_ASKED}(; of (?P<vms>\d+) VMs, (?P
 _LEFT_OUT = re.compile(
     r"is left out (until .+|while .+ tries it), its last (?P<launches>\d+) launches never ran: .+"
 )
+
+#: The walk adds floats up.
+_TOLERANCE = 0.0005
 
 
 @dataclass
@@ -62,7 +66,7 @@ class Walk(Chaos):
     def begin(self) -> None:
         """The master is there, and tells how large its agents are."""
         self.reconnect()
-        sizes = tuple(ev.VmSize(vm.id, vm.cpus, vm.memory_mib) for vm in VMS)
+        sizes = tuple(ev.VmSize(vm.id, vm.resources) for vm in VMS)
         self.send(ev.VmsMeasured(self.now, sizes))
 
     def step(self) -> None:
@@ -90,14 +94,17 @@ class Walk(Chaos):
         vm = self.random.choice(VMS)
         if not any(offer.vm.id == vm.id for offer in self.offers.values()):
             used = [task for vm_id, task in self.tasks.values() if vm_id == vm.id]
-            left = vm.cpus - sum(t.cpus for t in used), vm.memory_mib - sum(t.memory_mib for t in used)
+            left = (
+                vm.cpus - sum(t.resources.cpus for t in used),
+                vm.memory_mib - sum(t.resources.memory_mib for t in used),
+            )
             share = self.random.choice((0.0, 0.0, 0.25, 0.5, 1.0))
             self.others[vm.id] = (round(left[0] * share, 3), int(left[1] * share))
 
     def new_offer(self, vm: Vm, share: float) -> ev.Offer | None:
         """All that nobody holds and that is not offered yet."""
         cpus, memory_mib = self.others.get(vm.id, (0.0, 0))
-        smaller = replace(vm, cpus=round(vm.cpus - cpus, 3), memory_mib=vm.memory_mib - memory_mib)
+        smaller = replace(vm, resources=vm.resources - Resources.of(cpus, memory_mib))
         offer = super().new_offer(smaller, 1.0)
         if offer is None:
             return None
@@ -148,13 +155,16 @@ class Walk(Chaos):
         offers = [offer for offer in self.offers.values() if offer.vm.id == vm.id]
         cpus, memory_mib = self.held(vm)
         known = self.known[vm.id]
-        known.others_cpus = max(vm.cpus - cpus - sum(offer.cpus for offer in offers), 0.0)
-        known.others_memory_mib = max(vm.memory_mib - memory_mib - sum(o.memory_mib for o in offers), 0)
+        known.others_cpus = max(vm.cpus - cpus - sum(offer.resources.cpus for offer in offers), 0.0)
+        known.others_memory_mib = max(
+            vm.memory_mib - memory_mib - sum(o.resources.memory_mib for o in offers), 0
+        )
 
     def held(self, vm: Vm) -> tuple[float, int]:
         """What our tasks hold of a VM."""
         tasks = [task for vm_id, task in self.tasks.values() if vm_id == vm.id]
-        return sum(task.cpus for task in tasks), sum(task.memory_mib for task in tasks)
+        held = total(task.resources for task in tasks)
+        return held.cpus, held.memory_mib
 
     # ---- what is said ---------------------------------------------------------------------------------
 
@@ -172,8 +182,8 @@ class Walk(Chaos):
             rooms.append(room)
             words.update(found["lacks"] if room == 0 and vm.id not in view.left_out else found["held"])
             candidate = candidates[vm.name]
-            assert abs(candidate.free_cpus - found["free"][0]) <= CPU_TOLERANCE
-            assert candidate.free_memory_mib == found["free"][1]
+            assert abs(candidate.free["cpus"] - found["free"][0]) <= _TOLERANCE
+            assert candidate.free["mem"] == found["free"][1]
             assert bool(candidate.lacks) == (room == 0)
             one = replace(request.job, executors=1)
             faults = check(view, PlacementRequest(one, 1), Place("asked", (index,)))
@@ -187,16 +197,19 @@ class Walk(Chaos):
         """From first principles: free, room, and in words what is lacking of a VM."""
         offers = [offer for offer in self.offers.values() if offer.vm.id == vm.id]
         known = self.known[vm.id]
-        offered = sum(offer.cpus for offer in offers), sum(offer.memory_mib for offer in offers)
+        offered = (
+            sum(offer.resources.cpus for offer in offers),
+            sum(offer.resources.memory_mib for offer in offers),
+        )
         held = self.held(vm)
         free = (
             max(vm.cpus - held[0] - known.others_cpus, offered[0], 0.0),
             max(vm.memory_mib - held[1] - known.others_memory_mib, offered[1], 0),
         )
         ports = sum(last - first + 1 for offer in offers for first, last in offer.ports)
-        room = min(int((offered[0] + CPU_TOLERANCE) / request.cpus), offered[1] // request.memory_mib, ports)
+        room = min(int((offered[0] + _TOLERANCE) / request.cpus), offered[1] // request.memory_mib, ports)
         held_words = []
-        if free[0] + CPU_TOLERANCE < request.cpus:
+        if free[0] + _TOLERANCE < request.cpus:
             held_words.append("lack cpus")
         if free[1] < request.memory_mib:
             held_words.append("lack memory")

@@ -10,11 +10,12 @@ import pytest
 from agents.baselines.first_fit import FirstFit
 from agents.baselines.random_choice import RandomChoice, RandomOptions
 from agents.baselines.round_robin import RoundRobin
+from environment.resources import Resources
 from environment.simulation.fitted import FittedDurations, FittedModel, Shape, TypeModel
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results import JobOutcome, Result
 from environment.simulation.simulator import simulate
-from environment.types import ClusterView, Decision, Place, PlacementRequest, Size
+from environment.types import ClusterView, Decision, Place, PlacementRequest
 from profiles.generators import load_workload
 from profiles.workload import Workload, WorkloadJob
 from tests.builders import make_job, make_vms
@@ -105,7 +106,7 @@ def test_executors_that_get_less_take_longer() -> None:
 
     class Half:
         def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
-            return Place(queue[0].job.id, (0, 1), sizes=(Size(0.5, 1024),) * 2)
+            return Place(queue[0].job.id, (0, 1), sizes=(Resources.of(0.5, 1024),) * 2)
 
     (job,) = run(Half(), jobs_of((0.0, "sort", 2, 16.0))).jobs
     assert job.duration == pytest.approx(SORT.seconds(Shape(2, 0.5, 1024, 2, 16.0)))

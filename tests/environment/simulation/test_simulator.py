@@ -279,7 +279,7 @@ def never_over_capacity(result: Result, workload: Workload) -> None:
         used[vm][2] += sign * amount
         assert used[vm][0] <= result.vms[vm].cpus + 0.0005
         assert used[vm][1] <= result.vms[vm].memory_mib
-        assert used[vm][2] <= result.vms[vm].resources.get("gpus", 0.0)
+        assert used[vm][2] <= result.vms[vm].resources.amount("gpus")
 
 
 def by_turns(name: str, result: Result) -> list[list[JobOutcome]]:

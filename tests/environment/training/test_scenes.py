@@ -8,7 +8,7 @@ import pytest
 
 from agents.registry import create
 from environment.cluster_files import load_cluster
-from environment.kernel.arrays import episode_of, jobs_of, vms_in_thousandths
+from environment.kernel.arrays import checked_vms, episode_of, jobs_of
 from environment.kernel.observation import observation_length, observe, split, write_mask
 from environment.kernel.rule_options import DurationOptions, ObservationOptions, RewardOptions, rules
 from environment.kernel.rules import reset, step_episode
@@ -108,7 +108,7 @@ def test_a_view_looks_like_the_episode(
     workload, vms = load_workload("burst", seed, jobs=40), load_cluster("paper")
     recorder, simulated = Recorder(name), SimulationOptions(belief=Belief.read(belief), seed=seed)
     simulate(recorder, workload, vms, options=simulated)
-    jobs, vms = jobs_of(workload, load_profiles()), vms_in_thousandths(vms)
+    jobs, vms = jobs_of(workload, load_profiles()), checked_vms(vms)
     told = None if belief == "exact" else believed(jobs, simulated)
     episode = episode_of(jobs, vms, options.types, told)
     batch = make_batch([episode], rules(RewardOptions(), DurationOptions()))

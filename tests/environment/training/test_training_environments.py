@@ -14,6 +14,7 @@ from conf.loader import ConfigError
 from environment.kernel.rule_options import DurationOptions, ObservationOptions, RewardOptions, rules
 from environment.kernel.rules import reset, step_episode
 from environment.kernel.state import make_batch
+from environment.resources import Resources
 from environment.training.arena import Arena
 from environment.training.episodes import FIRST_TRAINING_SEED, episodes, training_seeds
 from environment.types import Vm
@@ -33,12 +34,12 @@ def job(name: str, cpus: float, gib: int, executors: int, seconds: float, kind: 
 #: Islam 2022, Fig. 2, with prices and durations.
 FIGURE_2 = (
     Workload((job("a", 4, 8, 2, 60), job("b", 6, 10, 1, 30))),
-    (Vm("1", "1", "m", 4, 8 * 1024, 0.24), Vm("2", "2", "m", 8, 16 * 1024, 0.48)),
+    (Vm("1", "1", "m", Resources.of(4, 8 * 1024), 0.24), Vm("2", "2", "m", Resources.of(8, 16 * 1024), 0.48)),
 )
 #: A network-bound job, which takes 130 s instead of 100 when its executors are apart.
 CONSOLIDATED = (
     Workload((job("a", 2, 4, 2, 100, "pagerank"),)),
-    (Vm("1", "1", "m", 4, 8 * 1024, 0.36), Vm("2", "2", "m", 4, 8 * 1024, 0.36)),
+    (Vm("1", "1", "m", Resources.of(4, 8 * 1024), 0.36), Vm("2", "2", "m", Resources.of(4, 8 * 1024), 0.36)),
 )
 
 World = tuple[Workload, tuple[Vm, ...]]

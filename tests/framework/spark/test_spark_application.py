@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from environment.resources import Resources
 from framework.spark import (
     Application,
     DriverEndpoint,
     ExecutorPlace,
-    ExecutorShape,
     SparkHome,
     driver_process,
     executor_process,
@@ -56,7 +56,7 @@ def test_the_largest_that_is_accepted_can_be_started() -> None:
     application.check()
     spark = SparkHome("/spark", "/java", "python3")
     endpoint = DriverEndpoint("127.0.0.1", 1, 2, 3, 1024)
-    shape = ExecutorShape(1.0, 1024)
+    shape = Resources.of(1.0, 1024)
     place = ExecutorPlace(0, "127.0.0.1", 4)
     driver = driver_process("large", application, endpoint, [shape], "secret", spark)
     executor = executor_process(application, endpoint, place, shape, "secret", spark)

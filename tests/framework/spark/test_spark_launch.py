@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from environment.types import LEAST
+from environment.resources import LEAST, Resources
 from framework.spark import (
     Application,
     DriverEndpoint,
     ExecutorPlace,
-    ExecutorShape,
     ProcessSpec,
     SparkHome,
     Uri,
@@ -23,7 +22,7 @@ from framework.spark.memory import SMALLEST_MEMORY_MIB
 SECRET = "2f1d0c9e8b7a6f5e"
 SPARK = SparkHome("/opt/spark", "/opt/java", "/opt/python/bin/python3")
 ENDPOINT = DriverEndpoint("10.0.0.1", 7001, 7002, 7003, 1024)
-SHAPE = ExecutorShape(cpus=2.5, memory_mib=2048)
+SHAPE = Resources.of(cpus=2.5, memory_mib=2048)
 APPLICATION = Application(
     "/apps/app.py",
     arguments=("--name", "two words", "--conf"),
@@ -47,11 +46,11 @@ def make_driver(application: Application = APPLICATION, **changes: Any) -> Proce
 
 
 def make_executor(
-    application: Application = APPLICATION, spark: SparkHome = SPARK, shape: ExecutorShape = SHAPE
+    application: Application = APPLICATION, spark: SparkHome = SPARK, size: Resources = SHAPE
 ) -> ProcessSpec:
     """Return an executor's process for valid defaults."""
     place = ExecutorPlace(7, "10.0.0.5", 31005)
-    return executor_process(application, ENDPOINT, place, shape, SECRET, spark, patience_seconds=90)
+    return executor_process(application, ENDPOINT, place, size, SECRET, spark, patience_seconds=90)
 
 
 def properties_of(process: ProcessSpec) -> dict[str, str]:
@@ -106,7 +105,7 @@ def test_driver_settings_fix_what_the_launch_depends_on() -> None:
 
 def test_executors_may_differ() -> None:
     """The driver waits for the task slots of all, and else knows the smallest; 0.3 cpus run a task."""
-    shapes = [ExecutorShape(0.3, 1024), ExecutorShape(3.999, 4096), ExecutorShape(2.0, 2048)]
+    shapes = [Resources.of(0.3, 1024), Resources.of(3.999, 4096), Resources.of(2.0, 2048)]
     settings = properties_of(make_driver(executors=shapes))
     assert {
         key: settings[f"spark.{key}"] for key in ("executor.cores", "executor.instances", "cores.max")
@@ -116,7 +115,7 @@ def test_executors_may_differ() -> None:
         "cores.max": "6",
     }
     assert settings["spark.executor.memory"] == "640m"
-    executor = make_executor(shape=shapes[1])
+    executor = make_executor(size=shapes[1])
     assert (executor.argv[9], executor.environment["SPARK_EXECUTOR_MEMORY"]) == ("3", "3686m")
 
 
@@ -242,6 +241,6 @@ def test_too_little_memory_is_told_apart() -> None:
     with pytest.raises(ValueError, match="driver memory of 500 MiB"):
         make_driver(endpoint=replace(ENDPOINT, memory_mib=500))
     with pytest.raises(ValueError, match="executor memory of 500 MiB"):
-        make_driver(executors=[SHAPE, replace(SHAPE, memory_mib=500)])
+        make_driver(executors=[SHAPE, Resources.of(2.5, 500)])
     with pytest.raises(ValueError, match="executor memory of 500 MiB"):
-        make_executor(shape=replace(SHAPE, memory_mib=500))
+        make_executor(size=Resources.of(2.5, 500))

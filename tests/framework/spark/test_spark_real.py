@@ -16,13 +16,13 @@ import pytest
 
 from conf.schema import Config
 from daemon.launcher import Launcher
+from environment.resources import Resources
 from framework.spark import (
     Application,
     DriverEndpoint,
     DriverPlace,
     DriverStatus,
     ExecutorPlace,
-    ExecutorShape,
     ProcessSpec,
     driver_process,
     driver_status,
@@ -82,7 +82,7 @@ class Cluster:
         self.folder = folder
         self.secret = secrets.token_hex(16)
         self.spark = local_spark_home(os.environ)
-        self.shape = ExecutorShape(cpus=1.0, memory_mib=1024)
+        self.shape = Resources.of(cpus=1.0, memory_mib=1024)
         ports = free_ports(3)
         self.endpoint = DriverEndpoint("127.0.0.1", ports[0], ports[1], ports[2], memory_mib=1024)
         self.records = folder / "records"

@@ -1,0 +1,118 @@
+"""Amounts of resources of many VMs at once, as policies count with them: [N] of each resource, by name.
+
+One such holds what is free of all VMs, or offered, or what they have. What one amount is, is in `resources`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from environment.resources import BASIC, CPUS, MEMORY, THOUSANDTHS, Resources
+
+_FloatArray = NDArray[np.float64]
+_IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ResourceArrays:
+    """Thousandths of each resource, int64 [N] by name, read-only; of what is not named no VM has anything."""
+
+    thousandths: Mapping[str, _IntArray]
+
+    def __post_init__(self) -> None:
+        for array in self.thousandths.values():
+            array.flags.writeable = False
+
+    @classmethod
+    def of(cls, amounts: Sequence[Resources], names: Iterable[str] = ()) -> "ResourceArrays":
+        """Of VMs with these amounts, as far as it is cpus, memory or one of `names`."""
+        count, each = len(amounts), [amount.thousandths for amount in amounts]
+        return cls(
+            {
+                name: np.fromiter((had.get(name, 0) for had in each), np.int64, count)
+                for name in dict.fromkeys((*BASIC, *names))
+            }
+        )
+
+    @classmethod
+    def basic(
+        cls, milli_cpus: _IntArray, memory_mib: _IntArray, others: Mapping[str, _IntArray]
+    ) -> "ResourceArrays":
+        """Of cpus in thousandths and whole MiB, [N] each, as the kernel counts; others as they are."""
+        return cls({CPUS: milli_cpus.copy(), MEMORY: memory_mib * np.int64(THOUSANDTHS), **others})
+
+    @classmethod
+    def taken(cls, size: int, vms: _IntArray, amounts: Sequence[Resources]) -> "ResourceArrays":
+        """What executors of these amounts take in all of each of `size` VMs; `vms` [E] has the VM of each."""
+        first = amounts[0] if amounts else Resources()
+        if all(amount is first for amount in amounts):
+            counts = np.bincount(vms, minlength=size)
+            return cls({name: counts * amount for name, amount in first.thousandths.items()})
+        found = {name: np.zeros(size, np.int64) for amount in amounts for name in amount.thousandths}
+        for name, array in found.items():
+            np.add.at(array, vms, [amount.get(name) for amount in amounts])
+        return cls(found)
+
+    def __len__(self) -> int:
+        return len(self.thousandths[CPUS])
+
+    def __sub__(self, other: "ResourceArrays") -> "ResourceArrays":
+        """What is left of each when the other's is taken away; what only the other has stays away."""
+        gone = other.thousandths
+        return ResourceArrays(
+            {name: had - gone[name] if name in gone else had for name, had in self.thousandths.items()}
+        )
+
+    def __and__(self, other: "ResourceArrays") -> "ResourceArrays":
+        """The smaller of each."""
+        others = other.thousandths
+        return ResourceArrays(
+            {name: np.minimum(had, others[name]) for name, had in self.thousandths.items() if name in others}
+        )
+
+    def at(self, index: int) -> Resources:
+        """What there is of one VM."""
+        return Resources(
+            {name: amount for name, had in self.thousandths.items() if (amount := int(had[index]))}
+        )
+
+    def get(self, name: str) -> _IntArray:
+        """Thousandths of one resource, int64 [N]."""
+        found = self.thousandths.get(name)
+        return np.zeros(len(self), np.int64) if found is None else found
+
+    def total(self) -> Resources:
+        """The sum over all VMs."""
+        sums = ((name, int(had.sum())) for name, had in self.thousandths.items())
+        return Resources({name: amount for name, amount in sums if amount})
+
+    def amounts(self, name: str) -> _FloatArray:
+        """How much there is of one resource, float64 [N]."""
+        found: _FloatArray = self.get(name) / THOUSANDTHS
+        found.flags.writeable = False
+        return found
+
+    def room(self, each: Resources) -> _IntArray:
+        """How many executors of so much each, which is something, fit on every VM; int64 [N]."""
+        fitting = [self.get(name) // amount for name, amount in each.thousandths.items()]
+        room: _IntArray = np.maximum(np.minimum.reduce(fitting), 0)
+        return room
+
+    def contains(self, each: Resources) -> "NDArray[np.bool_]":
+        """On which VMs so much fits, bool [N]: `Resources.contains` of each."""
+        fits = [self.get(name) >= amount for name, amount in each.thousandths.items()]
+        found: NDArray[np.bool_] = np.logical_and.reduce(fits) if fits else np.ones(len(self), np.bool_)
+        return found
+
+    @cached_property
+    def cpus(self) -> _FloatArray:
+        """Cpus, float64 [N]."""
+        return self.amounts(CPUS)
+
+    @cached_property
+    def memory_mib(self) -> _FloatArray:
+        """Memory, MiB, float64 [N]."""
+        return self.amounts(MEMORY)
