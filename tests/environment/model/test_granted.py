@@ -12,7 +12,7 @@ from environment.model.event_log import encode, replay
 from environment.resources import Resources
 from environment.rounds import decide_in_turn, decide_once
 from environment.types import ClusterView, Decision, EndedJob, Place, PlacementRequest
-from tests.builders import make_job, make_request, make_view, make_vms
+from tests.builders import make_job, make_request, make_view, make_vm, make_vms
 from tests.environment.world import World
 
 ELASTIC = replace(make_job("job-1", 3, 2.0, 2048, expected_duration=60.0), min_executors=2)
@@ -43,6 +43,16 @@ def test_sizes_are_checked(
     view = make_view(make_vms(2, cpus=8.0), free_cpus=[8.0, 5.0])
     request = PlacementRequest(ELASTIC, 3, first_number=4)
     assert check(view, request, Place("job-1", placement, sizes=sizes)) == faults
+
+
+def test_what_cannot_be_cut_is_given_whole() -> None:
+    """A job that asks for two gpus is not given one, whatever else it does with less of."""
+    request = PlacementRequest(make_job("job-1", 1, gpus=2), 1)
+    view = make_view((make_vm("vm-1", gpus=2),))
+    less = request.size - Resources.named({"cpus": 0.5, "gpus": 1})
+    faults = ("executor 0 is given 1 gpus, not 2",)
+    assert check(view, request, Place("job-1", (0,), sizes=(less,))) == faults
+    assert check(view, request, Place("job-1", (0,), sizes=(less + Resources.named({"gpus": 1}),))) == ()
 
 
 def test_a_small_request_is_its_own_floor() -> None:
