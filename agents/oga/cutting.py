@@ -84,7 +84,7 @@ def cut(
         count = int(counts[vm])
         each = Resources({name: _step_down(name, float(had[name][vm]) / count) for name in cuttable})
         # So many fit when rounded, so that the floor does.
-        size = ((each | floor) & request.size) + request.size.without(LEAST.thousandths)
+        size = (each | floor) & request.size
         placement += [vm] * count
         sizes += [size] * count
     return tuple(placement), tuple(sizes)
