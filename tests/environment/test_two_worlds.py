@@ -12,7 +12,7 @@ import pytest
 
 from agents.registry import POLICIES, create
 from environment.cluster_files import load_cluster
-from environment.kernel.arrays import jobs_of, vms_in_thousandths
+from environment.kernel.arrays import checked_vms, jobs_of
 from environment.kernel.rule_options import DurationOptions
 from environment.policy import Policy
 from environment.resources import Resources
@@ -34,7 +34,7 @@ from profiles.profile import load_profiles
 from profiles.workload import Workload
 from tests.environment.perfect_master import PerfectMaster
 
-VMS = vms_in_thousandths(sorted(load_cluster("paper"), key=lambda vm: natural_key(vm.name)))
+VMS = checked_vms(sorted(load_cluster("paper"), key=lambda vm: natural_key(vm.name)))
 #: An executor of a job, another of the same while that is missing, one that may not be there; VMs in between.
 LOSSES = (
     Loss(120.0, job="job-000"),
