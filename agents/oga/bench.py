@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from agents.oga.environments import Environment, EnvironmentOptions, generate
+from agents.oga.jobs import Jobs
 from agents.oga.learner import LearnerOptions
 from agents.oga.maximiser import maximise
 from agents.oga.partners import allocator
@@ -20,6 +21,35 @@ from environment.types import FloatArray, IntArray
 Progress = Callable[[int, int, str], None]
 #: Slots between two reports of progress.
 _TOLD = 50
+#: What of several runs is told as its mean.
+_AVERAGED = (
+    "average_reward",
+    "cumulative_reward",
+    "average_overhead",
+    "seconds_per_slot",
+    "jobs_came",
+    "jobs_started",
+    "tasks_scheduled",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JobCount:
+    """How many jobs came and started in all slots, and their tasks.
+
+    A task counts as scheduled when it got at least its floor, a share of its request of every resource; a job
+    as started when as many of its tasks as its minimum are scheduled, and one at least.
+    """
+
+    came: int = 0
+    started: int = 0
+    tasks: int = 0
+    scheduled: int = 0
+
+    @property
+    def share_scheduled(self) -> float:
+        """Of the tasks that came, how many were scheduled, from 0 to 1; 1 when none came."""
+        return self.scheduled / self.tasks if self.tasks else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +65,7 @@ class Run:
     overheads: FloatArray
     #: What deciding took, on average; rewards are computed outside of it.
     seconds_per_slot: float
+    jobs: JobCount
 
     @property
     def average(self) -> float:
@@ -59,6 +90,9 @@ class Run:
             "cumulative_reward": float(self.rewards.sum()),
             "average_overhead": float(self.overheads.mean()),
             "seconds_per_slot": self.seconds_per_slot,
+            "jobs_came": self.jobs.came,
+            "jobs_started": self.jobs.started,
+            "tasks_scheduled": self.jobs.share_scheduled,
         }
 
 
@@ -85,13 +119,11 @@ class Summary:
         return float(np.mean([run.seconds_per_slot for run in self.runs]))
 
     def to_json(self) -> dict[str, Any]:
-        """As a run's, with the mean over seeds, and the spread of the average reward."""
-        told = self.runs[0].to_json() | {"seconds_per_slot": self.seconds_per_slot}
-        told["average_reward"] = self.mean
-        for name in ("cumulative_reward", "average_overhead"):
-            told[name] = float(np.mean([run.to_json()[name] for run in self.runs]))
+        """As a run's; of several, means over seeds, and the spread of the average reward."""
+        told = self.runs[0].to_json()
         if len(self.runs) > 1:
             del told["seed"]
+            told |= {name: float(np.mean([run.to_json()[name] for run in self.runs])) for name in _AVERAGED}
             told |= {"seeds": [run.seed for run in self.runs], "spread": self.spread}
         return told
 
@@ -103,26 +135,48 @@ def run(
     seed: int = 0,
     told: Callable[[int], None] | None = None,
 ) -> Run:
-    """One policy through all slots, of which there is one at least; `told` hears of the slots done."""
-    model = environment.model
+    """One policy through all slots, of which there is one at least; `told` hears of the slots done.
+
+    Whatever a policy answers, jobs get what the settlement makes of it, which is part of deciding.
+    """
+    model, jobs = environment.model, environment.jobs
     arrivals = environment.arrivals.astype(np.float64)
     slots = len(arrivals)
     learning = replace(options, horizon=slots)
     # What is compiled is compiled, or read from its cache, before it is timed.
     with allocator(policy, model, arrivals, learning) as allocate:
-        allocate(arrivals[0])
+        jobs.settle(allocate(arrivals[0]), arrivals[0])
     rewards, overheads = np.empty(slots), np.empty(slots)
-    seconds = 0.0
+    seconds, count = 0.0, _Counter(jobs)
     with allocator(policy, model, arrivals, learning) as allocate:
         for t, x in enumerate(arrivals):
             begun = time.perf_counter()
-            y = allocate(x)
+            y = jobs.settle(allocate(x), x)
             seconds += time.perf_counter() - begun
             gain, overheads[t] = model.gain_and_overhead(x, y)
             rewards[t] = gain - overheads[t]
+            count.add(y, x)
             if told is not None and t % _TOLD == 0:
                 told(t)
-    return Run(policy, environment.name, model.request, seed, rewards, overheads, seconds / slots)
+    each = seconds / slots
+    return Run(policy, environment.name, model.request, seed, rewards, overheads, each, count.total())
+
+
+class _Counter:
+    """Counts jobs and tasks slot by slot."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs = jobs
+        self._needed = np.maximum(jobs.minimum, 1)
+        self._counts = np.zeros(4, np.int64)
+
+    def add(self, y: FloatArray, x: FloatArray) -> None:
+        scheduled = self._jobs.scheduled(y, x)
+        came, started = self._jobs.model.jobs_of(x).sum(), (scheduled >= self._needed).sum()
+        self._counts += np.array([came, started, x.sum(), scheduled.sum()]).astype(np.int64)
+
+    def total(self) -> JobCount:
+        return JobCount(*self._counts.tolist())
 
 
 def compare(

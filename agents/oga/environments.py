@@ -1,4 +1,6 @@
-"""Environments of the bench: a model and its arrivals, generated, made from Alibaba's files, saved, loaded.
+"""Environments of the bench: jobs, the model of their ports and when they come; made, saved, loaded.
+
+They are generated or made from Alibaba's files. What jobs are to the model is in `jobs`.
 
 Capacities and requests are in cpus, units of 8 GiB, and devices, so that resources are of like size: the
 utilities of Zhao 2023, eq. 51 have no units of their own, and with memory in MiB nothing else would count.
@@ -6,13 +8,15 @@ utilities of Zhao 2023, eq. 51 have no units of their own, and with memory in Mi
 
 import zipfile
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.oga.jobs import Jobs, jobs_of
 from agents.oga.model import UTILITIES, Model, ModelError, Request, build_model
 from environment.types import FloatArray, IntArray
 from profiles.traces import AlibabaTask, read_alibaba_machines, read_alibaba_tasks
@@ -27,6 +31,9 @@ _CPUS, _MEMORY_PER_CPU, _DEVICES = (32, 64, 96, 104, 128), (0.5, 0.75, 1.0), (0,
 _TASK, _TASK_DEVICES = (1.0, 8.0), (0.0, 1.0)
 #: Tasks of a job, where a request is the job's in all. Chosen: as much is asked for then too.
 _TASKS = (8, 24)
+
+#: As many jobs of a type in a slot as the numbers of a file hold.
+_MOST_JOBS = 255
 
 Arrivals = NDArray[np.uint8]
 
@@ -53,9 +60,24 @@ class EnvironmentOptions:
     #: One of UTILITIES, or mixed: drawn for every (instance, resource).
     utility: str = "mixed"
     request: Request = "per_channel"
+    #: J_l: up to so many jobs of each type come in a slot, each with probability `arrival` (3.4).
+    jobs_per_type: int = 1
+    #: |Q_l|: how many tasks a job has, each of which asks for an equal part of its request (3.5).
+    tasks: int = 1
+    #: m_l: how many of them start together, or none; 0 for no minimum. None: all tasks of jobs with several.
+    gang: int | None = None
+    #: The least share of its request of every resource with which a task counts as scheduled.
+    floor: float = 0.5
+
+    @property
+    def minimum(self) -> int:
+        """m_l: how many tasks of a job must be scheduled, or else none; 0 for no minimum."""
+        if self.gang is None:
+            return self.tasks if self.tasks > 1 else 0
+        return self.gang
 
     def __post_init__(self) -> None:
-        for name in ("types", "instances", "resources", "slots"):
+        for name in ("types", "instances", "resources", "slots", "tasks"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: at least 1 expected, found {getattr(self, name)}")
         if not 0 <= self.arrival <= 1:
@@ -66,15 +88,31 @@ class EnvironmentOptions:
             raise ValueError(f"density: between 0 and the {self.types} types, found {self.density}")
         if self.utility not in ("mixed", *UTILITIES):
             raise ValueError(f"utility: mixed or one of {', '.join(UTILITIES)}, found {self.utility}")
+        if not 1 <= self.jobs_per_type <= _MOST_JOBS:
+            raise ValueError(f"jobs_per_type: between 1 and {_MOST_JOBS}, found {self.jobs_per_type}")
+        if not 0 <= self.minimum <= self.tasks:
+            raise ValueError(f"gang: between 0 and the {self.tasks} tasks of a job, found {self.gang}")
+        if not 0 < self.floor <= 1:
+            raise ValueError(f"floor: more than 0 and at most 1 expected, found {self.floor:g}")
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """A model and which ports have a job when: arrivals [T, L], 0 or 1."""
+    """Jobs, and how many of each type come when: counts [T, types]."""
 
     name: str
-    model: Model
-    arrivals: Arrivals
+    jobs: Jobs
+    counts: Arrivals
+
+    @property
+    def model(self) -> Model:
+        """What is allocated: its ports are the tasks of all jobs that may come in a slot."""
+        return self.jobs.model
+
+    @property
+    def arrivals(self) -> Arrivals:
+        """Which ports have a task when: [T, L], 0 or 1."""
+        return self.jobs.arrivals(self.counts)
 
 
 def generate(options: EnvironmentOptions) -> Environment:
@@ -87,18 +125,19 @@ def generate(options: EnvironmentOptions) -> Environment:
     if options.request == "total":
         requests = requests * counts
     model = _model(draw, options, requests, capacities)
-    arrivals = draw.random((options.slots, options.types)) < options.arrival
+    there = np.full((options.slots, options.types), options.jobs_per_type)
     name = f"{options.types} x {options.instances} x {options.resources}, seed {options.seed}"
-    return Environment(name, model, arrivals.astype(np.uint8))
+    return _environment(draw, options, name, model, there)
 
 
 def from_alibaba(folder: Path, options: EnvironmentOptions) -> Environment:
     """Machines, requests and arrivals of Alibaba's GPU cluster of 2023 (three resources: cpus, memory, GPUs).
 
-    Instances are machines drawn at random, ports the kinds of task that occur most; a port has a job in a
-    slot when a task of its kind is there and, as in Zhao 2023, 4, a coin of `arrival` says so. The slots are
-    of equal length and cover the last nine tenths of all tasks. Where requests are totals, a job has as many
-    tasks as on average run at once, at most 24.
+    Instances are machines drawn at random, types the kinds of task that occur most. A type has a job in a
+    slot for each task of its kind that is there, up to `jobs_per_type`, if, as in Zhao 2023, 4, a coin of
+    `arrival` says so. The slots are of equal length and cover the last nine tenths of all tasks. Where
+    requests are totals, a job has as many times what a task asks for as tasks on average run at once, at
+    most 24 times.
     """
     draw = np.random.default_rng(options.seed)
     machines = read_alibaba_machines(folder / "openb_node_list_all_node.csv")
@@ -116,14 +155,13 @@ def from_alibaba(folder: Path, options: EnvironmentOptions) -> Environment:
     if options.request == "total":
         requests = requests * np.clip(there.mean(axis=0), 1.0, _TASKS[1])[:, None]
     model = _model(draw, options, requests, capacities)
-    arrivals = (there > 0) & (draw.random(there.shape) < options.arrival)
     name = f"Alibaba 2023, {options.types} x {options.instances} x 3, seed {options.seed}"
-    return Environment(name, model, arrivals.astype(np.uint8))
+    return _environment(draw, options, name, model, there)
 
 
 def save_environment(environment: Environment, path: Path) -> None:
     """Write one npz file, from which `load_environment` makes the same environment."""
-    model, graph = environment.model, environment.model.graph
+    jobs, model, graph = environment.jobs, environment.model, environment.model.graph
     with path.open("wb") as file:
         np.savez_compressed(
             file,
@@ -136,7 +174,11 @@ def save_environment(environment: Environment, path: Path) -> None:
             alphas=graph.alphas.T,
             beta=graph.beta,
             jobs=graph.job,
-            arrivals=environment.arrivals,
+            types=jobs.type,
+            positions=jobs.position,
+            minimum=jobs.minimum,
+            floor=np.array(jobs.floor),
+            arrivals=environment.counts,
         )
 
 
@@ -155,16 +197,51 @@ def load_environment(path: Path) -> Environment:
             request=cast("Request", str(arrays["request"])),
             jobs=arrays["jobs"],
         )
-        arrivals = arrays["arrivals"]
+        counts = arrays["arrivals"]
+        jobs = _jobs_in(arrays, model)
         name = str(arrays["name"])
     except KeyError as error:
         raise ModelError(f"{path}: not an environment: {error.args[0]}") from error
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise ModelError(f"{path}: {error}") from error
-    shape = arrivals.shape
-    if len(shape) != 2 or not shape[0] or shape[1] != len(model.ports) or arrivals.dtype != np.uint8:
-        raise ModelError(f"{path}: arrivals: slots of small numbers for {len(model.ports)} ports expected")
-    return Environment(name, model, arrivals)
+    shape = counts.shape
+    if len(shape) != 2 or not shape[0] or shape[1] != jobs.types or counts.dtype != np.uint8:
+        raise ModelError(f"{path}: arrivals: slots of small numbers for {jobs.types} types expected")
+    return Environment(name, jobs, counts)
+
+
+def _jobs_in(arrays: "Mapping[str, NDArray[Any]]", model: Model) -> Jobs:
+    """The jobs of a saved environment; one for each type, without a minimum, where the file has none."""
+    if "types" not in arrays:
+        return jobs_of(model)
+    types, positions, minimum = (
+        np.asarray(arrays[name], np.int64) for name in ("types", "positions", "minimum")
+    )
+    return Jobs(model, types, positions, minimum, float(arrays["floor"]))
+
+
+def _environment(
+    draw: np.random.Generator, options: EnvironmentOptions, name: str, model: Model, there: IntArray
+) -> Environment:
+    """Jobs of a model of types; of those `there` [T, types], each of the first few comes by a coin."""
+    coins = draw.random((*there.shape, options.jobs_per_type)) < options.arrival
+    counts = (coins & (np.arange(options.jobs_per_type) < there[..., None])).sum(axis=2, dtype=np.uint8)
+    several, tasks, least = options.jobs_per_type, options.tasks, options.minimum
+    split = [np.tile(request / tasks, (tasks, 1)) for request in model.graph.bounds.T]
+    jobs = jobs_of(
+        model,
+        [several] * options.types if several > 1 else None,
+        split if tasks > 1 else None,
+        [least] * options.types,
+        options.floor,
+    )
+    if several > 1:
+        name += f", up to {several} jobs of a type"
+    if tasks > 1:
+        name += f", {tasks} tasks a job"
+    if least:
+        name += f", gangs of {least}"
+    return Environment(name, jobs, counts)
 
 
 def _machines(draw: np.random.Generator, count: int, resources: int) -> FloatArray:

@@ -3,19 +3,20 @@
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from daemon.cli.errors import CommandError
-from daemon.cli.shared_options import RESULTS, Output, ReportFolder, print_json
+from daemon.cli.shared_options import RESULTS, Output, ReportFolder, print_json, with_groups
 from daemon.cli.simulate import progress_bar
 
 if TYPE_CHECKING:
     from agents.oga.bench import Summary
     from agents.oga.environments import Environment, EnvironmentOptions
+    from agents.oga.learner import LearnerOptions
 
 oga = typer.Typer(
     help="Fractional allocation learned online (OgaSched): run it against its comparison partners.",
@@ -25,39 +26,125 @@ oga = typer.Typer(
 
 COMPARED = "oga,oga-reactive,oga-conserving,drf,fairness,binpacking,spreading"
 
-Policies = Annotated[
-    str,
-    typer.Option("--policy", metavar="NAMES", help="By commas; also stationary and optimum, in hindsight."),
-]
-Types = Annotated[int, typer.Option("--types", min=1, help="Job types: ports, |L|.")]
-Instances = Annotated[int, typer.Option("--instances", min=1, help="Computing instances, |R|.")]
-Resources = Annotated[int, typer.Option("--resources", min=1, help="Resource types, K.")]
-Slots = Annotated[int, typer.Option("--slots", min=1, help="Time slots, T.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="The first seed.")]
-Seeds = Annotated[int, typer.Option("--seeds", min=1, max=1000, help="How many seeds.")]
-Arrival = Annotated[float, typer.Option("--arrival", help="Probability that a port has a job, rho.")]
-Contention = Annotated[float, typer.Option("--contention", help="Multiplies requests.")]
-Density = Annotated[float, typer.Option("--density", help="Edges per instance; 0 joins all with all.")]
-Utility = Annotated[str, typer.Option("--utility", help="mixed, linear, log, reciprocal or poly.")]
-Reading = Annotated[
-    Literal["per_channel", "total"],
-    typer.Option("--request", help="Whether a request bounds each channel, or the whole job."),
-]
-Eta0 = Annotated[float, typer.Option("--eta0", help="The first step's size.")]
-Decay = Annotated[float, typer.Option("--decay", help="What each step's size is of the last one's.")]
-StepSize = Annotated[
-    Literal["decay", "eq50", "theorem1"], typer.Option("--step-size", help="How steps are sized.")
-]
 Alibaba = Annotated[
     Path | None,
     typer.Option("--alibaba", metavar="DIR", help="Take machines, requests and arrivals from these files."),
 ]
-Threads = Annotated[
-    int | None,
-    typer.Option("--threads", min=1, help="Threads that share large steps; as many as there are cores."),
-]
-Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the rewards (.png).")]
 
+
+@dataclass(frozen=True)
+class Setting:
+    """What `run` and `sweep` compare, and in which setting: the paper's, when nothing else is said."""
+
+    policy: Annotated[
+        str,
+        typer.Option(
+            "--policy", metavar="NAMES", help="By commas; also stationary and optimum, in hindsight."
+        ),
+    ] = COMPARED
+    types: Annotated[int, typer.Option("--types", min=1, help="Job types, |L|.")] = 10
+    instances: Annotated[int, typer.Option("--instances", min=1, help="Computing instances, |R|.")] = 128
+    resources: Annotated[int, typer.Option("--resources", min=1, help="Resource types, K.")] = 6
+    slots: Annotated[int, typer.Option("--slots", min=1, help="Time slots, T.")] = 8000
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The first seed.")] = 0
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=1000, help="How many seeds.")] = 1
+    arrival: Annotated[float, typer.Option("--arrival", help="Probability that a job comes, rho.")] = 0.7
+    contention: Annotated[float, typer.Option("--contention", help="Multiplies requests.")] = 10.0
+    density: Annotated[float, typer.Option("--density", help="Edges per instance; 0 joins all with all.")] = (
+        3.0
+    )
+    utility: Annotated[str, typer.Option("--utility", help="mixed, linear, log, reciprocal or poly.")] = (
+        "mixed"
+    )
+    request: Annotated[
+        Literal["per_channel", "total"],
+        typer.Option("--request", help="Whether a request bounds each channel, or the whole job."),
+    ] = "per_channel"
+    jobs_per_type: Annotated[
+        int, typer.Option("--jobs-per-type", metavar="N", help="Up to N jobs of each type come in a slot.")
+    ] = 1
+    tasks: Annotated[
+        int,
+        typer.Option("--tasks", metavar="N", help="Tasks of a job; each asks for an N-th of its request."),
+    ] = 1
+    gang: Annotated[
+        int | None,
+        typer.Option(
+            "--gang",
+            metavar="M",
+            help="At least M tasks of a job start, or none; all of them unless told, 0 for no gangs.",
+            show_default=False,
+        ),
+    ] = None
+    floor: Annotated[
+        float,
+        typer.Option(
+            "--floor",
+            metavar="SHARE",
+            help="The least share of what it asks of every resource with which a task is scheduled.",
+        ),
+    ] = 0.5
+    alibaba: Alibaba = None
+    eta0: Annotated[float, typer.Option("--eta0", help="The first step's size.")] = 25.0
+    decay: Annotated[float, typer.Option("--decay", help="What each step's size is of the last one's.")] = (
+        0.9999
+    )
+    step_size: Annotated[
+        Literal["decay", "eq50", "theorem1"], typer.Option("--step-size", help="How steps are sized.")
+    ] = "decay"
+    threads: Annotated[
+        int | None,
+        typer.Option("--threads", min=1, help="Threads that share large steps; as many as there are cores."),
+    ] = None
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the rewards (.png).")] = (
+        None
+    )
+    output: Output = "table"
+
+    def environment(self) -> "EnvironmentOptions":
+        """What environments are made from; ValueError says what is wrong."""
+        from agents.oga.environments import EnvironmentOptions
+
+        names = [field.name for field in fields(EnvironmentOptions) if hasattr(self, field.name)]
+        return EnvironmentOptions(**{name: getattr(self, name) for name in names})
+
+    def learner(self) -> "LearnerOptions":
+        """How the learner learns; ValueError says what is wrong."""
+        from agents.oga.learner import LearnerOptions
+
+        threads = self.threads or os.cpu_count() or 1
+        return LearnerOptions(eta0=self.eta0, decay=self.decay, step_size=self.step_size, threads=threads)
+
+    def names(self) -> list[str]:
+        """The policies; CommandError for one that there is not."""
+        from agents.oga.partners import NAMES
+
+        names = [name for name in self.policy.split(",") if name]
+        for name in names:
+            if name not in NAMES:
+                raise CommandError(f"--policy {name}: unknown; known are {', '.join(NAMES)}")
+        return names
+
+    def environments(self, options: "EnvironmentOptions") -> "Iterator[tuple[int, Environment]]":
+        """Environments of these options, one for each seed."""
+        from agents.oga.bench import generated
+        from agents.oga.environments import from_alibaba
+
+        numbers = range(self.seed, self.seed + self.seeds)
+        if self.alibaba is None:
+            return generated(options, numbers)
+        folder = self.alibaba
+        return ((seed, from_alibaba(folder, replace(options, seed=seed))) for seed in numbers)
+
+
+@dataclass(frozen=True)
+class SweepSetting(Setting):
+    """As `run`'s, with fewer slots, since there are several values."""
+
+    slots: Annotated[int, typer.Option("--slots", min=1, help="Time slots, T.")] = 2000
+
+
+#: What may be swept, with the type of its values.
 _SWEPT = {
     "types": int,
     "instances": int,
@@ -67,132 +154,71 @@ _SWEPT = {
     "density": float,
     "utility": str,
     "request": str,
+    "jobs-per-type": int,
+    "tasks": int,
+    "gang": int,
+    "floor": float,
     "eta0": float,
     "decay": float,
 }
 
 
 @oga.command("run")
+@with_groups
 def run(
-    policy: Policies = COMPARED,
-    types: Types = 10,
-    instances: Instances = 128,
-    resources: Resources = 6,
-    slots: Slots = 8000,
-    seed: Seed = 0,
-    seeds: Seeds = 1,
-    arrival: Arrival = 0.7,
-    contention: Contention = 10.0,
-    density: Density = 3.0,
-    utility: Utility = "mixed",
-    request: Reading = "per_channel",
-    eta0: Eta0 = 25.0,
-    decay: Decay = 0.9999,
-    step_size: StepSize = "decay",
-    threads: Threads = None,
-    alibaba: Alibaba = None,
+    context: typer.Context,
+    setting: Setting,
     save: Annotated[
         Path | None, typer.Option("--save", metavar="FILE", help="Write the environment here (.npz).")
     ] = None,
     load: Annotated[
         Path | None, typer.Option("--load", metavar="FILE", help="Take a saved environment (.npz).")
     ] = None,
-    plot: Plot = None,
-    output: Output = "table",
 ) -> None:
     """Compare policies in one setting, the paper's when nothing else is said."""
-    if load is not None and (alibaba is not None or seeds > 1):
-        raise CommandError("--load: goes with neither --alibaba nor several --seeds")
-    if save is not None and seeds > 1:
+    if load is not None:
+        _refuse_beside_load(context)
+    if save is not None and setting.seeds > 1:
         raise CommandError("--save: one environment, so one seed")
     with _errors(), progress_bar() as progress:
         from agents.oga.bench import compare
-        from agents.oga.environments import EnvironmentOptions, save_environment
-        from agents.oga.learner import LearnerOptions
+        from agents.oga.environments import load_environment, save_environment
 
-        options = EnvironmentOptions(
-            types=types,
-            instances=instances,
-            resources=resources,
-            slots=slots,
-            seed=seed,
-            arrival=arrival,
-            contention=contention,
-            density=density,
-            utility=utility,
-            request=request,
-        )
-        learning = LearnerOptions(
-            eta0=eta0, decay=decay, step_size=step_size, threads=threads or os.cpu_count() or 1
-        )
-        found = _environments(options, seeds, alibaba, load)
+        found = setting.environments(setting.environment())
+        if load is not None:
+            found = iter([(setting.seed, load_environment(load))])
         if save is not None:
-            found = list(found)
-            save_environment(found[0][1], save)
-        summaries = compare(_names(policy), found, learning, seeds, progress)
-    if plot is not None:
-        _draw(summaries, plot)
-    if output == "json":
+            (kept,) = found
+            save_environment(kept[1], save)
+            found = iter([kept])
+        summaries = compare(setting.names(), found, setting.learner(), setting.seeds, progress)
+    if setting.plot is not None:
+        _draw(summaries, setting.plot)
+    if setting.output == "json":
         print_json([summary.to_json() for summary in summaries])
     else:
         _show(summaries)
 
 
 @oga.command("sweep")
+@with_groups
 def sweep(
     over: Annotated[str, typer.Option("--over", help=f"What varies: {', '.join(_SWEPT)}.")],
     values: Annotated[str, typer.Option("--values", help="Its values, by commas.")],
-    policy: Policies = COMPARED,
-    types: Types = 10,
-    instances: Instances = 128,
-    resources: Resources = 6,
-    slots: Slots = 2000,
-    seed: Seed = 0,
-    seeds: Seeds = 1,
-    arrival: Arrival = 0.7,
-    contention: Contention = 10.0,
-    density: Density = 3.0,
-    utility: Utility = "mixed",
-    request: Reading = "per_channel",
-    eta0: Eta0 = 25.0,
-    decay: Decay = 0.9999,
-    step_size: StepSize = "decay",
-    threads: Threads = None,
-    alibaba: Alibaba = None,
-    plot: Plot = None,
-    output: Output = "table",
+    setting: SweepSetting,
 ) -> None:
     """Compare policies over the values of one setting."""
     told: list[tuple[str, list[Summary]]] = []
     with _errors(), progress_bar() as progress:
         from agents.oga.bench import compare
-        from agents.oga.environments import EnvironmentOptions
-        from agents.oga.learner import LearnerOptions
 
-        options = EnvironmentOptions(
-            types=types,
-            instances=instances,
-            resources=resources,
-            slots=slots,
-            seed=seed,
-            arrival=arrival,
-            contention=contention,
-            density=density,
-            utility=utility,
-            request=request,
-        )
-        learning = LearnerOptions(
-            eta0=eta0, decay=decay, step_size=step_size, threads=threads or os.cpu_count() or 1
-        )
         for value in values.split(","):
-            change = {over: _value(over, value)}
-            there = replace(options, **change) if hasattr(options, over) else options
-            learner = replace(learning, **change) if hasattr(learning, over) else learning
-            found = _environments(there, seeds, alibaba, None)
-            told.append((value, compare(_names(policy), found, learner, seeds, progress)))
-    if plot is not None:
-        _draw_sweep(over, told, plot)
-    if output == "json":
+            there = replace(setting, **{over.replace("-", "_"): _value(over, value)})
+            found = there.environments(there.environment())
+            told.append((value, compare(there.names(), found, there.learner(), there.seeds, progress)))
+    if setting.plot is not None:
+        _draw_sweep(over, told, setting.plot)
+    if setting.output == "json":
         print_json([{over: value, **summary.to_json()} for value, found in told for summary in found])
     else:
         _show_sweep(over, told)
@@ -212,28 +238,16 @@ def reproduce(
     print(written)
 
 
-def _environments(
-    options: "EnvironmentOptions", seeds: int, alibaba: Path | None, load: Path | None
-) -> "Iterator[tuple[int, Environment]] | list[tuple[int, Environment]]":
-    from agents.oga.bench import generated
-    from agents.oga.environments import from_alibaba, load_environment
+def _refuse_beside_load(context: typer.Context) -> None:
+    """CommandError when an option is given that says what the loaded file says."""
+    from agents.oga.environments import EnvironmentOptions
 
-    if load is not None:
-        return [(options.seed, load_environment(load))]
-    numbers = range(options.seed, options.seed + seeds)
-    if alibaba is not None:
-        return ((seed, from_alibaba(alibaba, replace(options, seed=seed))) for seed in numbers)
-    return generated(options, numbers)
-
-
-def _names(policies: str) -> list[str]:
-    from agents.oga.partners import NAMES
-
-    names = [name for name in policies.split(",") if name]
-    for name in names:
-        if name not in NAMES:
-            raise CommandError(f"--policy {name}: unknown; known are {', '.join(NAMES)}")
-    return names
+    for name in (*(field.name for field in fields(EnvironmentOptions)), "seeds", "alibaba"):
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise CommandError(
+                f"--load: goes without --{name.replace('_', '-')}; the file has its environment"
+            )
 
 
 def _value(over: str, text: str) -> Any:
@@ -254,15 +268,20 @@ def _show(summaries: "Sequence[Summary]") -> None:
             summary.policy,
             _cell(summary),
             f"{summary.mean / best:.1%}" if best > 0 else "",
-            f"{summary.to_json()['cumulative_reward']:.0f}",
+            f"{told['cumulative_reward']:.0f}",
+            f"{told['jobs_started']:.0f}",
+            f"{told['tasks_scheduled']:.1%}",
             f"{summary.seconds_per_slot * 1e6:.0f}",
         )
-        for summary in summaries
+        for summary, told in ((summary, summary.to_json()) for summary in summaries)
     ]
-    columns = ("policy", "average reward", "of the best", "cumulative reward", "µs a slot")
+    rewards = ("average reward", "of the best", "cumulative reward")
+    columns = ("policy", *rewards, "jobs started", "tasks scheduled", "µs a slot")
     render.show(render.table(columns, rows, right=columns[1:]))
     first = summaries[0].runs[0]
-    render.show(f"{first.environment}, {first.rewards.size} slots; requests: {first.request}")
+    came = summaries[0].to_json()["jobs_came"]
+    slots = f"{first.rewards.size} slots, {came:.0f} jobs"
+    render.show(f"{first.environment}, {slots}; requests: {first.request}")
 
 
 def _show_sweep(over: str, told: "Sequence[tuple[str, Sequence[Summary]]]") -> None:

@@ -1,7 +1,11 @@
 """Options that many commands share, and how a command gets its client and shows its answer."""
 
+import inspect
 import json
+from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import fields, is_dataclass
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -42,6 +46,38 @@ BeliefOption = Annotated[
 ]
 ReportFolder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the report goes.")]
 JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id.", show_default=False)]
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """A command for typer, in which every parameter that is a dataclass of options becomes those options.
+
+    So commands that share options state them once: as annotated fields with defaults, in the order of help.
+    """
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, Any] = {}
+    for parameter in inspect.signature(command).parameters.values():
+        if not is_dataclass(parameter.annotation):
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        groups[parameter.name] = parameter.annotation
+        parameters += [
+            inspect.Parameter(
+                field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type
+            )
+            for field in fields(parameter.annotation)
+        ]
+
+    @wraps(command)
+    def grouped(**told: Any) -> None:
+        made = {
+            name: group(**{field.name: told.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
+        }
+        command(**told, **made)
+
+    grouped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    grouped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return grouped
 
 
 def connect(url: str, token_file: Path | None, ca: Path | None) -> "AbstractContextManager[Client]":

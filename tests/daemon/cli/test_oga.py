@@ -33,22 +33,59 @@ def test_several_seeds_have_a_spread(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert json.loads(capsys.readouterr().out)[0]["seeds"] == [0, 1]
 
 
-def test_an_environment_can_be_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gangs_start_together_or_not(capsys: pytest.CaptureFixture[str]) -> None:
+    """Several jobs of a type, each of tasks: how many came and started, the same minimum for every policy."""
+    asked = ["oga", "run", *SMALL, "--request", "total", "--policy", "oga-conserving,drf", "-o", "json"]
+    several = ["--jobs-per-type", "3", "--contention", "2"]
+    counts = {}
+    for gang in ("0", "2", "4"):
+        assert main([*asked, *several, "--tasks", "4", "--gang", gang]) == 0
+        counts[gang] = json.loads(capsys.readouterr().out)
+        for record in counts[gang]:
+            assert 30 * 4 < record["jobs_came"] <= 30 * 4 * 3
+            assert 0 < record["jobs_started"] < record["jobs_came"]
+    for policy in (0, 1):
+        few, all_ = (counts[gang][policy] for gang in ("2", "4"))
+        assert few["jobs_started"] > all_["jobs_started"]
+        assert all_["tasks_scheduled"] == pytest.approx(all_["jobs_started"] / all_["jobs_came"])
+    assert main([*asked, *several, "--tasks", "4"]) == 0
+    assert [r["jobs_started"] for r in json.loads(capsys.readouterr().out)] == [
+        r["jobs_started"] for r in counts["4"]
+    ], "all tasks of a job, unless told otherwise"
+
+
+def test_the_table_tells_of_jobs(capsys: pytest.CaptureFixture[str]) -> None:
+    """Started and scheduled for each policy, and below how many came."""
+    asked = ["oga", "run", *SMALL, "--policy", "drf", "--jobs-per-type", "2", "--tasks", "3", "--gang", "1"]
+    assert main(asked) == 0
+    head, _, row, *_, foot = capsys.readouterr().out.splitlines()
+    assert " ".join(head.split()).endswith("jobs started tasks scheduled µs a slot")
+    assert row.split()[5].endswith("%")
+    assert ", up to 2 jobs of a type, 3 tasks a job, gangs of 1, 30 slots, " in foot
+
+
+@pytest.mark.parametrize("jobs", [[], ["--jobs-per-type", "2", "--tasks", "3", "--gang", "2"]])
+def test_an_environment_can_be_kept(
+    jobs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """What ran on a saved environment earns the same as where it was saved."""
     file = tmp_path / "environment.npz"
     asked = ["--policy", "oga,stationary,optimum", "-o", "json"]
-    assert main(["oga", "run", *SMALL, *asked, "--save", str(file)]) == 0
+    assert main(["oga", "run", *SMALL, *jobs, *asked, "--save", str(file)]) == 0
     first = json.loads(capsys.readouterr().out)
     assert main(["oga", "run", *asked, "--load", str(file)]) == 0
     second = json.loads(capsys.readouterr().out)
     assert [r["average_reward"] for r in first] == [r["average_reward"] for r in second]
-    assert first[0]["average_reward"] < first[1]["average_reward"] < first[2]["average_reward"]
+    for name in ("environment", "jobs_came", "jobs_started", "tasks_scheduled"):
+        assert first[0][name] == second[0][name]
+    if not jobs:
+        assert first[0]["average_reward"] < first[1]["average_reward"] < first[2]["average_reward"]
 
 
 def test_a_setting_is_swept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A row for each value, a column for each policy."""
     picture = tmp_path / "sweep.png"
-    over = ["--over", "contention", "--values", "1,10"]
+    over = ["--over", "contention", "--values", "1,10", "--jobs-per-type", "2"]
     asked = ["oga", "sweep", *SMALL, *over, "--policy", "oga,drf", "--threads", "2"]
     assert main([*asked, "--plot", str(picture)]) == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -67,7 +104,14 @@ def test_a_setting_is_swept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         (["run", *SMALL, "--utility", "cubic"], "utility"),
         (["run", "--load", "/nowhere.npz"], "/nowhere.npz"),
         (["run", "--alibaba", "/nowhere"], "/nowhere"),
-        (["run", "--load", "a.npz", "--seeds", "2"], "--load"),
+        (["run", "--load", "a.npz", "--seeds", "2"], "--load: goes without --seeds"),
+        (["run", "--load", "a.npz", "--jobs-per-type", "2"], "--load: goes without --jobs-per-type"),
+        (["run", "--load", "a.npz", "--alibaba", "d"], "--load: goes without --alibaba"),
+        (["run", *SMALL, "--gang", "2"], "gang: between 0 and the 1 tasks of a job, found 2"),
+        (["run", *SMALL, "--tasks", "0"], "tasks: at least 1 expected, found 0"),
+        (["run", *SMALL, "--tasks", "4", "--floor", "1.5"], "floor: more than 0 and at most 1"),
+        (["run", *SMALL, "--jobs-per-type", "300"], "jobs_per_type: between 1 and 255, found 300"),
+        (["sweep", "--over", "gang", "--values", "1,5", "--tasks", "4", *SMALL], "gang: between 0 and the 4"),
         (["run", "--save", "a.npz", "--seeds", "2"], "--save"),
         (["run", *SMALL, "--policy", "drf", "--plot", "/nowhere/x.png"], "--plot /nowhere/x.png"),
         (["run", "--request", "each"], "'each' is not one of"),
