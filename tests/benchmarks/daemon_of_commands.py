@@ -9,6 +9,7 @@ are looked at when the command is `true`, and never otherwise.
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import patch
 
 from conf.loader import load
 from conf.schema import Config, JobSpec
@@ -52,8 +53,8 @@ def main() -> int:
     """Serve until SIGTERM."""
     path = Path(sys.argv[1])
     CommandLauncher.command = tuple(sys.argv[2:])
-    server.Launcher = CommandLauncher  # type: ignore[misc]  # the one that the server makes
-    return server.run(load(path, Config), path.parent, "warning")
+    with patch.object(server, "Launcher", CommandLauncher):  # the one that the server makes
+        return server.run(load(path, Config), path.parent, "warning")
 
 
 if __name__ == "__main__":

@@ -3,10 +3,10 @@
 import time
 from collections import deque
 from random import Random
-from typing import Any
 
 import numpy as np
 import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
 
 from agents.registry import create
 from environment.explain import explain
@@ -15,6 +15,7 @@ from environment.resource_arrays import ResourceArrays
 from environment.rounds import decide_in_turn, decide_once
 from environment.types import ClusterView, Job, Place, PlacementRequest, Vm
 from tests.benchmarks.conftest import Show
+from tests.benchmarks.measuring import fastest, timed
 from tests.benchmarks.reference import PlainCluster
 from tests.builders import make_job, make_vm, make_vms
 from tests.environment.world import World
@@ -90,12 +91,14 @@ def place_all_plainly(policy: str, vms: tuple[Vm, ...], requests: list[Placement
 
 @pytest.mark.parametrize("vm_count", [1000, 5000])
 @pytest.mark.parametrize("policy", ["ff", "rr"])
-def test_executors_placed_per_second(policy: str, vm_count: int, benchmark: Any, show: Show) -> None:
+def test_executors_placed_per_second(
+    policy: str, vm_count: int, benchmark: BenchmarkFixture, show: Show
+) -> None:
     """A queue of 10,000 jobs is placed; printed with the ratio to plain Python in the same run."""
     vms, requests = vms_of(vm_count), queue_of(JOBS)
-    placed = benchmark.pedantic(place_all, (policy, vms, requests), rounds=1)
+    placed = timed(benchmark, lambda: place_all(policy, vms, requests))
     assert placed == sum(request.count for request in requests)
-    rate = placed / benchmark.stats.stats.min
+    rate = placed / fastest(benchmark)
     started = time.perf_counter()
     plainly = place_all_plainly(policy, vms, requests)
     plain_rate = plainly / (time.perf_counter() - started)
@@ -114,7 +117,7 @@ def updates(world: World, job_ids: list[str]) -> float:
 
 
 @pytest.mark.parametrize("vm_count", [1000, 5000])
-def test_model_events_per_second(vm_count: int, benchmark: Any, show: Show) -> None:
+def test_model_events_per_second(vm_count: int, benchmark: BenchmarkFixture, show: Show) -> None:
     """5,000 task updates while a job waits and some VMs are not offered: no event costs a look at all VMs."""
     world = World(make_vms(vm_count, cpus=8))
     world.subscribe()
@@ -124,7 +127,7 @@ def test_model_events_per_second(vm_count: int, benchmark: Any, show: Show) -> N
     world.decide()
     world.submit(make_job("waits", 8 * vm_count))
     world.offer(*world.vms[1:])
-    seconds = benchmark.pedantic(updates, (world, [job.id for job in jobs]), rounds=1)
+    seconds = timed(benchmark, lambda: updates(world, [job.id for job in jobs]))
     started = time.perf_counter()
     for i in range(1000):
         world.send(ev.TaskChanged(world.now, f"job-{i}.0", "failed"))
@@ -136,10 +139,10 @@ def test_model_events_per_second(vm_count: int, benchmark: Any, show: Show) -> N
 
 
 @pytest.mark.parametrize("executors", [5, 1000])
-def test_milliseconds_to_explain_a_job(executors: int, benchmark: Any, show: Show) -> None:
+def test_milliseconds_to_explain_a_job(executors: int, benchmark: BenchmarkFixture, show: Show) -> None:
     """A job is placed on 5,000 VMs, and what was decided is explained executor by executor."""
     request = PlacementRequest(make_job("job-1", executors), executors)
     verdict = decide_once(create("least_allocated").decide, all_free(vms_of(5000)), [request])
-    explanation = benchmark.pedantic(explain, (verdict, "least_allocated"), rounds=5)
+    explanation = timed(benchmark, lambda: explain(verdict, "least_allocated"), rounds=5)
     assert len(explanation.choices) == executors
-    show(f"a job of {executors} executors on 5000 VMs: {1000 * benchmark.stats.stats.min:.1f} ms to explain")
+    show(f"a job of {executors} executors on 5000 VMs: {1000 * fastest(benchmark):.1f} ms to explain")

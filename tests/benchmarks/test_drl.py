@@ -25,6 +25,7 @@ from environment.types import ClusterView, Decision, Place, PlacementRequest
 from profiles.generators import load_workload
 from tests.agents.drl.models import SEEN, make_folder, make_model, scores, that_waits
 from tests.benchmarks.conftest import Show
+from tests.benchmarks.measuring import timed
 
 #: A moment in which a job was placed.
 Moment = tuple[ClusterView, list[PlacementRequest]]
@@ -87,7 +88,7 @@ def test_microseconds_per_executor(
                 taken[name].append((time.perf_counter() - began) / queue[0].count)
 
     moments = moments_on(cluster)
-    benchmark.pedantic(decide_all, rounds=3)
+    timed(benchmark, decide_all, rounds=3)
     ours, numpy = (float(np.median(seconds)) * 1e6 for seconds in taken.values())
     show(
         f"{len(moments[0][0].vms)} VMs: {ours:.0f} us per executor (median; target {target}), "
@@ -111,7 +112,7 @@ def test_steps_per_second_of_whole_episodes(
             steps = int(rows.play(network, how).length.sum())
             rates.append(steps / (time.perf_counter() - began))
 
-        benchmark.pedantic(play, rounds=6)
+        timed(benchmark, play, rounds=6)
     stepped = steps_of_numpy(model, 2000)
     show(
         f"{threads} threads: {max(rates):,.0f} steps per second (target 50,000 in training), "

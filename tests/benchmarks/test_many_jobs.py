@@ -9,22 +9,24 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+
+from pytest_benchmark.fixture import BenchmarkFixture
 
 from conf.schema import Retention
 from daemon.pruning import Pruner
 from daemon.store import Store
 from tests.benchmarks.conftest import Show
 from tests.benchmarks.many_jobs import fill
+from tests.benchmarks.measuring import timed
 
 JOBS = int(os.environ.get("STOKER_MANY_JOBS", "1000000"))
 START_SECONDS = 5.0
 LIST_MS = 100.0
 
 
-def test_a_million_jobs(benchmark: Any, tmp_path: Path, show: Show) -> None:
+def test_a_million_jobs(benchmark: BenchmarkFixture, tmp_path: Path, show: Show) -> None:
     """Start, lists of all kinds, metrics, one job, a step of pruning."""
-    few, many = benchmark.pedantic(measure_both, (tmp_path,), rounds=1)
+    few, many = timed(benchmark, lambda: measure_both(tmp_path))
     for name, took in many.items():
         show(f"{name}: {took:.1f} ms with {JOBS} jobs, {took / few[name]:.1f} times that with {JOBS // 1000}")
     show(f"wanted: opened and taken up within {START_SECONDS:g} s, lists within {LIST_MS:g} ms")

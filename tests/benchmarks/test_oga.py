@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
 
 import agents.oga.learner
 from agents.oga.environments import Environment, EnvironmentOptions, generate
 from agents.oga.learner import Learner, LearnerOptions, Variant
 from tests.agents.oga.plain import Plain
 from tests.benchmarks.conftest import Show
+from tests.benchmarks.measuring import fastest, timed
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
 
@@ -50,17 +52,17 @@ def _by_edge(learner: Learner) -> dict[tuple[int, int, int], float]:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_milliseconds_a_slot(variant: Variant, size: str, benchmark: Any, show: Show) -> None:
+def test_milliseconds_a_slot(variant: Variant, size: str, benchmark: BenchmarkFixture, show: Show) -> None:
     """The least of five rounds of ten slots, once the first slots are over."""
     types, instances, density, target = SIZES[size]
     made = environment(types, instances, density)
     learner = Learner(made.model, LearnerOptions(variant=variant))
-    benchmark.pedantic(steps, (learner, made.arrivals), rounds=5, warmup_rounds=1)
-    slot = benchmark.stats.stats.min / len(made.arrivals) * 1e3
+    timed(benchmark, lambda: steps(learner, made.arrivals), rounds=5, warmup=1)
+    slot = fastest(benchmark) / len(made.arrivals) * 1e3
     show(f"{variant}, {size}: {slot:.3f} ms a slot (target for oga: {target} ms)")
 
 
-def test_against_plain_python(benchmark: Any, show: Show) -> None:
+def test_against_plain_python(benchmark: BenchmarkFixture, show: Show) -> None:
     """Algorithm 1 with dictionaries and loops, 10 x 128 x 6, density 3: the same allocations, later."""
     made = environment(10, 128, 3.0, slots=6)
     model = made.model
@@ -71,8 +73,8 @@ def test_against_plain_python(benchmark: Any, show: Show) -> None:
         for x in made.arrivals:
             plain.step(x.tolist())
 
-    benchmark.pedantic(plainly, rounds=1)
-    seconds = benchmark.stats.stats.min / len(made.arrivals)
+    timed(benchmark, plainly)
+    seconds = fastest(benchmark) / len(made.arrivals)
     steps(learner, made.arrivals)
     off = [abs(plain.y[key] - value) for key, value in _by_edge(learner).items()]
     assert max(off) < 1e-6
@@ -87,7 +89,7 @@ def test_against_plain_python(benchmark: Any, show: Show) -> None:
     )
 
 
-def test_time_grows_with_edges(benchmark: Any, show: Show) -> None:
+def test_time_grows_with_edges(benchmark: BenchmarkFixture, show: Show) -> None:
     """Microseconds for a thousand values at 128 to 2048 instances of three edges: nearly the same."""
     told = []
 
@@ -104,13 +106,13 @@ def test_time_grows_with_edges(benchmark: Any, show: Show) -> None:
             values = made.model.graph.port.size * 6
             told.append(f"{instances}: {min(rounds) / len(made.arrivals) / values * 1e9:.1f} µs")
 
-    benchmark.pedantic(measure, rounds=1)
+    timed(benchmark, measure)
     show("for a thousand values (edges x resources), by instances: " + ", ".join(told))
 
 
 @pytest.mark.parametrize("size", ["100 x 1024 x 6, density 3", "100 x 1024 x 6, dense"])
 def test_two_threads_against_one(
-    size: str, benchmark: Any, show: Show, monkeypatch: pytest.MonkeyPatch
+    size: str, benchmark: BenchmarkFixture, show: Show, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same steps, by the clock and in turns, also where threads are not used as they do not pay."""
     monkeypatch.setattr(agents.oga.learner, "_SHARED_FROM", 0)
@@ -132,6 +134,6 @@ def test_two_threads_against_one(
                     steps(learner, made.arrivals)
                     best[threads] = min(best[threads], time.perf_counter() - begun)
 
-    benchmark.pedantic(measure, rounds=1, warmup_rounds=1)
+    timed(benchmark, measure, warmup=1)
     one, two = (seconds / len(made.arrivals) * 1e3 for seconds in best.values())
     show(f"{size}: one thread {one:.3f} ms a slot, two {two:.3f} ms: {one / two:.2f} times as fast")

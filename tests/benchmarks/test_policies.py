@@ -1,10 +1,10 @@
 """How long each policy thinks: decisions of a simulated day on the paper's cluster. Prints only."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
 
 from agents.registry import POLICIES, create
 from environment.cluster_files import load_cluster
@@ -12,6 +12,7 @@ from environment.simulation.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Place
 from profiles.generators import load_workload
+from tests.benchmarks.measuring import timed
 
 SEEDS = range(3)
 Show = Callable[[str], None]
@@ -36,10 +37,10 @@ def run(policy: str, workload: str) -> list[Result]:
 
 @pytest.mark.parametrize("workload", ["normal", "burst"])
 @pytest.mark.parametrize("policy", POLICIES)
-def test_seconds_per_decision(policy: str, workload: str, benchmark: Any, show: Show) -> None:
+def test_seconds_per_decision(policy: str, workload: str, benchmark: BenchmarkFixture, show: Show) -> None:
     """Median and 99th percentile of the decisions that placed something, and what each placed job took."""
     create(policy)  # what is compiled is compiled before it is timed
-    results = benchmark.pedantic(run, (policy, workload), rounds=1)
+    results = timed(benchmark, lambda: run(policy, workload))
     seconds = np.concatenate([result.decision_seconds for result in results])
     placing = np.concatenate(
         [[isinstance(traced.decision, Place) for traced in result.decisions] for result in results]

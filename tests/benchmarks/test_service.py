@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import yaml
+from pytest_benchmark.fixture import BenchmarkFixture
 
 from conf.schema import JobSpec
 from daemon.cli.client import Client
@@ -28,6 +28,7 @@ from environment.resources import Resources
 from environment.types import Job
 from framework.embedded import AgentSpec
 from tests.benchmarks.conftest import Show
+from tests.benchmarks.measuring import timed
 from tests.daemon.ports import free_port
 from tests.framework.embedded.running import Mesos, running
 
@@ -134,9 +135,9 @@ def opened(database: str) -> Iterator[Store]:
     store.close()
 
 
-def test_executors_launched_and_finished(benchmark: Any, tmp_path: Path, show: Show) -> None:
+def test_executors_launched_and_finished(benchmark: BenchmarkFixture, tmp_path: Path, show: Show) -> None:
     """Two thousand jobs of one executor each, whose command is `true`."""
-    rate, resident = benchmark.pedantic(run_executors, (tmp_path, 2000), rounds=1)
+    rate, resident = timed(benchmark, lambda: run_executors(tmp_path, 2000))
     show(f"executors launched and finished: {rate:.0f}/s (wanted {EXECUTORS_PER_SECOND})")
     show(f"  the daemon had at most {resident:.0f} MiB resident (wanted {RESIDENT_MIB})")
 
@@ -156,9 +157,9 @@ def run_executors(folder: Path, jobs: int) -> tuple[float, float]:
     return len(tasks) / (last - first), resident
 
 
-def test_restart_under_load(benchmark: Any, tmp_path: Path, show: Show) -> None:
+def test_restart_under_load(benchmark: BenchmarkFixture, tmp_path: Path, show: Show) -> None:
     """10,000 jobs in the store, 1,000 executors running: from its start to its first decision."""
-    seconds, resident = benchmark.pedantic(restart, (tmp_path, 3), rounds=1)
+    seconds, resident = timed(benchmark, lambda: restart(tmp_path, 3))
     shown = ", ".join(f"{s:.1f}" for s in sorted(seconds))
     show(f"restart to first decision: {shown} s (wanted {FIRST_DECISION_SECONDS})")
     show(f"  the daemon had at most {resident:.0f} MiB resident")
@@ -202,14 +203,14 @@ def drop_waiting(store: Store) -> None:
     store.save(Changes(tuple(replace(job, state="killed", finished_at=time.time()) for job in waiting), ()))
 
 
-def test_submissions(benchmark: Any, tmp_path: Path, show: Show) -> None:
+def test_submissions(benchmark: BenchmarkFixture, tmp_path: Path, show: Show) -> None:
     """500 submissions a second for ten seconds, over 32 connections, with 10,000 jobs that are over."""
-    show_answers(show, "over", benchmark.pedantic(submit, (tmp_path,), {"over": True}, rounds=1))
+    show_answers(show, "over", timed(benchmark, lambda: submit(tmp_path, over=True)))
 
 
-def test_submissions_behind_a_queue(benchmark: Any, tmp_path: Path, show: Show) -> None:
+def test_submissions_behind_a_queue(benchmark: BenchmarkFixture, tmp_path: Path, show: Show) -> None:
     """The same with 10,000 jobs that wait, and a policy that decides about them again and again."""
-    show_answers(show, "waiting", benchmark.pedantic(submit, (tmp_path,), {"over": False}, rounds=1))
+    show_answers(show, "waiting", timed(benchmark, lambda: submit(tmp_path, over=False)))
 
 
 def show_answers(show: Show, state: str, found: tuple[list[tuple[float, float]], float]) -> None:

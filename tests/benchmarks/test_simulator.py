@@ -20,6 +20,7 @@ from environment.simulation.simulator import simulate
 from environment.types import IntArray, Vm
 from profiles.generators import generate, load_workload
 from profiles.profile import load_profiles
+from tests.benchmarks.measuring import timed
 from tests.environment.simulation.reference import Machine, Reference, Work
 
 EPISODES = 4096
@@ -118,7 +119,7 @@ def test_transitions_per_second(benchmark: BenchmarkFixture, threads: int, obser
         walk = Walk(stepper)
         walk.go(STEPS)
         seconds: list[float] = []
-        benchmark.pedantic(lambda: seconds.append(walk.go(STEPS)), rounds=10)
+        timed(benchmark, lambda: seconds.append(walk.go(STEPS)), rounds=10)
     rate, reference = EPISODES * STEPS / min(seconds), plain_python(3000)
     report(benchmark, transitions_per_second=rate, plain_python=reference, ratio=rate / reference)
 
@@ -130,7 +131,7 @@ def test_a_step_costs_no_more_than_linearly(benchmark: BenchmarkFixture, cluster
     stepper = Stepper(paper_batch(128, vms), whole=True)
     walk, seconds = Walk(stepper), []
     walk.go(STEPS)
-    benchmark.pedantic(lambda: seconds.append(walk.go(STEPS)), rounds=5)
+    timed(benchmark, lambda: seconds.append(walk.go(STEPS)), rounds=5)
     per_step = min(seconds) / (128 * STEPS) * 1e9
     report(benchmark, nanoseconds_per_step=per_step, per_vm=per_step / len(vms))
 
@@ -141,7 +142,7 @@ def test_first_fit_over_many_jobs(benchmark: BenchmarkFixture, name: str, jobs_p
     spec = {"jobs": 100_000, "arrivals": {"kind": "poisson", "jobs_per_hour": jobs_per_hour}}
     workload, cluster = generate(WorkloadSpec.model_validate(spec)), load_cluster("thousand")
     simulate(create("ff"), workload.first(100), cluster)
-    result = benchmark.pedantic(lambda: simulate(create("ff"), workload, cluster), rounds=1)
+    result = timed(benchmark, lambda: simulate(create("ff"), workload, cluster))
     report(
         benchmark,
         decisions=len(result.decisions),

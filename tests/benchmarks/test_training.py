@@ -10,6 +10,7 @@ from conf.loader import SHIPPED, load
 from conf.training import TrainingSpec
 from environment.training.episodes import training_seeds
 from tests.benchmarks.conftest import Show
+from tests.benchmarks.measuring import average, timed
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -86,6 +87,6 @@ def measured(benchmark: BenchmarkFixture, spec: TrainingSpec, rounds: int) -> tu
     for _ in range(3):
         learn()
     steps = 0.0
-    benchmark.pedantic(learn, rounds=rounds)
+    timed(benchmark, learn, rounds=rounds)
     learner.close()
-    return steps / rounds, benchmark.stats.stats.mean
+    return steps / rounds, average(benchmark)
