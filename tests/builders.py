@@ -1,6 +1,7 @@
 """Valid values with sensible defaults, so that a test names only what it is about."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -55,8 +56,8 @@ def make_request(
     executors: int = 1, cpus: float = 1.0, memory_mib: int = 1024, **resources: float
 ) -> PlacementRequest:
     """A new job's request."""
-    job = make_job(executors=executors, cpus=cpus, memory_mib=memory_mib, **resources)
-    return PlacementRequest(job, executors)
+    job = make_job(executors=executors, cpus=cpus, memory_mib=memory_mib)
+    return PlacementRequest(replace(job, resources=resources), executors)
 
 
 def make_offer(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from conf.accepted import accepted
-from conf.schema import JobSpec
+from conf.schema import Driver, JobSpec
 
 SPEC = JobSpec(
     app="/apps/a.jar",
@@ -14,7 +14,7 @@ SPEC = JobSpec(
     args=("1", "--fast"),
     env={"A": "b"},
     resources={"gpus": 1},
-    driver={"on": "cluster", "cpus": 1.5, "memory": "2g"},
+    driver=Driver(on="cluster", cpus=1.5, memory=2048),
     max_runtime=3.0,
 )
 

@@ -7,6 +7,7 @@ from agents.baselines.first_fit import FirstFit
 from environment.model import events as ev
 from environment.model.cluster_model import Changes, ClusterModel, ModelOptions
 from environment.model.decisions import decided
+from environment.model.event_log import encode
 from environment.model.records import JobRecord
 from environment.resources import Resources
 from environment.rounds import decide_in_turn
@@ -30,6 +31,10 @@ class World:
         commands = self.model.handle(event)
         self.log.append((event, commands))
         return commands
+
+    def lines(self, begin: int = 0) -> list[str]:
+        """The log of all that happened, or of what came from an entry on, as text."""
+        return [line for event, told in self.log[begin:] for line in (encode(event), *map(encode, told))]
 
     def wait(self, seconds: float) -> list[ev.Command]:
         """Time goes by, and a tick says so."""

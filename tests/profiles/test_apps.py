@@ -106,6 +106,7 @@ def broken(folder: Path, app: str, right: str, wrong: str) -> str:
 def run_all(folder: Path, runs: Sequence[tuple[str, ...]]) -> tuple[list[Any], list[int]]:
     """Run the applications one after the other; return what each printed, and the exit codes."""
     spark = local_spark_home(os.environ)
+    assert spark.java_home is not None
     settings = ("spark.ui.enabled=false", "spark.sql.shuffle.partitions=2", "spark.log.level=WARN")
     submit = [text for setting in settings for text in ("--conf", setting)]
     environment = {
@@ -205,19 +206,19 @@ def test_pagerank_of_a_given_graph(ran: Ran) -> None:
     assert ranks == pytest.approx(expected)
     result = results["rank given"]
     assert (result["pages"], result["links"], result["rank_sum"]) == (5, 7, 5.0)
-    assert [page for page, _ in result["top"]] == sorted(expected, key=expected.get, reverse=True)
+    assert [page for page, _ in result["top"]] == sorted(expected, key=lambda page: -expected[page])
 
 
 def test_pagerank_of_the_graph_that_it_makes(ran: Ran) -> None:
     """Ranks of the made graph are those of a plain computation, and their sum is the number of pages."""
     folder, results = ran
-    links = {page: [] for page in range(204)}
+    links: dict[int, list[int]] = {page: [] for page in range(204)}
     for line in lines_of(folder / "made-links"):
         source, target = map(int, line.split())
         links[source].append(target)
     assert all(links.values())
     expected = reference_ranks(links, 3)
-    top = sorted(expected, key=expected.get, reverse=True)[:5]
+    top = sorted(expected, key=lambda page: -expected[page])[:5]
     assert results["rank made"] == {
         "app": "pagerank",
         "pages": 204,

@@ -48,7 +48,8 @@ def mask(batch: Batch, *, whole: bool = False) -> list[bool]:
     """The legal actions."""
     out = np.zeros(batch.machines.milli_cpus.shape[1] + 1, np.bool_)
     write_mask(batch, 0, whole, out)
-    return out.tolist()
+    legal: list[bool] = out.tolist()
+    return legal
 
 
 def test_figure_2a_a_full_vm_ends_the_episode() -> None:

@@ -77,10 +77,9 @@ def test_a_driver_that_its_host_could_not_start_is_waited_for(world: World) -> N
 
 def test_commands_name_their_cause(world: World) -> None:
     """Each command carries the number of the event that led to it."""
-    for number, (_, commands) in enumerate(world.log, start=1):
-        assert all(command.cause == number for command in commands)
     world.run(make_job())
-    assert [c.cause for _, commands in world.log for c in commands] == [1, 1, 2, 4, 4, 4, 5]
+    causes = [[command.cause for command in commands] for _, commands in world.log]
+    assert causes == [[1, 1], [2], [], [4, 4, 4], [5], []]
 
 
 def test_first_come_first_served(world: World) -> None:
@@ -829,7 +828,7 @@ def test_a_driver_on_the_cluster_whose_port_is_taken_is_started_afresh() -> None
     """With other ports, elsewhere where that can be; nothing is counted against the job, but ten times."""
     world = World([ONE])
     world.run(make_job(executors=1, driver=Resources.of(1, 2048)))
-    ports = set()
+    ports: set[int] = set()
     for count in range(1, 12):
         driver, executor = sorted(world.open_tasks(), key=lambda task_id: "driver" not in task_id)
         found = world.model.task(driver)

@@ -124,11 +124,11 @@ def test_a_log_that_spans_a_restart_replays() -> None:
     world.tell("running", "a.0", "a.1")
     world.driver_ends("a")
     world.wait(8.0)
-    lines = [line for event, commands in world.log for line in map(encode, (event, *commands))]
+    lines = world.lines()
     model = ClusterModel(world.model.options)
     assert [model.handle(event) == commands for event, commands in replay(lines)] == [True] * len(world.log)
     begin = next(i for i, (event, _) in enumerate(world.log) if isinstance(event, ev.Restored))
-    alone = [line for event, commands in world.log[begin:] for line in map(encode, (event, *commands))]
+    alone = world.lines(begin)
     model = ClusterModel()
     assert all(model.handle(event) == commands for event, commands in replay(alone))
     assert model.options == world.model.options

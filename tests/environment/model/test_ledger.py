@@ -59,7 +59,7 @@ def test_what_is_due_is_told_without_charging_it() -> None:
     for _ in range(2):
         due = {task.task_id: cost for task, cost in ledger.due(200.0)}
         assert due == {"job-1.0": pytest.approx(0.025), "job-1.1": pytest.approx(0.075)}
-    assert (small.cost, large.cost) == (pytest.approx(0.1), 0.0)
+    assert (small.cost, large.cost) == pytest.approx((0.1, 0.0))
     assert [cost for _, cost in ledger.due(50.0)] == [0.0, 0.0]
     ledger.close(large, 200.0)
     assert large.cost == pytest.approx(0.075)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from agents.baselines.first_fit import FirstFit
 from agents.baselines.random_choice import RandomChoice, RandomOptions
 from agents.baselines.round_robin import RoundRobin
+from environment.policy import Policy
 from environment.resources import Resources
 from environment.simulation.fitted import FittedDurations, FittedModel, Shape, TypeModel
 from environment.simulation.options import SimulationOptions
@@ -43,14 +45,14 @@ def jobs_of(*sizes: tuple[float, str, int, float | None]) -> Workload:
     )
 
 
-def run(policy: object, workload: Workload, durations: FittedDurations | None = None) -> Result:
+def run(policy: Policy, workload: Workload, durations: FittedDurations | None = None) -> Result:
     """A simulation with fitted durations."""
     options = SimulationOptions(fitted=durations or FittedDurations(MODEL))
-    return simulate(policy, workload, VMS, options=options)  # type: ignore[arg-type]
+    return simulate(policy, workload, VMS, options=options)
 
 
 @pytest.mark.parametrize(("policy", "vms"), [(RoundRobin(), 4), (FirstFit(), 1)])
-def test_it_takes_what_the_model_says(policy: object, vms: int) -> None:
+def test_it_takes_what_the_model_says(policy: Policy, vms: int) -> None:
     """By the number of VMs; the input is the job's, or the type's where that is not known."""
     for given, mib in ((32.0, 32.0), (None, 16.0)):
         (job,) = run(policy, jobs_of((0.0, "sort", 4, given))).jobs
@@ -114,15 +116,15 @@ def test_executors_that_get_less_take_longer() -> None:
 
 @pytest.mark.parametrize("draw", ["mean", "sample"])
 @pytest.mark.parametrize("policy", [FirstFit(), RoundRobin(), RandomChoice(RandomOptions(seed=1))])
-def test_the_rules_hold_with_fitted_durations(policy: object, draw: str) -> None:
+def test_the_rules_hold_with_fitted_durations(policy: Policy, draw: Literal["mean", "sample"]) -> None:
     """Every duration is the model's, worked out once more by hand; no cost falls below the bound."""
     drawn = load_workload("burst", 5, 40)
-    fitted = FittedDurations(MODEL, draw=draw, seed=9)  # type: ignore[arg-type]
+    fitted = FittedDurations(MODEL, draw=draw, seed=9)
     result = simulate(
         policy,
         drawn,
         make_vms(8, 8, 65536),
-        options=SimulationOptions(fitted=fitted),  # type: ignore[arg-type]
+        options=SimulationOptions(fitted=fitted),
     )
     assert result.cost >= result.bound > 0
     order = sorted(result.jobs, key=lambda job: job.started_at)
@@ -152,7 +154,8 @@ def by_hand(job: JobOutcome, order: Sequence[JobOutcome], fitted: FittedDuration
 
 def test_nonsense_is_refused() -> None:
     """The options are checked."""
+    median: Any = "median"
     with pytest.raises(ValueError, match="draw: should be mean or sample, found 'median'"):
-        FittedDurations(MODEL, draw="median")  # type: ignore[arg-type]
+        FittedDurations(MODEL, draw=median)
     with pytest.raises(ValueError, match="penalty: should be 1 or more, found nan"):
         FittedDurations(MODEL, penalty=math.nan)

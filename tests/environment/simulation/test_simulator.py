@@ -63,7 +63,7 @@ def test_times_and_costs_by_hand() -> None:
     assert result.average_duration == pytest.approx(350 / 3)
     assert result.average_completion == pytest.approx((100 + 200 + 130) / 3)
     assert result.makespan == 210
-    assert result.vm_seconds == (210, 0)
+    assert list(result.vm_seconds) == [210, 0]
     assert result.cost == pytest.approx(210 * 0.24 / 3600)
     assert result.bound == pytest.approx((300 + 200 + 100) * 0.06 / 3600)
     assert result.utilisation == pytest.approx(600 / 840)

@@ -132,8 +132,8 @@ def test_masks_and_the_end_are_in_the_info() -> None:
 
 def test_gymnasium_accepts_it() -> None:
     """Its own check, in which warnings are errors; and there is a vector form of other episodes."""
-    for options in ({}, {"observation": "rich", "workload": "burst"}):
-        check_env(gymnasium.make(ID, **options).unwrapped, skip_render_check=True)
+    for env in (gymnasium.make(ID), gymnasium.make(ID, observation="rich", workload="burst")):
+        check_env(env.unwrapped, skip_render_check=True)
     envs = vector(5, observation="rich")
     observations, infos = envs.reset(seed=3)
     assert envs.observation_space.contains(observations)
@@ -265,7 +265,7 @@ def test_jobs_that_never_fit_are_left_out() -> None:
         ({"observation": "all"}, "observation: should be paper or rich, found 'all'"),
     ],
 )
-def test_bad_names_are_told(options: dict[str, str], complaint: str) -> None:
+def test_bad_names_are_told(options: dict[str, Any], complaint: str) -> None:
     """What there is not, and what there is."""
     with pytest.raises((ConfigError, ValueError), match=complaint):
         gymnasium.make(ID, **options)
