@@ -33,7 +33,7 @@ def postgresql() -> Iterator[str]:
         data = str(folder / "data")
 
         def run(program: str, *arguments: str) -> None:
-            command = [programs / program, "-D", data, *arguments]
+            command: list[str | Path] = [programs / program, "-D", data, *arguments]
             subprocess.run(command, user=user, cwd="/", check=True, stdout=subprocess.DEVNULL)
 
         run("initdb", "-A", "trust", "-U", "stoker", "-E", "UTF8", "--no-sync")

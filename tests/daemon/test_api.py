@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis.errors import Unsatisfiable
 from prometheus_client.parser import text_string_to_metric_families
 from schemathesis import checks
+from schemathesis.core.result import Ok
 from schemathesis.specs.openapi import checks as openapi_checks
 from structlog.testing import capture_logs
 
@@ -716,9 +717,12 @@ def test_any_request_is_answered_as_described(app: FastAPI, api: Api) -> None:
     headers = {"host": "localhost"}
     description = schemathesis.openapi.from_asgi("/openapi.json", app, headers=headers)
     for found in description.get_all_operations():
+        assert isinstance(found, Ok), found
         operation = found.ok()
         modes = schemathesis.GenerationMode
-        known = {"path_parameters": {"job_id": "job-1"}} if "{job_id}" in operation.path else {}
+        known: dict[str, Any] = (
+            {"path_parameters": {"job_id": "job-1"}} if "{job_id}" in operation.path else {}
+        )
         for strategy in (
             operation.as_strategy(modes.POSITIVE),
             operation.as_strategy(modes.POSITIVE, **known),
@@ -728,7 +732,7 @@ def test_any_request_is_answered_as_described(app: FastAPI, api: Api) -> None:
             @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), database=None)
             @seed(1)
             @given(case=strategy)
-            def ask(case: schemathesis.Case) -> None:
+            def ask(case: schemathesis.Case[Any]) -> None:
                 case.call_and_validate(headers=headers, checks=DESCRIBED)
 
             with contextlib.suppress(Unsatisfiable):  # what takes nothing cannot be asked wrongly

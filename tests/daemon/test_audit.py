@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from daemon import journal
 from daemon.api import create_app
 from daemon.audit import Audit
 from daemon.store import Store
@@ -122,14 +121,14 @@ def test_a_full_disk_stops_nothing_and_is_said(log: Log, monkeypatch: pytest.Mon
     def full(*_: object) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(journal.os, "write", full)
+    monkeypatch.setattr(os, "write", full)
     assert submit(log.api).status_code == 201
     while not log.audit.trouble:
         pass
     ready = log.api("GET", "/readyz")
     assert ready.status_code == 200
     assert "No space left" in ready.json()["checks"]["audit"]
-    monkeypatch.setattr(journal.os, "write", written)
+    monkeypatch.setattr(os, "write", written)
     assert submit(log.api).status_code == 201
     assert len(log.records()) == 2
     assert "audit" not in log.api("GET", "/readyz").json()["checks"]

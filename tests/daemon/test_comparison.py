@@ -66,7 +66,7 @@ def test_totals_are_kept_by_pair_and_priced_where_a_duration_is_known() -> None:
     made = report(found, limit=3)
     rr, ilp = made.totals
     assert (rr.acting, rr.shadow, rr.compared, rr.different, rr.priced) == ("ff", "rr", 5, 4, 3)
-    assert (rr.acting_cost, rr.shadow_cost) == (0.0, pytest.approx(0.25 + 0.5))
+    assert (rr.acting_cost, rr.shadow_cost) == pytest.approx((0.0, 0.25 + 0.5))
     assert (rr.only_acting_placed, rr.only_shadow_placed) == (0, 1)
     assert (ilp.compared, ilp.only_acting_placed, ilp.only_shadow_placed, ilp.priced) == (1, 1, 0, 0)
     assert [(each.duration, each.known_from, each.shadow_cost) for each in made.differences] == [

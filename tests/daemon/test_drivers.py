@@ -377,8 +377,12 @@ def test_work_is_done_in_order_for_each_key_and_beside_others() -> None:
 def test_threads_that_hang_are_replaced() -> None:
     """More work hangs than there are threads; what comes later is done, for the same keys too."""
     crew, hangs, done = Crew(2, 0.05), threading.Event(), threading.Event()
+
+    def hang() -> None:
+        hangs.wait(PATIENCE)
+
     for key in "abcd":
-        crew.hand(key, lambda: hangs.wait(PATIENCE) and None)  # type: ignore[func-returns-value]
+        crew.hand(key, hang)
     late: list[str] = []
 
     def all_late() -> bool:

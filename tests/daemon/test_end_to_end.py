@@ -192,7 +192,7 @@ def test_a_ui_is_for_the_daemon_alone(daemon: Daemon) -> None:
         for place in ("host", "cluster")
     }
     for name, job_id in jobs.items():
-        daemon.wait(job_id, lambda _, job_id=job_id: "UI" in daemon.printed(job_id))
+        daemon.wait(job_id, lambda job: "UI" in daemon.printed(job["id"]))
         assert_shown_through_the_api(job_id, name, daemon)
         site = daemon.printed(job_id).split()[1]
         for path in ("", "environment/", "static/webui.css", "api/v1/applications", "metrics/json/"):

@@ -290,23 +290,24 @@ def test_no_file_descriptors_left_is_no_reason_to_spin(tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb") as log, subprocess.Popen(
         [sys.executable, "-c", _SCARCE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
     ) as process, contextlib.ExitStack() as stack:  # fmt: skip
-        assert process.stdin is not None
-        assert process.stdout is not None
+        told, tells = process.stdin, process.stdout
+        assert told is not None
+        assert tells is not None
 
         def tell() -> None:
-            process.stdin.write("\n")
-            process.stdin.flush()
+            told.write("\n")
+            told.flush()
 
-        address = ("127.0.0.1", int(process.stdout.readline()))
+        address = ("127.0.0.1", int(tells.readline()))
         try:
             tell()
-            process.stdout.readline()
+            tells.readline()
             for _ in range(200):
                 stack.enter_context(connect(address))
             assert [asked(address) for _ in range(3)] == [200] * 3
             tell()
         finally:
-            process.stdin.close()
+            told.close()
             process.wait(PATIENCE)
     failures = (tmp_path / "log").read_text().count("cannot accept a connection")
     assert 0 < failures < 100  # two a second; asyncio by itself would make it two thousand

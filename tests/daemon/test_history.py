@@ -51,20 +51,20 @@ def add_job(store: Store, at: float, kind: str, vms: tuple[str, ...], seconds: f
     done = JobRecord(
         job, "finished", "its driver exited with code 0", at, at + 1, at + seconds, 0, count, 1, 1, 0.02
     )
-    tasks = [
+    tasks = tuple(
         ExecutorRecord(
             f"{job.id}.{n}", job.id, n, vm, vm, "m1.large", "127.0.0.1", 0.24,
             Resources.of(1.0, 1024), (1,), at, "finished", at + 1, at + seconds,
         )
         for n, vm in enumerate((*vms, "vm-4"))
-    ]  # fmt: skip
+    )  # fmt: skip
     seen = tuple(
         Candidate(f"vm-{i}", "m1.large", {"cpus": 4.0, "mem": 8192}, (), None, f"vm-{i}" == vms[0])
         for i in (1, 2)
     )
     choices = tuple(Choice(n, vm, "there is room", seen, 0) for n, vm in enumerate(vms))
     placed = Explanation(at, job.id, "rr", "place", "placed", (), choices)
-    store.save(Changes([done], tasks), (placed,), {})
+    store.save(Changes((done,), tasks), (placed,), {})
 
 
 def test_jobs_become_runs(store: Store, tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def test_the_shadow_is_compared_and_never_acts(panel: Callable[[Config], PolicyS
         {"vm-1": 2},
         {"vm-2": 1, "vm-3": 1},
     )
-    assert (second.acting.price_per_hour, second.shadow.price_per_hour) == (0.0, pytest.approx(0.48))
+    assert (second.acting.price_per_hour, second.shadow.price_per_hour) == pytest.approx((0.0, 0.48))
 
 
 def test_a_shadow_that_would_take_another_job_differs(

@@ -442,7 +442,11 @@ def test_nothing_is_decided_while_the_disk_is_full(
     service = make_service(store, tmp_path)
     service._restore()
     decided: list[object] = []
-    decide = lambda *_: decided.append(1) or (ev.Decided(0.0, ()), ())  # noqa: E731
+
+    def decide(*seen: object) -> tuple[ev.Decided, tuple[()]]:
+        decided.append(seen)
+        return ev.Decided(0.0, ()), ()
+
     monkeypatch.setattr(service._policies, "decide", decide)
     (tmp_path / "probe").mkdir()
     service._disk.look()

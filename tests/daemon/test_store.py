@@ -39,12 +39,12 @@ def url_of(folder: Path) -> str:
     return f"sqlite:///{folder / 'stoker.db'}"
 
 
-def make_job(job_id: str, **given: object) -> Job:
+def make_job(job_id: str, **given: Any) -> Job:
     """A job, valid by default."""
-    return replace(Job(job_id, "sort", Resources.of(1.0, 1024), 2, 5.0), **given)  # type: ignore[arg-type] - a builder's ease
+    return replace(Job(job_id, "sort", Resources.of(1.0, 1024), 2, 5.0), **given)
 
 
-def make_task(job_id: str, number: int, **given: object) -> ExecutorRecord:
+def make_task(job_id: str, number: int, **given: Any) -> ExecutorRecord:
     """An executor's record, valid by default."""
     task = ExecutorRecord(
         f"{job_id}.{number}",
@@ -59,7 +59,7 @@ def make_task(job_id: str, number: int, **given: object) -> ExecutorRecord:
         (31000,),
         6.0,
     )
-    return replace(task, **given)  # type: ignore[arg-type] - a builder's ease
+    return replace(task, **given)
 
 
 def make_explanation(job_id: str, decision: str = "place", at: float = 7.0) -> Explanation:
@@ -224,9 +224,9 @@ def test_pages_of_jobs(store: Store) -> None:
     records = [submit(store) for _ in range(7)]
     store.save(Changes(tuple(replace(record, state="finished") for record in records[::2]), ()))
 
-    def pages(**query: object) -> list[str]:
+    def pages(**query: Any) -> list[str]:
         seen: list[str] = []
-        while page := store.jobs(limit=2, before=seen[-1] if seen else None, **query):  # type: ignore[arg-type] - a test's ease
+        while page := store.jobs(limit=2, before=seen[-1] if seen else None, **query):
             seen += [record.job.id for record in page]
         return seen
 
@@ -548,7 +548,8 @@ def test_records_come_back_as_they_were(
 def test_numpy_scores_are_kept(store: Store) -> None:
     """A policy's scores may be numpy's numbers."""
     submit(store)
-    seen = (Candidate("vm-1", "t", {"cpus": 1.0, "mem": 1}, (), np.float32(0.5), True),)  # type: ignore[arg-type] - what a policy does
+    score: Any = np.float32(0.5)
+    seen = (Candidate("vm-1", "t", {"cpus": 1.0, "mem": 1}, (), score, True),)
     choice = Choice(0, "vm-1", "", seen, 0)
     store.save(Changes((), ()), [replace(make_explanation("job-1"), choices=(choice,))])
     assert store.explanations("job-1")[0].choices[0].candidates[0].score == 0.5

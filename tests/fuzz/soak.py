@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -14,6 +15,7 @@ import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import seed as seeded
 from hypothesis.errors import Unsatisfiable
+from schemathesis.core.result import Ok
 
 from tests.daemon.fleet import Daemon
 from tests.fuzz.raw import APP, mutated, statuses
@@ -62,6 +64,7 @@ class Soak:
             description = schemathesis.openapi.from_dict(client.get("/openapi.json").json())
             description.config.update(base_url=self._daemon.url)
             for each in description.get_all_operations():
+                assert isinstance(each, Ok), each
                 operation = each.ok()
                 for mode in (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE):
 
@@ -73,7 +76,7 @@ class Soak:
                     )
                     @seeded(self._seed * 1_000_003 + number)
                     @given(case=operation.as_strategy(mode))
-                    def ask(case: schemathesis.Case) -> None:
+                    def ask(case: schemathesis.Case[Any]) -> None:
                         # Half of what concerns a job concerns one that there is.
                         if "job_id" in case.path_parameters and len(found) % 2:
                             case.path_parameters["job_id"] = f"job-{1 + len(found) % 50}"

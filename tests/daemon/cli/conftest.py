@@ -24,6 +24,7 @@ from environment.model.records import ExecutorRecord, JobRecord
 from environment.model.states import JobState
 from environment.resources import Resources
 from environment.types import Job
+from framework.spark.ui import DriverUi
 
 VMS = (
     VmStatus("S0", "m1.large-1", "m1.large", "127.0.1.1", 4.0, 16384, 0.24, 1.0, 1024, ("job-1.0",)),
@@ -102,7 +103,7 @@ class Cast:
         data = self.logs.get(f"{who} {stream}", "").encode()[offset:][: min(limit, 7)]
         return LogChunk(data.decode(), offset + len(data), job.ended and not data)
 
-    def ui(self, job: JobRecord) -> tuple[str, int] | None:
+    def ui(self, job: JobRecord) -> DriverUi | None:
         """There is none."""
         return None
 
