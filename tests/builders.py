@@ -56,8 +56,8 @@ def make_request(
     executors: int = 1, cpus: float = 1.0, memory_mib: int = 1024, **resources: float
 ) -> PlacementRequest:
     """A new job's request."""
-    job = make_job(executors=executors, cpus=cpus, memory_mib=memory_mib)
-    return PlacementRequest(replace(job, resources=resources), executors)
+    job = make_job(executors=executors)
+    return PlacementRequest(replace(job, size=Resources.of(cpus, memory_mib, resources)), executors)
 
 
 def make_offer(

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from agents.registry import POLICIES, create, describe
-from environment.types import ClusterView, EndedJob, Job, Observer, Place, PlacementRequest, Vm
-from tests.builders import make_view
+from environment.resources import Resources
+from environment.types import ClusterView, EndedJob, Job, Observer, Place, PlacementRequest
+from tests.builders import make_view, make_vm
 
 README = Path(__file__).parents[2] / "README.md"
 #: A view, a queue, and jobs that end while the policy decides.
@@ -40,7 +41,7 @@ def scene(seed: int) -> Scene:
     rng = random.Random(seed)  # noqa: S311 - the same scene for the same seed
     sizes = ((4.0, 16384), (8.0, 32768), (2.0, 17408))
     chosen = [(rng.choice(sizes), rng.choice((0.12, 0.24, 0.48))) for _ in range(6)]
-    vms = [Vm(f"id-{n}", f"vm-{n}", "vm", *size, price) for n, (size, price) in enumerate(chosen)]
+    vms = [make_vm(f"vm-{n}", *size, price) for n, (size, price) in enumerate(chosen)]
     view = make_view(vms)
     for number in range(rng.randint(1, 5)):
         request = waiting(rng, number)
@@ -49,7 +50,7 @@ def scene(seed: int) -> Scene:
             view = view.with_placement(request, sorted(rng.sample(spots, request.count)))
     queue = [waiting(rng, number) for number in range(10, 14)]
     ended = [waiting(rng, number).job for number in range(20, 23)]
-    return view, queue, [EndedJob(job, ("id-0",), (job.size,), -500.0, -300.0, True) for job in ended]
+    return view, queue, [EndedJob(job, ("id-vm-0",), (job.size,), -500.0, -300.0, True) for job in ended]
 
 
 def waiting(rng: random.Random, number: int) -> PlacementRequest:
@@ -57,8 +58,7 @@ def waiting(rng: random.Random, number: int) -> PlacementRequest:
     job = Job(
         f"job-{number}",
         rng.choice(("wordcount", "pagerank", "sort")),
-        cpus=rng.choice((1.0, 2.0)),
-        memory_mib=rng.choice((1024, 2048, 4096)),
+        Resources.of(rng.choice((1.0, 2.0)), rng.choice((1024, 2048, 4096))),
         executors=rng.randint(1, 5),
         submitted_at=-float(rng.randint(0, 300)),
         expected_duration=rng.choice((60.0, 240.0, 600.0)),

@@ -117,7 +117,7 @@ def test_the_master_tells_how_large_its_agents_are(tmp_path: Path) -> None:
         framework.until("job-1.0", "running")
         mesos.fault("drop_stream")
         framework.wait(ev.Disconnected)
-        sizes = {vm_id: size for vm_id, *size in framework.wait(ev.VmsMeasured).sizes}
+        sizes = dict(framework.wait(ev.VmsMeasured).sizes)
         assert sizes == {o.vm.id: o.resources for o in offers.values()}
 
 
@@ -128,7 +128,7 @@ def test_what_is_reserved_for_others_is_not_ours() -> None:
         "unreserved_resources": {"cpus": 1.5, "mem": 1024.0, "gpus": 0.0, "fpgas": 2.0, "ports": "[1-2]"},
         "reserved_resources": {"role-a": {"cpus": 2.0, "fpgas": 1.0}, "role-b": {"cpus": 4.0, "mem": 64.0}},
     }
-    assert _size(agent, ("role-a", "role-c")) == ("S1", 3.5, 1024, {"fpgas": 3.0})
+    assert _size(agent, ("role-a", "role-c")) == ("S1", Resources.of(3.5, 1024, {"fpgas": 3.0}))
 
 
 def test_an_update_that_is_not_acknowledged_is_told_again(tmp_path: Path) -> None:
