@@ -1,5 +1,6 @@
 """The one check between a decision and its execution, whoever decided; and what fits a cluster at all."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import reduce
 from operator import or_
@@ -83,19 +84,25 @@ def least_of(asked: Resources) -> Resources:
 
 
 def _shortfalls(view: ClusterView, request: PlacementRequest, place: Place) -> Iterator[str]:
-    granted: dict[int, list[Resources]] = {}
-    for index, size in zip(place.placement, request.granted(place), strict=True):
-        granted.setdefault(index, []).append(size)
-    for index, sizes in sorted(granted.items()):
-        wanted = total(sizes)
+    counts = Counter(place.placement)
+    if place.sizes or request.sizes:
+        granted: dict[int, list[Resources]] = {}
+        for index, size in zip(place.placement, request.granted(place), strict=True):
+            granted.setdefault(index, []).append(size)
+        demand = {index: total(sizes) for index, sizes in granted.items()}
+    else:
+        demand = {index: request.size * count for index, count in counts.items()}
+    for index, wanted in sorted(demand.items()):
         found = shortfalls(view.vms[index], view.free.at(index), wanted)
         yield from map(str, found)
-        if not found and (why := not_offered(view, index, wanted, len(sizes))):
+        if not found and (why := not_offered(view, index, wanted, counts[index])):
             yield why
 
 
 def shortfalls(vm: Vm, free: Resources, wanted: Resources) -> list[Shortfall]:
     """What a VM with so much free lacks to take so much."""
+    if free.contains(wanted):
+        return []
     return [
         Shortfall(vm.name, word(name), wanted.amount(name), free.amount(name))
         for name in free.missing(wanted)

@@ -109,6 +109,8 @@ class _Sight:
         self._place = place
         self._size = size
         self._request = request
+        #: What is free before this job, of cpus, memory and what else it asks for: [N] by name.
+        self._free = {name: view.free.amounts(name) for name in dict.fromkeys((*BASIC, *request.size))}
         #: What executors of this job took, and how many, of the VMs that they were placed on.
         self._taken: dict[int, Resources] = {}
         self._placed: Counter[int] = Counter()
@@ -121,6 +123,7 @@ class _Sight:
             self._listed = self._list()
 
     def _list(self) -> list[Candidate]:
+        self._fits = self._view.free.contains(self._size)
         return [self._candidate(i) for i in range(min(len(self._view.vms), CANDIDATES_LISTED))]
 
     def candidates(self, chosen: int | None = None, *, alone: bool = False) -> tuple[Candidate, ...]:
@@ -147,10 +150,14 @@ class _Sight:
         return not_offered(self._view, index, taken, self._placed[index] + 1)
 
     def _candidate(self, index: int, *, chosen: bool = False) -> Candidate:
-        vm, free = self._view.vms[index], self._view.free.at(index)
-        if index in self._taken:
-            free -= self._taken[index]
-        said = [str(shortfall) for shortfall in shortfalls(vm, free, self._size)]
+        vm, lacks = self._view.vms[index], []
+        if index in self._taken or not self._fits[index]:
+            left = self._view.free.at(index) - self._taken.get(index, NOTHING)
+            free = {name: left.amount(name) for name in self._free}
+            lacks = shortfalls(vm, left, self._size)
+        else:
+            free = {name: float(had[index]) for name, had in self._free.items()}
+        said = [str(shortfall) for shortfall in lacks]
         if why := closed(self._view, index, self._request):
             said.insert(0, why)
         elif not said and (withheld := self._withheld(index)):
@@ -158,7 +165,7 @@ class _Sight:
         return Candidate(
             vm=vm.name,
             type=vm.type,
-            free={name: free.amount(name) for name in dict.fromkeys((*BASIC, *self._size))},
+            free=free,
             lacks=tuple(said),
             score=self._place.scores[index] if self._place.scores else None,
             chosen=chosen,

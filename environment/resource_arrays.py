@@ -97,15 +97,20 @@ class ResourceArrays:
 
     def room(self, each: Resources) -> _IntArray:
         """How many executors of so much each, which is something, fit on every VM; int64 [N]."""
-        fitting = [self.get(name) // amount for name, amount in each.thousandths.items()]
-        room: _IntArray = np.maximum(np.minimum.reduce(fitting), 0)
-        return room
+        room: _IntArray | None = None
+        for name, amount in each.thousandths.items():
+            fitting = self.get(name) // amount
+            room = fitting if room is None else np.minimum(room, fitting, out=room)
+        if room is None:
+            raise ValueError("an executor takes something")
+        return np.maximum(room, 0, out=room)
 
     def contains(self, each: Resources) -> "NDArray[np.bool_]":
         """On which VMs so much fits, bool [N]: `Resources.contains` of each."""
-        fits = [self.get(name) >= amount for name, amount in each.thousandths.items()]
-        found: NDArray[np.bool_] = np.logical_and.reduce(fits) if fits else np.ones(len(self), np.bool_)
-        return found
+        fits = np.ones(len(self), np.bool_)
+        for name, amount in each.thousandths.items():
+            fits &= self.get(name) >= amount
+        return fits
 
     @cached_property
     def cpus(self) -> _FloatArray:

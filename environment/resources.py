@@ -35,7 +35,7 @@ class Resources:
     @classmethod
     def named(cls, amounts: Mapping[str, float]) -> "Resources":
         """Amounts by Mesos' names, each rounded to thousandths."""
-        return _nonzero((name, thousandths(amount)) for name, amount in amounts.items())
+        return _nonzero({name: thousandths(amount) for name, amount in amounts.items()})
 
     @classmethod
     def read(cls, value: object) -> "Resources":
@@ -72,25 +72,33 @@ class Resources:
         yield from sorted(name for name in self.thousandths if name not in BASIC)
 
     def __add__(self, other: "Resources") -> "Resources":
-        mine, others = self.thousandths, other.thousandths
-        return _nonzero((name, self.get(name) + other.get(name)) for name in {**mine, **others})
+        sums = dict(self.thousandths)
+        for name, amount in other.thousandths.items():
+            sums[name] = sums.get(name, 0) + amount
+        return _nonzero(sums)
 
     def __sub__(self, other: "Resources") -> "Resources":
         """What is missing from it when the other is taken away is below zero, see `positive`."""
-        mine, others = self.thousandths, other.thousandths
-        return _nonzero((name, self.get(name) - other.get(name)) for name in {**mine, **others})
+        if not other.thousandths:
+            return self
+        left = dict(self.thousandths)
+        for name, amount in other.thousandths.items():
+            left[name] = left.get(name, 0) - amount
+        return _nonzero(left)
 
     def __mul__(self, times: int) -> "Resources":
-        return _nonzero((name, amount * times) for name, amount in self.thousandths.items())
+        return _nonzero({name: amount * times for name, amount in self.thousandths.items()})
 
     def __or__(self, other: "Resources") -> "Resources":
         """The larger amount of each."""
+        if not other.thousandths or self.thousandths == other.thousandths:
+            return self
         mine, others = self.thousandths, other.thousandths
-        return _nonzero((name, max(self.get(name), other.get(name))) for name in {**mine, **others})
+        return _nonzero({name: max(self.get(name), other.get(name)) for name in {**mine, **others}})
 
     def __and__(self, other: "Resources") -> "Resources":
         """The smaller amount of each."""
-        return _nonzero((name, min(amount, other.get(name))) for name, amount in self.thousandths.items())
+        return _nonzero({name: min(amount, other.get(name)) for name, amount in self.thousandths.items()})
 
     def __floordiv__(self, each: "Resources") -> int:
         """How many of the other it holds, which has to be something."""
@@ -112,6 +120,8 @@ class Resources:
     @property
     def positive(self) -> "Resources":
         """What of it is above zero."""
+        if min(self.thousandths.values(), default=1) > 0:
+            return self
         return Resources({name: amount for name, amount in self.thousandths.items() if amount > 0})
 
     def without(self, names: Collection[str]) -> "Resources":
@@ -170,7 +180,7 @@ def total(amounts: Iterable[Resources]) -> Resources:
     for each in amounts:
         for name, amount in each.thousandths.items():
             found[name] = found.get(name, 0) + amount
-    return _nonzero(found.items())
+    return _nonzero(found)
 
 
 def thousandths(amount: float) -> int:
@@ -188,8 +198,10 @@ def told(name: str, amount: float) -> str:
     return f"{amount:.10g} {word(name)}"
 
 
-def _nonzero(amounts: Iterable[tuple[str, int]]) -> Resources:
-    return Resources({name: amount for name, amount in amounts if amount})
+def _nonzero(amounts: dict[str, int]) -> Resources:
+    if 0 in amounts.values():
+        amounts = {name: amount for name, amount in amounts.items() if amount}
+    return Resources(amounts)
 
 
 #: What may be cut: an executor may be given less of these than its job asks for, of all else exactly that.
