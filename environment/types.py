@@ -6,7 +6,7 @@ Units: seconds, cpus (float cores), MiB, dollars per hour.
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from operator import or_
@@ -332,12 +332,12 @@ class ClusterView:
         room, most = self.usable.room(request.size), self._most_otherwise(request)
         return room if most is None else np.minimum(room, most)
 
-    def most_for(self, request: PlacementRequest) -> IntArray | None:
-        """How many executors may be placed on each VM by what they take beside cpus and memory; int64 [N].
+    def most_for(self, request: PlacementRequest, beside: Collection[str] = BASIC) -> IntArray | None:
+        """How many executors may be placed on each VM by what they take beside these; int64 [N].
 
         None when that limits nothing.
         """
-        limits, others = self._most_otherwise(request), request.size.without(BASIC)
+        limits, others = self._most_otherwise(request), request.size.without(beside)
         room = self.usable.room(others) if others else None
         if limits is None or room is None:
             return room if limits is None else limits

@@ -156,7 +156,7 @@ class OgaSched:
         if conserving or self._waited > options.patience or not view.executors.any():
             if placement := whole(view, request, wanted["cpus"]):
                 return placement, request.asked
-            return cut(request, free, floor, view.most_for(request))
+            return cut(request, free, floor, view.most_for(request, LEAST.thousandths))
         return None
 
     def _place(

@@ -11,7 +11,7 @@ from agents.oga.ogasched_policy import OgaSched, OgaSchedOptions
 from agents.registry import create
 from environment.check import check
 from environment.policy import Keeper
-from environment.resources import Resources
+from environment.resources import LEAST, Resources
 from environment.types import EndedJob, Observer, Place, PlacementRequest, Wait
 from tests.builders import make_job, make_view, make_vm, make_vms
 
@@ -255,6 +255,22 @@ def test_what_is_not_cut_is_rounded_to_whole_executors() -> None:
 def shared_out(policy: OgaSched) -> tuple[str, ...]:
     """The resources of which ports get shares."""
     return policy._slots.resources
+
+
+def test_a_third_resource_is_cut_once_it_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two executors share what one asks for of the network, as they do of cpus; a gpu is cut for nobody."""
+    least = LEAST + Resources.named({"network_mbps": 10})
+    for module in ("environment.check", "agents.oga.cutting"):
+        monkeypatch.setattr(f"{module}.LEAST", least)
+    vm = make_vm("vm-1", cpus=2.0, network_mbps=400, gpus=2)
+    request = PlacementRequest(make_job("job-1", 2, 2.0, 2048, network_mbps=400, gpus=1), 2)
+    view, floor = make_view([vm]), floor_of(request, 0.5)
+    assert floor == Resources.of(1.0, 1024, {"network_mbps": 200, "gpus": 1})
+    made = cut(request, {name: view.usable.amounts(name) for name in least}, floor, uncut(view, request, {}))
+    half = Resources.of(1.0, 2048, {"network_mbps": 200, "gpus": 1})
+    assert made == ((0, 0), (half, half))
+    assert check(view, request, Place("job-1", *made[:1], sizes=made[1])) == ()
+    assert check(view, request, Place("job-1", (0, 0)))
 
 
 @pytest.mark.parametrize("variant", ["oga", "oga-reactive", "oga-conserving"])
