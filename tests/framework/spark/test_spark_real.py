@@ -284,7 +284,8 @@ def test_a_task_of_mesos_tells_by_98_that_a_port_is_taken(
     """And by that alone: an application's own 98 becomes 1; SIGTERM lets Spark end in order."""
     text = "import os, sys\nfrom pyspark import SparkContext\nSparkContext()\n"
     (tmp_path / "app.py").write_text(f"{text}sys.exit(98)\n")
-    spec = cluster.driver_spec(Application(app=str(tmp_path / "app.py")))
+    alone = {"spark.scheduler.maxRegisteredResourcesWaitingTime": "1s"}  # no executor will come
+    spec = cluster.driver_spec(Application(app=str(tmp_path / "app.py"), conf=alone))
     port = getattr(cluster.endpoint, taken) if taken else 0
     with socket.create_server(("127.0.0.1", port)):
         assert cluster.start(spec, "task", MESOS_SANDBOX=str(tmp_path / "task")).wait() == (
