@@ -41,7 +41,7 @@ class ElsewhereError(RejectedError):
 
 @dataclass(frozen=True, slots=True)
 class VmStatus:
-    """A VM as users see it; resources in cpus and MiB, `held_seconds` by at least one executor, dollars."""
+    """A VM as users see it; memory in MiB, its price in dollars."""
 
     id: str
     name: str

@@ -1,4 +1,4 @@
-"""Which runs a plan of measurements comes to, and in which order. Who runs them is in `daemon.profiling`."""
+"""Which runs a plan of measurements comes to, and in which order. Who runs them is `daemon.cli.measuring`."""
 
 import random
 from collections.abc import Iterator
