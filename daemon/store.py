@@ -122,7 +122,7 @@ class Store:
         return terms.begin(self._database, url, seconds, instead_of)
 
     def during(self, term: Term) -> "Store":
-        """Return this store, to be written in that term only."""
+        """The same store, to be written in that term only."""
         store = copy(self)
         store._term = term
         return store

@@ -17,7 +17,7 @@ _CLOSED_NAMED = 3
 
 
 def check(view: ClusterView, request: PlacementRequest, place: Place) -> tuple[str, ...]:
-    """Return why the placement cannot be executed on this view; empty when it can.
+    """Why the placement cannot be executed on this view; empty when it can.
 
     Holds that the job is the request's, that there are as many executors as it needs, that every one has
     exactly one known VM and no more than is asked for it, and that no VM is asked for more than it has free

@@ -384,7 +384,7 @@ class ClusterView:
     def with_placement(
         self, request: PlacementRequest, placement: Sequence[int], sizes: tuple[Resources, ...] = ()
     ) -> "ClusterView":
-        """Return the view after the request's executors took their resources (nothing is checked here).
+        """The view after the request's executors took their resources (nothing is checked here).
 
         They belong to what is running then. Without `sizes` each takes what is asked for it.
         """
@@ -400,7 +400,7 @@ class ClusterView:
         )
 
     def with_driver(self, vm: int, driver: Resources) -> "ClusterView":
-        """Return the view after a driver took its part of the VM with this index; nothing is checked here."""
+        """The view after a driver took its part of the VM with this index; nothing is checked here."""
         there = np.zeros(len(self.vms), np.int64)
         there[vm], offered = DRIVER_PORTS, self.offered
         taken = ResourceArrays.taken(len(self.vms), np.array([vm]), (driver,))

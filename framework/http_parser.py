@@ -45,35 +45,35 @@ class HttpParser:
         return length
 
     def is_headers_complete(self) -> bool:
-        """Tell whether the status line and all headers were read."""
+        """Whether the status line and all headers were read."""
         return self._headers_complete
 
     def is_message_complete(self) -> bool:
-        """Tell whether the whole response was read."""
+        """Whether the whole response was read."""
         return self._message_complete
 
     def is_chunked(self) -> bool:
-        """Tell whether the body comes in chunks."""
+        """Whether the body comes in chunks."""
         return "chunked" in self._header("transfer-encoding").lower()
 
     def is_partial_body(self) -> bool:
-        """Tell whether there is body that `recv_body` has not handed out yet."""
+        """Whether there is body that `recv_body` has not handed out yet."""
         return bool(self._body)
 
     def get_status_code(self) -> int:
-        """Return the status code, 0 before it was read."""
+        """The status code, 0 before it was read."""
         return int(self._parser.get_status_code()) if self._headers_complete else 0
 
     def get_headers(self) -> dict[str, str]:
-        """Return the headers; values of a repeated one are joined by a comma."""
+        """The headers; values of a repeated one are joined by a comma."""
         return dict(self._headers)
 
     def get_errno(self) -> int:
-        """Return 0 while everything parsed, another number after an error."""
+        """0 while everything parsed, another number after an error."""
         return self._error
 
     def recv_body(self) -> bytes:
-        """Return the body read since the last call, and forget it."""
+        """The body read since the last call, which is forgotten here."""
         body = b"".join(self._body)
         self._body.clear()
         return body

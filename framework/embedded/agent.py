@@ -42,7 +42,7 @@ class MasterLink(Protocol):
         """Let the connection break."""
 
     def knows(self, agent_id: str) -> bool:
-        """Tell whether the agent is registered."""
+        """Whether the agent is registered."""
 
     def update(self, agent_id: str, update: StatusUpdate) -> None:
         """Send an update."""
@@ -152,7 +152,7 @@ class Agent:
     # messages of the master
 
     def ping(self) -> bool:
-        """Tell whether the agent answers."""
+        """Whether the agent answers."""
         return self.condition is Condition.UP
 
     def launch(self, framework: Framework, task: Json, role: str) -> None:

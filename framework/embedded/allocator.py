@@ -25,7 +25,7 @@ class Grant:
 
 
 def allocate(frameworks: Iterable[Framework], agents: Iterable[AgentRecord], now: float) -> list[Grant]:
-    """Return what to offer to whom; `now` (loop time) decides which refusals still hold."""
+    """What to offer to whom; `now` (loop time) decides which refusals still hold."""
     candidates = [
         (role, framework)
         for framework in frameworks
@@ -83,7 +83,7 @@ class _Shares:
         self._add(role, framework_id, amount)
 
     def poorest_first(self) -> list[tuple[str, Framework]]:
-        """Return the candidates, those with the smallest share first."""
+        """The candidates, those with the smallest share first."""
         if len(self._candidates) == 1:
             return self._candidates
         return sorted(self._candidates, key=lambda item: self._key(item[0], item[1].id))

@@ -47,7 +47,7 @@ class FrameworkInfo:
 
 
 def parse_json(body: bytes) -> object:
-    """Return the parsed body; raise CallError with the master's text when it is no JSON."""
+    """The parsed body; CallError with the master's text when it is no JSON."""
     try:
         return json.loads(body, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
@@ -66,7 +66,7 @@ def _no_constant(text: str) -> object:
 
 
 def parse_call(body: bytes, principal: str | None = None) -> Call:
-    """Return the scheduler call in a request's body; raise CallError when a master would answer 400.
+    """The scheduler call in a request's body; CallError when a master would answer 400.
 
     `principal` is the one that the request was authenticated as.
     """
@@ -84,7 +84,7 @@ def parse_call(body: bytes, principal: str | None = None) -> Call:
 
 
 def parse_operator_call(body: bytes) -> tuple[str, Json]:
-    """Return type and message of an operator call; raise CallError when a master would answer 400."""
+    """Type and message of an operator call; CallError when a master would answer 400."""
     try:
         message = convert("MasterCall", parse_json(body))
     except SchemaError as error:
@@ -101,7 +101,7 @@ def parse_operator_call(body: bytes) -> tuple[str, Json]:
 
 
 def framework_info(message: Json) -> FrameworkInfo:
-    """Return the typed form of a valid `FrameworkInfo` message."""
+    """The typed form of a valid `FrameworkInfo` message."""
     capabilities = frozenset(entry["type"] for entry in message.get("capabilities", []) if "type" in entry)
     roles = message.get("roles", []) if "MULTI_ROLE" in capabilities else [message.get("role", "*")]
     return FrameworkInfo(
@@ -117,7 +117,7 @@ def framework_info(message: Json) -> FrameworkInfo:
 
 
 def framework_problem(message: Json) -> str | None:
-    """Return what a master answers with an ERROR event to such a `FrameworkInfo`, or None when it is good."""
+    """What a master answers with an ERROR event to such a `FrameworkInfo`, or None when it is good."""
     multi_role = any(entry.get("type") == "MULTI_ROLE" for entry in message.get("capabilities", []))
     if multi_role and "role" in message:
         return "'FrameworkInfo.role' must not be set when the framework is MULTI_ROLE capable"

@@ -26,7 +26,7 @@ class Schedule:
 
     @classmethod
     def of(cls, message: Json) -> "Schedule":
-        """Return the schedule of a check, with Mesos' defaults."""
+        """The schedule of a check, with Mesos' defaults."""
         return cls(
             delay=max(0.0, message.get("delay_seconds", 15.0)),
             interval=max(0.01, message.get("interval_seconds", 10.0)),

@@ -23,7 +23,7 @@ class CredentialsError(OSError):
 
 
 def own_secret(path: Path) -> str:
-    """Return the secret in a file of ours, made now unless a good one is there.
+    """The secret in a file of ours, made now unless a good one is there.
 
     One that others could have read or written is replaced. Raises CredentialsError when the file cannot be
     written.
@@ -60,7 +60,7 @@ def _kept(path: Path) -> str:
 
 
 def read_credentials(path: Path) -> dict[str, str]:
-    """Return principals and secrets of a file as `mesos-master --credentials` takes it.
+    """Principals and secrets of a file as `mesos-master --credentials` takes it.
 
     That is JSON, `{"credentials": [{"principal": ..., "secret": ...}]}`, or a line `PRINCIPAL SECRET` for
     each. Raises CredentialsError.

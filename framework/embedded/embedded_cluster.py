@@ -100,7 +100,7 @@ class Cluster:
             self.master.agents.disconnected(agent_id)
 
     def knows(self, agent_id: str) -> bool:
-        """Tell whether an agent is registered; with no master there is nothing to register with."""
+        """Whether an agent is registered; with no master there is nothing to register with."""
         return self.master is None or agent_id in self.master.state.agents
 
     def update(self, agent_id: str, update: StatusUpdate) -> None:

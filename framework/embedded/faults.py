@@ -53,11 +53,11 @@ class Faults:
         self._losses: list[_Loss] = []
 
     def delay(self, what: str) -> float:
-        """Return for how long calls or events are held back, seconds."""
+        """For how long calls or events are held back, seconds."""
         return self._delays[what]
 
     def loses(self, what: str, kind: str) -> bool:
-        """Tell whether this message gets lost, and count it."""
+        """Whether this message gets lost; it is counted."""
         for loss in self._losses:
             wanted = loss.type is None and kind not in {"SUBSCRIBE", "SUBSCRIBED"}
             if loss.what == what and (wanted or loss.type == kind):

@@ -100,7 +100,7 @@ class Frameworks:
         return None
 
     def master_info(self) -> Json:
-        """Return the `MasterInfo` message."""
+        """The `MasterInfo` message."""
         state = self._state
         capabilities = [{"type": name} for name in CAPABILITIES]
         return {
@@ -199,5 +199,5 @@ def _change_problem(before: FrameworkInfo, after: FrameworkInfo) -> str | None:
 
 
 def _ip_number(host: str) -> int:
-    """Return an IPv4 address as the little-endian number that Mesos puts into `MasterInfo`."""
+    """An IPv4 address as the little-endian number that Mesos puts into `MasterInfo`."""
     return int.from_bytes(bytes(int(part) for part in host.split(".")), "little")

@@ -68,7 +68,7 @@ class Master:
         return self.frameworks.subscribe(call, stream, principal)
 
     def find(self, call: Call, stream_id: str | None) -> Framework:
-        """Return the framework that may make this call; raise RefusalError when there is none."""
+        """The framework that may make this call; RefusalError when there is none."""
         framework = self.state.frameworks.get(call.framework_id or "")
         if framework is None:
             raise RefusalError(400, "Framework cannot be found")

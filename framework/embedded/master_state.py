@@ -42,7 +42,7 @@ class AgentLink(Protocol):
         """What the agent is."""
 
     def ping(self) -> bool:
-        """Tell whether the agent answers."""
+        """Whether the agent answers."""
 
     def launch(self, framework: "Framework", task: Json, role: str) -> None:
         """Start a task with its command or its own executor."""
@@ -208,7 +208,7 @@ class State:
         return "localhost" if self.host.startswith("127.") else self.host
 
     def next_id(self, kind: str) -> str:
-        """Return the next id of a kind: `-O12` for offers, `-S3` for agents, `-0007` for frameworks."""
+        """The next id of a kind: `-O12` for offers, `-S3` for agents, `-0007` for frameworks."""
         number = self._serial.get(kind, 0)
         self._serial[kind] = number + 1
         return f"{self.id}-{number:04}" if kind == "" else f"{self.id}-{kind}{number}"

@@ -173,7 +173,7 @@ _DROP = object()
 
 
 def convert(message: str, value: object) -> Json:
-    """Return `value` (parsed JSON) as the named message; raise SchemaError as a master would complain."""
+    """`value` (parsed JSON) as the named message; SchemaError as a master would complain."""
     if not isinstance(value, dict):
         raise SchemaError("Expecting a JSON object")
     result = _message(message, value)

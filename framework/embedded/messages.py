@@ -45,12 +45,12 @@ class TaskReport:
 
 
 def new_uuid() -> str:
-    """Return a random UUID as the base64 text that updates carry."""
+    """A random UUID as the base64 text that updates carry."""
     return base64.b64encode(uuid.uuid4().bytes).decode()
 
 
 def status(task_id: str, state: str, *, source: str, agent_id: str | None = None, **fields: Any) -> Json:
-    """Return a `TaskStatus`; fields that are None are left out, the order is that of a master."""
+    """A `TaskStatus`; fields that are None are left out, the order is that of a master."""
     result: Json = {"task_id": {"value": task_id}, "state": state}
     if fields.get("message") is not None:
         result["message"] = fields.pop("message")
@@ -66,32 +66,32 @@ def status(task_id: str, state: str, *, source: str, agent_id: str | None = None
 
 
 def master_status(task_id: str, state: str, **fields: Any) -> Json:
-    """Return a `TaskStatus` that the master makes itself: no uuid, nothing to acknowledge."""
+    """A `TaskStatus` that the master makes itself: no uuid, nothing to acknowledge."""
     return status(task_id, state, source="SOURCE_MASTER", **fields)
 
 
 def update_event(task_status: Json) -> Json:
-    """Return an UPDATE event."""
+    """An UPDATE event."""
     return {"type": "UPDATE", "update": {"status": task_status}}
 
 
 def offers_event(offers: list[Json]) -> Json:
-    """Return an OFFERS event."""
+    """An OFFERS event."""
     return {"type": "OFFERS", "offers": {"offers": offers}}
 
 
 def rescind_event(offer_id: str) -> Json:
-    """Return a RESCIND event."""
+    """A RESCIND event."""
     return {"type": "RESCIND", "rescind": {"offer_id": {"value": offer_id}}}
 
 
 def error_event(message: str) -> Json:
-    """Return an ERROR event."""
+    """An ERROR event."""
     return {"type": "ERROR", "error": {"message": message}}
 
 
 def failure_event(agent_id: str, executor_id: str | None = None, wait_status: int | None = None) -> Json:
-    """Return a FAILURE event of an agent, or of an executor with its wait status."""
+    """A FAILURE event of an agent, or of an executor with its wait status."""
     failure: Json = {"agent_id": {"value": agent_id}}
     if executor_id is not None:
         failure |= {"executor_id": {"value": executor_id}, "status": wait_status}

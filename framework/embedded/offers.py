@@ -37,7 +37,7 @@ class Offers:
             state.frameworks[framework_id].send(offers_event(offers))
 
     def to_json(self, offer: Offer) -> Json:
-        """Return the `Offer` message."""
+        """The `Offer` message."""
         framework = self._state.frameworks[offer.framework_id]
         agent = self._state.agents[offer.agent_id]
         role = offer.role if framework.multi_role else None
@@ -116,13 +116,13 @@ class Offers:
 
 
 def agent_url(agent: AgentRecord) -> Json:
-    """Return where an agent says it can be reached."""
+    """Where an agent says it can be reached."""
     address = {"hostname": agent.spec.name, "ip": agent.spec.address, "port": AGENT_PORT}
     return {"scheme": "http", "address": address, "path": "/slave(1)"}
 
 
 def attributes(agent: AgentRecord) -> list[Json]:
-    """Return an agent's attributes: VM type and price."""
+    """An agent's attributes: VM type and price."""
     return [
         {"name": "vm", "type": "TEXT", "text": {"value": agent.spec.type}},
         {"name": "price", "type": "SCALAR", "scalar": {"value": agent.spec.price_per_hour}},

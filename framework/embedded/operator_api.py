@@ -130,7 +130,7 @@ class OperatorApi:
         return result
 
     def _role(self, agent: AgentRecord) -> str | None:
-        """Return the role that an agent's resources are allocated to, when it is one."""
+        """The role that an agent's resources are allocated to, when it is one."""
         roles = {offer.role for offer in self._state.offers.values() if offer.agent_id == agent.id}
         roles |= {task.role for _, task in self._state.tasks_of(agent.id)}
         return roles.pop() if len(roles) == 1 else None
@@ -226,7 +226,7 @@ def _task(task: Task) -> Json:
 
 
 def _endpoint_form(resources: list[Json]) -> list[Json]:
-    """Return resources as an agent or a framework would state them: without the role that a master adds."""
+    """Resources as an agent or a framework would state them: without the role that a master adds."""
     return [{name: value for name, value in entry.items() if name != "role"} for entry in resources]
 
 

@@ -150,14 +150,14 @@ class Processes:
 
 
 def describe_exit(wait_status: int) -> str:
-    """Return how a command ended, in the words of Mesos."""
+    """How a command ended, in the words of Mesos."""
     if os.WIFSIGNALED(wait_status):
         return f"Command terminated with signal {signal.strsignal(os.WTERMSIG(wait_status))}"
     return f"Command exited with status {os.WEXITSTATUS(wait_status)}"
 
 
 def switched_user(user: str | None) -> str | None:
-    """Return the user to switch to: None when it is the present one, or when only root could.
+    """The user to switch to: None when it is the present one, or when only root could.
 
     Raises KeyError when there is no such user.
     """

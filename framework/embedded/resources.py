@@ -34,7 +34,7 @@ class Amount:
         return Amount(self.scalars - other.scalars, _minus(self.ports, other.ports))
 
     def contains(self, other: "Amount") -> bool:
-        """Tell whether `other` fits into this amount."""
+        """Whether `other` fits into this amount."""
         return self.scalars.contains(other.scalars) and not _minus(other.ports, self.ports)
 
 
@@ -42,7 +42,7 @@ EMPTY = Amount()
 
 
 def total(amounts: Iterable[Amount]) -> Amount:
-    """Return the sum of all amounts."""
+    """The sum of all amounts."""
     result = EMPTY
     for amount in amounts:
         result = result + amount
@@ -50,7 +50,7 @@ def total(amounts: Iterable[Amount]) -> Amount:
 
 
 def make(cpus: float, memory_mib: float, others: Mapping[str, float], ports: tuple[int, int]) -> Amount:
-    """Return the resources of a whole agent."""
+    """The resources of a whole agent."""
     return Amount(Resources.of(cpus, memory_mib, others), (ports,))
 
 
@@ -60,7 +60,7 @@ def milli(value: float) -> int:
 
 
 def parse(items: Sequence[Json]) -> Amount:
-    """Return the amount that a list of Mesos `Resource` messages describes."""
+    """The amount that a list of Mesos `Resource` messages describes."""
     scalars, ports = NOTHING, EMPTY.ports
     for item in items:
         if item["type"] == "SCALAR":
@@ -71,7 +71,7 @@ def parse(items: Sequence[Json]) -> Amount:
 
 
 def invalid(items: Sequence[Json]) -> str | None:
-    """Return the complaint that Mesos has about the first bad resource of a list, or None."""
+    """The complaint that Mesos has about the first bad resource of a list, or None."""
     for item in items:
         name, kind = item["name"], item["type"]
         if kind == "SCALAR":
@@ -86,7 +86,7 @@ def invalid(items: Sequence[Json]) -> str | None:
 
 
 def to_json(amount: Amount, role: str | None = None, *, ports_first: bool = True) -> list[Json]:
-    """Return `Resource` messages; with a role, each names the role that it is allocated to."""
+    """`Resource` messages; with a role, each names the role that it is allocated to."""
     extra: Json = {"role": "*"} | ({"allocation_info": {"role": role}} if role is not None else {})
     ports = [_ports_json(amount.ports) | extra] if amount.ports else []
     scalars = [
@@ -97,24 +97,24 @@ def to_json(amount: Amount, role: str | None = None, *, ports_first: bool = True
 
 
 def describe(items: Sequence[Json], role: str) -> str:
-    """Return `Resource` messages as Mesos prints them: `cpus(allocated: r):1; mem(allocated: r):64`."""
+    """`Resource` messages as Mesos prints them: `cpus(allocated: r):1; mem(allocated: r):64`."""
     return "; ".join(_describe(item, role) for item in items) or "{}"
 
 
 def legacy(amount: Amount) -> Json:
-    """Return the form that `/state` uses: numbers by name, ports as text when there are any."""
+    """The form that `/state` uses: numbers by name, ports as text when there are any."""
     names = dict.fromkeys(("disk", "mem", "gpus", "cpus", *amount.scalars))
     scalars = {name: amount.scalars.amount(name) for name in names}
     return scalars | ({"ports": range_text(amount.ports)} if amount.ports else {})
 
 
 def number(value: float) -> str:
-    """Return a number without a trailing `.0`."""
+    """A number without a trailing `.0`."""
     return str(int(value)) if value == int(value) else repr(value)
 
 
 def range_text(ranges: Ranges) -> str:
-    """Return port ranges as `[1-2, 5-5]`."""
+    """Port ranges as `[1-2, 5-5]`."""
     return "[" + ", ".join(f"{begin}-{end}" for begin, end in ranges) + "]"
 
 
@@ -155,7 +155,7 @@ def _minus(left: Ranges, right: Ranges) -> Ranges:
 
 
 def _cut(low: int, high: int, begin: int, end: int) -> list[tuple[int, int]]:
-    """Return what is left of low..high without begin..end."""
+    """What is left of low..high without begin..end."""
     if end < low or begin > high:
         return [(low, high)]
     below = [(low, begin - 1)] if low < begin else []

@@ -137,7 +137,7 @@ class Routes:
         return None
 
     def _authenticate(self, request: Request, route: str) -> tuple[str | None, Response | None]:
-        """Return the principal, or the refusal."""
+        """The principal, or the refusal."""
         if self._access.credentials is None or route in _OPEN:
             return None, None
         principal, secret = _basic(request.headers.get("authorization", ""))
@@ -164,7 +164,7 @@ def _route(path: str) -> str | None:
 
 
 def _bad_form(request: Request) -> Response | None:
-    """Return the refusal of a request that is not a POST of JSON, or does not take JSON."""
+    """The refusal of a request that is not a POST of JSON, or does not take JSON."""
     if request.method != "POST":
         told = f"405 Method Not Allowed. Expecting one of {{ 'POST' }}, but received '{request.method}'."
         return text_response(405, told, Allow="POST")
@@ -211,7 +211,7 @@ def _jsonp(request: Request, value: object) -> Response:
 
 
 def _basic(header: str) -> tuple[str | None, str]:
-    """Return principal and secret; a secret with a colon is not understood, as in a real master."""
+    """Principal and secret; a secret with a colon is not understood, as in a real master."""
     scheme, _, encoded = header.partition(" ")
     if scheme != "Basic":
         return None, ""

@@ -39,12 +39,12 @@ class Context:
 
 
 def run_folder(agent_folder: Path, framework_id: str, executor_id: str, container_id: str) -> Path:
-    """Return where an executor's run has its sandbox."""
+    """Where an executor's run has its sandbox."""
     return agent_folder / "frameworks" / framework_id / "executors" / executor_id / "runs" / container_id
 
 
 def environment(command: Json, context: Context, task_id: str | None) -> dict[str, str]:
-    """Return a command's environment; raise SandboxError for a secret that is not given by value."""
+    """A command's environment; SandboxError for a secret that is not given by value."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     folder = str(context.folder)
     mesos = {
@@ -70,7 +70,7 @@ def environment(command: Json, context: Context, task_id: str | None) -> dict[st
 
 
 def fetch(uris: Sequence[Json], folder: Path, user: str | None) -> None:
-    """Copy `file://` URIs and absolute paths into a sandbox; raise SandboxError when one cannot be had.
+    """Copy `file://` URIs and absolute paths into a sandbox; SandboxError when one cannot be had.
 
     Nor is one copied that the user whom the task runs as (None: we ourselves) may not read.
     """

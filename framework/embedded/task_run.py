@@ -118,7 +118,7 @@ class TaskRun:
         return self._group is not None
 
     def context(self) -> Context:
-        """Return whose sandbox this is."""
+        """Whose sandbox this is."""
         folder = run_folder(self.host.folder, self.owner.id, self.executor_id, self._container_id)
         return Context(
             agent_id=self.host.id,
@@ -353,7 +353,7 @@ def _unknown_check(**result: int) -> Json:
 
 
 def command_line(command: Json) -> tuple[list[str], str | None]:
-    """Return argv and executable of a command; the executable is None where argv names it."""
+    """The argv and executable of a command; the executable is None where argv names it."""
     value = command.get("value", "")
     if command.get("shell", True):
         return ["/bin/sh", "-c", value], None
@@ -361,7 +361,7 @@ def command_line(command: Json) -> tuple[list[str], str | None]:
 
 
 def _container_refusal(container: Json | None) -> tuple[str, str] | None:
-    """Return message and reason for a container that an agent without containers cannot give."""
+    """Message and reason for a container that an agent without containers cannot give."""
     if container is None:
         return None
     if container["type"] == "DOCKER":

@@ -210,7 +210,7 @@ class Tasks:
         framework.send(update_event(master_status(task_id, state, **fields)))
 
     def _absent(self, agent_id: str | None) -> tuple[str, str]:
-        """Return state (for those who are partition-aware) and message for a task that is not known."""
+        """State (for those who are partition-aware) and message for a task that is not known."""
         if agent_id in self._state.agents:
             return "TASK_GONE", "Reconciliation: Task is unknown to the agent"
         if agent_id in self._state.unreachable:

@@ -63,7 +63,7 @@ class Updates:
             self._on_ended(key)
 
     def pending(self, key: Key) -> bool:
-        """Tell whether an update of a task waits for its acknowledgement."""
+        """Whether an update of a task waits for its acknowledgement."""
         return key in self._queues
 
     def resend(self, framework_id: str | None = None) -> None:

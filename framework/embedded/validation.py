@@ -9,7 +9,7 @@ _LONGEST_ID = 255
 
 
 def offers_problem(offer_ids: Sequence[str], offers: Mapping[str, Offer]) -> str | None:
-    """Return why these ids cannot be accepted together; `offers` are the framework's outstanding ones."""
+    """Why these ids cannot be accepted together; `offers` are the framework's outstanding ones."""
     if not offer_ids:
         return "No offers specified"
     for index, offer_id in enumerate(offer_ids):
@@ -33,7 +33,7 @@ def offers_problem(offer_ids: Sequence[str], offers: Mapping[str, Offer]) -> str
 def task_problem(
     task: Json, framework: Framework, agent: AgentRecord, role: str, remaining: Amount
 ) -> str | None:
-    """Return why a task cannot be launched from what remains of an offer; None when it can."""
+    """Why a task cannot be launched from what remains of an offer; None when it can."""
     own = _task_problem(task, framework, agent)
     if own is not None:
         return own
@@ -52,7 +52,7 @@ def task_problem(
 def group_problem(
     group: Json, framework: Framework, agent: AgentRecord, role: str, remaining: Amount
 ) -> str | None:
-    """Return why a task group cannot be launched from what remains of an offer."""
+    """Why a task group cannot be launched from what remains of an offer."""
     executor, tasks = group["executor"], group["task_group"].get("tasks", [])
     if "framework_id" not in executor:
         return "'ExecutorInfo.framework_id' must be set"
@@ -76,7 +76,7 @@ def group_problem(
 
 
 def new_executor_resources(executor: Json, framework: Framework, agent: AgentRecord) -> list[Json]:
-    """Return what an executor takes in addition: nothing when it runs on the agent already."""
+    """What an executor takes in addition: nothing when it runs on the agent already."""
     key = (framework.id, executor["executor_id"]["value"])
     return [] if key in agent.executors else list(executor.get("resources", []))
 
@@ -111,7 +111,7 @@ def _resources_problem(items: list[Json]) -> str | None:
 
 
 def _command_problem(whose: str, command: Json | None) -> str | None:
-    """Return why a command's environment is none."""
+    """Why a command's environment is none."""
     for variable in (command or {}).get("environment", {}).get("variables", []):
         kind = variable.get("type", "VALUE")
         wanted, other = ("secret", "value") if kind == "SECRET" else ("value", "secret")
@@ -126,7 +126,7 @@ def _command_problem(whose: str, command: Json | None) -> str | None:
 
 
 def _check_problem(what: str, message_name: str, check: Json | None) -> str | None:
-    """Return why a check or health check is none: it has to have what its type names."""
+    """Why a check or health check is none: it has to have what its type names."""
     if check is None:
         return None
     kind = check.get("type")
@@ -138,7 +138,7 @@ def _check_problem(what: str, message_name: str, check: Json | None) -> str | No
 
 
 def id_problem(identity: str) -> str | None:
-    """Return why a text cannot be the id of a task or an executor."""
+    """Why a text cannot be the id of a task or an executor."""
     if not identity:
         return "ID must not be empty"
     if len(identity) > _LONGEST_ID:

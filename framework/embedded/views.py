@@ -48,7 +48,7 @@ _COUNTED_STATES = (
 
 
 def version() -> Json:
-    """Return `/version`; plain digits only, which pymesos insists on."""
+    """`/version`; plain digits only, which pymesos insists on."""
     return {
         "build_date": "2024-08-23 00:00:00 UTC",
         "build_time": 1724371200.0,
@@ -59,7 +59,7 @@ def version() -> Json:
 
 
 def flags(state: State) -> dict[str, str]:
-    """Return the flags of a real master that have a meaning here."""
+    """The flags of a real master that have a meaning here."""
     options = state.options
     timeout = {} if options.offer_timeout is None else {"offer_timeout": f"{options.offer_timeout:g}secs"}
     return {
@@ -81,7 +81,7 @@ def flags(state: State) -> dict[str, str]:
 
 
 def whole_state(state: State) -> Json:
-    """Return `/state`."""
+    """`/state`."""
     pid = f"master@{state.host}:{state.port}"
     leader = {"id": state.id, "pid": pid, "port": state.port, "hostname": state.hostname}
     active = sum(agent.connected for agent in state.agents.values())
@@ -108,7 +108,7 @@ def whole_state(state: State) -> Json:
 
 
 def slaves(state: State) -> Json:
-    """Return `/slaves`."""
+    """`/slaves`."""
     entries = []
     for agent in state.agents.values():
         offered = [offer for offer in state.offers.values() if offer.agent_id == agent.id]
@@ -127,7 +127,7 @@ def slaves(state: State) -> Json:
 
 
 def frameworks(state: State) -> Json:
-    """Return `/frameworks`."""
+    """`/frameworks`."""
     return {
         "frameworks": [_framework(state, framework) for framework in state.frameworks.values()],
         "completed_frameworks": [_framework(state, framework) for framework in state.completed.values()],
@@ -136,20 +136,20 @@ def frameworks(state: State) -> Json:
 
 
 def tasks(state: State) -> Json:
-    """Return `/tasks`."""
+    """`/tasks`."""
     return {
         "tasks": [task_view(task) for framework in all_frameworks(state) for task in _all_tasks(framework)]
     }
 
 
 def roles(state: State) -> Json:
-    """Return `/roles`."""
+    """`/roles`."""
     names = sorted({role for framework in state.frameworks.values() for role in framework.info.roles})
     return {"roles": [_role(state, name) for name in names]}
 
 
 def summary(state: State) -> Json:
-    """Return `/state-summary`."""
+    """`/state-summary`."""
     by_agent: dict[str, Counter[str]] = {}
     owners: dict[str, list[str]] = {}
     for framework in all_frameworks(state):
@@ -173,7 +173,7 @@ def summary(state: State) -> Json:
 
 
 def metrics(state: State) -> dict[str, float]:
-    """Return `/metrics/snapshot`: the numbers that a master of this kind has."""
+    """`/metrics/snapshot`: the numbers that a master of this kind has."""
     everything = [task for framework in state.frameworks.values() for task in framework.tasks.values()]
     counted = Counter(task.state for task in everything)
     connected = sum(framework.stream is not None for framework in state.frameworks.values())
@@ -211,13 +211,13 @@ def all_frameworks(state: State) -> Iterator[Framework]:
 
 
 def used_on(state: State, agent: AgentRecord) -> Amount:
-    """Return what tasks and executors take of an agent."""
+    """What tasks and executors take of an agent."""
     offered = total(offer.resources for offer in state.offers.values() if offer.agent_id == agent.id)
     return agent.allocated - offered
 
 
 def _used_by_role(state: State, agent: AgentRecord) -> list[Json]:
-    """Return what tasks take of an agent, each role's share by itself."""
+    """What tasks take of an agent, each role's share by itself."""
     shares: dict[str, Amount] = {}
     for _, task in state.tasks_of(agent.id):
         if not task.released:
@@ -226,17 +226,17 @@ def _used_by_role(state: State, agent: AgentRecord) -> list[Json]:
 
 
 def used_by(framework: Framework) -> Amount:
-    """Return what a framework's tasks take."""
+    """What a framework's tasks take."""
     return total(task.resources for task in framework.tasks.values() if not task.released)
 
 
 def offered_to(framework: Framework) -> Amount:
-    """Return what is offered to a framework."""
+    """What is offered to a framework."""
     return total(offer.resources for offer in framework.offers.values())
 
 
 def task_view(task: Task) -> Json:
-    """Return a task as `/state` shows it: without its command and environment, which may hold secrets."""
+    """A task as `/state` shows it: without its command and environment, which may hold secrets."""
     statuses = [
         {
             name: status[name]
@@ -292,7 +292,7 @@ def _agent(state: State, agent: AgentRecord) -> Json:
 
 
 def agent_pid(agent: AgentRecord) -> str:
-    """Return the address of an agent's process, as libprocess writes it."""
+    """The address of an agent's process, as libprocess writes it."""
     return f"slave(1)@{agent.spec.address}:{AGENT_PORT}"
 
 
@@ -361,7 +361,7 @@ def _role(state: State, name: str) -> Json:
 
 
 def _counted(amount: Amount) -> dict[str, float]:
-    """Return amounts by name, ports as their number."""
+    """Amounts by name, ports as their number."""
     ports = sum(end - begin + 1 for begin, end in amount.ports)
     scalars = dict(sorted(amount.scalars.amounts.items()))
     return scalars | ({"ports": float(ports)} if ports else {})

@@ -49,7 +49,7 @@ Handler = Callable[[Request], Response | None]
 
 
 def text_response(status: int, text: str, **headers: str) -> Response:
-    """Return an answer of plain text."""
+    """An answer of plain text."""
     kind = {"Content-Type": "text/plain; charset=utf-8"}
     return Response(
         status, text.encode("utf-8", "replace"), {k.replace("_", "-"): v for k, v in headers.items()} | kind
@@ -57,12 +57,12 @@ def text_response(status: int, text: str, **headers: str) -> Response:
 
 
 def json_response(value: object, status: int = 200) -> Response:
-    """Return an answer of JSON."""
+    """An answer of JSON."""
     return Response(status, encode(value), {"Content-Type": "application/json"})
 
 
 def encode(value: object) -> bytes:
-    """Return compact JSON."""
+    """Compact JSON."""
     return json.dumps(value, separators=(",", ":")).encode()
 
 

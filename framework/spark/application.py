@@ -115,7 +115,7 @@ class Application:
 
 
 def is_reserved(name: str, reserved: tuple[str, ...]) -> bool:
-    """Tell whether `name` is one of `reserved`, whose entries may end in `*`."""
+    """Whether `name` is one of `reserved`, whose entries may end in `*`."""
     return any(name.startswith(entry[:-1]) if entry.endswith("*") else name == entry for entry in reserved)
 
 

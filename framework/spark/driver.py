@@ -149,7 +149,7 @@ def _run_supervisor(
 
 
 def driver_status(records: Path) -> DriverStatus:
-    """Return how the driver with these records is doing. Costs a few reads of small files.
+    """How the driver with these records is doing. Costs a few reads of small files.
 
     Raises:
         OSError: the records cannot be read now.
@@ -239,7 +239,7 @@ def _read(records: Path, name: str) -> str | None:
 
 
 def _group_is_ours(leader: Process) -> bool:
-    """Tell whether the leader's process group, if any is left, is the driver's.
+    """Whether the leader's process group, if any is left, is the driver's.
 
     While one member lives, Linux gives the group's number to no new process; so it is ours unless the
     leader's pid has a new owner.
@@ -248,7 +248,7 @@ def _group_is_ours(leader: Process) -> bool:
 
 
 def _is_supervisor(process: Process | None, records: Path) -> bool:
-    """Tell whether this process lives and is what runs in the records' folder, as nothing of a job does."""
+    """Whether this process lives and is what runs in the records' folder, as nothing of a job does."""
     if process is None or supervisor.identity(int(process["pid"])) != process:
         return False
     return _works_in(int(process["pid"]), records)
@@ -262,7 +262,7 @@ def _supervisors(records: Path) -> Iterator[int]:
 
 
 def _works_in(pid: int, folder: Path) -> bool:
-    """Tell whether a process runs in this folder, or in the one that was there and was removed."""
+    """Whether a process runs in this folder, or in the one that was there and was removed."""
     own = Path(f"/proc/{pid}/cwd")
     try:
         return str(own.readlink()) == f"{folder.absolute()} (deleted)" or os.path.samestat(

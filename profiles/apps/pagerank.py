@@ -48,7 +48,7 @@ class Part:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return the command line's values."""
+    """The command line's values."""
     parser = argparse.ArgumentParser(prog="pagerank.py", description="Rank the pages of a graph.")
     parser.add_argument("--size", type=float, default=16.0, metavar="MIB", help="of the links that are made")
     parser.add_argument("--links", type=int, default=3, help="links of a page on average")
@@ -65,12 +65,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def pages_of(values: argparse.Namespace) -> int:
-    """Return how many pages the graph has that is made."""
+    """How many pages the graph has that is made."""
     return max(1, int(values.size * 2**20 / LINK_BYTES / values.links))
 
 
 def make_links(block: int, pages: int, average: int, seed: int) -> Links:
-    """Return the links of a block's pages; low numbers are linked to more often.
+    """The links of a block's pages; low numbers are linked to more often.
 
     A page has one to twice the average less one, some of which may fall together.
     """
@@ -83,7 +83,7 @@ def make_links(block: int, pages: int, average: int, seed: int) -> Links:
 
 
 def read_links(spark: SparkSession, values: argparse.Namespace) -> RDD[Links]:
-    """Return all links, in blocks: what `--input` names, or links that are made where they are needed."""
+    """All links, in blocks: what `--input` names, or links that are made where they are needed."""
     if values.input:
         return spark.sparkContext.textFile(values.input, values.partitions).mapPartitions(parse_links)
     pages, average, seed = pages_of(values), values.links, values.seed
@@ -106,7 +106,7 @@ def deal(links: Links, parts: int) -> Iterator[tuple[int, tuple[Numbers, Numbers
 
 
 def make_part(dealt: Iterable[tuple[Numbers, Numbers, Numbers]], parts: int) -> Part:
-    """Return a part; links count once, and a page that links to none is taken to link to itself."""
+    """A part; links count once, and a page that links to none is taken to link to itself."""
     sources, targets, mentioned = (np.concatenate(column) for column in zip(*dealt, strict=True))
     ends = np.setdiff1d(mentioned, sources)
     pairs = np.stack([np.append(sources, ends), np.append(targets, ends)], axis=1)
@@ -129,7 +129,7 @@ def giving(part: Part, ranks: Reals) -> Iterator[tuple[int, Shares]]:
 
 
 def rank_pages(parts: RDD[tuple[int, Part]], iterations: int, count: int) -> RDD[tuple[Numbers, Reals]]:
-    """Return every part's pages with their ranks; they are 1 on average."""
+    """Every part's pages with their ranks; they are 1 on average."""
     given = parts.flatMap(lambda pair: giving(pair[1], np.ones(len(pair[1].pages))))
     for _ in range(iterations - 1):
         given = meet(parts, given, count).flatMap(lambda met: giving(*met))
@@ -137,7 +137,7 @@ def rank_pages(parts: RDD[tuple[int, Part]], iterations: int, count: int) -> RDD
 
 
 def meet(parts: RDD[tuple[int, Part]], given: RDD[tuple[int, Shares]], count: int) -> RDD[tuple[Part, Reals]]:
-    """Return the parts with the ranks that what was given makes."""
+    """The parts with the ranks that what was given makes."""
     # Both lie in the same partitions already, so they are laid together without a join, which would pass
     # everything through Python once more.
     return parts.union(given.partitionBy(count)).mapPartitions(receive)
@@ -157,7 +157,7 @@ def receive(pairs: Iterable[tuple[int, Part | Shares]]) -> Iterator[tuple[Part, 
 
 
 def expected_ranks(values: argparse.Namespace) -> Reals:
-    """Return the ranks of the graph that is made, worked out in one piece: no parts, no Spark."""
+    """The ranks of the graph that is made, worked out in one piece: no parts, no Spark."""
     pages = pages_of(values)
     blocks = [make_links(n, pages, values.links, values.seed) for n in range(-(-pages // BLOCK))]
     sources, targets = (np.concatenate(column) for column in zip(*blocks, strict=True))
@@ -170,7 +170,7 @@ def expected_ranks(values: argparse.Namespace) -> Reals:
 
 
 def summary(pages: Numbers, ranks: Reals, links: int, right: bool | None) -> dict[str, object]:
-    """Return what is printed; rounded, because sums of floats depend on the order in which they come."""
+    """What is printed; rounded, because sums of floats depend on the order in which they come."""
     top = np.lexsort((pages, -ranks))[:5]
     return {
         "app": "pagerank",

@@ -22,7 +22,7 @@ KEY_DIGITS = 16
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return the command line's values."""
+    """The command line's values."""
     parser = argparse.ArgumentParser(prog="sort.py", description="Sort lines and check the order.")
     parser.add_argument("--size", type=float, default=32.0, metavar="MIB", help="of the lines that are made")
     parser.add_argument("--partitions", type=int, default=8, help="parts in which they are made and sorted")
@@ -37,7 +37,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def read_lines(spark: SparkSession, values: argparse.Namespace) -> DataFrame:
-    """Return the lines, in one column `value`: what `--input` names, or keys and fillings that are made."""
+    """The lines, in one column `value`: what `--input` names, or keys and fillings that are made."""
     if values.input:
         return spark.read.text(values.input).repartition(values.partitions)
     rows = max(1, round(values.size * 2**20 / LINE_BYTES))
@@ -48,7 +48,7 @@ def read_lines(spark: SparkSession, values: argparse.Namespace) -> DataFrame:
 
 
 def fingerprint(lines: DataFrame) -> tuple[int, int]:
-    """Return the number of lines and a sum over all of them that does not depend on their order."""
+    """The number of lines and a sum over all of them that does not depend on their order."""
     total = sql.sum(sql.xxhash64("value").cast("decimal(38,0)"))
     count, checksum = lines.agg(sql.count("value"), total).collect()[0]
     return count, int(checksum or 0)
@@ -68,7 +68,7 @@ def check_order(rows: Iterable[Row]) -> Iterator[tuple[bool, str, str]]:
 
 
 def is_sorted(lines: DataFrame) -> bool:
-    """Tell whether every part is in order, and each begins where the one before it ended or later."""
+    """Whether every part is in order, and each begins where the one before it ended or later."""
     parts = lines.rdd.mapPartitions(check_order).collect()
     return all(in_order for in_order, _, _ in parts) and all(
         before[2] <= after[1] for before, after in pairwise(parts)

@@ -37,7 +37,7 @@ Region = tuple[int, int, int, int]  # number, orders, cents in all, the dearest 
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return the command line's values."""
+    """The command line's values."""
     parser = argparse.ArgumentParser(prog="sql.py", description="Join orders and customers and sum up.")
     parser.add_argument("--size", type=float, default=64.0, metavar="MIB", help="of the orders that are made")
     parser.add_argument("--partitions", type=int, default=8, help="parts of every step")
@@ -49,18 +49,18 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def sizes(values: argparse.Namespace) -> tuple[int, int]:
-    """Return how many orders and customers are made."""
+    """How many orders and customers are made."""
     orders = max(1, int(values.size * 2**20 / ORDER_BYTES))
     return orders, max(1, orders // ORDERS_PER_CUSTOMER)
 
 
 def column(factors: tuple[int, int], modulus: int, seed: int) -> str:
-    """Return the SQL that makes a value below `modulus` of an id."""
+    """The SQL that makes a value below `modulus` of an id."""
     return f"pmod(id * {factors[0]} + {seed * factors[1]}, {modulus})"
 
 
 def aggregate(spark: SparkSession, values: argparse.Namespace) -> DataFrame:
-    """Return orders, cents and the dearest order by region, for customers that are active."""
+    """Orders, cents and the dearest order by region, for customers that are active."""
     orders, customers = sizes(values)
     seed, parts = values.seed, values.partitions
     # Neither side is small enough to be sent to everyone, in earnest: so it is not done here either.
@@ -80,7 +80,7 @@ def aggregate(spark: SparkSession, values: argparse.Namespace) -> DataFrame:
 
 
 def expected_regions(values: argparse.Namespace) -> list[Region]:
-    """Return the same, worked out by numpy: no join, no Spark."""
+    """The same, worked out by numpy: no join, no Spark."""
     orders, customers = sizes(values)
     counts, totals, dearest = (np.zeros(REGIONS, np.int64) for _ in range(3))
     for start in range(0, orders, CHUNK):
@@ -96,7 +96,7 @@ def expected_regions(values: argparse.Namespace) -> list[Region]:
 
 
 def value(ids: Numbers, factors: tuple[int, int], modulus: int, seed: int) -> Numbers:
-    """Return the values that `column` makes of these ids."""
+    """The values that `column` makes of these ids."""
     return (ids * factors[0] + seed * factors[1]) % modulus
 
 

@@ -26,7 +26,7 @@ WORDS_PER_LINE = 12
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return the command line's values."""
+    """The command line's values."""
     parser = argparse.ArgumentParser(prog="wordcount.py", description="Count the words of a text.")
     parser.add_argument("--size", type=float, default=16.0, metavar="MIB", help="of the text that is made")
     parser.add_argument("--partitions", type=int, default=8, help="parts in which it is made and counted")
@@ -41,12 +41,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def word(rank: int) -> str:
-    """Return the word of this rank; 0 is the most frequent."""
+    """The word of this rank; 0 is the most frequent."""
     return "".join(SYLLABLES[rank // 16**place % 16] for place in range(3))
 
 
 def make_ranks(part: int, size_bytes: int, seed: int) -> npt.NDArray[np.intp]:
-    """Return the words of one part, by rank; they follow Zipf's law: the n-th has the weight 1/n."""
+    """The words of one part, by rank; they follow Zipf's law: the n-th has the weight 1/n."""
     weights = np.cumsum(1 / np.arange(1, VOCABULARY + 1))
     draws = np.random.default_rng((seed, part)).random(max(1, size_bytes // WORD_BYTES))
     ranks: npt.NDArray[np.intp] = np.searchsorted(weights, draws * weights[-1], side="right")
@@ -62,12 +62,12 @@ def make_lines(part: int, size_bytes: int, seed: int) -> Iterator[str]:
 
 
 def part_bytes(values: argparse.Namespace) -> int:
-    """Return the size of one part of the text that is made."""
+    """The size of one part of the text that is made."""
     return int(values.size * 2**20 / values.partitions)
 
 
 def read_lines(spark: SparkSession, values: argparse.Namespace) -> RDD[str]:
-    """Return the text: what `--input` names, or text that is made where it is counted."""
+    """The text: what `--input` names, or text that is made where it is counted."""
     if values.input:
         return spark.sparkContext.textFile(values.input, values.partitions)
     size_bytes, seed = part_bytes(values), values.seed
@@ -76,14 +76,14 @@ def read_lines(spark: SparkSession, values: argparse.Namespace) -> RDD[str]:
 
 
 def expected_counts(values: argparse.Namespace) -> dict[str, int]:
-    """Return the counts of the text that is made, from its ranks: no text, no Spark."""
+    """The counts of the text that is made, from its ranks: no text, no Spark."""
     parts = (make_ranks(part, part_bytes(values), values.seed) for part in range(values.partitions))
     totals = sum(np.bincount(part, minlength=VOCABULARY) for part in parts)
     return {word(rank): int(total) for rank, total in enumerate(np.asarray(totals)) if total}
 
 
 def summary(counts: RDD[tuple[str, int]], right: bool | None) -> dict[str, object]:
-    """Return what is printed; words of equal frequency come in the order of the alphabet."""
+    """What is printed; words of equal frequency come in the order of the alphabet."""
     return {
         "app": "wordcount",
         "words": counts.values().sum(),

@@ -19,7 +19,7 @@ RECORD = b'20\n{"type":"HEARTBEAT"}'
 
 
 def parse(data: bytes) -> HttpParser:
-    """Return a parser that has read `data` in one piece."""
+    """A parser that has read `data` in one piece."""
     parser = HttpParser()
     assert parser.execute(data, len(data)) == len(data)
     return parser

@@ -44,7 +44,7 @@ class Framework:
         self.inbox.put((event, status))
 
     def wait(self, kind: type[ev.Event]) -> Any:
-        """Return the next event of a kind; updates on the way are acknowledged."""
+        """The next event of a kind; updates on the way are acknowledged."""
         while True:
             event, status = self.inbox.get(timeout=PATIENCE)
             if status is not None:
@@ -53,7 +53,7 @@ class Framework:
                 return event
 
     def until(self, task_id: str, state: str) -> Any:
-        """Return the update by which a task gets to a state."""
+        """The update by which a task gets to a state."""
         while (event := self.wait(ev.TaskChanged)).task_id != task_id or event.state != state:
             pass
         return event

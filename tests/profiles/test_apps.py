@@ -134,12 +134,12 @@ def run_all(folder: Path, runs: Sequence[tuple[str, ...]]) -> tuple[list[Any], l
 
 
 def lines_of(folder: Path) -> list[str]:
-    """Return the lines of a folder that Spark wrote, part by part."""
+    """The lines of a folder that Spark wrote, part by part."""
     return [line for part in sorted(folder.glob("part-*")) for line in part.read_text().splitlines()]
 
 
 def reference_ranks(links: Mapping[Any, Collection[Any]], iterations: int) -> dict[Any, float]:
-    """Return the ranks of pages, worked out without Spark; `links` has all pages."""
+    """The ranks of pages, worked out without Spark; `links` has all pages."""
     ranks = dict.fromkeys(links, 1.0)
     for _ in range(iterations):
         received = dict.fromkeys(links, 0.0)

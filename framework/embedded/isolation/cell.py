@@ -30,7 +30,7 @@ class Cell(Protocol):
     """Where the tasks of one agent run."""
 
     def wrap(self, entry: Entry, container: str, cpus: float) -> Entry:
-        """Return the command that starts `entry` inside; OSError when that cannot be prepared.
+        """The command that starts `entry` inside; OSError when that cannot be prepared.
 
         Commands of one `container` belong together; containers share the VM's cores by their `cpus`, and have
         up to `BURST` times these where nobody else wants them.
@@ -44,7 +44,7 @@ class NoIsolation:
     """Tasks run as what they are: processes of this machine."""
 
     def wrap(self, entry: Entry, container: str, cpus: float) -> Entry:  # noqa: ARG002 (as in Cell)
-        """Return the command as it is."""
+        """The command as it is."""
         return entry
 
     def leave(self, container: str) -> str | None:  # noqa: ARG002 (as in Cell)
@@ -74,7 +74,7 @@ class VmCell:
         self._left: list[Group] = []
 
     def wrap(self, entry: Entry, container: str, cpus: float) -> Entry:
-        """Return a command that enters the VM and then becomes `entry`."""
+        """A command that enters the VM and then becomes `entry`."""
         self._left = [group for group in self._left if not group.remove()]
         group = self._containers.get(container)
         if group is None:

@@ -90,7 +90,7 @@ class Group:
             (self.memory / "memory.oom.group").write_text("1")
 
     def killed_for_memory(self) -> bool:
-        """Tell whether the kernel killed a process of this group because memory was at its limit."""
+        """Whether the kernel killed a process of this group because memory was at its limit."""
         text = (self.memory / ("memory.events" if self.unified else "memory.oom_control")).read_text()
         counts = dict(line.split() for line in text.splitlines())
         return int(counts.get("oom_kill", 0)) > 0

@@ -98,7 +98,7 @@ def missing_tools() -> list[str]:
 
 
 def has_delay() -> bool:
-    """Tell whether the kernel can hold packets back (netem), by trying it in a namespace of its own."""
+    """Whether the kernel can hold packets back (netem), by trying it in a namespace of its own."""
     trial = "tc qdisc add dev lo root netem delay 1ms"
     return (
         subprocess.run(["unshare", "--net", *trial.split()], capture_output=True, check=False).returncode == 0

@@ -36,7 +36,7 @@ _NEUTRAL = {
 
 
 def translate(value: Json, known: dict[str, str]) -> Json:
-    """Return a recorded value with its ids replaced by the present ones."""
+    """A recorded value with its ids replaced by the present ones."""
     if isinstance(value, dict):
         return {key: translate(item, known) for key, item in value.items()}
     if isinstance(value, list):
@@ -47,7 +47,7 @@ def translate(value: Json, known: dict[str, str]) -> Json:
 
 
 def neutral(value: Json, known_ids: set[str], key: str = "") -> Json:
-    """Return a value without what differs between any two runs; ids that are not known become `~`."""
+    """A value without what differs between any two runs; ids that are not known become `~`."""
     if key in _NEUTRAL:
         return f"<{key}>"
     if key == "container_status":
@@ -67,7 +67,7 @@ def neutral(value: Json, known_ids: set[str], key: str = "") -> Json:
 def differences(
     expected: Json, got: Json, path: str = "", ignored: frozenset[str] = frozenset()
 ) -> list[str]:
-    """Return where two neutral values differ; lists of objects are compared by their names."""
+    """Where two neutral values differ; lists of objects are compared by their names."""
     if path.rpartition(".")[2] in ignored:
         return []
     if isinstance(expected, dict) and isinstance(got, dict):
@@ -93,14 +93,14 @@ def _neutral_text(text: str, known_ids: set[str]) -> str:
 
 
 def _container(status: Json) -> Json:
-    """Return what can be compared of a container: whether it is nested, and where its addresses are."""
+    """What can be compared of a container: whether it is nested, and where its addresses are."""
     if "parent" in status.get("container_id", {}):
         return {"nested": True}  # which further fields it has is a matter of chance in a real agent
     return {"nested": False, "network_infos": status.get("network_infos"), "pid": "executor_pid" in status}
 
 
 def _name(entry: Json) -> str:
-    """Return what entries of a list are sorted by."""
+    """What entries of a list are sorted by."""
     if not isinstance(entry, dict):
         return str(entry)
     inner = entry.get("agent_info") or entry.get("framework_info") or entry

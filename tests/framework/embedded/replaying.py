@@ -58,7 +58,7 @@ class Stream:
             self.ended = "IncompleteRead"
 
     def _line(self) -> bytes:
-        """Return the next line, empty at a proper end; readline() would take a cut for one."""
+        """The next line, empty at a proper end; readline() would take a cut for one."""
         line = b""
         while not line.endswith(b"\n") and (byte := self.answer.read(1)):
             line += byte
@@ -210,7 +210,7 @@ class Replay:
         return self._rewrite(json.dumps(scaled))
 
     def _with_parts(self, body: Json) -> Json:
-        """Return a call that names all parts of the offers that it uses."""
+        """A call that names all parts of the offers that it uses."""
         kind = body.get("type") if isinstance(body, dict) else None
         used = body.get(kind.lower()) if isinstance(kind, str) else None
         if not isinstance(kind, str) or not isinstance(used, dict) or "offer_ids" not in used:
@@ -347,13 +347,13 @@ class Replay:
                     self.problems.append(f"{label}: not recorded: {event}")
 
     def _resent(self, event: Json) -> bool:
-        """Tell whether an update is one that was matched before."""
+        """Whether an update is one that was matched before."""
         status = event.get("update", {}).get("status", {})
         return "uuid" in status and status["uuid"] in self.known.values()
 
 
 def _amounts(*offers: Json) -> dict[str, float]:
-    """Return the sum of offers' scalars; each agent has ports of its own here."""
+    """The sum of offers' scalars; each agent has ports of its own here."""
     result: dict[str, float] = {}
     for resource in (resource for offer in offers for resource in offer["resources"] if "scalar" in resource):
         name, value = resource["name"], resource["scalar"]["value"]
@@ -376,7 +376,7 @@ def _stream_ids(recorded: dict[str, str], got: dict[str, str]) -> dict[str, str]
 
 
 def _raw_summary(data: bytes) -> Json:
-    """Return status line, header names and either the text or the kinds of the events in the body."""
+    """Status line, header names and either the text or the kinds of the events in the body."""
     head, _, body = data.partition(b"\r\n\r\n")
     lines = head.decode("latin-1").split("\r\n")
     chunked = "Transfer-Encoding: chunked" in lines
@@ -386,7 +386,7 @@ def _raw_summary(data: bytes) -> Json:
 
 
 def _scaled(value: Json, scale: float, key: str = "") -> Json:
-    """Return a call with its times scaled; a command's long sleeps stay long."""
+    """A call with its times scaled; a command's long sleeps stay long."""
     if isinstance(value, dict):
         if key in _NANOS and "nanoseconds" in value:
             return {"nanoseconds": int(value["nanoseconds"] * scale)}

@@ -23,7 +23,7 @@ PATIENCE = 30.0  # seconds after which a test gives up; never waited for when al
 
 
 def small_cluster() -> list[AgentSpec]:
-    """Return the three agents of the transcripts."""
+    """The three agents of the transcripts."""
     return [
         AgentSpec("host1.example", "m1.large", 4, 16384, 0.24, "127.0.0.1", (31000, 32000)),
         AgentSpec("host2.example", "m1.xlarge", 8, 32768, 0.48, "127.0.0.1", (32001, 33001)),
@@ -42,7 +42,7 @@ class Mesos:
     told: Json = dataclasses.field(default_factory=dict)
 
     def request(self, method: str, path: str, body: object = None, **headers: str) -> tuple[int, Any]:
-        """Return status and body, parsed when it is JSON."""
+        """Status and body, parsed when it is JSON."""
         connection = http.client.HTTPConnection(self.address, timeout=PATIENCE)
         with contextlib.closing(connection):
             data = None if body is None else json.dumps(body)
@@ -54,7 +54,7 @@ class Mesos:
             return answer.status, json.loads(raw) if is_json else raw
 
     def get(self, path: str) -> Any:
-        """Return the body of a GET that succeeds."""
+        """The body of a GET that succeeds."""
         status, body = self.request("GET", path)
         assert status == 200, body
         return body
@@ -100,7 +100,7 @@ class Mesos:
         return body
 
     def sandbox(self, task_id: str) -> Path:
-        """Return the newest sandbox of a task."""
+        """The newest sandbox of a task."""
         runs = self.work_dir.glob(f"agents/*/frameworks/*/executors/{task_id}/runs/*")
         return max(runs, key=lambda folder: folder.stat().st_mtime)
 
@@ -166,7 +166,7 @@ class Subscription:
             self.framework_id = first["subscribed"]["framework_id"]["value"]
 
     def next_event(self) -> Json | None:
-        """Return the next event; None at the end of the stream."""
+        """The next event; None at the end of the stream."""
         return self._next(PATIENCE)
 
     def _next(self, patience: float) -> Json | None:
@@ -176,7 +176,7 @@ class Subscription:
         return event
 
     def wait(self, kind: str, suits: Callable[[Json], bool] = lambda _: True) -> Json:
-        """Return the body of the next event of a kind that suits; what comes before it is passed over."""
+        """The body of the next event of a kind that suits; what comes before it is passed over."""
         deadline = time.monotonic() + PATIENCE  # heartbeats must not prolong it
         while (event := self._next(deadline - time.monotonic())) is not None:
             body: Json = event.get(kind.lower(), {})
@@ -185,12 +185,12 @@ class Subscription:
         raise AssertionError(f"the stream ended before {kind}: {self.seen}")
 
     def offers(self) -> list[Json]:
-        """Return the next offers."""
+        """The next offers."""
         offers: list[Json] = self.wait("OFFERS")["offers"]
         return offers
 
     def update(self, task_id: str, state: str, *, acknowledge: bool = True) -> Json:
-        """Return the status of the next update of a task that has this state; acknowledge all on the way."""
+        """The status of the next update of a task that has this state; acknowledge all on the way."""
         while True:
             status: Json = self.wait("UPDATE", lambda b: b["status"]["task_id"]["value"] == task_id)["status"]
             if acknowledge and "uuid" in status:
@@ -248,7 +248,7 @@ class Subscription:
 
 
 def framework_info(name: str = "test", **fields: object) -> Json:
-    """Return a framework with the role `role-a`."""
+    """A framework with the role `role-a`."""
     return {
         "user": "root",
         "name": name,
@@ -259,7 +259,7 @@ def framework_info(name: str = "test", **fields: object) -> Json:
 
 
 def task(task_id: str, command: str = "true", *, cpus: float = 0.5, mem: float = 64, **fields: Any) -> Json:
-    """Return a command task; `ports` becomes a resource."""
+    """A command task; `ports` becomes a resource."""
     resources: list[Json] = [
         {"name": "cpus", "type": "SCALAR", "scalar": {"value": cpus}},
         {"name": "mem", "type": "SCALAR", "scalar": {"value": mem}},
@@ -274,7 +274,7 @@ def task(task_id: str, command: str = "true", *, cpus: float = 0.5, mem: float =
 
 
 def scalar(offer: Json, name: str) -> float:
-    """Return a scalar resource of an offer."""
+    """A scalar resource of an offer."""
     return float(sum(r["scalar"]["value"] for r in offer["resources"] if r["name"] == name))
 
 

@@ -72,13 +72,13 @@ class Silent:
 
 
 def agent(name: str, cpus: float = 4.0) -> AgentRecord:
-    """Return a free agent."""
+    """A free agent."""
     whole = make(cpus, 1024, {}, (1, 2))
     return AgentRecord(name, Link(name, cpus), whole)  # type: ignore[arg-type]  # the allocator sends nothing
 
 
 def framework(name: str, *roles: str) -> Framework:
-    """Return a connected framework."""
+    """A connected framework."""
     message = {"user": "u", "name": name, "roles": list(roles), "capabilities": [{"type": "MULTI_ROLE"}]}
     return Framework(name, framework_info(message), Silent())
 

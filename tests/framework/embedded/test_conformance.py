@@ -73,7 +73,7 @@ def agent_signals(replay: Replay, note: str) -> None:
 
 
 def answers(mesos: Mesos) -> bool:
-    """Tell whether the master takes connections."""
+    """Whether the master takes connections."""
     try:
         return mesos.request("GET", "/health")[0] == 200
     except ConnectionRefusedError:
@@ -93,13 +93,13 @@ NO_CLOCK: dict[str, object] = {"allocation_interval": 1000.0}
 
 
 def chance_offers(step: dict[str, Any]) -> bool:
-    """Tell whether a step is one of the two offers that the recorded allocator's clock happened to make."""
+    """Whether a step is one of the two offers that the recorded allocator's clock happened to make."""
     offers = step.get("event", {}).get("offers", {}).get("offers", [])
     return bool(offers) and offers[0]["id"]["value"].endswith(("-O6", "-O13"))
 
 
 def agent_port(step: dict[str, Any]) -> bool:
-    """Tell whether a step belongs to the call that was sent to an agent's port."""
+    """Whether a step belongs to the call that was sent to an agent's port."""
     return bool(step.get("t", 0.0) >= 16.571) and "conn" not in step
 
 
@@ -158,14 +158,14 @@ SCENARIOS = [
 
 @pytest.fixture(scope="module")
 def transcripts() -> Path:
-    """Return the folder of recordings."""
+    """The folder of recordings."""
     if not TRANSCRIPTS.is_dir():
         pytest.skip(f"the recorded sessions are not here: {TRANSCRIPTS}")
     return TRANSCRIPTS
 
 
 def options(scenario: Scenario) -> dict[str, Any]:
-    """Return Mesos' own timings, scaled."""
+    """Mesos' own timings, scaled."""
     scale = scenario.scale
     return {
         "allocation_interval": 0.4 * scale,

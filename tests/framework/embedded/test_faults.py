@@ -15,7 +15,7 @@ QUICK: dict[str, Any] = {
 
 
 def durable(name: str = "durable") -> dict[str, object]:
-    """Return a framework that outlives its connection and its agents."""
+    """A framework that outlives its connection and its agents."""
     capabilities = [{"type": "MULTI_ROLE"}, {"type": "PARTITION_AWARE"}]
     return framework_info(name, failover_timeout=600.0, checkpoint=True, capabilities=capabilities)
 
@@ -110,7 +110,7 @@ def test_agent_without_checkpointing_takes_its_tasks_along(tmp_path: Path) -> No
 
 
 def pid_of(mesos: Mesos) -> str:
-    """Return what the task `t` wrote into its file `pid`."""
+    """What the task `t` wrote into its file `pid`."""
     file = mesos.sandbox("t") / "pid"
     return file.read_text().strip() if file.exists() else ""
 
@@ -131,7 +131,7 @@ def test_restarted_master_finds_tasks_again(tmp_path: Path) -> None:
 
 
 def answers(mesos: Mesos) -> bool:
-    """Tell whether the master takes connections."""
+    """Whether the master takes connections."""
     try:
         return mesos.request("GET", "/health")[0] == 200
     except ConnectionError:

@@ -32,7 +32,7 @@ def one_running_one_finished(folder: Path) -> Iterator[tuple[Mesos, Subscription
 
 
 def recorded(name: str) -> list[dict[str, Any]]:
-    """Return the steps of a recording."""
+    """The steps of a recording."""
     path = TRANSCRIPTS / f"{name}.json"
     if not path.is_file():
         pytest.skip(f"the recorded sessions are not here: {path}")
@@ -51,7 +51,7 @@ def pairs(steps: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], dict[st
 
 
 def same_ids(mesos: Mesos, scheduler: Subscription, agents: list[tuple[str, str]]) -> dict[str, str]:
-    """Return present ids by recorded ones; `agents` are recorded ids and names."""
+    """Present ids by recorded ones; `agents` are recorded ids and names."""
     present = {entry["hostname"]: entry["id"] for entry in mesos.get("/slaves")["slaves"]}
     master = agents[0][0].rpartition("-")[0]
     state = mesos.get("/state")

@@ -46,7 +46,7 @@ class Recorder(Scheduler):  # type: ignore[misc]  # pymesos is not typed
         self.queue.put(("error", message))
 
     def wait(self, name: str) -> Any:
-        """Return the value of the next callback of that name; others are passed over."""
+        """The value of the next callback of that name; others are passed over."""
         deadline = time.monotonic() + PATIENCE  # heartbeats must not prolong it
         while True:
             got, value = self.queue.get(timeout=deadline - time.monotonic())
@@ -75,7 +75,7 @@ def stop(driver: Any, *, failover: bool = False) -> None:
 
 
 def on(offer: Json, info: Json) -> Json:
-    """Return a task for the agent of an offer."""
+    """A task for the agent of an offer."""
     return info | {"agent_id": offer["agent_id"]}
 
 

@@ -173,7 +173,7 @@ def start_stubborn(mesos: Mesos, scheduler: Subscription) -> list[int]:
 
 
 def alive(pid: int) -> bool:
-    """Tell whether a process lives; a zombie does not."""
+    """Whether a process lives; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:

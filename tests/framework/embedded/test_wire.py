@@ -27,7 +27,7 @@ def mesos(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mesos]:
 
 
 def recorded(name: str) -> Any:
-    """Return a recording."""
+    """A recording."""
     path = TRANSCRIPTS / f"{name}.json"
     if not path.is_file():
         pytest.skip(f"the recorded sessions are not here: {path}")
@@ -43,7 +43,7 @@ def connected(mesos: Mesos) -> Iterator[socket.socket]:
 
 
 def receive(connection: socket.socket, until: bytes, times: int = 1) -> bytes:
-    """Return what comes until a piece of text came so many times."""
+    """What comes until a piece of text came so many times."""
     received = b""
     while received.count(until) < times:
         data = connection.recv(65536)
@@ -54,7 +54,7 @@ def receive(connection: socket.socket, until: bytes, times: int = 1) -> bytes:
 
 
 def still_open(connection: socket.socket) -> bool:
-    """Tell whether the master keeps the connection open."""
+    """Whether the master keeps the connection open."""
     connection.settimeout(0.2)
     try:
         return connection.recv(1) != b""
@@ -63,21 +63,21 @@ def still_open(connection: socket.socket) -> bool:
 
 
 def post(body: object, *headers: str) -> bytes:
-    """Return a request to the scheduler API."""
+    """A request to the scheduler API."""
     data = json.dumps(body)
     head = ["POST /api/v1/scheduler HTTP/1.1", "Host: localhost", "Content-Type: application/json", *headers]
     return "\r\n".join([*head, f"Content-Length: {len(data)}", "", data]).encode()
 
 
 def subscribe(**fields: Any) -> dict[str, Any]:
-    """Return a SUBSCRIBE call."""
+    """A SUBSCRIBE call."""
     info = framework_info(failover_timeout=60.0, **fields)
     call: dict[str, Any] = {"type": "SUBSCRIBE", "subscribe": {"framework_info": info}}
     return call | ({"framework_id": info["id"]} if "id" in info else {})
 
 
 def shape(data: bytes) -> tuple[list[str], list[tuple[str, bool]]]:
-    """Return status and header names, and of every chunk the event and whether its sizes are right."""
+    """Status and header names, and of every chunk the event and whether its sizes are right."""
     head, _, rest = data.partition(b"\r\n\r\n")
     lines = head.decode().split("\r\n")
     chunks = []
@@ -228,7 +228,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
-    """Return a copy of a value with one place changed."""
+    """A copy of a value with one place changed."""
     if not path:
         return new
     copy = value.copy()

@@ -24,7 +24,7 @@ ENDED = DriverStatus("ended", 0)
 
 
 def records(folder: Path) -> Path:
-    """Return where the records of the driver of a folder are."""
+    """Where the records of the driver of a folder are."""
     return folder.with_name(folder.name + ".records")
 
 
@@ -37,7 +37,7 @@ def start_driver(
 
 
 def driver_status(folder: Path) -> DriverStatus:
-    """Return how the driver of a folder is doing."""
+    """How the driver of a folder is doing."""
     return driver_module.driver_status(records(folder))
 
 
@@ -47,7 +47,7 @@ def stop_driver(folder: Path) -> None:
 
 
 def shell(script: str, **environment: str) -> ProcessSpec:
-    """Return a process that runs a shell script."""
+    """A process that runs a shell script."""
     return ProcessSpec(("bash", "-c", script), environment, {})
 
 
@@ -58,19 +58,19 @@ def wait_until(condition: Callable[[], object]) -> None:
 
 
 def wait_for_end(folder: Path) -> DriverStatus:
-    """Return the driver's last status."""
+    """The driver's last status."""
     wait_until(lambda: driver_status(folder).state != "running")
     return driver_status(folder)
 
 
 def pids_of(folder: Path) -> tuple[int, int]:
-    """Return the pids of supervisor and driver."""
+    """The pids of supervisor and driver."""
     processes = json.loads((records(folder) / "process.json").read_text())
     return processes["supervisor"]["pid"], processes["driver"]["pid"]
 
 
 def is_running(pid: int) -> bool:
-    """Tell whether the process runs; one that is dead and not yet waited for does not."""
+    """Whether the process runs; one that is dead and not yet waited for does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):

@@ -34,7 +34,7 @@ APPLICATION = Application(
 
 
 def make_driver(application: Application = APPLICATION, **changes: Any) -> ProcessSpec:
-    """Return the driver's process for valid defaults."""
+    """The driver's process for valid defaults."""
     given: dict[str, Any] = {
         "endpoint": ENDPOINT,
         "executors": [SHAPE] * 3,
@@ -48,13 +48,13 @@ def make_driver(application: Application = APPLICATION, **changes: Any) -> Proce
 def make_executor(
     application: Application = APPLICATION, spark: SparkHome = SPARK, size: Resources = SHAPE
 ) -> ProcessSpec:
-    """Return an executor's process for valid defaults."""
+    """An executor's process for valid defaults."""
     place = ExecutorPlace(7, "10.0.0.5", 31005)
     return executor_process(application, ENDPOINT, place, size, SECRET, spark, patience_seconds=90)
 
 
 def properties_of(process: ProcessSpec) -> dict[str, str]:
-    """Return the settings that the driver is given."""
+    """The settings that the driver is given."""
     lines = process.secrets["STOKER_SPARK_PROPERTIES"].splitlines()
     return dict(line.split("=", 1) for line in lines)
 

@@ -89,7 +89,7 @@ class Cluster:
         self.processes: list[subprocess.Popen[bytes]] = []
 
     def driver_spec(self, application: Application, fetch: bool = False) -> ProcessSpec:
-        """Return the driver's process."""
+        """The driver's process."""
         return driver_process(
             "sum", application, self.endpoint, [self.shape] * 2, self.secret, self.spark, fetch=fetch
         )
@@ -137,7 +137,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def free_ports(count: int, address: str = "127.0.0.1") -> list[int]:
-    """Return ports that are free now."""
+    """Ports that are free now."""
     sockets = [socket.create_server((address, 0)) for _ in range(count)]
     ports = [listening.getsockname()[1] for listening in sockets]
     for listening in sockets:
@@ -152,7 +152,7 @@ def wait_until(condition: Callable[[], object]) -> None:
 
 
 def command_lines() -> bytes:
-    """Return the command lines of all processes."""
+    """The command lines of all processes."""
     lines = b""
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -163,7 +163,7 @@ def command_lines() -> bytes:
 
 
 def answers_of_ui(port: int, key: str) -> str:
-    """Return what Spark's UI tells of the application's settings, as data and as a page."""
+    """What Spark's UI tells of the application's settings, as data and as a page."""
     headers = {"Authorization": f"Bearer {key}"}
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers) as ui:
         application = ui.get("/api/v1/applications").json()[0]["id"]
@@ -171,7 +171,7 @@ def answers_of_ui(port: int, key: str) -> str:
 
 
 def answers_to_strangers(log: str) -> dict[str, set[int]]:
-    """Return the status codes with which all web servers that this log of a driver names answer."""
+    """The status codes with which all web servers that this log of a driver names answer."""
     answers: dict[str, set[int]] = {}
     for name, port in re.findall(r"service '(\w+UI)' on port (\d+)", log):
         for path in ("", "environment/", "static/webui.css", "api/v1/applications", "json/", "metrics/json/"):
