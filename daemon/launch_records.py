@@ -65,9 +65,8 @@ class Launches:
     def of(self, job_id: str) -> Launch:
         """The job's launch, a new one if it has none.
 
-        Raises:
-            RecordsError: what is written of it is not what was written.
-            OSError, ValueError: there is no room for it, or no port.
+        RecordsError when what is written of it is not what was written. OSError or ValueError when there is
+        no room for it, or no port.
         """
         kept = self.kept(job_id)
         if kept is not None:

@@ -131,10 +131,8 @@ class Launcher:
 
         Not from `before` on, seconds by CLOCK_BOOTTIME: then another daemon may lead.
 
-        Raises:
-            HostError: this host could not; it may be tried again.
-            LaunchLostError: it has never started, and its executors wait for it nobody knows where.
-            ValueError: it cannot be started.
+        HostError when this host could not; it may be tried again. LaunchLostError when it has never started,
+        and its executors wait for it nobody knows where. ValueError when it cannot be started.
         """
         records = self._launches.records(job.id)
         try:

@@ -63,8 +63,7 @@ def rights_of(config: Config, data_dir: Path, needed: Sequence[Path]) -> Rights:
 
     `needed` is what a job must be able to read besides its folder: Spark, Java, Python.
 
-    Raises:
-        ConfigError: `run_as` names somebody who cannot run jobs here.
+    ConfigError when `run_as` names somebody who cannot run jobs here.
     """
     rights = own_rights(config, data_dir)
     account = _account(config.run_as, data_dir, needed)

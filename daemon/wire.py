@@ -26,14 +26,7 @@ _GOODBYE = 5.0
 
 
 class Connection(HttpToolsProtocol):
-    """Reads requests within limits.
-
-    Attributes:
-        _since: when what it does now began, by the event loop's clock.
-        _asking: a request arrives, or the first one is awaited; its headers are not complete.
-        _received: bytes of the request that is arriving.
-        _refused: it was sent an answer that ends it; nothing of it is read any more.
-    """
+    """Reads requests within limits."""
 
     def __init__(
         self,
@@ -48,9 +41,13 @@ class Connection(HttpToolsProtocol):
         self._limits = limits
         self._all = connections
         self._visit = visit
+        #: When what the connection does now began, by the event loop's clock.
         self._since = self.loop.time()
+        #: Whether a request arrives, or the first one is awaited, whose headers are not complete yet.
         self._asking = True
+        #: Bytes of the request that is arriving.
         self._received = self._header_bytes = 0
+        #: Whether the client was sent an answer that ends the connection; nothing of it is read any more.
         self._refused = False
         self._unsent_since: float | None = None
 

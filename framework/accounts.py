@@ -26,8 +26,7 @@ class Account:
 def find_account(name: str) -> Account:
     """The user of this name or number.
 
-    Raises:
-        KeyError: there is none; one that is only a number is none either, since Hadoop asks for a name.
+    KeyError when there is none; one that is only a number is none either, since Hadoop asks for a name.
     """
     entry = pwd.getpwuid(int(name)) if name.isascii() and name.isdecimal() else pwd.getpwnam(name)
     groups = (group.gr_gid for group in grp.getgrall() if entry.pw_name in group.gr_mem)

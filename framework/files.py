@@ -25,11 +25,9 @@ def open_beneath(folder: Path, name: str) -> int:
 
     No part of `name` may be a link; those of `folder` may, they are the caller's.
 
-    Raises:
-        FileNotFoundError: it, or the folder, is not there.
-        UntrustedFileError: it is a link, a FIFO, a device, a folder, a file with another name elsewhere, or
-            is reached through a link.
-        OSError: it cannot be opened.
+    FileNotFoundError when it, or the folder, is not there. UntrustedFileError when it is a link, a FIFO, a
+    device, a folder, a file with another name elsewhere, or is reached through a link. OSError when it cannot
+    be opened.
     """
     *parents, last = PurePosixPath(name).parts
     if ".." in (*parents, last) or name.startswith("/"):
@@ -54,8 +52,7 @@ def open_beneath(folder: Path, name: str) -> int:
 def read_part(folder: Path, name: str, offset: int, limit: int) -> bytes:
     """At most `limit` bytes of a file below `folder` from `offset` on; empty when it is not there.
 
-    Raises:
-        OSError: as `open_beneath`.
+    OSError as `open_beneath` has it.
     """
     try:
         file = open_beneath(folder, name)
@@ -83,8 +80,7 @@ def read_tail(folder: Path, name: str, limit: int) -> bytes:
 def read_whole(folder: Path, name: str, limit: int) -> bytes:
     """A small file below `folder`.
 
-    Raises:
-        OSError: as `open_beneath`; UntrustedFileError also when it holds more than `limit` bytes.
+    OSError as `open_beneath` has it; UntrustedFileError also when it holds more than `limit` bytes.
     """
     file = open_beneath(folder, name)
     try:

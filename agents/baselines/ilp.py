@@ -233,8 +233,7 @@ class Solver:
     def solve(self, program: Program) -> Solution:
         """The best v that is found within the limits.
 
-        Raises:
-            SolverError: HiGHS failed, or found that no v can be. There is one for all of `program_of`.
+        SolverError when HiGHS failed, or found that no v can be. There is one for all of `program_of`.
         """
         highs, highspy = self._highs, self._highspy
         self._check("reading a program", highs.passModel(self._model(program)))

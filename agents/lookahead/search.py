@@ -71,9 +71,6 @@ class Player:
 
     What is found depends on what was asked, and on the plan that was found last, and on nothing else, as long
     as no decision takes longer than the time limit.
-
-    Attributes:
-        cut_short: how many decisions did.
     """
 
     def __init__(
@@ -102,6 +99,7 @@ class Player:
         self._arrays: Search | None = None
         #: Genes of the jobs that the last plan went over.
         self._plan: dict[str, int] = {}
+        #: How many decisions took longer than the time limit.
         self.cut_short = 0
         self._compile()
         self.cut_short = 0  # that was no decision

@@ -32,20 +32,17 @@ _STEPS = ("y", "gradient", "projected")
 
 
 class Slots:
-    """The learner of a cluster that changes. Amounts that go in and out are cpus, MiB and so on.
-
-    Attributes:
-        learner: None until there is a type and a VM that can take an executor of it.
-        resources: cpus, memory, and whatever else jobs have asked for and VMs had.
-    """
+    """The learner of a cluster that changes. Amounts that go in and out are cpus, MiB and so on."""
 
     def __init__(
         self, learner: LearnerOptions, utility: str, alpha: float, beta: float, request: Request
     ) -> None:
+        #: None until there is a type and a VM that can take an executor of it.
         self.learner: Learner | None = None
         self._options = learner
         self._utility, self._alpha, self._beta = UTILITIES.index(utility), alpha, beta
         self._request: Request = request
+        #: What is shared out: cpus, memory, and whatever else jobs have asked for and VMs had.
         self.resources: tuple[str, ...] = BASIC
         #: How much of each is a unit of the model, [K].
         self._units: FloatArray = _UNITS

@@ -61,8 +61,7 @@ def simulate(
     Jobs that would not fit the empty cluster are refused up front, and named in the result. A decision that
     cannot be executed counts as a violation and becomes the fallback's decision, or a wait if there is none.
 
-    Raises:
-        StuckError: the policy waits (and so does the fallback) although nothing will ever happen.
+    StuckError when the policy waits (and so does the fallback) although nothing will ever happen.
     """
     options = options or SimulationOptions()
     vms, jobs = checked_vms(cluster), jobs_of(workload, options.profiles)

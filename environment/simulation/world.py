@@ -36,18 +36,14 @@ _NOWHERE = Vm("", "", "", NOTHING, 0.0)
 
 
 class World:
-    """One episode of the kernel as views and requests.
-
-    Attributes:
-        jobs: in order of arrival, with what is believed of them.
-        truth: by id the same jobs, with what they really take.
-        requests: of the jobs that have arrived, placed or not, in the kernel's order; the head is at `head`.
-    """
+    """One episode of the kernel as views and requests."""
 
     def __init__(
         self, jobs: Sequence[Job], vms: tuple[Vm, ...], options: SimulationOptions, pace: Pace | None = None
     ) -> None:
+        #: The jobs by id, with what they really take.
         self.truth = {job.id: job for job in jobs}
+        #: `jobs` are in order of arrival, with what is believed of them.
         self.jobs, self.vms = believed(jobs, options, pace), vms
         #: By number in the kernel: the VMs that are there, and one behind them for what is lost, if anything.
         self._there: IntArray = np.arange(len(vms))
@@ -57,6 +53,7 @@ class World:
         self.pace = pace
         durations = DurationOptions(model="fixed") if pace else options.durations
         self.batch: Batch = make_batch([episode_of(jobs, rows)], numbers_of(RewardOptions(), durations))
+        #: Of the jobs that have arrived, placed or not, in the kernel's order; the head is at `head`.
         self.requests: list[PlacementRequest] = []
         self._running: dict[int, RunningJob] = {}
         self._executors: dict[int, Executors] = {}

@@ -60,14 +60,7 @@ class Condition(Enum):
 
 
 class Agent:
-    """One agent.
-
-    Attributes:
-        id: as the master gave it; empty before the first registration.
-        condition: see `Condition`; only an agent that is up does anything.
-        _deferred: what happened while the agent was not up, to be seen when it is.
-        _runs: tasks with a command, until their end is acknowledged.
-    """
+    """One agent."""
 
     def __init__(
         self,
@@ -84,10 +77,14 @@ class Agent:
         self.cell = cell
         self.options = options
         self.loop = asyncio.get_running_loop()
+        #: The agent's id as the master gave it; empty before the first registration.
         self.id = ""
+        #: Only an agent that is up does anything.
         self.condition = Condition.DOWN
         self._master = master
+        #: What happened while the agent was not up, to be seen when it is.
         self._deferred: list[Callable[[], None]] = []
+        #: Tasks with a command, until their end is acknowledged.
         self._runs: dict[Key, TaskRun] = {}
         self._defaults: dict[Key, DefaultExecutor] = {}
         self._customs: dict[Key, CustomExecutor] = {}

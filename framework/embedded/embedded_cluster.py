@@ -15,12 +15,7 @@ from framework.embedded.settings import AgentSpec, MasterOptions
 
 
 class Cluster:
-    """The master, if it is not away, and the agents; messages between them go through here.
-
-    Attributes:
-        master: None while it is away.
-        agents: by name.
-    """
+    """The master, if it is not away, and the agents; messages between them go through here."""
 
     def __init__(
         self,
@@ -36,7 +31,9 @@ class Cluster:
         self._loop = asyncio.get_running_loop()
         self._host, self._port = host, port
         self._processes = Processes(self._loop)
+        #: None while it is away.
         self.master: Master | None = None
+        #: The agents by name.
         self.agents = {
             spec.name: Agent(
                 spec,

@@ -25,20 +25,17 @@ class RefusalError(Exception):
 
 
 class Master:
-    """One leading master.
-
-    Attributes:
-        state: what it knows, for those who report on it.
-        agents: for the agents' messages and the operator's wishes.
-        frameworks: for the operator's wishes.
-        offers: for those who report on them.
-    """
+    """One leading master."""
 
     def __init__(self, options: MasterOptions, loop: asyncio.AbstractEventLoop, host: str, port: int) -> None:
+        #: What it knows, for those who report on it.
         self.state = State(options, loop, host, port)
+        #: For those who report on them.
         self.offers = Offers(self.state)
         self._tasks = Tasks(self.state, self.offers)
+        #: For the agents' messages and the operator's wishes.
         self.agents = Agents(self.state, self.offers, self._tasks)
+        #: For the operator's wishes.
         self.frameworks = Frameworks(self.state, self.offers, self._tasks)
         self._timers: list[asyncio.Task[None]] = []
 

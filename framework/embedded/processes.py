@@ -54,16 +54,13 @@ class ProcessGroup:
 
 
 class Processes:
-    """Starts and reaps the process groups of one embedded Mesos; must live in the main thread.
-
-    Attributes:
-        _groups: the living groups by pid.
-        _containers: ids of containers whose first process lives; what else is of them is left alone.
-    """
+    """Starts and reaps the process groups of one embedded Mesos; must live in the main thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        #: The living groups by pid.
         self._groups: dict[int, ProcessGroup] = {}
+        #: Ids of containers whose first process lives; what else is of them is left alone.
         self._containers: set[str] = set()
         adopt_orphans()
         loop.add_signal_handler(signal.SIGCHLD, self._reap)

@@ -68,12 +68,7 @@ class Host(Protocol):
 
 
 class TaskRun:
-    """A task with a command: `start` it, `kill` it; its statuses go to the host.
-
-    Attributes:
-        state: the newest state; TASK_STAGING until the process was started.
-        container_status: as in the last status; None before the start.
-    """
+    """A task with a command: `start` it, `kill` it; its statuses go to the host."""
 
     def __init__(
         self,
@@ -90,7 +85,9 @@ class TaskRun:
         self.task_id: str = info["task_id"]["value"]
         self.own_executor = executor_id is None
         self.executor_id = executor_id if executor_id is not None else self.task_id
+        #: The newest state; TASK_STAGING until the process was started.
         self.state = "TASK_STAGING"
+        #: The container's status as in the last status of the task; None before the start.
         self.container_status: Json | None = None
         self._extra: Json = {}
         """Fields that checks add to the statuses: `healthy`, `check_status`."""

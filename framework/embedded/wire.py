@@ -102,19 +102,16 @@ class EventStream:
 
 
 class Connection(asyncio.Protocol):
-    """One client connection: parses requests, answers them one after the other.
-
-    Attributes:
-        _waiting: requests that came while a stream is open on this connection; answered after its end.
-        _stream: the open event stream, if any.
-    """
+    """One client connection: parses requests, answers them one after the other."""
 
     def __init__(self, handler: Handler, connections: set["Connection"]) -> None:
         self._handler = handler
         self._connections = connections
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport | None = None
+        #: Requests that came while a stream is open on this connection; answered after its end.
         self._waiting: deque[tuple[Request, bool]] = deque()
+        #: The open event stream, if any.
         self._stream: EventStream | None = None
         self._close_after_stream = False
         self._url = b""

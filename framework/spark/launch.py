@@ -106,8 +106,7 @@ class ProcessSpec:
 def local_spark_home(environ: Mapping[str, str]) -> SparkHome:
     """The Spark that pip installed beside this interpreter, with a Java of this machine.
 
-    Raises:
-        FileNotFoundError: pyspark or a Java that it can use is missing.
+    FileNotFoundError when pyspark or a Java that it can use is missing.
     """
     package = find_spec("pyspark")
     if package is None or package.origin is None:
@@ -127,19 +126,14 @@ def driver_process(
 ) -> ProcessSpec:
     """The driver's process, the same for a driver on this host and for one that is a Mesos task.
 
-    Args:
-        name: the application's name in Spark's UI.
-        application: what it runs.
-        endpoint: its address, ports and memory.
-        executors: those that it waits for before its first task, one at least. They need not be alike: each
-            tells the driver itself how many tasks it runs at once.
-        secret: authenticates driver and executors to each other; made anew for every job.
-        spark: as seen by the machine on which the driver runs.
-        executor_python: interpreter of the executors' machines, when it is not `spark.python`.
-        fetch: the driver runs elsewhere: files that are paths are brought to it by `ProcessSpec.uris`.
+    `name` is the application's in Spark's UI, `endpoint` says the driver's address, ports and memory. It
+    waits for all `executors`, one at least, before its first task. They need not be alike: each tells the
+    driver itself how many tasks it runs at once. By `secret`, made anew for every job, driver and executors
+    know each other. `spark` is as seen by the machine on which the driver runs, `executor_python` the
+    interpreter of the executors' machines, when it is not `spark.python`. With `fetch`, the driver runs
+    elsewhere: files that are paths are brought to it by `ProcessSpec.uris`.
 
-    Raises:
-        ValueError: not enough memory for the driver or an executor, or files that cannot be fetched.
+    ValueError when memory is not enough for the driver or an executor, or files cannot be fetched.
     """
     files = _Files(application, fetch)
     properties = _driver_properties(name, application, endpoint, executors, secret)
@@ -174,8 +168,7 @@ def executor_process(
     Its exit codes before Spark takes over: 3 when the application set a local master in its code, 4 when the
     driver did not answer in time.
 
-    Raises:
-        ValueError: not enough memory for the executor.
+    ValueError when memory is not enough for the executor.
     """
     environment = {
         **_executor_variables(application),

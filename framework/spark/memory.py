@@ -19,8 +19,7 @@ def heap_mib(memory_mib: int, whose: str = "executor") -> int:
 
     The overhead is Spark's rule, the larger of 10 % and 384 MiB; it is where Python workers live.
 
-    Raises:
-        ValueError: what is left is less than Spark can start with.
+    ValueError when what is left is less than Spark can start with.
     """
     overhead_mib = max(math.ceil(memory_mib * OVERHEAD_FRACTION), SMALLEST_OVERHEAD_MIB)
     heap = memory_mib - overhead_mib

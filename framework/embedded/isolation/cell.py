@@ -53,24 +53,21 @@ class NoIsolation:
 
 
 class VmCell:
-    """One VM's group and network namespace.
-
-    Attributes:
-        address: the VM's address on the bridge.
-        group: the VM's own, with its limits.
-        _cpus: the VM's.
-        _scale: cores of this machine for each of them.
-        _containers: groups of running containers, by container id.
-        _left: groups whose last processes are about to end.
-    """
+    """One VM's group and network namespace."""
 
     def __init__(self, group: Group, namespace: Path, address: str, cpus: float, scale: float) -> None:
+        #: The VM's address on the bridge.
         self.address = address
+        #: The VM's own group, with its limits.
         self.group = group
+        #: The VM's cpus.
         self._cpus = cpus
+        #: Cores of this machine for each cpu of the VM.
         self._scale = scale
         self._namespace = namespace
+        #: Groups of running containers, by container id.
         self._containers: dict[str, Group] = {}
+        #: Groups whose last processes are about to end.
         self._left: list[Group] = []
 
     def wrap(self, entry: Entry, container: str, cpus: float) -> Entry:

@@ -123,13 +123,9 @@ class Group:
 def make_group(name: str, mounts: str, own: str) -> Group:
     """Make a group without limits, as near below this process's own as the kernel allows.
 
-    Args:
-        name: of the folder.
-        mounts: the text of /proc/self/mountinfo.
-        own: the text of /proc/self/cgroup.
+    `name` is that of its folder, `mounts` the text of /proc/self/mountinfo, `own` that of /proc/self/cgroup.
 
-    Raises:
-        CgroupError: the controllers cpu and memory are not there, or no group can be made.
+    CgroupError when the controllers cpu and memory are not there, or no group can be made.
     """
     found = {controller: _own_folder(controller, mounts, own) for controller in ("cpu", "memory")}
     try:

@@ -50,36 +50,34 @@ class Isolation:
 
     Who opens it again under the same `name` finds the same addresses, as long as nobody else has taken them.
     Memory is not scaled: the heaps of executors are as big as they are, so a VM's limit is its size.
-
-    Attributes:
-        host: this machine's address as the VMs see it.
-        agents: the agents, with the addresses of their VMs.
-        id: what the names of all that is made carry.
-        cells: where their tasks run, by the agent's name.
-        options: with the numbers that were None filled in.
-        notes: what was asked for and is not there.
     """
 
     def __init__(self, agents: Sequence[AgentSpec], options: IsolationOptions, name: str) -> None:
         _check_prerequisites()
         remove_leftovers()
         self._name = name
+        #: The options with the numbers that were None filled in.
         self.options = _filled(options, agents)
+        #: What was asked for and is not there.
         self.notes: tuple[str, ...] = ()
         try:
+            #: What the names of all that is made carry.
             self.id = _register()
         except OSError as error:
             raise IsolationError(str(error)) from error
         try:
             self._network = self._make_network(len(agents))
             self._group = self._make_group()
+            #: Where their tasks run, by the agent's name.
             self.cells: Mapping[str, VmCell] = {
                 agent.name: self._make_cell(number, agent) for number, agent in enumerate(agents)
             }
         except OSError as error:  # CgroupError and NetworkError among them
             self.close()
             raise IsolationError(str(error)) from error
+        #: This machine's address as the VMs see it.
         self.host = self._network.host
+        #: The agents, with the addresses of their VMs.
         self.agents = [dataclasses.replace(agent, address=self.cells[agent.name].address) for agent in agents]
 
     def __enter__(self) -> "Isolation":

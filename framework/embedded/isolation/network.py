@@ -28,18 +28,15 @@ class NetworkError(OSError):
 
 
 class Network:
-    """The bridge and namespaces of one run; VMs are numbered from 0.
-
-    Attributes:
-        host: this machine's address on the bridge.
-        addresses: the VMs'.
-    """
+    """The bridge and namespaces of one run; VMs are numbered from 0."""
 
     def __init__(self, run: str, vms: int, name: str) -> None:
         if vms > MOST_VMS:
             raise NetworkError(f"a bridge carries {MOST_VMS} VMs at most, this cluster has {vms}")
         subnet = _free_network(name)
+        #: This machine's address on the bridge.
         self.host = str(subnet[1])
+        #: The VMs' addresses on the bridge.
         self.addresses = [str(subnet[_FIRST_VM + i]) for i in range(vms)]
         self.namespaces = [NAMESPACES / _namespace(run, i) for i in range(vms)]
         self._run = run
@@ -47,9 +44,8 @@ class Network:
     def make(self, bandwidth_mbit: float | None, delay_ms: float) -> None:
         """Make bridge, namespaces and cards; NetworkError when the kernel refuses, with its words.
 
-        Args:
-            bandwidth_mbit: of each VM's card, in each direction; None: without limit.
-            delay_ms: that a packet waits when it leaves a VM.
+        `bandwidth_mbit` is that of each VM's card, in each direction; None is no limit. `delay_ms` is how
+        long a packet waits when it leaves a VM.
         """
         bridge, lines = _bridge(self._run), []
         lines += [f"link add {bridge} type bridge", f"addr add {self.host}/{_PREFIX} dev {bridge}"]

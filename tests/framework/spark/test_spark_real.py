@@ -70,22 +70,19 @@ context.stop()
 
 
 class Cluster:
-    """Starts drivers' and executors' processes for a test and ends those that are left.
-
-    Attributes:
-        folder: where every process has its own folder.
-        secret: of the job.
-        processes: started here, ended in `close`.
-    """
+    """Starts drivers' and executors' processes for a test and ends those that are left."""
 
     def __init__(self, folder: Path) -> None:
+        #: Where every process has its own folder.
         self.folder = folder
+        #: The job's secret.
         self.secret = secrets.token_hex(16)
         self.spark = local_spark_home(os.environ)
         self.shape = Resources.of(cpus=1.0, memory_mib=1024)
         ports = free_ports(3)
         self.endpoint = DriverEndpoint("127.0.0.1", ports[0], ports[1], ports[2], memory_mib=1024)
         self.records = folder / "records"
+        #: Started here, ended in `close`.
         self.processes: list[subprocess.Popen[bytes]] = []
 
     def driver_spec(self, application: Application, fetch: bool = False) -> ProcessSpec:
