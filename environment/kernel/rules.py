@@ -2,6 +2,9 @@
 
 Functions take a batch and the row `b` of the episode; only `step_episode` checks what it is told. At one
 instant jobs end first (by number), then jobs arrive, then is decided.
+
+What is called at every step is compiled into its callers: to hand over a batch takes longer, with every array
+that it has, than most of what is done there.
 """
 
 from environment.kernel.compiled import njit
@@ -31,7 +34,7 @@ def reset(batch: Batch, b: int) -> None:
         state.user[b, vm] = 0
 
 
-@njit()
+@njit(inline=True)
 def fits(batch: Batch, b: int, vm: int) -> bool:
     """Whether an executor of the head fits on the VM now."""
     state, jobs, head = batch.state, batch.jobs, batch.state.head[b]
@@ -39,7 +42,7 @@ def fits(batch: Batch, b: int, vm: int) -> bool:
     return bool(enough_cpus and state.free_memory_mib[b, vm] >= jobs.memory_mib[b, head])
 
 
-@njit()
+@njit(inline=True)
 def may_wait(batch: Batch, b: int) -> bool:
     """Whether waiting is allowed: the head is not half placed, and something runs (rule 4)."""
     state = batch.state
@@ -47,7 +50,7 @@ def may_wait(batch: Batch, b: int) -> bool:
     return bool(untouched and state.running[b] > 0)
 
 
-@njit()
+@njit(inline=True)
 def put_executor(batch: Batch, b: int, vm: int) -> None:
     """The next executor of the head takes its resources from the VM (rule 3)."""
     state, jobs, head = batch.state, batch.jobs, batch.state.head[b]
@@ -127,7 +130,7 @@ def place_job(batch: Batch, b: int, placement: SmallIntArray) -> None:
     start_head(batch, b)
 
 
-@njit()
+@njit(inline=True)
 def next_completion(batch: Batch, b: int) -> float:
     """When the next of the running jobs ends; there must be one."""
     state = batch.state
@@ -151,7 +154,7 @@ def finish(batch: Batch, b: int) -> None:
     batch.state.over[b] = FINISHED
 
 
-@njit()
+@njit(inline=True)
 def step_episode(batch: Batch, b: int, action: int) -> float:
     """Take an action (0: wait; i: put an executor on the i-th VM) and return its reward.
 
@@ -199,7 +202,7 @@ def _end(batch: Batch, b: int, job: int) -> None:
             state.used[b, vm] += at_end - state.since[b, vm]
 
 
-@njit()
+@njit(inline=True)
 def _sooner(batch: Batch, b: int, one: int, other: int) -> bool:
     end = batch.state.end
     if end[b, one] != end[b, other]:
