@@ -29,6 +29,30 @@ def test_every_number_is_in_the_json(capsys: pytest.CaptureFixture[str]) -> None
     assert sum(job["cost"] for job in run["jobs"]) == pytest.approx(run["cost"])
 
 
+@pytest.mark.parametrize("belief", [None, "exact", "0.2", "constant"])
+def test_tables_and_json_say_what_is_believed(belief: str | None, capsys: pytest.CaptureFixture[str]) -> None:
+    """And what is true; a spread that was measured where nothing else is asked for."""
+    command = ["simulate", "--policy", "ff", "--jobs", "3", *(["--belief", belief] if belief else [])]
+    assert main(command) == 0
+    told = f"Durations: truth profile; belief {belief or 'spread'}."
+    assert capsys.readouterr().out.splitlines()[-1].strip() == told
+    assert main([*command, "-o", "json"]) == 0
+    (run,) = json.loads(capsys.readouterr().out)
+    assert (run["truth"], run["belief"]) == ("profile", belief or "spread")
+
+
+@pytest.mark.parametrize("command", ["simulate", "evaluate", "reproduce baselines", "train --config x.yaml"])
+def test_other_beliefs_are_told(command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """In one line, with what would be right."""
+    config = tmp_path / "x.yaml"
+    config.write_text("algorithm: dqn\niterations: 1\n")
+    words = [str(config) if word == "x.yaml" else word for word in command.split()]
+    assert main([*words, "--belief", "much"]) == 2
+    complaint = capsys.readouterr().err
+    assert complaint.count("\n") == 1
+    assert "--belief: should be exact, spread, constant or a number such as 0.2, found 'much'" in complaint
+
+
 def test_a_picture_is_drawn(tmp_path: Path) -> None:
     """--plot writes a PNG file."""
     picture = tmp_path / "plot.png"

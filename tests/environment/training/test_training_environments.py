@@ -17,6 +17,7 @@ from environment.kernel.state import make_batch
 from environment.resources import Resources
 from environment.training.arena import Arena
 from environment.training.episodes import FIRST_TRAINING_SEED, episodes, training_seeds
+from environment.training.gym import make_arena
 from environment.types import Vm
 from profiles.workload import Workload, WorkloadJob
 
@@ -269,6 +270,22 @@ def test_bad_names_are_told(options: dict[str, Any], complaint: str) -> None:
     """What there is not, and what there is."""
     with pytest.raises((ConfigError, ValueError), match=complaint):
         gymnasium.make(ID, **options)
+
+
+def test_belief_is_all_that_an_agent_sees() -> None:
+    """The same actions cost the same whatever is believed; what is seen of ends differs."""
+    seen, costs = {}, {}
+    for belief in ("exact", "spread", 0.5, "constant"):
+        options = {"workload": "burst", "observation": "rich", "belief": belief, "seed": 3}
+        with make_arena(1, **options) as arena:  # type: ignore[arg-type]  # as a user writes them
+            arena.begin()
+            for _ in range(40):
+                arena.step(np.array([np.flatnonzero(arena.masks[0])[-1]]))
+            seen[belief], costs[belief] = arena.observations[0].copy(), arena.cost()[0]
+    assert len(set(costs.values())) == 1
+    assert len({values.tobytes() for values in seen.values()}) == 4
+    with pytest.raises(ValueError, match="belief: should be exact"):
+        make_arena(1, belief="much")
 
 
 def test_other_types_are_told() -> None:
