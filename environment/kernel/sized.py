@@ -1,6 +1,7 @@
-"""Executors that take less than their job asks for, or are fewer: the rules of `rules.py` with exact sizes.
+"""Jobs placed with fewer executors than they ask for, or smaller ones: `rules.py` with sizes of executors.
 
-Training knows only whole jobs, so nothing of this is part of a batch, which would slow every step of it.
+Training places only what jobs ask for. So the sizes are kept beside the batch, not in it, where they would
+make every step slower.
 """
 
 from typing import NamedTuple
@@ -14,14 +15,14 @@ from environment.types import IntArray
 
 
 class Spared(NamedTuple):
-    """What each executor of one episode takes less than its job asks for; [E], like `State.placement`."""
+    """How much less each executor of one episode takes than its job asks for; [E], as `State.placement`."""
 
     milli_cpus: IntArray
     memory_mib: IntArray
 
 
 def nothing_spared(batch: Batch) -> Spared:
-    """For an episode of the batch in which nothing is placed yet."""
+    """Zeros, for an episode of the batch in which nothing is placed yet."""
     executors = batch.state.placement.shape[1]
     return Spared(np.zeros(executors, np.int64), np.zeros(executors, np.int64))
 
@@ -36,10 +37,10 @@ def place_sized(
     memory_mib: IntArray,
     duration: float,
 ) -> None:
-    """Put executors of these sizes, each with its VM, and start the head.
+    """Start the head with one executor for each entry of `placement`, of the size at the same index.
 
-    They may be fewer than the head asks for. From now on it is a job of so many executors that takes
-    `duration` seconds when placed well.
+    There may be fewer than the head asks for. From then on the batch has it as a job of that many executors,
+    which takes `duration` seconds when placed well.
     """
     state, jobs, head = batch.state, batch.jobs, batch.state.head[b]
     first = jobs.first[b, head]
@@ -57,11 +58,11 @@ def place_sized(
 
 @njit()
 def advance_sized(batch: Batch, spared: Spared, b: int, until: float) -> None:
-    """Move the clock to `until`, ending every job that ends by then."""
+    """Advance the clock to `until`; jobs that end by then give back what their executors really took."""
     state, jobs = batch.state, batch.jobs
     before = state.running[b]
     advance(batch, b, until)
-    # Those that have ended stand behind the heap, and gave back all that they had asked for.
+    # Ended jobs are behind the end of the heap. `advance` gave back what they asked for, which is too much.
     for i in range(state.running[b], before):
         job = state.heap[b, i]
         for at in range(jobs.first[b, job], jobs.first[b, job] + jobs.executors[b, job]):
@@ -72,7 +73,7 @@ def advance_sized(batch: Batch, spared: Spared, b: int, until: float) -> None:
 
 @njit()
 def finish_sized(batch: Batch, spared: Spared, b: int) -> None:
-    """All jobs are placed: let the running ones end."""
+    """Run an episode whose jobs are all placed to its end."""
     while batch.state.running[b] > 0:
         advance_sized(batch, spared, b, next_completion(batch, b))
     batch.state.over[b] = FINISHED

@@ -1,8 +1,10 @@
-"""Episodes played by a network: see, choose, step, write down. What is seen and done is the environment's.
+"""Plays episodes with a network. Each step observes, chooses an action, takes it and records it.
 
-Where it looks at several jobs of the queue, it first scores each of them as if it were the head. They are
-shown to it one after the other then, first the one for which placing beats waiting by most: so where it takes
-the best actions, it places the best of them.
+The head of the queue is the job that is decided about. With `Play.considered` above 1, several jobs can be
+the head before time passes. They are ranked first: each is made the head for a moment, and its gain is how
+much better the network scores its best VM than waiting. Then they become the head one after the other, the
+largest gain first, until one is placed or all were passed over by action 0. Observations, masks and the rules
+of an episode are in `environment.kernel`.
 """
 
 from typing import NamedTuple
@@ -29,41 +31,39 @@ class Play(NamedTuple):
     temperature: float = 0.0
     #: How often any action is taken instead, all equally likely.
     epsilon: float = 0.0
-    #: How often in a row to pass over the oldest job although it fits; only when masked.
+    #: How often time may pass although the oldest job fits, before it must be placed; only when masked.
     wait_limit: int = 1 << 30
-    #: How many jobs of the queue are looked at, the oldest of them: each is shown as the head, one after the
-    #: other as long as they are passed over (action 0). When all were, time passes. With 1, first come, first
-    #: served.
+    #: How many of the oldest jobs are considered before time passes; 1 is first come, first served.
     considered: int = 1
-    #: How often the oldest job of the queue is overtaken; then none is looked at before it is placed.
+    #: How many jobs may be placed before the oldest one; after so many, it alone is considered.
     overtaken_at_most: int = 0
-    #: What is rewarded: the rewards of Islam 2022, Table 3, or the objective, job by job.
+    #: Rewards are those of Islam 2022, Table 3; without it, those of `objective`.
     paper_rewards: bool = False
     objective: Objective = Objective(0.0, 0.0, 0.0)
-    #: What a later reward counts: after each job, or after each step.
+    #: The discount of later rewards; it applies once a job (`per_job`), or once a step.
     gamma: float = 1.0
     per_job: bool = True
 
 
 class Cursor(NamedTuple):
-    """Where the chance and the patience of each episode are; int64 [B] but for the last two."""
+    """What is remembered between steps, for each of B episodes; int64 [B] but for the last two."""
 
     seed: IntArray
-    drawn: IntArray  # random numbers so far
+    drawn: IntArray  # how many random numbers were drawn from the seed
     waited: IntArray  # how often time passed although the oldest job fits
-    passed: IntArray  # how many jobs of the queue stand behind the head though they are older
-    overtaken: IntArray  # how often the oldest job was overtaken
-    to_show: IntArray  # how many jobs are shown before time passes; 0 when it is not known yet
-    shown: IntArray  # how many of them were passed over
-    order: IntArray  # [B, K] which these are, in the order in which they are shown
-    gained: FloatArray  # [B] the sum of the rewards, of what `play` plays
+    passed: IntArray  # how many older jobs stand behind the head, since it was brought forward
+    overtaken: IntArray  # how many jobs were placed before the oldest one
+    to_show: IntArray  # how many jobs become the head before time passes; 0 before they are ranked
+    shown: IntArray  # how many of these were passed over
+    order: IntArray  # [B, K] their numbers, by rank
+    gained: FloatArray  # [B] the sum of all rewards of `play`
 
 
 class Record(NamedTuple):
-    """What was played: S steps at most, of which `length` count in each row; what is behind them is old.
+    """The steps of B rows, at most S in each. Only the first `length[b]` steps of row b are valid.
 
-    Step t of row b begins with `observations[b, t]` and ends with `observations[b, t + 1]`; where the episode
-    is over, only waiting is allowed by the mask, for those who need something to be allowed.
+    Step t of row b begins with `observations[b, t]` and ends with `observations[b, t + 1]`. After the end of
+    an episode the mask allows waiting alone, so that it is never empty.
     """
 
     length: IntArray  # [B]
@@ -76,7 +76,7 @@ class Record(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """Arrays of one thread to work in."""
+    """Scratch arrays of one thread."""
 
     scratch: Scratch
     scores: Float32Array  # [N + 1]
@@ -87,13 +87,13 @@ class Workspace(NamedTuple):
 
 
 def make_cursor(rows: int, considered: int) -> Cursor:
-    """Arrays for so many episodes and jobs that are looked at, at the beginning of all."""
+    """The cursor of so many episodes at their beginning, for so many considered jobs."""
     counted = {name: np.zeros(rows, np.int64) for name in Cursor._fields[:-2]}
     return Cursor(**counted, order=np.zeros((rows, considered), np.int64), gained=np.zeros(rows))
 
 
 def make_workspace(network: Network, layout: Layout, vms: int, considered: int) -> Workspace:
-    """Arrays to work in, for episodes on so many VMs, and so many jobs that are looked at."""
+    """Scratch arrays for episodes on so many VMs, with so many considered jobs."""
     return Workspace(
         scratch=make_scratch(network, vms),
         scores=np.zeros(vms + 1, np.float32),
@@ -115,9 +115,9 @@ def play(
     record: Record,
     space: Workspace,
 ) -> None:
-    """Play each episode from the first row to before the second, until it is over or the record is full.
+    """Play the episodes of rows[0] up to but without rows[1], each until it is over or its record is full.
 
-    `layout` is of what is seen. A record of no steps is never full: the steps are counted there, and no more.
+    `layout` is that of observations. A record with room for 0 steps is never full: it only counts them.
     """
     most = record.actions.shape[1]
     for b in range(rows[0], rows[1]):
@@ -141,7 +141,7 @@ def turn(
     record: Record,
     space: Workspace,
 ) -> float:
-    """See, choose, step and write that down, in an episode that is not over; returns the reward."""
+    """Play one step of an episode that is not over, and record it; returns the reward."""
     line_up(batch, b, layout, network, how, cursor, space)
     at = record.length[b] if record.actions.shape[1] > 0 else 0
     observe(batch, b, layout, record.observations[b, at])
@@ -161,7 +161,7 @@ def _step(
     record: Record,
     space: Workspace,
 ) -> float:
-    """Take the action, and write it down as step `at`; returns the reward."""
+    """Take the action, and record it as step `at`; returns the reward."""
     state, head = batch.state, batch.state.head[b]
     record.length[b] += 1
     if how.paper_rewards:
@@ -187,10 +187,11 @@ def _step(
 def line_up(
     batch: Batch, b: int, layout: Layout, network: Network, how: Play, cursor: Cursor, space: Workspace
 ) -> None:
-    """Where that is not known yet, find out which jobs of the queue are shown, and show the first of them.
+    """Rank the considered jobs by their gain, and make the first of them the head.
 
-    They are those that fit, by how much better the network thinks it is to place them than to wait; where the
-    temperature is not 0, chance has a part in that (Gumbel's noise, as if a job were drawn by probabilities).
+    Does nothing when they are ranked already. Jobs that do not fit are left out; when none fits, or the
+    oldest job may not be overtaken or held back any more, it is the head, alone. With a temperature, Gumbel
+    noise is added to the gains: a job comes first with a probability proportional to exp(gain / temperature).
     """
     state, oldest = batch.state, batch.state.head[b]
     if cursor.to_show[b] > 0 or state.over[b] != RUNNING or oldest >= batch.jobs.jobs[b]:
@@ -219,7 +220,7 @@ def line_up(
 
 @njit()
 def _gain(batch: Batch, b: int, layout: Layout, network: Network, space: Workspace) -> float:
-    """By how much the best place for the head's first executor scores better than waiting."""
+    """How much better the best VM for the head's first executor scores than waiting."""
     observe(batch, b, layout, space.seen)
     write_mask(batch, b, True, space.mask)
     space.mask[0] = False
@@ -229,7 +230,7 @@ def _gain(batch: Batch, b: int, layout: Layout, network: Network, space: Workspa
 
 @njit()
 def _sort_in(order: IntArray, gains: FloatArray, count: int, job: int, gain: float) -> None:
-    """Put the job behind those so many that are as good or better."""
+    """Insert the job into the first `count` of the ranking, behind all whose gain is as large or larger."""
     at = count
     while at > 0 and gains[at - 1] < gain:
         order[at], gains[at] = order[at - 1], gains[at - 1]
@@ -239,7 +240,7 @@ def _sort_in(order: IntArray, gains: FloatArray, count: int, job: int, gain: flo
 
 @njit()
 def _show(batch: Batch, b: int, cursor: Cursor) -> None:
-    """Make the job whose turn it is the head; the jobs must stand in their own order."""
+    """Make the next job of the ranking the head; the queue must be in order of arrival."""
     oldest, job = batch.state.head[b], cursor.order[b, cursor.shown[b]]
     bring_forward(batch, b, job)
     cursor.passed[b] = job - oldest
@@ -247,7 +248,7 @@ def _show(batch: Batch, b: int, cursor: Cursor) -> None:
 
 @njit()
 def _pass_over(batch: Batch, b: int, how: Play, cursor: Cursor) -> float:
-    """Show the next job; or let time pass when there is none."""
+    """Make the next job of the ranking the head, or let time pass after the last; returns the reward."""
     put_back(batch, b, batch.state.head[b] + cursor.passed[b])
     cursor.passed[b] = 0
     cursor.shown[b] += 1
@@ -262,7 +263,7 @@ def _pass_over(batch: Batch, b: int, how: Play, cursor: Cursor) -> float:
 
 @njit()
 def _count_as_placed(b: int, cursor: Cursor) -> None:
-    """The head, or one that had overtaken it, was placed."""
+    """Count the job that was just placed: it was the oldest one, or overtook it."""
     cursor.to_show[b] = 0
     if cursor.passed[b] > 0:
         cursor.overtaken[b] += 1
@@ -273,7 +274,7 @@ def _count_as_placed(b: int, cursor: Cursor) -> None:
 
 @njit()
 def _write_mask(batch: Batch, b: int, how: Play, cursor: Cursor, mask: BoolArray) -> None:
-    """Write what may be chosen."""
+    """Write which actions may be chosen."""
     if batch.state.over[b] != RUNNING:
         mask[:] = False
         mask[0] = True

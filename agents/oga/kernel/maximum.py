@@ -1,12 +1,18 @@
-"""The allocation that earns most at given overhead prices: water filling, exactly, plane by plane.
+"""Finds the allocation with the largest reward at given overhead prices, exactly, one resource at a time.
 
-With the overhead max_k beta_k Y_l^k written as the largest mean sum_k w_lk beta_k Y_l^k over weights w_l that
-sum to one, the reward at fixed weights falls apart into planes: sum of g_l f(y) - p_l y, with p_l = x_l w_lk
-beta_k. Its maximum gives every edge the amount at which g_l f'(y) = p_l + lambda_r + nu_l, within 0 and a_l;
-lambda_r is the price of the instance's capacity, nu_l that of the port's total, where requests are totals.
+The overhead of port l is max_k beta_k Y_l^k. It equals the largest weighted sum of beta_k Y_l^k over weights
+w_lk >= 0 whose sum over the resources k is 1. At fixed weights, the reward is a sum of one problem for each
+resource (a plane), which can be solved by itself:
 
-A linear utility leaves open who gets what: a small pull towards `centre` decides, f'(y) = alpha * (1 -
-softness * (y - centre) / c_r).
+    maximise the sum over edges of g_l f(y) - p_l y, with the overhead price p_l = x_l w_lk beta_k
+
+In the solution every edge gets the amount y, between 0 and its bound a_l, at which its marginal reward equals
+its prices: g_l f'(y) = p_l + lambda_r + nu_l. Here lambda_r, the level, is the price of the capacity of
+instance r, and nu_l the price of the request of port l, which is 0 unless requests bound totals. Finding the
+prices at which capacities and requests just hold is known as water filling.
+
+With a linear utility many allocations are equally good. A small pull towards `centre` picks one of them:
+f'(y) = alpha * (1 - softness * (y - centre) / c_r).
 """
 
 import math
@@ -44,11 +50,13 @@ def maximise(
     first: int,
     last: int,
 ) -> None:
-    """Fill `out` [K, E] for resources first to last; ports without gain get nothing.
+    """Write the best amounts of resources first up to but without last into `out` [K, E].
 
-    `gains` [L], `prices` [K, L], `centre` [K, E]; `level` [K, R] and `nu` [K, L] are the prices of capacity
-    and of requests where they are totals: where to start, and what was found. `sums` [K, L] and `scratch`
-    [K, ROWS, width] are scratch.
+    `gains` [L] are g_l, of which 0 means a port that is absent and gets nothing; `prices` [K, L] are p_l, and
+    `centre` is [K, E]. `level` [K, R] and `nu` [K, L] are the prices of capacities and of requests: the
+    search begins with them, and leaves there what it found. With `totals`, requests bound each port's total,
+    and the two kinds of prices are found in turns, in at most `sweeps` of them, until totals are off by no
+    more than `tolerance`, as a share. `sums` [K, L] and `scratch` [K, ROWS, width] are scratch.
     """
     for k in range(first, last):
         for sweep in range(sweeps if totals else 1):
@@ -88,7 +96,7 @@ def _fill_instance(
     nu: FloatArray,
     rows: FloatArray,
 ) -> None:
-    """Share one instance's resource among its present ports, at the prices of their totals."""
+    """Share one instance's capacity among the ports that are present, at given prices of their requests."""
     begin, end = graph.start[r], graph.start[r + 1]
     capacity, kind, alpha = graph.capacity[k, r], graph.kinds[k, r], graph.alphas[k, r]
     stiff = _stiffness(graph, k, r, softness)
@@ -125,7 +133,7 @@ def _price_port(
     nu: FloatArray,
     rows: FloatArray,
 ) -> None:
-    """Find the price at which the port asks for no more than its request, at the prices of capacities."""
+    """Find the price at which the port's total is no more than its request, at given prices of capacities."""
     n = 0
     for i in range(graph.port_start[p], graph.port_start[p + 1]):
         e = graph.edges[i]
@@ -155,13 +163,13 @@ def _write(
 
 @njit(ieee=True, inline=True)
 def _stiffness(graph: Graph, k: int, r: int, softness: float) -> float:
-    """How much slope of a linear utility a unit away from the centre costs."""
+    """By how much the slope of a linear utility falls with each unit of the amount."""
     return float(softness * graph.alphas[k, r] / max(graph.capacity[k, r], 1e-12))
 
 
 @njit(ieee=True)
 def _amount(rows: FloatArray, i: int, level: float) -> float:
-    """What edge i asks for when its resource costs `level` more than its own price."""
+    """What edge i asks for at a level, which it pays on top of its own price."""
     return _demand(rows, i, level)[0]
 
 
@@ -242,9 +250,9 @@ def _ask(rows: FloatArray, n: int, kind: int, level: float) -> tuple[float, floa
 
 @njit(ieee=True)
 def _root(rows: FloatArray, n: int, kind: int, capacity: float, guess: float) -> float:
-    """The least level >= 0 at which n edges ask for no more than `capacity`, and what they ask for then.
+    """The least level >= 0 at which n edges ask for no more than `capacity`; the rows get what they ask for.
 
-    Newton within a bracket, from `guess`; at zero it is looked only when that seems to do.
+    Newton's method within a bracket, from `guess`. Level 0 is tried only when it seems to be enough.
     """
     if capacity <= 0.0:
         level = _highest(rows, n)
@@ -279,7 +287,7 @@ def _root(rows: FloatArray, n: int, kind: int, capacity: float, guess: float) ->
 
 @njit(ieee=True)
 def _highest(rows: FloatArray, n: int) -> float:
-    """The level at which nobody asks for anything."""
+    """The least level >= 0 at which no edge asks for anything."""
     high = 0.0
     for i in range(n):
         high = max(high, _level_of(rows, i, 0.0))
