@@ -1,6 +1,12 @@
 """A fractional allocation cut into executors: how many on which VM, and what each takes.
 
 Arithmetic only: what is allocated comes from the learner, and who asks for it is in `ogasched_policy`.
+
+It keeps the rule by which `jobs` settles gangs (Zhao 2023, 3.5): executors are tasks, `fewest` the minimum,
+which is all of them where a job is not elastic; each has its floor or is not there, and a job that cannot
+have its minimum gets nothing. It is not that settlement, since an executor is on one VM, while a task may
+have a bit of each, and since it stays: jobs come in the order of the queue, and what one has is not taken
+back for floors of the next.
 """
 
 import math
