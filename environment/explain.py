@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from environment.check import closed, not_offered, shortfalls
-from environment.resources import BASIC, NOTHING, Resources
+from environment.resources import BASIC, Resources
 from environment.rounds import Verdict
 from environment.types import ClusterView, Place, PlacementRequest
 
@@ -111,8 +111,8 @@ class _Sight:
         self._request = request
         #: What is free before this job, of cpus, memory and what else it asks for: [N] by name.
         self._free = {name: view.free.amounts(name) for name in dict.fromkeys((*BASIC, *request.size))}
-        #: What executors of this job took, and how many, of the VMs that they were placed on.
-        self._taken: dict[int, Resources] = {}
+        #: What executors of this job left of the VMs that they were placed on, and how many they are.
+        self._left: dict[int, Resources] = {}
         self._placed: Counter[int] = Counter()
         self._listed = self._list()
 
@@ -139,20 +139,25 @@ class _Sight:
 
     def take(self, index: int) -> None:
         """An executor takes its part of the VM."""
-        self._taken[index] = self._taken.get(index, NOTHING) + self._size
+        self._left[index] = self._left_of(index) - self._size
         self._placed[index] += 1
         if index < len(self._listed):
             self._listed[index] = self._candidate(index)
 
     def _withheld(self, index: int) -> str | None:
         """Why the next executor may not be placed on the VM although what it takes is free there."""
-        taken = self._taken.get(index, NOTHING) + self._size
+        if self._view.offered is None:
+            return None
+        taken = self._view.free.at(index) - self._left_of(index) + self._size
         return not_offered(self._view, index, taken, self._placed[index] + 1)
+
+    def _left_of(self, index: int) -> Resources:
+        return self._left[index] if index in self._left else self._view.free.at(index)
 
     def _candidate(self, index: int, *, chosen: bool = False) -> Candidate:
         vm, lacks = self._view.vms[index], []
-        if index in self._taken or not self._fits[index]:
-            left = self._view.free.at(index) - self._taken.get(index, NOTHING)
+        if index in self._left or not self._fits[index]:
+            left = self._left_of(index)
             free = {name: left.amount(name) for name in self._free}
             lacks = shortfalls(vm, left, self._size)
         else:
