@@ -3,7 +3,6 @@
 What the network makes of a view is said in `adviser.py`.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -11,6 +10,7 @@ from itertools import islice
 from agents.drl.adviser import Adviser
 from agents.drl.model import Algorithm, ModelError, model_for
 from environment.check import check, shortage
+from environment.patience import Limits, Patience
 from environment.policy import Policy
 from environment.types import (
     ClusterView,
@@ -33,11 +33,11 @@ class LearnedOptions:
     model: str | None = None
     #: How much cost counts in what it was trained for; the rest is time.
     beta: float | None = None
-    #: How often a job that fits is passed over. Then the network places it. Without it, as often as in
-    #: training.
-    wait_limit: int | None = None
-    #: How often the oldest job of the queue may be overtaken; 0: first come, first served. Without it, as
+    #: How often the oldest job is made to wait though it fits. Then the network places it. Without it, as
     #: often as in training.
+    wait_limit: int | None = None
+    #: How many later jobs may be placed before one that waits, from when it is the oldest; 0 is first come,
+    #: first served. Without it, as many as in training.
     overtaken_at_most: int | None = None
     #: Seconds for which the oldest job is made to wait though it fits. Where the network would have it wait
     #: longer, the fallback places it.
@@ -50,32 +50,11 @@ class LearnedOptions:
             raise ValueError("beta: chooses a shipped model, so it does not go with model")
         if self.beta is not None and not 0 <= self.beta <= 1:
             raise ValueError(f"beta: should be between 0 and 1, found {self.beta:g}")
-        if self.wait_limit is not None and self.wait_limit < 0:
-            raise ValueError(f"wait_limit: should be 0 or more, found {self.wait_limit}")
-        if self.overtaken_at_most is not None and self.overtaken_at_most < 0:
-            raise ValueError(f"overtaken_at_most: should be 0 or more, found {self.overtaken_at_most}")
-        if not 0 <= self.patience < math.inf:
-            raise ValueError(f"patience: should be 0 or more seconds, found {self.patience:g}")
+        Limits(self.overtaken_at_most or 0, True, self.wait_limit or 0, self.patience)
         if ":" in self.fallback:  # to make one of others would be to run whatever is named
             raise ValueError(f"fallback: should be a policy that comes with Stoker, found {self.fallback}")
         if self.fallback in ("dqn", "reinforce"):
             raise ValueError(f"fallback: should not be a trained policy, found {self.fallback}")
-
-
-@dataclass(slots=True)
-class _Oldest:
-    """The oldest job of the queue: what it has been made to bear though it fits."""
-
-    job_id: str
-    #: How often it was passed over, and since when it fits without being placed.
-    passed_over: int = 0
-    since: float | None = None
-    #: How many later ones were placed before it.
-    overtaken: int = 0
-    #: What was seen when it was passed over and all waited, and why it was: the decision stands until that
-    #: changes, as in training.
-    seen: tuple[object, ...] = ()
-    reason: str = ""
 
 
 class LearnedPolicy:
@@ -100,83 +79,76 @@ class LearnedPolicy:
             raise PolicyError(f"policy {algorithm}: model: {error}") from error
         limit = model.spec.wait_limit if options.wait_limit is None else options.wait_limit
         self._options, self._spec = options, model.spec
-        self._wait_limit = _WAIT_LIMIT if limit is None else limit
-        most = options.overtaken_at_most
-        self._overtaken_at_most = model.spec.overtaken_at_most if most is None else most
+        most = (
+            model.spec.overtaken_at_most if options.overtaken_at_most is None else options.overtaken_at_most
+        )
+        self._patience = Patience(
+            Limits(most, True, _WAIT_LIMIT if limit is None else limit, options.patience)
+        )
         self._fallback: Policy = create(options.fallback)
         self._adviser = Adviser(model)
-        self._oldest, self._lost = _Oldest(""), _Oldest("")
-        #: How many oldest jobs there were before this one.
-        self._number = -1
+        #: The oldest job, and how many were the oldest before it.
+        self._oldest, self._number = "", -1
+        #: What was seen when all waited, and why they did: the decision stands until that changes, as in
+        #: training.
+        self._waits_for: tuple[object, ...] = ()
+        self._reason = ""
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Place the oldest job of the queue, or another that is looked at, whole; or wait."""
-        oldest = self._know(queue[0])
+        oldest, patience = queue[0], self._patience
+        self._count(oldest)
         if not view.vms:
-            return Wait(shortage(view, queue[0]))
+            return Wait(shortage(view, oldest))
         if (vms := self._spec.vms) not in (None, len(view.vms)):
             return self._instead(view, queue, f"the model is for {vms} VMs, not {len(view.vms)}")
-        late = oldest.since is not None and view.at - oldest.since >= self._options.patience
-        seen = self._seen(view, queue)
-        if oldest.seen == seen and not late:
-            return Wait(oldest.reason)
-        oldest.seen = ()
-        gains = self._gains(view, queue, oldest, late=late)
+        late, seen = patience.is_late(oldest, view.at), self._seen(view, queue)
+        if self._waits_for == seen and not late:
+            return Wait(self._reason)
+        self._waits_for = ()
+        enough = patience.has_waited(oldest)
+        gains = self._gains(view, queue, alone=late or enough)
         fits = 0 in gains
-        if not fits:
-            oldest.since = None
-        elif oldest.since is None:
-            oldest.since = view.at
+        patience.notice(oldest, view.at, fits=fits)
         if not gains:
-            return Wait(shortage(view, queue[0]))
+            return Wait(shortage(view, oldest))
         number = max(gains, key=gains.__getitem__)
-        must = number == 0 and oldest.passed_over >= self._wait_limit
-        decision = self._adviser.decide(view, queue, number, self._number, may_wait=not must)
+        may_wait = number > 0 or not enough
+        decision = self._adviser.decide(view, queue, number, self._number, may_wait=may_wait)
         if isinstance(decision, Place):
-            return self._placed(view, queue, number, len(gains), decision, oldest)
-        if fits and late and oldest.since is not None:
-            waited = f"it has waited for {view.at - oldest.since:.0f} s though it fits"
+            return self._placed(view, queue, number, len(gains), decision)
+        if fits and late:
+            waited = f"it has waited for {patience.held_for(oldest, view.at):.0f} s though it fits"
             return self._instead(view, queue, waited)
-        oldest.passed_over += fits
-        head = "" if fits else f"{shortage(view, queue[0])}; for the next job, "
-        oldest.seen, oldest.reason = seen, f"{head}{decision.reason}"
-        return Wait(oldest.reason)
+        if fits:
+            patience.hold_back(oldest)
+        head = "" if fits else f"{shortage(view, oldest)}; for the next job, "
+        self._waits_for, self._reason = seen, f"{head}{decision.reason}"
+        return Wait(self._reason)
 
-    def _know(self, request: PlacementRequest) -> _Oldest:
-        """What is known of the first request; lost executors go before the oldest job, which stays known."""
-        if request.again:
-            if request.job.id != self._lost.job_id:
-                self._lost = _Oldest(request.job.id)
-            return self._lost
-        if request.job.id != self._oldest.job_id:
-            self._oldest, self._number = _Oldest(request.job.id), self._number + 1
-        return self._oldest
+    def _count(self, request: PlacementRequest) -> None:
+        """Count the oldest jobs; lost executors, which go before, are none."""
+        if not request.again and request.job.id != self._oldest:
+            self._oldest, self._number = request.job.id, self._number + 1
 
     def _seen(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> tuple[object, ...]:
         """What makes the network decide again: what has ended or is free, VMs and jobs that came or went."""
         running = tuple(running.job.id for running in view.running)
         free = float(view.usable_cpus.sum()), float(view.usable_memory_mib.sum())
         waiting = (len(queue), queue[-1].job.id) if self._spec.considered > 1 else ()
-        return running, free, view.vms, waiting
-
-    def _reach(self, oldest: _Oldest, queue: Sequence[PlacementRequest]) -> int:
-        """How many jobs are looked at: none behind one overtaken enough, nor behind lost executors."""
-        if oldest.overtaken >= self._overtaken_at_most:
-            return 1
-        shown = list(islice(queue, self._spec.considered))
-        return next((number for number, request in enumerate(shown, 1) if request.again), len(shown))
+        return queue[0].job.id, queue[0].again, running, free, view.vms, waiting
 
     def _gains(
-        self, view: ClusterView, queue: Sequence[PlacementRequest], oldest: _Oldest, *, late: bool
+        self, view: ClusterView, queue: Sequence[PlacementRequest], *, alone: bool
     ) -> dict[int, float]:
         """Of the jobs that fit, by number, by how much it is better to place them than to wait.
 
-        Where the oldest has waited for long enough, none behind it is looked at.
+        With `alone`, none behind the oldest is looked at where that fits.
         """
-        numbers = _that_fit(view, list(islice(queue, self._reach(oldest, queue))))
-        enough = late or oldest.passed_over >= self._wait_limit
-        if enough and (alone := self._adviser.gains(view, queue, [0], self._number)):
-            return alone
+        if alone and (gains := self._adviser.gains(view, queue, [0], self._number)):
+            return gains
+        shown = list(islice(queue, self._spec.considered))
+        numbers = _that_fit(view, shown[: self._patience.reach(shown)])
         return self._adviser.gains(view, queue, numbers, self._number)
 
     def _placed(
@@ -186,7 +158,6 @@ class LearnedPolicy:
         number: int,
         fit: int,
         place: Place,
-        oldest: _Oldest,
     ) -> Decision:
         """The network's placement of that job of the queue; the fallback's where it cannot be executed.
 
@@ -194,16 +165,14 @@ class LearnedPolicy:
         """
         if faults := check(view, queue[number], place):
             return self._instead(view, queue, f"by the network {faults[0]}")
-        said = ""
-        if number == 0 and oldest.passed_over >= max(1, self._wait_limit):
-            said = f"; passed over {oldest.passed_over} times though it fits, it may wait no longer"
+        said, passed_over = "", self._patience.waits(queue[0])
+        if number == 0 and passed_over >= max(1, self._patience.limits.wait_limit):
+            said = f"; passed over {passed_over} times though it fits, it may wait no longer"
         elif fit > 1:
             said = f"; of the {fit} jobs that fit it is the best to place now"
         if number > 0:
-            oldest.overtaken += 1
-            overtaken = queue[0].job.id if number == 1 else f"{number} older jobs"
-            limit = f"none is overtaken more than {self._overtaken_at_most} times as the oldest"
-            said += f"; it overtakes {overtaken} ({limit})"
+            said += f"; it overtakes {self._patience.told(queue, number)}"
+        self._patience.let_pass(queue, number)
         return replace(place, why=tuple(f"{why}{said}" for why in place.why))
 
     def _instead(self, view: ClusterView, queue: Sequence[PlacementRequest], why: str) -> Decision:
@@ -211,6 +180,8 @@ class LearnedPolicy:
         decision, name = self._fallback.decide(view, queue), self._options.fallback
         if isinstance(decision, Wait):
             return Wait(f"{why}, so {name} decides: {decision.reason}")
+        number = next((n for n, request in enumerate(queue) if request.job.id == decision.job_id), 0)
+        self._patience.let_pass(queue, number)
         whys = decision.why or ("it gave no reason",) * len(decision.placement)
         return replace(decision, why=tuple(f"{why}, so {name} decides: {reason}" for reason in whys))
 

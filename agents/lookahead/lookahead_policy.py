@@ -1,4 +1,4 @@
-"""Lookahead, the policy: its options, how long a job may be held back and overtaken, and what it says.
+"""Lookahead, the policy: its options, and what it says.
 
 How candidates are played is in `search.py` and `rollout.py`; numba is imported when the policy is made.
 """
@@ -12,12 +12,14 @@ import numpy as np
 
 from agents.estimates import (
     check_factor,
+    check_limit,
     check_seconds,
     check_share,
 )
 from conf.assumptions import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
 from environment.check import shortage
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
+from environment.patience import Limits, Patience
 from environment.types import ClusterView, Decision, Place, PlacementRequest, Wait
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ class LookaheadOptions:
     #: Seconds after which a decision is cut short, as a safety stop: what is decided then depends on how fast
     #: the machine is.
     time_limit: float = 30.0
-    #: Seconds for which a job that fits is held back for a better moment.
+    #: Seconds for which the oldest job is made to wait though it fits, for a better moment.
     patience: float = 600.0
     #: How many later jobs may be placed before one that waits: then it is next, whatever that costs. Chosen:
     #: with 16 schedules are nearly 2 % dearer; 0 is first come, first served.
@@ -68,17 +70,16 @@ class LookaheadOptions:
         for name in ("time_limit", "unknown_duration"):
             check_seconds(name, getattr(self, name))
         check_factor("bad_placement_factor", self.bad_placement_factor)
-        for name in ("candidates", "jobs_ahead", "patience", "overtaken_at_most", "seed"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name}: should be 0 or more, found {getattr(self, name)}")
+        for name in ("candidates", "jobs_ahead", "seed"):
+            check_limit(name, getattr(self, name))
+        Limits(self.overtaken_at_most, patience=self.patience)
 
 
 class Lookahead:
     """Lookahead: plays plans for the known queue forward, and takes the first step of the best.
 
-    That may be to place a later job before older ones, or to wait. No job waits for ever for that: at most
-    `overtaken_at_most` later ones are placed before it, and while it is the oldest and fits, the cluster is
-    kept waiting for at most `patience` seconds. Lost executors are not overtaken at all.
+    That may be to place a later job before older ones, or to wait. No job waits for ever for that, as
+    `environment.patience` has it.
     """
 
     def __init__(self, options: LookaheadOptions) -> None:
@@ -95,10 +96,7 @@ class Lookahead:
             unknown=options.unknown_duration,
             model=_model(options),
         )
-        #: The job that was held back last, and since when.
-        self._held_back = ("", 0.0)
-        #: By job that waits: how many later ones were placed before it.
-        self._overtaken: dict[str, int] = {}
+        self._patience = Patience(Limits(options.overtaken_at_most, patience=options.patience))
 
     @property
     def cut_short(self) -> int:
@@ -109,60 +107,32 @@ class Lookahead:
         """Place the job of the queue with which its jobs together fare best, or wait."""
         options = self._options
         known = list(islice(queue, options.jobs_ahead + 1))
-        reach = self._reach(known)
-        fits = [_fits(view, request) for request in known[: reach + 1]]
+        fits = [_fits(view, request) for request in known[: self._patience.reach(known)]]
+        now = self._patience.notice(queue[0], view.at, fits=fits[0])
         if not any(fits):
             return Wait(shortage(view, queue[0]))
-        waited = self._waited(view, queue[0])
-        may_wait = not fits[0] or waited < options.patience
-        whole = len(known) == len(queue)
-        found = self._player.play(view, known, seed=options.seed, may_wait=may_wait, reach=reach, whole=whole)
+        reach, whole = 0 if now else len(fits) - 1, len(known) == len(queue)
+        found = self._player.play(view, known, seed=options.seed, may_wait=not now, reach=reach, whole=whole)
         over = f"played over {len(known)} job{'s' if len(known) > 1 else ''}"
         if found.cut_short:
             over += f", cut short after {options.time_limit:g} s"
         if found.job is None and found.value < np.inf:
             if not fits[0]:
                 return Wait(f"{shortage(view, queue[0])}; to place a later job first is no better, {over}")
-            self._held_back = (queue[0].job.id, view.at - waited)
+            self._patience.hold_back(queue[0])
             gain = f"{_better(found.value, found.rival)} than the best placement now"
             return Wait(f"waiting for the next job to end is {gain}, {over}{_judged(found)}")
         first = found.job or 0
         gain = f"{_better(found.value, found.base)} than {self._plays}'s{_judged(found)}"
-        why = f"is part of the best of {found.played} ways {over}, {gain}{self._overtaking(known[:first])}"
+        why = f"is part of the best of {found.played} ways {over}, {gain}{self._overtaking(known, first)}"
         whys = tuple(f"{view.vms[i].name} {why}" for i in found.placement)
         place = Place(known[first].job.id, found.placement, whys)
-        return self._let_pass(known[:first], queue, place)
+        self._patience.let_pass(known, first)
+        return place
 
-    def _reach(self, known: Sequence[PlacementRequest]) -> int:
-        """The last job that may be placed now: none after lost executors, nor after one overtaken enough."""
-        for number, request in enumerate(known):
-            overtaken = self._overtaken.get(request.job.id, 0)
-            if request.again or overtaken >= self._options.overtaken_at_most:
-                return number
-        return len(known) - 1
-
-    def _overtaking(self, passed: Sequence[PlacementRequest]) -> str:
-        """What is said of a job that is placed before these."""
-        if not passed:
-            return ""
-        jobs = passed[0].job.id if len(passed) == 1 else f"{len(passed)} older jobs"
-        return f"; it overtakes {jobs} (none is overtaken more than {self._options.overtaken_at_most} times)"
-
-    def _let_pass(
-        self, passed: Sequence[PlacementRequest], queue: Sequence[PlacementRequest], decision: Decision
-    ) -> Decision:
-        """The decision, counted for those whom it passes over."""
-        if len(self._overtaken) > 2 * self._options.jobs_ahead:
-            waiting = {request.job.id for request in queue}
-            self._overtaken = {job: count for job, count in self._overtaken.items() if job in waiting}
-        for request in passed:
-            self._overtaken[request.job.id] = self._overtaken.get(request.job.id, 0) + 1
-        return decision
-
-    def _waited(self, view: ClusterView, request: PlacementRequest) -> float:
-        """For how many seconds the job has been held back."""
-        job_id, since = self._held_back
-        return view.at - since if job_id == request.job.id else 0.0
+    def _overtaking(self, known: Sequence[PlacementRequest], number: int) -> str:
+        """What is said of a job that is placed before others."""
+        return f"; it overtakes {self._patience.told(known, number)}" if number else ""
 
 
 def _model(options: LookaheadOptions) -> "Model | None":

@@ -116,7 +116,7 @@ def test_without_contention_jobs_get_what_they_ask() -> None:
 @pytest.mark.parametrize("variant", ["oga", "oga-reactive", "oga-conserving"])
 def test_what_is_taken_caps_the_allocation(variant: str) -> None:
     """Little is free: executors shrink to it, and wait when even their floor is not there."""
-    policy = create("ogasched", {"variant": variant, "patience": 0})
+    policy = create("ogasched", {"variant": variant, "wait_limit": 0})
     assert isinstance(policy, OgaSched)
     vms = make_vms(2)
     view = make_view(vms, free_cpus=[1.5, 1.0], executors=[1, 1])
@@ -223,7 +223,8 @@ def test_vms_with_one_name_are_told_apart() -> None:
     [
         ({"floor": 0.0}, "floor: should be more than 0 and at most 1, found 0"),
         ({"eta": -1.0}, "eta: should be a number above 0, found -1"),
-        ({"patience": -1}, "patience: should be 0 or more, found -1"),
+        ({"wait_limit": -1}, "wait_limit: should be 0 or more, found -1"),
+        ({"patience": 8}, "patience: unknown option; wait_limit is how often a job waits"),
         ({"overhead": 2.0}, "overhead: should be between 0 and 1, found 2"),
         ({"decay": 1.5}, "decay: should be more than 0 and at most 1, found 1.5"),
     ],
@@ -276,7 +277,7 @@ def test_a_third_resource_is_cut_once_it_is_listed(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("variant", ["oga", "oga-reactive", "oga-conserving"])
 def test_gpus_are_a_resource_once_a_job_asks_for_them(variant: str) -> None:
     """Ports that ask for them share them; executors get them whole, though less cpus than they ask for."""
-    policy = create("ogasched", {"variant": variant, "patience": 0})
+    policy = create("ogasched", {"variant": variant, "wait_limit": 0})
     assert isinstance(policy, OgaSched)
     vms = (make_vm("vm-1"), make_vm("vm-2", gpus=2), make_vm("vm-3", gpus=2))
     plain = ask(kind="pagerank", name="job-2")

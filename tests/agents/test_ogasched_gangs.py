@@ -101,7 +101,7 @@ def test_what_is_placed_stays_as_it_is_when_settled(variant: str) -> None:
         draw = np.random.default_rng(seed)
         queue = some_jobs(draw)
         vms = [make_vm(f"vm-{n}", float(draw.integers(1, 9))) for n in range(int(draw.integers(1, 4)))]
-        options = OgaSchedOptions(variant=variant, patience=0)  # type: ignore[arg-type]
+        options = OgaSchedOptions(variant=variant, wait_limit=0)  # type: ignore[arg-type]
         found, _ = placed_by_policy(vms, queue, options)
         placed = [request for request in queue if request.job.id in found]
         has = np.array([[vm.cpus, vm.memory_mib / GIB] for vm in vms])

@@ -1,0 +1,108 @@
+"""Who may be held back and overtaken, and how long: what all policies go by."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from environment.patience import Limits, Patience
+from environment.types import PlacementRequest
+from tests.builders import make_job
+
+WINDOW = 6
+
+
+def queue_of(*names: str, again: tuple[str, ...] = ()) -> list[PlacementRequest]:
+    """Requests of one executor each."""
+    return [PlacementRequest(make_job(name), 1, again=name in again) for name in names]
+
+
+@given(
+    most=st.integers(0, 4), picks=st.lists(st.integers(0, WINDOW - 1), max_size=40), as_oldest=st.booleans()
+)
+def test_no_job_is_passed_too_often(most: int, picks: list[int], as_oldest: bool) -> None:
+    """Whichever jobs of the window are placed: at all, or from when a job is the oldest."""
+    queue = queue_of(*(f"job-{n}" for n in range(len(picks) + WINDOW)))
+    patience = Patience(Limits(most, as_oldest))
+    passed = dict.fromkeys((request.job.id for request in queue), 0)
+    for pick in picks:
+        number = min(pick, patience.reach(queue[:WINDOW]) - 1)
+        patience.let_pass(queue, number)
+        for request in queue[: min(number, 1) if as_oldest else number]:
+            passed[request.job.id] += 1
+        del queue[number]
+    assert max(passed.values()) <= most
+    if len(picks) >= most and all(picks[:most]):
+        assert max(passed.values()) == most
+
+
+def test_a_job_is_overtaken_no_more_before_it_is_the_oldest() -> None:
+    """Every job counts those that were placed before it, and none behind it goes on once they are enough."""
+    patience, queue = Patience(Limits(2)), queue_of("a", "b", "c", "d", "e")
+    patience.let_pass(queue, 2)
+    patience.let_pass(queue_of("a", "b", "d", "e"), 0)
+    assert patience.reach(queue_of("b", "d", "e")) == 3
+    patience.let_pass(queue_of("b", "d", "e"), 1)
+    assert patience.reach(queue_of("b", "e", "f")) == 1
+    patience.let_pass(queue_of("b", "e", "f"), 0)
+    assert patience.reach(queue_of("e", "f")) == 2
+
+
+def test_lost_executors_are_not_overtaken_and_nothing_is_forgotten_for_them() -> None:
+    """They end the reach wherever they stand; the oldest job, even if it is theirs, has borne what it had."""
+    patience = Patience(Limits(5, wait_limit=1))
+    patience.hold_back(queue_of("a")[0])
+    lost = queue_of("a", "b", again=("a",))
+    assert patience.reach(lost) == 1
+    assert patience.reach(queue_of("x", "a", "b", again=("a",))) == 2
+    assert not patience.notice(lost[0], 0.0, fits=True)
+    patience.let_pass(lost, 0)
+    assert patience.notice(queue_of("a")[0], 0.0, fits=True)
+
+
+def test_time_counts_while_it_fits_without_a_break() -> None:
+    """And ends with the job; a time that was rounded does not make it wait for another moment."""
+    patience, (job,) = Patience(Limits(0, patience=60.0)), queue_of("a")
+    told = [
+        patience.notice(job, at, fits=fits)
+        for at, fits in ((0.0, True), (50.0, False), (100.1, True), (160.0, True), (160.1, True))
+    ]
+    assert told == [False, False, False, False, True]
+    assert patience.held_for(job, 161.1) == pytest.approx(61.0)
+    assert patience.is_late(job, 161.1)
+    patience.let_pass([job], 0)
+    assert not patience.is_late(job, 161.1)
+
+
+def test_waits_count_though_it_fits_at_times_only() -> None:
+    """Unlike time they are not counted anew; a job that does not fit is not to be placed."""
+    patience, (job,) = Patience(Limits(0, wait_limit=2)), queue_of("a")
+    patience.hold_back(job)
+    assert not patience.notice(job, 1.0, fits=True)
+    patience.hold_back(job)
+    assert patience.has_waited(job)
+    assert not patience.notice(job, 2.0, fits=False)
+    assert patience.notice(job, 3.0, fits=True)
+
+
+def test_jobs_that_never_come_again_are_forgotten() -> None:
+    """As those that are killed while they wait."""
+    patience = Patience(Limits(10_000))
+    for number in range(3000):
+        patience.let_pass(queue_of(f"gone-{number}", "stays", "next"), 2)
+    assert len(patience._borne) < 1500
+    assert patience._borne["stays", False].overtaken == 3000
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ((-1, 0, 0.0), "overtaken_at_most: should be 0 or more, found -1"),
+        ((0, -1, 0.0), "wait_limit: should be 0 or more, found -1"),
+        ((0, 0, -1.0), "patience: should be 0 or more seconds, found -1"),
+    ],
+)
+def test_wrong_limits_are_explained(limits: tuple[int, int, float], message: str) -> None:
+    """By the names that options have."""
+    overtaken, waits, seconds = limits
+    with pytest.raises(ValueError, match=message):
+        Limits(overtaken, False, waits, seconds)
