@@ -86,7 +86,9 @@ class Jobs:
         scratch = np.zeros((model.shape[0], 2, model.width))
         ascent.project_between(graph, y - lower, upper, np.maximum(room, 0.0), extra, scratch)
         if model.request == "total":
-            left, got = graph.bounds - model.port_totals(lower), model.port_totals(extra)
+            # A floor may be the whole request, and by rounding more.
+            left = np.maximum(graph.bounds - model.port_totals(lower), 0.0)
+            got = model.port_totals(extra)
             share = np.divide(left, got, out=np.ones_like(got), where=got > left)
             extra *= np.clip(share, 0.0, 1.0)[:, graph.port]
         return lower + extra

@@ -62,6 +62,18 @@ def test_what_fits_is_only_moved_as_far_as_it_must() -> None:
     assert made.settle(y, np.ones(len(made.model.ports))) == pytest.approx(y, abs=1e-9)
 
 
+def test_whole_requests_are_floors_without_a_warning() -> None:
+    """At a floor of 1 nothing is left to ask for, or by rounding less: no division by what is not there."""
+    for seed in (64, 89, 101):
+        made = some_gangs(seed, "total", floor=1.0)
+        learner, x = Learner(made.model), np.ones(len(made.model.ports))
+        for _ in range(6):
+            with np.errstate(all="raise"):
+                y = made.settle(learner.step(x).copy(), x)
+            assert made.model.violation(y) < 1e-9
+            assert made.scheduled(y, x).any()
+
+
 def test_a_gang_that_cannot_start_leaves_its_share() -> None:
     """Two tasks of 6 on an instance with 10: with both needed nothing starts, with one it does."""
     model = build_model([(0, 0), (1, 0)], [[6.0], [3.0]], [[10.0]], utilities=0, alphas=1.2, beta=0.4)
