@@ -52,6 +52,9 @@ class Outcome:
     curve: tuple[float, ...]
     #: Average reward in the slots of the sample, over the average optimum there.
     of_ceiling: float
+    #: How many of the jobs that came started, and of their tasks were scheduled, from 0 to 1.
+    started: float
+    scheduled: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +116,29 @@ def _cells(alibaba: Path | None) -> Iterator[Cell]:
         yield Cell("fig4-size", size, paper, LearnerOptions(step_size=size), plain, 0)
     large = EnvironmentOptions(types=100, instances=1024, slots=10_000, beta=(0.01, 0.015), contention=5.0)
     yield Cell("fig5", "100 x 1024 x 6", large, sample=5)
+    yield from job_cells()
     if alibaba is not None:
         for request in requests:
             yield Cell("alibaba", request, replace(paper, resources=3, request=request), alibaba=alibaba)
+
+
+def job_cells() -> Iterator[Cell]:
+    """Several jobs of a type in a slot (3.4), and gangs (3.5), where requests are totals and tasks scarce."""
+    short = EnvironmentOptions(slots=1000)
+    requests: tuple[Request, ...] = ("per_channel", "total")
+    for request in requests:
+        for several in (1, 2, 4):
+            options = replace(short, request=request, jobs_per_type=several)
+            yield Cell(f"jobs-{request}", str(several), options, sample=0)
+    gangs = EnvironmentOptions(
+        instances=64, slots=500, contention=3.0, request="total", jobs_per_type=2, tasks=4
+    )
+    for gang in range(5):
+        yield Cell("gangs-minimum", str(gang), replace(gangs, gang=gang), sample=0)
+    for contention in (1.0, 3.0, 10.0):
+        yield Cell("gangs-contention", f"{contention:g}", replace(gangs, contention=contention), sample=0)
+    for floor in (0.25, 0.5, 1.0):
+        yield Cell("gangs-floor", f"{floor:g}", replace(gangs, floor=floor), sample=0)
 
 
 def run_cells(
@@ -154,6 +177,8 @@ def run_cell(cell: Cell, seed: int) -> dict[str, Outcome]:
             tuple(points.tolist()),
             tuple(ran.running_average[points - 1].tolist()),
             float(ran.rewards[sampled[0]].sum() / sampled[1].sum()) if sampled else float("nan"),
+            ran.jobs.started / max(ran.jobs.came, 1),
+            ran.jobs.share_scheduled,
         )
     return outcomes
 
@@ -178,4 +203,5 @@ def _work(cell: Cell) -> int:
     options = cell.environment
     edges = options.instances * (options.density or options.types) * options.resources
     slow = 3 if options.request == "total" else 1
-    return int(options.slots * edges * len(cell.policies) * slow)
+    ports = options.jobs_per_type * options.tasks
+    return int(options.slots * edges * ports * len(cell.policies) * slow)

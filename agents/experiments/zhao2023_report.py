@@ -19,11 +19,23 @@ from agents.experiments.zhao2023 import (
     regret,
     run_cells,
 )
+from agents.experiments.zhao2023_jobs import jobs_section
 from agents.experiments.zhao2023_plots import (
     draw_averages,
     draw_outcomes,
     draw_parts,
     draw_regret,
+)
+from agents.experiments.zhao2023_tables import (
+    Found,
+    averages,
+    by_experiment,
+    lead,
+    mean,
+    of_ceiling,
+    panel,
+    spread,
+    table,
 )
 from agents.oga.partners import LEARNERS, PARTNERS
 
@@ -45,73 +57,28 @@ def report(folder: Path, seeds: int, alibaba: Path | None = None, progress: Prog
 
 def write(results: Results, regrets: Sequence[Regret], folder: Path) -> str:
     """The report's text; draws its pictures into the folder."""
-    by_name = _by_experiment(results)
+    by_name = by_experiment(results)
     seeds = len(regrets)
     parts = [_HEAD.format(seeds=seeds), judge_claims(results), _headline(by_name, folder)]
     parts += [_table3(by_name, request) for request in _READINGS]
     parts += [_sweeps(by_name, folder), _steps(by_name, folder), _large(by_name, folder)]
     parts += [_parts(by_name, folder), _utilities(by_name, folder), _regret(regrets, folder)]
+    parts.append(jobs_section(by_name, seeds, folder))
     if "alibaba" in by_name:
         parts.append(_alibaba(by_name["alibaba"]))
     return "\n".join(parts)
 
 
-Found = dict[str, dict[str, list[Outcome]]]
-
-
-def _by_experiment(results: Results) -> dict[str, Found]:
-    found: dict[str, Found] = {}
-    for cell, outcomes in results.items():
-        found.setdefault(cell.experiment, {})[cell.value] = outcomes
-    return found
-
-
-def _mean(outcomes: Sequence[Outcome]) -> float:
-    return float(np.mean([outcome.average for outcome in outcomes]))
-
-
-def _spread(outcomes: Sequence[Outcome]) -> float:
-    return float(np.std([outcome.average for outcome in outcomes], ddof=1))
-
-
-def _of_ceiling(outcomes: Sequence[Outcome]) -> float:
-    return float(np.mean([outcome.of_ceiling for outcome in outcomes]))
-
-
-def _lead(found: dict[str, list[Outcome]], name: str, partner: str) -> str:
-    own, other = _mean(found[name]), _mean(found[partner])
-    return f"{own / other - 1:+.1%}" if other > 0 else f"({own:.0f}; partner {other:.0f})"
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "| " + " | ".join(columns) + " |\n|---|" + "---:|" * (len(columns) - 1) + "\n"
-    return head + "".join("| " + " | ".join(row) + " |\n" for row in rows)
-
-
-def _averages(found: Found, what: str, names: Sequence[str] = POLICIES) -> str:
-    """Policies by values: mean ± spread, the best in bold."""
-    best = {value: max(_mean(of[name]) for name in names) for value, of in found.items()}
-    rows = []
-    for name in names:
-        row = [f"`{name}`"]
-        for value, of in found.items():
-            mean = _mean(of[name])
-            cell = f"{mean:.1f} ± {_spread(of[name]):.1f}"
-            row.append(f"**{cell}**" if mean >= best[value] else cell)
-        rows.append(row)
-    return _table((what, *found), rows)
-
-
 def judge_claims(results: Results) -> str:
     """The chapter on the paper's claims: for which variant and reading of requests they hold."""
-    by_name = _by_experiment(results)
+    by_name = by_experiment(results)
     rows = []
     for request, found in by_name["fig2"].items():
         for name in LEARNERS:
             holds = all(
-                _mean(found[name]) >= (1 + claim) * _mean(found[partner]) for partner, claim in CLAIMS.items()
+                mean(found[name]) >= (1 + claim) * mean(found[partner]) for partner, claim in CLAIMS.items()
             )
-            leads = [_lead(found, name, partner) for partner in PARTNERS]
+            leads = [lead(found, name, partner) for partner in PARTNERS]
             rows.append((f"`{name}`, {request}", *leads, "yes" if holds else "no"))
     rows.insert(0, ("paper", *(f"{claim:+.2%}" for claim in CLAIMS.values()), ""))
     worst = [
@@ -120,10 +87,10 @@ def judge_claims(results: Results) -> str:
         if cell.startswith("table3")
         for value, of in found.items()
         for partner in PARTNERS
-        if _mean(of["oga-conserving"]) < _mean(of[partner])
+        if mean(of["oga-conserving"]) < mean(of[partner])
     ]
     shares = [
-        _of_ceiling(of["oga-conserving"])
+        of_ceiling(of["oga-conserving"])
         for cell, found in by_name.items()
         if cell.startswith("table3")
         for of in found.values()
@@ -142,7 +109,7 @@ def judge_claims(results: Results) -> str:
     over_fairness = [
         (
             f"`{name}`, {request}",
-            *(_lead(of, name, "fairness") for of in by_name[f"fig7-{request}"].values()),
+            *(lead(of, name, "fairness") for of in by_name[f"fig7-{request}"].values()),
         )
         for request in _READINGS
         for name in LEARNERS
@@ -152,12 +119,12 @@ def judge_claims(results: Results) -> str:
 
 In the setting of Fig. 2, over each partner; *holds* when all four are at least the paper's:
 
-{_table(("variant, reading", *PARTNERS, "holds"), rows)}
+{table(("variant, reading", *PARTNERS, "holds"), rows)}
 {textwrap.fill(grid + " " + ceiling, 110)}
 
 How much depends on the utilities: over FAIRNESS (or what FAIRNESS earned, where it lost) by utility:
 
-{_table(("variant, reading", *utilities), over_fairness)}
+{table(("variant, reading", *utilities), over_fairness)}
 With linear utilities every unit of a resource is worth the same to every port, so that whoever leaves
 nothing unused earns nearly all there is, and only overheads tell policies apart. `oga` leaves unused what it
 reserved for ports without a job, about a share of 1 - rho, whatever it learns, and so does y*: there the
@@ -183,13 +150,13 @@ def _policies(found: dict[str, list[Outcome]]) -> str:
     rows = [
         (
             f"`{name}`",
-            f"{_mean(outcomes):.1f} ± {_spread(outcomes):.1f}",
-            f"{_of_ceiling(outcomes):.1%}",
+            f"{mean(outcomes):.1f} ± {spread(outcomes):.1f}",
+            f"{of_ceiling(outcomes):.1%}",
             f"{np.mean([outcome.seconds_per_slot for outcome in outcomes]) * 1e3:.3f}",
         )
         for name, outcomes in found.items()
     ]
-    return _table(("policy", "average reward", "of the per-slot optimum", "ms a slot"), rows)
+    return table(("policy", "average reward", "of the per-slot optimum", "ms a slot"), rows)
 
 
 def _table3(by_name: dict[str, Found], request: str) -> str:
@@ -207,48 +174,41 @@ def _table3(by_name: dict[str, Found], request: str) -> str:
     parts = [
         f"## Table 3, requests {request}\n",
         "T (the average reward up to there):\n",
-        _table(("policy", *(f"T = {horizon}" for horizon in horizons)), rows),
+        table(("policy", *(f"T = {horizon}" for horizon in horizons)), rows),
         "Job arrival probability rho:\n",
-        _averages(by_name[f"table3-rho-{request}"], "policy"),
+        averages(by_name[f"table3-rho-{request}"], "policy"),
         "Edges per instance:\n",
-        _averages(by_name[f"table3-density-{request}"], "policy"),
+        averages(by_name[f"table3-density-{request}"], "policy"),
     ]
     return "\n".join(parts)
 
 
 def _sweeps(by_name: dict[str, Found], folder: Path) -> str:
-    panels = {what: _panel(by_name[name]) for name, what in _SWEEPS.items()}
+    panels = {what: panel(by_name[name]) for name, what in _SWEEPS.items()}
     draw_averages(panels, folder / "zhao2023-fig3.png")
     parts = ["## Fig. 3: size and contention\n"]
     for name, what in _SWEEPS.items():
-        parts += [f"{what.capitalize()}:\n", _averages(by_name[name], "policy")]
+        parts += [f"{what.capitalize()}:\n", averages(by_name[name], "policy")]
     return "\n".join([*parts, "![Fig. 3](zhao2023-fig3.png)\n"])
-
-
-def _panel(
-    found: Found, names: Sequence[str] = POLICIES
-) -> tuple[list[str], dict[str, list[tuple[float, float]]]]:
-    averages = {name: [(_mean(of[name]), _spread(of[name])) for of in found.values()] for name in names}
-    return list(found), averages
 
 
 def _steps(by_name: dict[str, Found], folder: Path) -> str:
     names = ("oga", "oga-reactive")
     eta0, decay, size = (by_name[name] for name in ("fig4-eta0", "fig4-decay", "fig4-size"))
-    panels = {"eta_0": _panel(eta0, names), "decay": _panel(decay, names)}
+    panels = {"eta_0": panel(eta0, names), "decay": panel(decay, names)}
     draw_averages(panels, folder / "zhao2023-fig4.png")
-    best = max(eta0, key=lambda value: _mean(eta0[value]["oga"]))
+    best = max(eta0, key=lambda value: mean(eta0[value]["oga"]))
     return f"""## Fig. 4: step sizes
 
 eta_0 (decay 0.9999):
 
-{_averages(eta0, "policy", names)}
+{averages(eta0, "policy", names)}
 Decay (eta_0 = 25):
 
-{_averages(decay, "policy", names)}
+{averages(decay, "policy", names)}
 By theory, eq. 50 at every slot and Theorem 1's constant:
 
-{_averages(size, "policy", names)}
+{averages(size, "policy", names)}
 The best first step of those tried is {best} for `oga`. `oga-conserving` hardly depends on steps, as it
 fills anew in every slot.
 
@@ -276,7 +236,7 @@ def _parts(by_name: dict[str, Found], folder: Path) -> str:
     parts = {
         name: [
             (
-                _mean(of[name]) + float(np.mean([outcome.overhead for outcome in of[name]])),
+                mean(of[name]) + float(np.mean([outcome.overhead for outcome in of[name]])),
                 float(np.mean([outcome.overhead for outcome in of[name]])),
             )
             for of in found.values()
@@ -292,23 +252,23 @@ def _parts(by_name: dict[str, Found], folder: Path) -> str:
 
 Computation gain - communication overhead of a slot, on average:
 
-{_table(("policy", *found), rows)}
+{table(("policy", *found), rows)}
 ![Fig. 6](zhao2023-fig6.png)
 """
 
 
 def _utilities(by_name: dict[str, Found], folder: Path) -> str:
     draw_averages(
-        {f"utility, {request}": _panel(by_name[f"fig7-{request}"]) for request in _READINGS},
+        {f"utility, {request}": panel(by_name[f"fig7-{request}"]) for request in _READINGS},
         folder / "zhao2023-fig7.png",
     )
     parts = ["## Fig. 7: utilities\n"]
     for request in _READINGS:
         found = by_name[f"fig7-{request}"]
-        shares = ", ".join(f"{value} {_of_ceiling(of['oga-conserving']):.1%}" for value, of in found.items())
+        shares = ", ".join(f"{value} {of_ceiling(of['oga-conserving']):.1%}" for value, of in found.items())
         parts += [
             f"Requests {request}; `oga-conserving` of the per-slot optimum: {shares}.\n",
-            _averages(found, "policy"),
+            averages(found, "policy"),
         ]
     return "\n".join([*parts, "![Fig. 7](zhao2023-fig7.png)\n"])
 
@@ -330,7 +290,7 @@ def _regret(regrets: Sequence[Regret], folder: Path) -> str:
 `oga` at Theorem 1's step size against y*, 6 x 16 x 3, requests per channel. y* is found by a convex solver
 that also gives an upper bound; *unsure* is how much the regret may be larger for what is between the two.
 
-{_table(("T", "regret", "Theorem 1", "unsure, at most"), rows)}
+{table(("T", "regret", "Theorem 1", "unsure, at most"), rows)}
 Fitted exponent of T: {np.mean(exponents):.3f} (from {min(exponents):.3f} to {max(exponents):.3f}); theory: at
 most 0.5 for large T.
 

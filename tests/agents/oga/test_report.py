@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from agents.experiments.zhao2023 import Cell, Outcome, Regret, cells, run_cell
+from agents.experiments.zhao2023 import Cell, Outcome, Regret, cells, job_cells, run_cell
+from agents.experiments.zhao2023_jobs import jobs_section
 from agents.experiments.zhao2023_report import judge_claims, write
+from agents.experiments.zhao2023_tables import by_experiment
+from daemon.cli.oga import SweepSetting
 
 
 def made_up(cell: Cell, conserving: float) -> dict[str, list[Outcome]]:
@@ -15,7 +18,7 @@ def made_up(cell: Cell, conserving: float) -> dict[str, list[Outcome]]:
     averages |= {"oga-conserving": conserving} if "oga-conserving" in averages else {}
     slots = (1, 1000, 2000, 5000, 10_000)
     return {
-        name: [Outcome(average + seed, 5.0, 1e-4, slots, (average,) * 5, 0.9) for seed in range(2)]
+        name: [Outcome(average + seed, 5.0, 1e-4, slots, (average,) * 5, 0.9, 0.5, 0.75) for seed in range(2)]
         for name, average in averages.items()
     }
 
@@ -35,11 +38,52 @@ def test_the_report_has_all_parts(tmp_path: Path) -> None:
     regrets = [Regret((100, 400), (10.0, 20.0), (50.0, 100.0), (0.1, 0.1))] * 2
     text = write({cell: made_up(cell, 200.0) for cell in cells()}, regrets, tmp_path)
     assert "exponent of T: 0.500" in text
-    for part in ("Fig. 2", "Fig. 3", "Fig. 4", "Fig. 5", "Fig. 6", "Fig. 7", "Table 3", "Theorem 1"):
+    for part in (
+        "Fig. 2",
+        "Fig. 3",
+        "Fig. 4",
+        "Fig. 5",
+        "Fig. 6",
+        "Fig. 7",
+        "Table 3",
+        "Theorem 1",
+        "gangs (3.4, 3.5)",
+    ):
         assert part in text
     pictures = {path.name for path in tmp_path.glob("*.png")}
     assert all(f"]({picture})" in text for picture in pictures)
-    assert len(pictures) == 8
+    assert len(pictures) == 9
+
+
+def test_gangs_are_told_with_who_earns_most_and_what_started(tmp_path: Path) -> None:
+    """The section names settings in which another policy earns more, and shows shares of jobs and tasks."""
+    lost = next(cell for cell in job_cells() if cell.experiment == "gangs-contention" and cell.value == "10")
+    results = {cell: made_up(cell, 101.0 if cell == lost else 200.0) for cell in job_cells()}
+    text = jobs_section(by_experiment(results), 2, tmp_path)
+    flat = " ".join(text.split())
+    assert "In 16 of the 17 settings of this section `oga-conserving` earns most" in flat
+    assert "another does with gangs of 4 at contention 10 (`spreading`)." in flat
+    assert "| `drf` | 50.0%, 75.0% | 50.0%, 75.0% |" in text
+    results[lost] = made_up(lost, 200.0)
+    flat = " ".join(jobs_section(by_experiment(results), 2, tmp_path).split())
+    assert "In all 17 settings of this section `oga-conserving` earns most." in flat
+
+
+def test_the_section_s_commands_make_its_cells() -> None:
+    """What `stoker oga sweep` is told there is what the cells are."""
+    by_value = {(cell.experiment, cell.value): cell.environment for cell in job_cells()}
+    told = {"instances": 64, "slots": 500, "request": "total", "jobs_per_type": 2, "tasks": 4}
+    for experiment, over, value, more in (
+        ("jobs-total", "jobs_per_type", 2, {"slots": 1000, "request": "total"}),
+        ("jobs-per_channel", "jobs_per_type", 4, {"slots": 1000}),
+        ("gangs-minimum", "gang", 2, {**told, "contention": 3.0}),
+        ("gangs-contention", "contention", 10.0, told),
+        ("gangs-floor", "floor", 0.25, {**told, "contention": 3.0}),
+    ):
+        swept = replace(SweepSetting(), **{**more, over: value})  # type: ignore[arg-type]
+        assert swept.environment() == by_value[experiment, f"{value:g}"]
+    defaults = SweepSetting(threads=1).learner()
+    assert all(cell.learner == defaults for cell in job_cells())
 
 
 def test_a_cell_tells_curves_and_its_share_of_the_optimum() -> None:
