@@ -8,3 +8,6 @@ BAD_PLACEMENT_FACTOR = 1.3
 #: Standard deviation of the logarithm of real over expected duration. Measured: the root mean square of those
 #: of five types of Spark jobs (docs/results/fidelity.md).
 MEASURED_SPREAD = 0.08
+
+#: Where a job belongs that names no queue.
+DEFAULT_QUEUE = "default"

@@ -12,6 +12,8 @@ UNSEEN_IN_PLANE_0 = (
 #: Halves of surrogate pairs, which JSON and YAML can spell, fit in no file, command line or answer.
 _SURROGATES = r"\ud800-\udfff"
 _ABOVE = r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+#: Characters of a name.
+LONGEST_NAME = 200
 UNSEEN = UNSEEN_IN_PLANE_0 + _SURROGATES + _ABOVE
 
 _UNSEEN = re.compile(f"[{UNSEEN}]")

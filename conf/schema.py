@@ -19,7 +19,8 @@ from pydantic import (
     model_validator,
 )
 
-from conf.characters import UNSEEN_IN_PLANE_0, unseen
+from conf.assumptions import DEFAULT_QUEUE
+from conf.characters import LONGEST_NAME, UNSEEN_IN_PLANE_0, unseen
 from conf.units import RESOURCE_NAME, checked_resources, memory_mib
 
 
@@ -83,11 +84,13 @@ Cpus = Annotated[
     Field(gt=0, le=1024, allow_inf_nan=False, description="Cores, with at most three decimals"),
     AfterValidator(_three_decimals),
 ]
-Name = Annotated[
+#: A name, or nothing.
+NameOrNone = Annotated[
     str,
-    Field(min_length=1, max_length=200, json_schema_extra={"pattern": f"^[^{UNSEEN_IN_PLANE_0}]*$"}),
+    Field(max_length=LONGEST_NAME, json_schema_extra={"pattern": f"^[^{UNSEEN_IN_PLANE_0}]*$"}),
     AfterValidator(_one_line),
 ]
+Name = Annotated[NameOrNone, Field(min_length=1)]
 Resources = Annotated[
     Mapping[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]],
     Field(
@@ -141,6 +144,10 @@ class JobSpec(Strict):
     """What to call it; else it is called after its app."""
     type: Name = "unknown"
     """What jobs of its kind are called: profiles and policies know jobs by it."""
+    owner: NameOrNone = ""
+    """Whose job it is, as whoever submits it says; nobody checks it. `stoker submit` says the login name."""
+    queue: Name = DEFAULT_QUEUE
+    """Which queue it belongs to."""
     executors: Annotated[int, Field(ge=1, le=10_000)] = 1
     """How many executors it asks for."""
     min_executors: Annotated[int | None, Field(ge=1)] = None

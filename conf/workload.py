@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from conf.schema import Name, Strict
 
+Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -55,20 +56,27 @@ class Recorded(Strict):
 
 
 class Mix(Strict):
-    """Which jobs there are: sizes are drawn uniformly between bounds, types by weight."""
+    """Which jobs there are: sizes are drawn uniformly between bounds, the rest by weight."""
 
-    types: Annotated[
-        Mapping[Name, Annotated[float, Field(ge=0, allow_inf_nan=False)]], Field(min_length=1)
-    ] = {"wordcount": 1.0, "pagerank": 1.0, "sort": 1.0}
+    types: Annotated[Mapping[Name, Weight], Field(min_length=1)] = {
+        "wordcount": 1.0,
+        "pagerank": 1.0,
+        "sort": 1.0,
+    }
     cpus: Between = (1, 6)
     memory_gib: Between = (1, 10)
     executors: Between = (1, 8)
     profiles: str = "profiles/data/paper.yaml"
+    #: Whose jobs they are and in which queues, by weight too. Where none is named: nobody's, the default one.
+    owners: Mapping[Name, Weight] = {}
+    queues: Mapping[Name, Weight] = {}
 
     @model_validator(mode="after")
     def _some_weight(self) -> "Mix":
-        if not any(self.types.values()):
-            raise ValueError("types: one of the weights should be more than 0")
+        for key in ("types", "owners", "queues"):
+            weights = getattr(self, key)
+            if weights and not any(weights.values()):
+                raise ValueError(f"{key}: one of the weights should be more than 0")
         return self
 
 

@@ -92,7 +92,13 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     @app.get("/v1/jobs")
     def jobs(query: Annotated[schemas.JobsQuery, Query()]) -> schemas.JobList:
         """List jobs, the newest first."""
-        records = store.jobs(states=query.state, limit=query.limit, before=query.before)
+        records = store.jobs(
+            states=query.state,
+            owners=query.owner,
+            queues=query.queue,
+            limit=query.limit,
+            before=query.before,
+        )
         reasons, due = _reasons(store, records, scheduler.standing()), scheduler.due()
         return schemas.JobList(
             jobs=[schemas.job_body(_now(record, due), reasons[record.job.id]) for record in records],
@@ -237,8 +243,7 @@ def _task_now(task: ExecutorRecord, due: Mapping[str, float]) -> ExecutorRecord:
 def _reasons(store: Store, records: Sequence[JobRecord], standing: Standing | None) -> dict[str, str]:
     """Why each job is in its state; a queued one that is not the head of the queue waits for that.
 
-    The queued jobs among the records follow each other in the queue, as those of one page do. Paused ones are
-    before nobody, and have reasons of their own.
+    Paused ones are before nobody, and have reasons of their own.
     """
     reasons = {record.job.id: record.reason for record in records}
     queued = sorted((record for record in records if record.state == "queued"), key=_submission)
@@ -248,7 +253,8 @@ def _reasons(store: Store, records: Sequence[JobRecord], standing: Standing | No
     if head is None or head.state != "queued":
         return reasons  # the head has left the queue a moment ago, or there is none
     known = standing or Standing()
-    for position, record in enumerate(queued, store.queue_position(queued[0].job.id)):
+    positions = store.queue_positions([record.job.id for record in queued])
+    for position, record in zip(positions, queued, strict=True):
         ahead = known.ahead(record.job.id, position)
         if ahead > 0 and record.job.id not in known.paused:
             reasons[record.job.id] = _behind(ahead, head)

@@ -95,7 +95,8 @@ class Damages:
 
 def stand_in(connection: Connection, number: int) -> JobRecord:
     """A record for a job whose own cannot be read, of what else its row says."""
-    kept = (jobs.c.state, jobs.c.cost, jobs.c.accepted_at, jobs.c.finished_at, jobs.c.spec)
+    names = ("state", "cost", "accepted_at", "finished_at", "spec", "owner", "queue")
+    kept = (jobs.c[name] for name in names)
     row = connection.execute(sa.select(*kept).where(jobs.c.number == number)).one()
     spec = _spec(row.spec)
     return JobRecord(
@@ -106,6 +107,8 @@ def stand_in(connection: Connection, number: int) -> JobRecord:
             executors=spec.executors if spec else 0,
             submitted_at=_number(row.accepted_at),
             name=spec.label if spec else "",
+            owner=row.owner,
+            queue=row.queue,
         ),
         state=row.state if row.state in (*tables.OPEN_JOB, *ENDED_JOB) else "failed",
         reason="its record in the job store is damaged; `stoker doctor` says how",

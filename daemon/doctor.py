@@ -148,7 +148,7 @@ class Doctor:
                 damages.read("specs", tables.job_id(number), number, tables.read_spec, row.spec)
             if record is not None:
                 right = tables.job_row(record)
-                if any(getattr(row, name) != right[name] for name in ("state", "cost", "finished_at")):
+                if any(getattr(row, name) != value for name, value in right.items() if name != "record"):
                     wrong_columns.append(number)
         for key, row in self._rows(database, executors, executors.c.task_id):
             states["executors", row.state] += 1

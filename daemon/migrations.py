@@ -115,6 +115,13 @@ _FILL_SUMS = (
     SELECT 'executors', state, count(*), 0, 0 FROM executors GROUP BY state""",
 )
 
+_OWNER_AND_QUEUE = (
+    "ALTER TABLE jobs ADD COLUMN owner TEXT DEFAULT '' NOT NULL",
+    "ALTER TABLE jobs ADD COLUMN queue TEXT DEFAULT 'default' NOT NULL",
+    "CREATE INDEX jobs_by_owner ON jobs (owner, state, number, queue)",
+    "CREATE INDEX jobs_by_queue ON jobs (queue, state, number)",
+)
+
 #: By the schema that each makes.
 STEPS: Mapping[int, Step] = {
     # When jobs ended and what they keep, so that they can be pruned; sums, so that nobody counts all rows; a
@@ -165,6 +172,8 @@ STEPS: Mapping[int, Step] = {
             " WHERE finished_at IS NOT NULL AND size IS NULL",
         ),
     ),
+    # Whose job it is and in which queue, so that lists of jobs can be asked for by that.
+    4: Step(sqlite=_OWNER_AND_QUEUE, postgresql=_OWNER_AND_QUEUE),
 }
 
 #: The schema that this program reads and writes.

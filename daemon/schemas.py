@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from conf.carrying import carried
 from conf.masking import masked_arguments, masked_text, masked_urls, masked_values
-from conf.schema import JobSpec
+from conf.schema import JobSpec, Name, NameOrNone
 from daemon.amounts import flat
 from daemon.contract import LogChunk
 from daemon.problems import printable
@@ -34,11 +34,19 @@ class Query(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
+#: What may be asked for at once: names of owners, or of queues.
+_MOST_NAMES = 20
+
+
 class JobsQuery(Query):
-    """Which jobs to list: of these states, and those submitted before this one."""
+    """Which jobs to list: of these states, owners and queues, and those submitted before this one."""
 
     state: list[JobState] = []
     """Only jobs in one of these states; all of them where none is named."""
+    owner: Annotated[list[NameOrNone], Field(max_length=_MOST_NAMES)] = []
+    """Only jobs of one of these owners; an empty name finds jobs without one."""
+    queue: Annotated[list[Name], Field(max_length=_MOST_NAMES)] = []
+    """Only jobs in one of these queues."""
     limit: Annotated[int, Field(ge=1, le=1000)] = 100
     """How many at most."""
     before: JobId | None = None
@@ -73,6 +81,10 @@ class JobBody(Body):
     """As submitted, or else after its app."""
     type: Said
     """What jobs of its kind are called: profiles and policies know jobs by it."""
+    owner: Said
+    """Whose job it is, as whoever submitted it said, which nobody checked; empty where nothing was said."""
+    queue: Said
+    """Which queue it belongs to."""
     state: JobState
     """How far it is."""
     reason: Said

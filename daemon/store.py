@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import OperationalError
 
 from conf.schema import JobSpec
-from daemon import past, tables, terms
+from daemon import listing, past, tables, terms
 from daemon.comparison import Comparison
 from daemon.damage import Damage, Damages, put_aside
 from daemon.database import (
@@ -239,22 +239,19 @@ class Store:
         self,
         *,
         states: Collection[str] = (),
+        owners: Collection[str] = (),
+        queues: Collection[str] = (),
         limit: int = 100,
         before: str | None = None,
         newest_first: bool = True,
     ) -> list[JobRecord]:
-        """Jobs in order of submission, of these states (of all when none are given).
+        """Jobs in order of submission, of these states, owners and queues (of all when none are given).
 
         For the next page, `before` is the last page's last id: what follows it in the chosen order comes.
         """
-        query = _JOB.limit(limit)
-        query = query.order_by(jobs.c.number.desc() if newest_first else jobs.c.number)
-        if states:
-            query = query.where(jobs.c.state.in_(sorted(states)))
-        if before is not None:
-            number = tables.job_number(before) or 0
-            query = query.where(jobs.c.number < number if newest_first else jobs.c.number > number)
-        return self._jobs(query)
+        numbers = listing.numbers_of(states, owners, queues, limit, before, newest_first)
+        query = _JOB.where(jobs.c.number.in_(numbers))
+        return self._jobs(query.order_by(jobs.c.number.desc() if newest_first else jobs.c.number))
 
     def count_by_state(self) -> dict[str, int]:
         """How many jobs are in each state that occurs."""
@@ -270,11 +267,10 @@ class Store:
         oldest = self.jobs(states=("queued",), limit=1, newest_first=False)
         return oldest[0] if oldest else None
 
-    def queue_position(self, job_id: str) -> int:
-        """How many queued jobs were submitted before this one."""
-        before = jobs.c.number < (tables.job_number(job_id) or 0)
-        query = sa.select(sa.func.count()).select_from(jobs).where(jobs.c.state == "queued", before)
-        return self._first(int, query) or 0
+    def queue_positions(self, job_ids: Sequence[str]) -> list[int]:
+        """How many queued jobs were submitted before each of these, of which there is one at least."""
+        with self._database.read() as connection:
+            return listing.positions(connection, job_ids)
 
     def executors(self, job_id: str) -> list[ExecutorRecord]:
         """All tasks that a job ever had, in order of launch."""

@@ -16,6 +16,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from conf.accepted import accepted
+from conf.assumptions import DEFAULT_QUEUE
 from conf.schema import JobSpec
 from daemon.amounts import flat, flat_free, free_taken_out, taken_out
 from daemon.comparison import Comparison, Outcome
@@ -58,7 +59,11 @@ jobs = sa.Table(
     sa.Column("finished_at", sa.Double),
     #: Bytes of its rows and folders, once it is over and they were measured.
     sa.Column("size", _NUMBER),
+    sa.Column("owner", sa.Text, nullable=False, server_default=""),
+    sa.Column("queue", sa.Text, nullable=False, server_default=DEFAULT_QUEUE),
     sa.Index("jobs_by_state", "state", "number"),
+    sa.Index("jobs_by_owner", "owner", "state", "number", "queue"),
+    sa.Index("jobs_by_queue", "queue", "state", "number"),
 )
 _OVER = jobs.c.finished_at.is_not(None)
 sa.Index("jobs_over", jobs.c.finished_at, jobs.c.number, sqlite_where=_OVER, postgresql_where=_OVER)
@@ -137,6 +142,8 @@ def job_row(record: JobRecord) -> Row:
         "state": record.state,
         "cost": record.cost,
         "finished_at": record.finished_at if record.ended else None,
+        "owner": record.job.owner,
+        "queue": record.job.queue,
         "record": seal(_encode(record)),
     }
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from conf.assumptions import BAD_PLACEMENT_FACTOR, MEASURED_SPREAD
+from conf.assumptions import BAD_PLACEMENT_FACTOR, DEFAULT_QUEUE, MEASURED_SPREAD
 from environment.belief import expected_end, placed_well
 from environment.offered import DRIVER_PORTS, EXECUTOR_PORTS, Offered
 from environment.resource_arrays import ResourceArrays
@@ -61,7 +61,8 @@ class Job:
     daemon's host. `expected_duration` (seconds) and `prefers` (the placement under which the type runs best)
     come from the type's profile; None when nothing is known about it. `spread` is how far jobs of the type
     are from what is expected of them: the standard deviation of the logarithm of real over expected duration.
-    A job that runs for more than `max_runtime` seconds, if given, is ended and has failed.
+    A job that runs for more than `max_runtime` seconds, if given, is ended and has failed. `owner` is whose
+    job it is, as who submitted it said (empty: nothing was said), and `queue` which queue it belongs to.
     """
 
     id: str
@@ -76,6 +77,8 @@ class Job:
     min_executors: int | None = None
     max_runtime: float | None = None
     spread: float = MEASURED_SPREAD
+    owner: str = ""
+    queue: str = DEFAULT_QUEUE
 
     @property
     def cpus(self) -> float:

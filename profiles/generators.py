@@ -1,7 +1,7 @@
 """Workloads from a description (`conf.workload`) and a seed; and the one way to get any workload by name.
 
-The same description and seed give the same jobs. Arrivals and sizes draw from streams of their own, so two
-workloads that differ in their arrivals alone have the same jobs.
+The same description and seed give the same jobs. Arrivals, sizes, owners and queues draw from streams of
+their own, so two workloads that differ in their arrivals alone have the same jobs.
 """
 
 from collections.abc import Callable, Mapping
@@ -56,8 +56,8 @@ def generate(spec: WorkloadSpec, seed: int | None = None) -> Workload:
         return _alibaba(spec.alibaba, spec.jobs)
     if spec.recorded is not None:
         return _recorded(spec.recorded, spec.jobs, spec.seed if seed is None else seed)
-    seeds = np.random.SeedSequence(spec.seed if seed is None else seed).spawn(2)
-    arrivals, sizes = (np.random.default_rng(stream) for stream in seeds)
+    seeds = np.random.SeedSequence(spec.seed if seed is None else seed).spawn(4)
+    arrivals, sizes, owners, queues = (np.random.default_rng(stream) for stream in seeds)
     if isinstance(spec.arrivals, Facebook):
         times = _facebook(spec.arrivals, spec.jobs, arrivals)
     elif isinstance(spec.arrivals, Poisson):
@@ -65,7 +65,9 @@ def generate(spec: WorkloadSpec, seed: int | None = None) -> Workload:
         times = np.cumsum(gaps)
     else:
         raise ConfigError("a workload has either arrivals (and a mix) or alibaba")
-    return _mixed(spec.mix or Mix(), times, sizes)
+    mix = spec.mix or Mix()
+    workload = _mixed(mix, times, sizes)
+    return _labelled(_labelled(workload, "owner", mix.owners, owners), "queue", mix.queues, queues)
 
 
 def _find(name: str) -> Path:
@@ -112,6 +114,18 @@ def _mixed(mix: Mix, times: NDArray[np.float64], random: np.random.Generator) ->
         duration = profiles[kind].duration(*size)
         jobs.append(WorkloadJob(f"job-{i + 1}", float(times[i]), kind, *size, duration))
     return Workload(tuple(jobs))
+
+
+def _labelled(
+    workload: Workload, key: str, weights: Mapping[str, float], random: np.random.Generator
+) -> Workload:
+    """The workload with this field of its jobs drawn by weight; itself where there are none."""
+    if not weights:
+        return workload
+    chances = np.array(list(weights.values()))
+    drawn = random.choice(list(weights), len(workload), p=chances / chances.sum()).tolist()
+    jobs = zip(workload.jobs, drawn, strict=True)
+    return Workload(tuple(replace(job, **{key: value}) for job, value in jobs))
 
 
 def _profiles(mix: Mix) -> Mapping[str, JobProfile]:

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from conf.characters import unseen
+from conf.assumptions import DEFAULT_QUEUE
+from conf.characters import LONGEST_NAME, unseen
 from conf.units import checked_resources
 
 #: Seconds, some hundred years; cpus or executors of a job; MiB, an exbibyte: beyond lie only mistakes, with
@@ -18,7 +19,8 @@ class WorkloadJob:
 
     `duration` is how many seconds it takes when it is placed well. It also runs on fewer executors, but not
     on fewer than `min_executors`; None: on all of them only. `resources` is what each executor takes besides,
-    by name. ValueError names what is not possible.
+    by name; `owner` says whose job it is, where that is known, and `queue` which queue it belongs to.
+    ValueError names what is not possible.
     """
 
     name: str
@@ -32,13 +34,19 @@ class WorkloadJob:
     #: MiB of input, where that is known.
     input_mib: float | None = None
     resources: Mapping[str, float] = field(default_factory=dict, hash=False)
+    owner: str = ""
+    queue: str = DEFAULT_QUEUE
 
     def __post_init__(self) -> None:
-        if not (self.name and self.type):
-            raise ValueError(f"{'type' if self.name else 'name'}: should not be empty")
-        for key in ("name", "type"):
-            if found := unseen(getattr(self, key)):
+        for key in ("name", "type", "owner", "queue"):
+            text = getattr(self, key)
+            if not text and key != "owner":
+                raise ValueError(f"{key}: should not be empty")
+            if found := unseen(text):
                 raise ValueError(f"{key}: should be one line without control characters (here {found})")
+        for key in ("owner", "queue"):
+            if (length := len(getattr(self, key))) > LONGEST_NAME:
+                raise ValueError(f"{key}: should have {LONGEST_NAME} characters at most, found {length}")
         if not 0 <= self.submitted_at <= LONGEST:
             raise ValueError(f"submitted_at: should be 0 to {LONGEST:g} seconds, found {self.submitted_at}")
         if not 0.001 <= self.cpus <= MOST:

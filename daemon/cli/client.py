@@ -72,9 +72,9 @@ class Client:
                 raise
         return self._ask("POST", "/v1/jobs", json=spec, headers=headers)
 
-    def jobs(self, state: str | None, limit: int) -> Json:
+    def jobs(self, state: str | None, limit: int, owner: str | None = None, queue: str | None = None) -> Json:
         """List jobs, the newest first."""
-        return self._ask("GET", "/v1/jobs", params=_given(state=state, limit=limit))
+        return self._ask("GET", "/v1/jobs", params=_given(state=state, owner=owner, queue=queue, limit=limit))
 
     def job(self, job_id: str) -> Json:
         """One job with its executors."""

@@ -1,5 +1,6 @@
 """A job file, flags, or both, made into one valid spec with absolute paths. No network here."""
 
+import getpass
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,6 +30,14 @@ def read_spec(target: str, arguments: Sequence[str], flags: Mapping[str, Any]) -
     spec = build(JobSpec, _merged(base, given), "command line")
     _check_files(spec)
     return spec
+
+
+def login_name() -> str:
+    """Who is logged in; empty where the system has no name for them."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # the latter before Python 3.13
+        return ""
 
 
 def assignments(texts: Sequence[str], flag: str) -> dict[str, str]:

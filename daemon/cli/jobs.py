@@ -37,6 +37,10 @@ def submit(
     ] = None,
     type: Annotated[str | None, _option("--type", "Job type, such as wordcount.", "TYPE")] = None,  # noqa: A002 - the flag
     name: Annotated[str | None, _option("--name", "What to call the job.", "NAME")] = None,
+    owner: Annotated[
+        str | None, _option("--owner", "Whose job it is; else the job file's, or your login name.", "NAME")
+    ] = None,
+    queue: Annotated[str | None, _option("--queue", "Which queue it belongs to.", "NAME")] = None,
     main_class: Annotated[str | None, _option("--class", "A jar's main class.", "CLASS")] = None,
     py_files: Annotated[_Many, _option("--py-files", "Python modules for the executors.", "A,B")] = None,
     files: Annotated[_Many, _option("--files", "Files for the executors.", "A,B")] = None,
@@ -68,6 +72,8 @@ def submit(
         "memory": memory,
         "type": type,
         "name": name,
+        "owner": owner,
+        "queue": queue,
         "main_class": main_class,
         "py_files": _listed(py_files),
         "files": _listed(files),
@@ -90,6 +96,10 @@ def submit(
 
 def jobs(
     state: Annotated[JobState | None, typer.Option("--state", help="Only jobs in this state.")] = None,
+    owner: Annotated[
+        str | None, _option("--owner", "Only jobs of this owner; '' finds those without one.", "NAME")
+    ] = None,
+    queue: Annotated[str | None, _option("--queue", "Only jobs in this queue.", "NAME")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many, the newest first.")] = 50,
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
@@ -98,7 +108,7 @@ def jobs(
 ) -> None:
     """List jobs, the newest first."""
     with connect(url, token_file, ca) as client:
-        answer = client.jobs(state, limit)
+        answer = client.jobs(state, limit, owner, queue)
     if output == "json":
         print_json(answer)
         return
@@ -196,7 +206,7 @@ def _listed(texts: _Many) -> tuple[str, ...] | None:
 
 def _spec(target: str, arguments: list[str], flags: dict[str, Any], pairs: dict[str, list[str]]) -> Any:
     from conf.loader import ConfigError
-    from daemon.cli.jobfile import amounts, assignments, read_spec
+    from daemon.cli.jobfile import amounts, assignments, login_name, read_spec
 
     try:
         given: dict[str, Any] = {key: assignments(pairs[key], f"--{key}") for key in ("conf", "env")}
@@ -204,7 +214,7 @@ def _spec(target: str, arguments: list[str], flags: dict[str, Any], pairs: dict[
         spec = read_spec(target, arguments, flags | {key: value for key, value in given.items() if value})
     except ConfigError as error:
         raise CommandError(str(error)) from None
-    return spec.model_dump(mode="json", exclude_unset=True)
+    return {"owner": login_name(), **spec.model_dump(mode="json", exclude_unset=True)}
 
 
 def _print_submitted(job: Any, output: str) -> None:

@@ -81,6 +81,7 @@ def _for_real(
             bench.check_alive()
             time.sleep(min(left, _POLL_SECONDS))
         spec = spec_of(job.type, job.input_mib, job.executors, job.cpus, job.memory_mib, job.name, args)
+        spec |= {"owner": job.owner, "queue": job.queue}
         ids.append(bench.client.submit(spec)["id"])
     progress(len(workload), len(workload), "waiting for the last")
     await_end(bench, ids, plan.timeout * len(ids))

@@ -10,12 +10,15 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
+from conf.assumptions import DEFAULT_QUEUE
 from daemon.cli import render
 
 Json = Mapping[str, Any]
 
 #: An explanation shows so many rows of VMs; alike ones share a row first.
 ROWS_SHOWN = 12
+#: Columns of a table of jobs that are left out where all have this in them.
+_USUAL = {"owner": "", "queue": DEFAULT_QUEUE}
 
 
 def job_line(job: Json) -> str:
@@ -51,11 +54,13 @@ def jobs(found: Sequence[Json]) -> RenderableType:
     """A table of jobs."""
     if not found:
         return "No jobs. `stoker submit` brings one."
+    shown = [key for key, usual in _USUAL.items() if any(job[key] != usual for job in found)]
     rows = [
         (
             job["id"],
             job["name"],
             job["type"],
+            *(job[key] for key in shown),
             render.state(job["state"]),
             f"{job['executors']} x {job['cpus']:g} cpu, {render.memory(job['memory_mib'])}{_others(job)}",
             render.clock(job["submitted_at"]),
@@ -66,7 +71,7 @@ def jobs(found: Sequence[Json]) -> RenderableType:
         )
         for job in found
     ]
-    columns = ["id", "name", "type", "state", "executors", "submitted"]
+    columns = ["id", "name", "type", *shown, "state", "executors", "submitted"]
     columns += ["duration", "completion", "cost", "why"]
     return render.table(columns, rows, right=("duration", "completion", "cost"))
 
@@ -82,6 +87,8 @@ def job(found: Json) -> Iterator[RenderableType]:
 def _facts(job: Json) -> Iterator[tuple[str, str | Text]]:
     yield "id", job["id"]
     yield "name", f"{job['name']} (type {job['type']})"
+    yield "owner", job["owner"] or render.NONE
+    yield "queue", job["queue"]
     yield "state", render.state(job["state"])
     yield "why", job["reason"] or render.NONE
     yield "wants", job_line(job)

@@ -33,14 +33,8 @@ class SmallScheduler:
             raise RejectedError(422, "The job fits no VM", "vm-2, the largest, has 8 cpus")
 
         def job(job_id: str) -> Job:
-            return Job(
-                job_id,
-                spec.type,
-                Resources.of(spec.cpus, spec.memory),
-                spec.executors,
-                100.0,
-                name=spec.label,
-            )
+            asked = (spec.type, Resources.of(spec.cpus, spec.memory), spec.executors)
+            return Job(job_id, *asked, 100.0, name=spec.label, owner=spec.owner, queue=spec.queue)
 
         return self._store.submit(spec, job, idempotency_key, 100.0)
 

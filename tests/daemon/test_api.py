@@ -249,6 +249,40 @@ def test_who_pauses_is_before_nobody(api: Api, store: Store, scheduler: SmallSch
     assert {i: api("GET", f"/v1/jobs/{i}/explain").json()["reason"] for i in expected} == expected
 
 
+def test_owners_and_queues(api: Api) -> None:
+    """Jobs are found by either, by several of them, and by states besides; each says which it has."""
+    submit(api, owner="alice", queue="night")
+    submit(api)
+    submit(api, owner="bob", queue="night")
+    api("DELETE", "/v1/jobs/job-3")
+
+    def found(query: str) -> list[tuple[str, str, str]]:
+        jobs = api("GET", f"/v1/jobs?{query}").json()["jobs"]
+        return [(job["id"], job["owner"], job["queue"]) for job in jobs]
+
+    first, second, third = ("job-1", "alice", "night"), ("job-2", "", "default"), ("job-3", "bob", "night")
+    assert found("") == [third, second, first]
+    assert found("owner=alice") == [first]
+    assert found("owner=alice&owner=") == [second, first]
+    assert found("queue=night") == [third, first]
+    assert found("queue=night&state=queued") == [first]
+    assert found("queue=night&owner=bob&owner=nobody&limit=1") == [third]
+    assert api("GET", "/v1/jobs/job-1").json()["spec"]["owner"] == "alice"
+    for wrong in ("owner=%1b", "queue=", f"queue={'x' * 201}", "&".join(["owner=a"] * 21)):
+        assert api("GET", f"/v1/jobs?{wrong}").status_code == 422
+
+
+def test_a_list_of_few_knows_of_those_that_are_not_in_it(api: Api) -> None:
+    """Who waits for whom does not depend on which jobs are asked for."""
+    for owner in ("alice", "bob", "bob", "alice"):
+        submit(api, owner=owner)
+    listed = api("GET", "/v1/jobs?owner=alice").json()["jobs"]
+    assert [job["reason"].partition(",")[0] for job in listed] == [
+        "3 jobs are before it",
+        "waits for its turn",
+    ]
+
+
 def test_pages(api: Api) -> None:
     """`next` leads through all jobs and is null at the end."""
     for _ in range(5):
@@ -332,7 +366,7 @@ def test_reasons_show_no_password(api: Api, store: Store) -> None:
     assert api("GET", "/v1/jobs/job-1").json()["reason"] == "failed to fetch http://***@example.org/x"
 
 
-@pytest.mark.parametrize("key", ["name", "type", "app"])
+@pytest.mark.parametrize("key", ["name", "type", "app", "owner", "queue"])
 @pytest.mark.parametrize(
     "bad", ["\x00", "\n", "\x1b[2J", "\x9b2J", "\u202e", "\u2066", "\u200b", "\ufeff", "\U000e0041"]
 )

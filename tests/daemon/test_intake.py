@@ -13,7 +13,7 @@ from daemon.intake import Intake
 from daemon.launcher import Launcher
 from daemon.store import Store
 from environment.model.reach import Reach
-from environment.types import Vm
+from environment.types import PlacementRequest, Vm
 from tests.builders import make_vms
 
 APP = __file__  # any file that is there
@@ -46,6 +46,14 @@ def door(tmp_path: Path) -> Iterator[Door]:
     door.intake.note(0, Reach(make_vms(2, cpus=4)), set())
     yield door
     store.close()
+
+
+def test_policies_see_owner_and_queue(door: Door) -> None:
+    """What was submitted is what arrives."""
+    door.found = make_vms(1)
+    record, _ = door.intake.submit(JobSpec(app=APP, owner="alice", queue="night"), None)
+    assert (record.job.owner, record.job.queue) == ("alice", "night")
+    assert PlacementRequest(record.job, 1).job.owner == "alice"
 
 
 def test_the_master_is_asked_before_a_job_is_refused(door: Door) -> None:

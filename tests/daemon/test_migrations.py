@@ -85,8 +85,8 @@ def first_store(url: str) -> tuple[JobRecord, JobRecord, ExecutorRecord]:
             connection.exec_driver_sql(statement)
         connection.execute(sa.insert(tables.facts), [{"key": "schema", "value": "1"}])
         for record in (over, runs):
-            row = tables.job_row(record)
-            del row["finished_at"]
+            known = tables.job_row(record)
+            row = {name: known[name] for name in ("number", "state", "cost", "record")}
             row["record"] = row["record"][:-9]  # it wrote no checksums
             connection.execute(sa.insert(tables.jobs), {**row, "spec": SPEC.model_dump_json()})
         damaged = {"number": 2, "state": "failed", "cost": 0.0, "record": '{"job":{"id"'}
@@ -116,9 +116,14 @@ def shape(url: str) -> object:
 
 
 def test_the_first_schema_becomes_todays(url: str) -> None:
-    """All that was there is there, sums and ends are known, and it goes on as a new store would."""
+    """All that was there is there, sums, ends and queues are known, and it goes on as a new store would."""
     over, runs, task = first_store(url)
     with contextlib.closing(Store(url)) as store:
+        assert [job.job.id for job in store.jobs(owners=("",), queues=("default",))] == [
+            "job-3",
+            "job-2",
+            "job-1",
+        ]
         assert (store.job("job-1"), store.job("job-3")) == (over, runs)
         assert store.executors("job-3") == [task]
         assert store.get("schema") == str(SCHEMA_VERSION)

@@ -236,6 +236,31 @@ def test_pages_of_jobs(store: Store) -> None:
     assert pages(states={"queued", "finished"}, newest_first=False) == pages(newest_first=False)
 
 
+def test_jobs_of_owners_and_queues(store: Store) -> None:
+    """Any of the owners, in any of the queues, in any of the states; in order, page by page."""
+    whose = [("alice", "night"), ("", "default"), ("bob", "night"), ("alice", "default"), ("alice", "night")]
+    for owner, queue in whose:
+        spec = JobSpec(app="a.py", owner=owner, queue=queue)
+        store.submit(spec, lambda i: make_job(i, owner=spec.owner, queue=spec.queue), None, 5.0)  # noqa: B023
+    first = store.job("job-1")
+    assert first is not None
+    assert (first.job.owner, first.job.queue) == ("alice", "night")
+    store.save(Changes((replace(first, state="finished"),), ()))
+
+    def found(**query: Any) -> list[int]:
+        seen: list[str] = []
+        while page := store.jobs(limit=1, before=seen[-1] if seen else None, **query):
+            seen += [record.job.id for record in page]
+        return [int(job_id[4:]) for job_id in seen]
+
+    assert found(owners=("alice",)) == [5, 4, 1]
+    assert found(owners=("alice", "", "nobody")) == [5, 4, 2, 1]
+    assert found(queues=("night",), newest_first=False) == [1, 3, 5]
+    assert found(owners=("alice", "bob"), queues=("night",)) == [5, 3, 1]
+    assert found(owners=("alice",), queues=("night",), states=("finished",)) == [1]
+    assert found(queues=("night", "default"), states=("queued", "finished")) == [5, 4, 3, 2, 1]
+
+
 def test_counts_head_and_positions(store: Store) -> None:
     """The queue is counted in order of submission; money and tasks are summed."""
     assert (store.head(), store.count_by_state(), store.totals().cost) == (None, {}, 0.0)
@@ -245,7 +270,7 @@ def test_counts_head_and_positions(store: Store) -> None:
         Changes((running, replace(records[2], cost=0.25)), (make_task("job-1", 0), make_task("job-1", 1)))
     )
     assert store.head() == records[1]
-    assert [store.queue_position(f"job-{n}") for n in (2, 3, 4)] == [0, 1, 2]
+    assert store.queue_positions([f"job-{n}" for n in (4, 2, 3)]) == [2, 0, 1]
     assert store.count_by_state() == {"queued": 3, "running": 1}
     assert store.totals().cost == 0.75
     assert store.totals().executors == {"launching": 2}

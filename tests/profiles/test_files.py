@@ -136,6 +136,38 @@ def test_what_executors_take_besides_is_a_column(tmp_path: Path, suffix: str) ->
     assert suffix != ".csv" or "gpus=1;disk=100.5\n" in path.read_text()
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_owners_and_queues_are_columns(tmp_path: Path, suffix: str) -> None:
+    """An empty cell is nobody, or the default queue; where all are that, there is no column."""
+    jobs = (
+        WorkloadJob("a", 0.0, "sort", 1.0, 1024, 1, 10.0, owner="alice"),
+        WorkloadJob("b", 1.0, "sort", 1.0, 1024, 1, 10.0, queue="night"),
+        WorkloadJob("c", 2.0, "sort", 1.0, 1024, 1, 10.0),
+    )
+    path = tmp_path / f"owned{suffix}"
+    write_workload(Workload(jobs), path)
+    assert read_workload(path).jobs == jobs
+    write_workload(Workload(jobs[2:]), path)
+    assert read_workload(path).jobs == jobs[2:]
+    assert suffix != ".csv" or "owner" not in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("cells", "complaint"),
+    [
+        ("al\x1bice,q", r"owner: should be one line .*x1b"),
+        ("alice,\u202eq", r"queue: should be one line"),
+        (f"{'x' * 201},q", r"owner: should have 200 characters at most, found 201"),
+    ],
+)
+def test_bad_owners_and_queues_are_told(tmp_path: Path, cells: str, complaint: str) -> None:
+    """By the rules of names."""
+    path = tmp_path / "bad.csv"
+    path.write_text(f"{HEADER},owner,queue\n0,sort,1,1024,1,10,{cells}\n")
+    with pytest.raises(WorkloadError, match=rf"bad\.csv:2: {complaint}"):
+        read_workload(path)
+
+
 def test_bad_resources_are_told_with_their_column(tmp_path: Path) -> None:
     """File, line, column and what is wrong."""
     path = tmp_path / "bad.csv"

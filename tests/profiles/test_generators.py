@@ -1,5 +1,6 @@
 """Generated workloads: seeded, within bounds, of the density that was asked for."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -34,6 +35,19 @@ def test_arrivals_do_not_change_the_jobs() -> None:
         (j.type, j.cpus, j.duration) for j in fast.jobs
     ]
     assert slow.jobs[-1].submitted_at == pytest.approx(60 * fast.jobs[-1].submitted_at)
+
+
+def test_owners_and_queues_are_drawn_by_weight() -> None:
+    """And change nothing else of the jobs; without them jobs are nobody's, in the default queue."""
+    plain = generate(spec(jobs=1000, seed=1)).jobs
+    assert {(job.owner, job.queue) for job in plain} == {("", "default")}
+    mix = {"owners": {"alice": 3.0, "bob": 1.0}, "queues": {"night": 1.0, "never": 0.0}}
+    drawn = generate(spec(jobs=1000, seed=1, mix=mix)).jobs
+    assert tuple(replace(job, owner="", queue="default") for job in drawn) == plain
+    assert sum(job.owner == "alice" for job in drawn) == pytest.approx(750, abs=50)
+    assert {job.queue for job in drawn} == {"night"}
+    with pytest.raises(ValueError, match="owners: one of the weights should be more than 0"):
+        spec(mix={"owners": {"alice": 0.0}})
 
 
 def test_the_papers_mix_is_uniform() -> None:

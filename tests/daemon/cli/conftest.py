@@ -49,9 +49,8 @@ class Cast:
         now = time.time()
 
         def job(job_id: str) -> Job:
-            return Job(
-                job_id, spec.type, Resources.of(spec.cpus, spec.memory), spec.executors, now, spec.label
-            )
+            asked = (spec.type, Resources.of(spec.cpus, spec.memory), spec.executors)
+            return Job(job_id, *asked, now, spec.label, owner=spec.owner, queue=spec.queue)
 
         record, new = self.store.submit(spec, job, idempotency_key, now)
         if self.fate is not None:

@@ -1,6 +1,7 @@
 """Every command that talks to the daemon, against the real API: for people, as JSON, and with bad input."""
 
 import json
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -62,6 +63,38 @@ def test_every_flag_reaches_the_job(daemon: Daemon, app: str) -> None:
     assert spec.resources == {"gpus": 2.0, "disk": 0.5}
     assert spec.driver is not None
     assert spec.driver.on == "cluster"
+
+
+def test_whose_job_it_is_and_in_which_queue(
+    daemon: Daemon, app: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The flag's word goes before the file's, and that before the login name; lists can be asked for both."""
+    monkeypatch.setenv("LOGNAME", "carol")
+    file = tmp_path / "job.yaml"
+    file.write_text(f"app: {app}\nowner: alice\nqueue: night\n")
+    for command in ([app], [str(file)], [str(file), "--owner", "bob", "--queue", "day"]):
+        assert daemon.run("submit", *command) == 0
+    kept = [record.job for record in daemon.cast.store.jobs(newest_first=False)]
+    assert [(job.owner, job.queue) for job in kept] == [
+        ("carol", "default"), ("alice", "night"), ("bob", "day")
+    ]  # fmt: skip
+    capsys.readouterr()
+    for wanted, job_id in (("--owner=alice", "job-2"), ("--queue=day", "job-3")):
+        assert [job["id"] for job in as_json(daemon, capsys, "jobs", wanted)["jobs"]] == [job_id]
+    assert daemon.run("jobs") == 0
+    printed = capsys.readouterr().out
+    assert {"owner", "alice", "bob", "carol", "queue", "night", "day"} < set(printed.split())
+    assert daemon.run("job", "job-2") == 0
+    assert {"owner", "alice", "queue", "night"} < set(capsys.readouterr().out.split())
+
+
+def test_who_has_no_name_is_nobody(daemon: Daemon, app: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system knows no name of who submits, the job has no owner."""
+    monkeypatch.setattr("getpass.getuser", lambda: os.environ["NOBODY_HAS_THIS"])
+    assert daemon.run("submit", app) == 0
+    record = daemon.cast.store.job("job-1")
+    assert record is not None
+    assert record.job.owner == ""
 
 
 def test_one_key_is_one_job(daemon: Daemon, app: str, capsys: Capture) -> None:

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -53,6 +54,22 @@ def run(rule: Rule, jobs: Sequence[WorkloadJob], vms: Sequence[Vm], fallback: Po
     """The run of a plain function, to which everything is known."""
     options = SimulationOptions(belief=EXACT)
     return simulate(FunctionPolicy(rule), Workload(tuple(jobs)), vms, fallback=fallback, options=options)
+
+
+def test_policies_see_owner_and_queue() -> None:
+    """Of those that wait, and of those that run."""
+    seen: list[tuple[str, str]] = []
+
+    def first(view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        seen.extend((job.owner, job.queue) for job in (queue[0].job, *(run.job for run in view.running)))
+        return Place(queue[0].job.id, (0,))
+
+    run(
+        first,
+        [replace(work("a", 0, 1, 9), owner="alice"), replace(work("b", 1, 1, 9), queue="q")],
+        make_vms(1),
+    )
+    assert seen == [("alice", "default"), ("", "q"), ("alice", "default")]
 
 
 def test_times_and_costs_by_hand() -> None:
