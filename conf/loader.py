@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from conf.dialect import Reader
-from conf.reading import read_bounded
+from conf.reading import read_bounded, read_secret
 
 Schema = TypeVar("Schema", bound=BaseModel)
 Location = tuple[str | int, ...]
@@ -134,6 +134,14 @@ def find(name: str, beside: Path | None = None) -> Path:
             return place / wanted
     looked = ", ".join(str(place) for place in dict.fromkeys(places))
     raise ConfigError(f"{name}: no such file (looked in {looked})")
+
+
+def secret_in(name: str, key: str) -> str:
+    """What the file of secrets holds that is named by a key of the config."""
+    try:
+        return read_secret(Path(name))
+    except ValueError as error:
+        raise ConfigError(f"{key}: {error}") from None
 
 
 def _is_file(path: Path) -> bool:

@@ -41,6 +41,22 @@ _ASK_AGAIN = 0.1
 _LOOK = "a look at all drivers"  # no job's id
 
 
+def sweep(launcher: Launcher, store: Store) -> None:
+    """End drivers here that a leader elsewhere has given up; not for a daemon whose loop runs."""
+    for job_id in launcher.launched():
+        job = store.job(job_id)
+        if job is None or not job.driver_on:
+            continue
+        undone = job.started_at is None and (job.aborting or job.placed_at is None)
+        if job.ended or undone or not launcher.is_here(job.driver_on):
+            try:
+                if launcher.driver_status(job_id).state == "running":
+                    log.info("driver given up", job=job_id)
+                launcher.abandon(job_id, afresh=not job.ended)
+            except OSError as error:  # the next sweep may do better
+                log.warning("a driver cannot be given up", job=job_id, why=str(error))
+
+
 class HostDrivers:
     """The drivers that run here, and what is remembered for launches of jobs that go on.
 

@@ -16,6 +16,7 @@ from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
+from conf.schema import Leader
 from daemon.store import Store, StoreBusyError, StoreError, StoreStuckError
 from daemon.terms import Term
 
@@ -43,6 +44,17 @@ class Election(Protocol):
 
     def resign(self) -> None:
         """Let another one lead."""
+
+
+def election_on(store: Store, config: Leader) -> Election:
+    """How the leader is found on this store; StoreBusyError when this daemon could never be it."""
+    if config.zookeeper:
+        store.lock(shared=True)
+        return ZooKeeperElection(config.zookeeper, store, config.lease)
+    if store.shared:
+        return LeaseElection(store, config.lease)
+    store.lock()
+    return FileElection(store)
 
 
 class _StoreElection:

@@ -1,8 +1,14 @@
-"""What this machine has: cores and memory, as far as we may use them; and how many JVMs they carry."""
+"""What this machine has: cores and memory, as far as we may use them; and how many JVMs run there at once."""
 
 import os
 from dataclasses import dataclass
 from pathlib import Path
+
+import structlog
+
+from conf.schema import Config
+
+log = structlog.get_logger("daemon")
 
 #: Measured (docs/reliability.md): more hold up whoever asks, fewer take much longer.
 _JVMS_A_CORE = 2
@@ -34,3 +40,16 @@ def this_machine() -> Machine:
         except (OSError, ValueError):  # not there, or `max`
             continue
     return Machine(len(os.sched_getaffinity(0)), memory >> 20)
+
+
+def jvms_at_once(config: Config) -> int | None:
+    """How many executors and drivers may run at once under this config; None: any number."""
+    jvms = config.mesos.jvms
+    if jvms is None and config.mesos.master == "embedded":
+        machine = this_machine()
+        jvms = machine.jvms
+        log.info(
+            "executors and drivers that run at once, as this machine carries them; further jobs wait",
+            jvms=jvms, cores=machine.cores, memory_mib=machine.memory_mib, setting="mesos.jvms",
+        )  # fmt: skip
+    return jvms

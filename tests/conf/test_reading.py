@@ -9,11 +9,11 @@ import pytest
 from conf.reading import read_secret
 from conf.schema import Config
 from daemon.cli.client import Client
-from daemon.server import _token
+from daemon.listening import token_of
 from framework.embedded.credentials import read_credentials
 
 READERS: dict[str, Callable[[Path], object]] = {
-    "daemon": lambda path: _token(Config(token_file=str(path))),
+    "daemon": lambda path: token_of(Config(token_file=str(path))),
     "client": lambda path: Client("http://127.0.0.1:1", path),
     "credentials": read_credentials,
 }

@@ -4,8 +4,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from conf.schema import Config, Mesos
-from daemon.machine import Machine, this_machine
-from daemon.server import _jvms
+from daemon.machine import Machine, jvms_at_once, this_machine
 
 
 @pytest.mark.parametrize(
@@ -28,7 +27,7 @@ def test_an_embedded_mesos_is_bounded_by_default_and_says_so() -> None:
     """A number of one's own is taken as it is; a real Mesos has machines of its own."""
     carried = this_machine().jvms
     with capture_logs() as logs:
-        assert _jvms(Config()) == carried
+        assert jvms_at_once(Config()) == carried
     assert [(line["jvms"], line["setting"]) for line in logs] == [(carried, "mesos.jvms")]
-    assert _jvms(Config(mesos=Mesos(jvms=3))) == 3
-    assert _jvms(Config(mesos=Mesos(master="mesos:5050"))) is None
+    assert jvms_at_once(Config(mesos=Mesos(jvms=3))) == 3
+    assert jvms_at_once(Config(mesos=Mesos(master="mesos:5050"))) is None

@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 
 from conf.schema import Config
+from daemon.assembly import leave_embedded
 from daemon.embedded import start_embedded
-from daemon.server import _leave_embedded, _listen
+from daemon.listening import listen
 from daemon.store import Store, StoreError
 from tests.daemon.ports import free_port
 
 
 def test_answers_are_not_held_back() -> None:
     """Asyncio turns Nagle's algorithm off where the protocol is named; else answers wait 40 ms."""
-    with _listen(Config(listen="127.0.0.1:0")) as listener:
+    with listen(Config(listen="127.0.0.1:0")) as listener:
         assert listener.proto == socket.IPPROTO_TCP
 
 
@@ -36,11 +37,11 @@ def test_the_embedded_mesos_stays_when_nobody_knows_whether_jobs_go_on(
     try:
         with monkeypatch.context() as patch:
             patch.setattr(Store, "unfinished", silent)
-            _leave_embedded(embedded, store)
+            leave_embedded(embedded, store)
         host, _, port = embedded.address.rpartition(":")
         socket.create_connection((host, int(port)), 5.0).close()
     finally:
-        _leave_embedded(embedded, store)
+        leave_embedded(embedded, store)
         store.close()
 
 

@@ -19,7 +19,7 @@ from daemon.api import create_app
 from daemon.cli.client import Client
 from daemon.cli.errors import CommandError
 from daemon.front import make_server
-from daemon.server import _url
+from daemon.listening import url_of
 from daemon.store import Store
 from daemon.tls import Certificate
 from tests.daemon.small_scheduler import SmallScheduler
@@ -152,8 +152,8 @@ def test_leaders_are_named_with_their_scheme(tls: Tls) -> None:
     """So that whoever is sent on keeps to it."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        assert _url(Config(tls=tls), listener) == f"https://127.0.0.1:{port}"
-        assert _url(Config(), listener) == f"http://127.0.0.1:{port}"
+        assert url_of(Config(tls=tls), listener) == f"https://127.0.0.1:{port}"
+        assert url_of(Config(), listener) == f"http://127.0.0.1:{port}"
 
 
 def test_the_token_is_not_sent_on_in_the_clear(monkeypatch: pytest.MonkeyPatch, token: Path) -> None:

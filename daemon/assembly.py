@@ -1,0 +1,195 @@
+"""What schedules, put together: a candidate, and what it leads with for as long as a term lasts.
+
+That is the embedded Mesos where one is wanted, the options of the session with the master, the launcher and
+the service. What a daemon has whether it leads or not (store, rights, listener) is made in `server.py`.
+"""
+
+import getpass
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from conf.loader import ConfigError, find, secret_in
+from conf.schema import Config
+from daemon.candidate import Candidate
+from daemon.database import is_full
+from daemon.drivers import sweep
+from daemon.embedded import Embedded, start_embedded
+from daemon.embedded_watch import EmbeddedWatch
+from daemon.launcher import Launcher
+from daemon.leadership import election_on
+from daemon.machine import jvms_at_once
+from daemon.pruning import retention
+from daemon.rights import Rights
+from daemon.service import Service
+from daemon.store import Store, StoreError
+from daemon.terms import Term
+from framework.embedded.isolation import IsolationOptions
+from framework.session import SessionOptions
+from profiles.profile import load_profiles
+
+log = structlog.get_logger("daemon")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is the same in all terms: the config and its folder, the data folder, who jobs run as, our URL."""
+
+    config: Config
+    config_dir: Path
+    data_dir: Path
+    rights: Rights
+    url: str
+
+
+@contextmanager
+def candidacy(setting: Setting, store: Store, restored: Callable[[], None]) -> Iterator[Candidate]:
+    """A daemon that leads already when nobody else does; StoreBusyError when it could never.
+
+    `restored` is called in each term when all is taken up that an earlier daemon left.
+    """
+    config = setting.config
+    profiles = load_profiles(str(find(config.profiles, setting.config_dir)))
+    launcher = _launcher(setting)
+    election = election_on(store, config.leader)
+
+    @contextmanager
+    def lead(term: Term) -> Iterator[Service]:
+        own = store.during(term)
+        with (
+            retention(own, setting.data_dir, config.retention),
+            _embedded_mesos(setting, store) as watch,
+        ):
+            embedded = watch.embedded if watch else None
+            try:
+                service = Service(
+                    config,
+                    own,
+                    _launcher(setting, embedded.host if embedded else ""),
+                    _session(setting, embedded),
+                    term,
+                    data_dir=setting.data_dir,
+                    sandboxes=setting.data_dir / "mesos" / "work" / "agents" if embedded else None,
+                    profiles=profiles,
+                    watch=watch,
+                    jvms=jvms_at_once(config),
+                    restored=restored,
+                )
+            except OSError as error:
+                raise ConfigError(f"data_dir: {error}") from error
+            yield service
+
+    candidate = Candidate(store, election, setting.url, lead, lambda: sweep(launcher, store))
+    try:
+        if not _stands(candidate):
+            log.info("standing by", leader=store.leader(), why=election.state)
+        yield candidate
+    finally:
+        election.resign()
+
+
+def _stands(candidate: Candidate) -> bool:
+    """Whether it leads already; without room on the disk it may later."""
+    try:
+        return candidate.stand()
+    except Exception as error:
+        if not is_full(error):
+            raise
+        log.error("cannot take the lead", error=str(error))
+        return False
+
+
+def _session(setting: Setting, embedded: Embedded | None) -> SessionOptions:
+    """As whom the master is asked for what; an embedded one has told its address and a secret."""
+    mesos, account = setting.config.mesos, setting.rights.account
+    principal, secret = mesos.principal, None
+    if embedded:
+        principal, secret = embedded.principal, embedded.secret
+    elif mesos.secret_file is not None:
+        secret = secret_in(mesos.secret_file, "mesos.secret_file")
+    return SessionOptions(
+        master=embedded.address if embedded else mesos.master,
+        framework_name=mesos.framework_name,
+        roles=mesos.roles,
+        user=mesos.user or getpass.getuser(),
+        task_user=mesos.user or (account.name if embedded and account else None),
+        principal=principal,
+        secret=secret,
+        failover_timeout=mesos.failover_timeout,
+        task_image=setting.config.spark.image,
+        secret_variables=embedded is not None or mesos.secret_variables,
+        gpus=mesos.gpus,
+        webui_url=setting.url,
+    )
+
+
+def _launcher(setting: Setting, host: str = "") -> Launcher:
+    """`host` is where executors reach drivers here; empty: where the master would."""
+    try:
+        driver_host = host or _own_address(setting.config.mesos.master)
+        return Launcher(setting.config, setting.data_dir, driver_host, setting.rights)
+    except OSError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _own_address(master: str) -> str:
+    """The address of this machine as the master's side sees it; nothing is sent to find it out."""
+    if master.startswith(("zk://", "zoo://")):
+        master = master.partition("://")[2].partition("/")[0].split(",")[0].rpartition("@")[2]
+    host, _, port = master.rpartition(":")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((host or master, int(port) if port.isdigit() else 5050))
+        except OSError:
+            return "127.0.0.1"
+        address: str = probe.getsockname()[0]
+        return address
+
+
+@contextmanager
+def _embedded_mesos(setting: Setting, store: Store) -> Iterator[EmbeddedWatch | None]:
+    """The embedded Mesos and the watch over it, for a daemon that leads and wants one."""
+    mesos = setting.config.mesos
+    if mesos.master != "embedded":
+        yield None
+        return
+    isolation = IsolationOptions(mesos.isolation_scale, mesos.isolation_bandwidth, mesos.isolation_delay)
+
+    def start(port: int) -> Embedded:
+        cluster = find(mesos.cluster, setting.config_dir)
+        return start_embedded(cluster, port, setting.data_dir, isolation if mesos.isolation == "vm" else None)
+
+    embedded = start(mesos.port)
+    how = "taken over" if embedded.taken_over else "started"
+    log.info("embedded mesos, for this machine only", how=how, address=embedded.address, pid=embedded.pid)
+    if embedded.isolation:
+        log.info("isolation of VMs", state=embedded.isolation)
+    watch = EmbeddedWatch(embedded, start)
+    try:
+        yield watch
+    finally:
+        leave_embedded(watch.stop(), store)
+
+
+def leave_embedded(embedded: Embedded, store: Store) -> None:
+    """An idle embedded Mesos ends with the daemon; one with tasks stays, so that the jobs go on."""
+    try:
+        jobs, _ = store.unfinished()
+    except StoreError as error:
+        log.warning(
+            "jobs may go on: the embedded mesos stays", why=str(error), embedded_mesos_pid=embedded.pid
+        )
+        return
+    active = sum(job.state != "queued" for job in jobs)
+    if not active:
+        embedded.stop()
+        return
+    log.warning(
+        "jobs go on; `stoker up` takes them up again",
+        jobs=active,
+        embedded_mesos_pid=embedded.pid,
+    )
