@@ -17,8 +17,9 @@ import pytest
 from conf.schema import Config, EventLog, JobSpec
 from daemon.contract import RejectedError
 from daemon.drivers import HostDrivers
+from daemon.inbox import Item
 from daemon.launcher import Launcher
-from daemon.service import Item, Service
+from daemon.service import Service
 from daemon.store import DeposedError, Store, StoreError
 from environment.model import events as ev
 from environment.model.cluster_model import Changes, ClusterModel

@@ -1,0 +1,71 @@
+"""What the scheduling loop's commands do to the world: drivers start and end here, the rest goes to Mesos.
+
+What is said is decided in the cluster model and stored before it comes here.
+"""
+
+from collections.abc import Callable
+
+from daemon.drivers import HostDrivers
+from daemon.launch_records import RecordsError
+from daemon.launcher import Launcher
+from daemon.store import StoreError
+from environment.model import events as ev
+from environment.model.cluster_model import ClusterModel
+from framework.link import MesosLink
+from framework.spark import ProcessSpec
+
+
+class Effects:
+    """Carries commands out; for the loop's thread, which owns the model."""
+
+    def __init__(
+        self,
+        model: ClusterModel,
+        link: MesosLink,
+        drivers: HostDrivers,
+        launcher: Launcher,
+        may_act: Callable[[], bool],
+        fail: Callable[[str, str], None],
+    ) -> None:
+        """`may_act` is asked before each launch; `fail` takes a job that cannot be launched, and why."""
+        self._model = model
+        self._link = link
+        self._drivers = drivers
+        self._launcher = launcher
+        self._may_act = may_act
+        self._fail = fail
+
+    def execute(self, command: ev.Command, subscription: int) -> None:
+        """Carry a command out that was decided under this subscription; returns at once."""
+        match command:
+            case ev.StartDriver(job_id=job_id):
+                self._start_driver(job_id)
+            case ev.KillDriver(job_id=job_id):
+                self._drivers.stop(job_id)
+            case _:
+                self._link.execute(command, self._describe, subscription)
+
+    def _start_driver(self, job_id: str) -> None:
+        job = self._model.job(job_id)
+        if job is not None and not job.ended:
+            self._drivers.start(job.job)
+
+    def _describe(self, task: ev.Task) -> tuple[ProcessSpec, str]:
+        """What a task runs, and the name it is shown under; ValueError when it is not to be launched now."""
+        if not self._may_act():
+            raise ValueError("another daemon may lead by now")
+        job = self._model.job(task.job_id)
+        if job is None:
+            raise ValueError(f"{task.job_id} is not known")
+        try:
+            spec = self._drivers.spec(task.job_id)
+        except StoreError as error:
+            raise ValueError(str(error)) from error  # the launch is dropped, and decided again
+        except ValueError as error:  # damaged since it was taken up
+            self._fail(task.job_id, f"{error} that can be read")
+            raise
+        try:
+            return self._launcher.describe(task, job.job, spec, self._model.tasks(task.job_id))
+        except RecordsError as error:  # no other launch would do better
+            self._fail(task.job_id, str(error))
+            raise

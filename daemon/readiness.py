@@ -1,0 +1,62 @@
+"""Whether jobs can be scheduled now, as /readyz tells it: one look at everything that scheduling needs."""
+
+from daemon.clock import Clock
+from daemon.contract import Health
+from daemon.diskwatch import DiskWatch
+from daemon.embedded_watch import EmbeddedWatch
+from daemon.journal import Journal
+from daemon.store import Store, StoreError
+from daemon.tenure import Tenure
+from framework.link import MesosLink
+
+#: Seconds at one thing after which the scheduling loop hangs.
+_HUNG = 10.0
+
+
+class Readiness:
+    """Looks when it is asked, from any thread; `watch` is over the embedded Mesos, where there is one."""
+
+    def __init__(
+        self,
+        store: Store,
+        tenure: Tenure,
+        link: MesosLink,
+        journal: Journal,
+        clock: Clock,
+        disk: DiskWatch,
+        watch: EmbeddedWatch | None,
+    ) -> None:
+        self._store = store
+        self._tenure = tenure
+        self._link = link
+        self._journal = journal
+        self._clock = clock
+        self._disk = disk
+        self._watch = watch
+
+    def health(self) -> Health:
+        """How each of them is, in words, and whether those are well without which nothing is launched."""
+        silent, leads = self._tenure.silent, self._tenure.may_act()
+        checks = {
+            "mesos": self._link.state,
+            "store": self._tenure.trouble or "ok",
+            "loop": "ok" if silent < _HUNG else f"busy for {silent:.0f} s",
+        }
+        try:
+            self._store.check()
+        except StoreError as error:
+            checks["store"] = str(error)
+        if damaged := self._store.damaged():
+            checks["rows"] = f"{len(damaged)} cannot be read ({damaged[0]}); see `stoker doctor`"
+        if self._watch is not None:
+            checks["embedded mesos"] = self._watch.state
+        if disk := self._disk.trouble:
+            checks["disk"] = disk
+        if trouble := self._clock.trouble:
+            checks["clock"] = trouble
+        if self._journal.trouble:
+            checks["events"] = self._journal.trouble
+        if not leads:
+            checks["leader"] = "it is not certain that this daemon leads: its lease was not renewed in time"
+        ready = self._link.subscribed and checks["store"] == "ok" and silent < _HUNG and leads and not disk
+        return Health(ready, checks)
