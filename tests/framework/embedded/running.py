@@ -13,9 +13,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from framework.embedded import AgentSpec, MasterOptions, serve
+from framework.embedded import AgentSpec, MasterOptions, master_state, serve
 
 Json = dict[str, Any]
 
@@ -112,10 +113,15 @@ def running(
     *,
     credentials: dict[str, str] | None = None,
     may_fail: bool = True,
+    master_id: str = "",
     **options: object,
 ) -> Iterator[Mesos]:
-    """Run an embedded Mesos on a free port; it must have ended cleanly afterwards."""
+    """Run an embedded Mesos on a free port; it must have ended cleanly afterwards.
+
+    With `master_id` it is that master, and its agents have the same ids whenever it is.
+    """
     told = {
+        "master_id": master_id,
         "agents": [dataclasses.asdict(agent) for agent in agents or small_cluster()],
         "work_dir": str(work_dir),
         "credentials": credentials,
@@ -289,6 +295,8 @@ def eventually(true: Callable[[], bool], what: str) -> None:
 def main() -> int:
     """Serve as told by the JSON in the first argument."""
     told = json.loads(sys.argv[1])
+    if told["master_id"]:
+        vars(master_state)["uuid"] = SimpleNamespace(uuid4=lambda: told["master_id"])
     agents = [AgentSpec(**agent | {"ports": tuple(agent["ports"])}) for agent in told["agents"]]
     return serve(
         agents,
