@@ -6,7 +6,7 @@ from typing import Any
 
 from environment.model.events import VmSize, VmsMeasured
 from environment.resources import BASIC, Resources, total
-from framework.reading import Credentials, RefusedError, read_json
+from framework.reading import Credentials, RefusedAnswerError, read_json
 from framework.translate import agent_from_json
 
 #: Seconds that the master has for each answer.
@@ -28,7 +28,7 @@ def read_agents(
     try:
         told = read_json(f"{url}/roles", credentials, seconds=PATIENCE, most=_MOST)
         limits, quota = quotas(told, roles), quota_in_all(told, roles)
-    except RefusedError:
+    except RefusedAnswerError:
         limits, quota = (), {}  # then they are told to nobody
     return replace(measured(agents, roles, gpus=gpus), limits=limits, quota=quota)
 

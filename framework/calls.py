@@ -15,7 +15,7 @@ MOST_WAITING = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class QueuedCall:
     """Something to tell the master. `unsent` is told why, when it is certain that it was never told."""
 
     name: str
@@ -37,12 +37,12 @@ class Calls:
         """
         self._may_call = may_call
         self._hangs = hangs
-        self._waiting: deque[Call] = deque()
+        self._waiting: deque[QueuedCall] = deque()
         self._changed = threading.Condition()
         self._closed = ""
         self._since: float | None = None
 
-    def put(self, call: Call) -> None:
+    def put(self, call: QueuedCall) -> None:
         """Make this call after those before it; returns at once."""
         with self._changed:
             why = self._closed
@@ -98,7 +98,7 @@ class Calls:
             while not self._closed:
                 self._changed.wait()
 
-    def _next(self) -> Call | None:
+    def _next(self) -> QueuedCall | None:
         """The next call, which counts as begun; None after `close`."""
         with self._changed:
             self._since = None

@@ -22,7 +22,7 @@ from framework.agent_sizes import read_agents
 from framework.census import Census
 from framework.detector import Detector, is_zookeeper
 from framework.reading import Credentials
-from framework.session import Driver, Session, SessionOptions
+from framework.session import SchedulerDriver, Session, SessionOptions
 from framework.spark import ProcessSpec
 from framework.translate import (
     Json,
@@ -300,7 +300,7 @@ class MesosLink:
             return
         ids = [{"value": i} for i in command.offer_ids]
 
-        def launch(driver: Driver) -> None:
+        def launch(driver: SchedulerDriver) -> None:
             # The remainder is wanted back at once: others may wait for it.
             driver.launchTasks(ids, tasks, filters={"refuse_seconds": 0.0})
 

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 
-class RefusedError(OSError):
+class RefusedAnswerError(OSError):
     """The other side answers, and not with what was asked for; `status` is what HTTP calls it."""
 
     def __init__(self, text: str, status: int) -> None:
@@ -58,7 +58,9 @@ def read_json(url: str, credentials: Credentials, *, seconds: float, most: int) 
         connection.request("GET", target, headers={"Accept": "application/json", **credentials.headers})
         with connection.getresponse() as answer:
             if answer.status != 200:
-                raise RefusedError(f"{parts.netloc} answers {answer.status} {answer.reason}", answer.status)
+                raise RefusedAnswerError(
+                    f"{parts.netloc} answers {answer.status} {answer.reason}", answer.status
+                )
             data = answer.read(most + 1)
     except HTTPException as error:
         raise OSError(f"{parts.netloc} does not answer as HTTP demands: {type(error).__name__}") from error

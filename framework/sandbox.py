@@ -4,7 +4,7 @@ import urllib.parse
 from pathlib import Path, PurePosixPath
 
 from framework.files import read_part
-from framework.reading import NOBODY, Credentials, RefusedError, read_json
+from framework.reading import NOBODY, Credentials, RefusedAnswerError, read_json
 
 #: Seconds that an agent has to answer.
 PATIENCE = 10.0
@@ -52,7 +52,7 @@ def read_remote(
     try:
         answer = read_json(f"{agent_url}/files/read?{query}", credentials, seconds=PATIENCE, most=most)
         return str(answer["data"]).encode()[:limit]
-    except RefusedError as error:
+    except RefusedAnswerError as error:
         if error.status == 404:
             return b""
         cure = ""

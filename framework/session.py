@@ -21,7 +21,7 @@ from typing_extensions import override
 
 from environment.model import events as ev
 from framework import http_parser
-from framework.calls import Call, Calls
+from framework.calls import Calls, QueuedCall
 from framework.fence import CallConnection
 from framework.translate import Json, task_changed_from_json
 
@@ -95,22 +95,22 @@ class Listener(Protocol):
         """The session is of no use any more."""
 
 
-class Stream(pymesos.process.Connection):  # type: ignore[misc]  # pymesos has no types
+class EventConnection(pymesos.process.Connection):  # type: ignore[misc]  # pymesos has no types
     """pymesos' connection for events, which subscribes a driver of ours only if it may."""
 
     @override
     def write(self) -> bool:
         """Send some of the subscription; False gives the connection up."""
         driver = self._callback
-        if isinstance(driver, Driver) and not driver.sched.may_call():
+        if isinstance(driver, SchedulerDriver) and not driver.sched.may_call():
             return False
         return bool(super().write())
 
 
-pymesos.process.Connection = Stream
+pymesos.process.Connection = EventConnection
 
 
-class Driver(pymesos.MesosSchedulerDriver):  # type: ignore[misc]  # pymesos has no types
+class SchedulerDriver(pymesos.MesosSchedulerDriver):  # type: ignore[misc]  # pymesos has no types
     """pymesos' driver, with what it lacks."""
 
     _conn: CallConnection | None
@@ -210,7 +210,7 @@ class Session(pymesos.Scheduler):  # type: ignore[misc]  # pymesos has no types
             framework["principal"] = options.principal
         if framework_id:
             framework["id"] = {"value": framework_id}
-        self._driver = Driver(
+        self._driver = SchedulerDriver(
             self,
             framework,
             master,
@@ -240,10 +240,13 @@ class Session(pymesos.Scheduler):  # type: ignore[misc]  # pymesos has no types
         self._thread.start()
 
     def call(
-        self, name: str, make: Callable[["Driver"], object], unsent: Callable[[str], None] = lambda _: None
+        self,
+        name: str,
+        make: Callable[["SchedulerDriver"], object],
+        unsent: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Make a call after those before it. `unsent` is told why, when it is certain that it never was."""
-        self._calls.put(Call(name, lambda: make(self._driver), unsent))
+        self._calls.put(QueuedCall(name, lambda: make(self._driver), unsent))
 
     def trouble(self, now: float) -> str:
         """Why this session is of no use any more; empty while it is."""

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from profiles.runs import ProfileError
-
 TRAJECTORIES = "trajectories.parquet"
 SCHEMA_VERSION = 1
 
@@ -62,20 +60,3 @@ def write_trajectories(folder: Path, steps: Sequence[Step]) -> Path:
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows, schema=schema), f"{path}.new")
     Path(f"{path}.new").replace(path)
     return path
-
-
-def read_trajectories(folder: Path) -> tuple[Step, ...]:
-    """The steps of a folder, in order; ProfileError when they cannot be read."""
-    import pyarrow
-    import pyarrow.parquet
-
-    path = folder / TRAJECTORIES
-    try:
-        table = pyarrow.parquet.read_table(path)
-    except (OSError, pyarrow.ArrowException) as error:
-        raise ProfileError(f"{path}: cannot be read as Parquet: {error}") from error
-    found = (table.schema.metadata or {}).get(b"stoker.schema", b"none").decode()
-    if found != str(SCHEMA_VERSION):
-        raise ProfileError(f"{path}: its schema is version {found}, this program reads {SCHEMA_VERSION}")
-    lists = ("vms", "free_cpus", "free_memory_mib", "chosen")
-    return tuple(Step(**{**row, **{name: tuple(row[name]) for name in lists}}) for row in table.to_pylist())

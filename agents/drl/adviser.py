@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from agents.drl.model import Model
+from agents.drl.model import TrainedModel
 from agents.drl.network import network_of
 from environment.kernel.state import Float32Array
 from environment.resource_arrays import ResourceArrays
@@ -19,7 +19,7 @@ from environment.resources import CPUS, Resources
 from environment.types import ClusterView, Job, Place, PlacementRequest, Vm, Wait
 
 if TYPE_CHECKING:
-    from agents.drl.kernel.deciding import Choices, Jobs
+    from agents.drl.kernel.deciding import Choices, QueuedJobs
     from environment.kernel.observation import Scene
 
 
@@ -36,7 +36,7 @@ class Scored(NamedTuple):
 class Adviser:
     """A model that is asked about views; the arrays it works in are kept from question to question."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: TrainedModel) -> None:
         from agents.drl.kernel.deciding import make_desk
 
         self._options, self._network = model.spec.options, network_of(model.weights)
@@ -110,12 +110,12 @@ class Adviser:
         why = tuple(self._says(draft.choices, i, names) for i in range(found))
         return Place(request.job.id, placement, why, tuple(draft.first[1:].tolist()))
 
-    def _jobs(self, queue: Sequence[PlacementRequest], numbers: Sequence[int]) -> "Jobs":
-        from agents.drl.kernel.deciding import Jobs
+    def _jobs(self, queue: Sequence[PlacementRequest], numbers: Sequence[int]) -> "QueuedJobs":
+        from agents.drl.kernel.deciding import QueuedJobs
         from environment.training.scenes import type_of
 
         chosen = [queue[number] for number in numbers]
-        return Jobs(
+        return QueuedJobs(
             number=np.array(numbers, np.int64),
             type=np.array([type_of(request, self._options) for request in chosen], np.int64),
             milli_cpus=np.array([request.size.get(CPUS) for request in chosen], np.int64),

@@ -34,7 +34,7 @@ from environment.types import FloatArray, IntArray
 _STEPS_OF_TRIAL = 64
 
 
-class Outcome(NamedTuple):
+class EpisodeOutcome(NamedTuple):
     """What episodes came to, each [B]; the means are over the jobs that were placed."""
 
     cost: FloatArray  # dollars
@@ -153,12 +153,12 @@ class Rollouts(Threaded):
                 f"found {how.considered}"
             )
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> EpisodeOutcome:
         """What the episodes have come to so far."""
         jobs, state = self.batch.jobs, self.batch.state
         placed = np.arange(jobs.arrival.shape[1]) < state.head[:, None]
         count = np.maximum(1, state.head)
-        return Outcome(
+        return EpisodeOutcome(
             cost=np.array([cost(self.batch, row) for row in range(len(state.over))]),
             duration=np.where(placed, state.end - state.start, 0.0).sum(axis=1) / count,
             completion=np.where(placed, state.end - jobs.arrival, 0.0).sum(axis=1) / count,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from agents.drl.adviser import Adviser
-from agents.drl.model import Algorithm, ModelError, model_for
+from agents.drl.model import Algorithm, TrainedModelError, model_for
 from environment.check import check, shortage
 from environment.patience import Limits, Patience
 from environment.policy import Policy
@@ -75,7 +75,7 @@ class LearnedPolicy:
 
         try:
             model = model_for(algorithm, options.model, options.beta)
-        except ModelError as error:
+        except TrainedModelError as error:
             raise PolicyError(f"policy {algorithm}: model: {error}") from error
         limit = model.spec.wait_limit if options.wait_limit is None else options.wait_limit
         self._options, self._spec = options, model.spec

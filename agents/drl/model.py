@@ -38,7 +38,7 @@ _NO_ARRAYS = (zipfile.BadZipFile, zlib.error, AttributeError, EOFError, MemoryEr
 Algorithm = Literal["dqn", "reinforce"]
 
 
-class ModelError(ValueError):
+class TrainedModelError(ValueError):
     """A policy folder that cannot be used; the text is fit for a user."""
 
 
@@ -93,7 +93,7 @@ class ModelSpec(Strict):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Model:
+class TrainedModel:
     """A trained policy."""
 
     spec: ModelSpec
@@ -106,7 +106,9 @@ def find_model(name: str) -> Path:
         if (folder / MODEL_FILE).is_file():
             return folder
     known = ", ".join(shipped()) or "none"
-    raise ModelError(f"{name}: no shipped model and no folder with a {MODEL_FILE}; shipped are {known}")
+    raise TrainedModelError(
+        f"{name}: no shipped model and no folder with a {MODEL_FILE}; shipped are {known}"
+    )
 
 
 def shipped() -> dict[str, ModelSpec]:
@@ -119,12 +121,16 @@ def shipped_for(algorithm: Algorithm, beta: float | None) -> Path:
     """The shipped model of the algorithm for that beta; without one, for the beta nearest to one half."""
     known = {name: spec for name, spec in shipped().items() if spec.algorithm == algorithm}
     if not known:
-        raise ModelError(f"no {algorithm} model ships with Stoker; give the folder of one that was trained")
+        raise TrainedModelError(
+            f"no {algorithm} model ships with Stoker; give the folder of one that was trained"
+        )
     wanted = 0.5 if beta is None else beta
     name = min(known, key=lambda name: (abs(known[name].meant_for - wanted), name))
     if beta is not None and known[name].meant_for != beta:
         betas = ", ".join(f"{value:g}" for value in sorted({spec.meant_for for spec in known.values()}))
-        raise ModelError(f"no {algorithm} model for beta {beta:g} ships with Stoker; there are {betas}")
+        raise TrainedModelError(
+            f"no {algorithm} model for beta {beta:g} ships with Stoker; there are {betas}"
+        )
     return SHIPPED / name
 
 
@@ -134,27 +140,27 @@ def nearest_beta(algorithm: Algorithm, beta: float) -> float | None:
     return min(known, key=lambda value: (abs(value - beta), value), default=None)
 
 
-def model_for(algorithm: Algorithm, name: str | None, beta: float | None) -> Model:
+def model_for(algorithm: Algorithm, name: str | None, beta: float | None) -> TrainedModel:
     """The model of that name or folder, which must be of the algorithm; without a name the shipped one."""
     folder = shipped_for(algorithm, beta) if name is None else find_model(name)
     model = read_model(folder)
     if model.spec.algorithm != algorithm:
-        raise ModelError(f"{folder} is of {model.spec.algorithm}")
+        raise TrainedModelError(f"{folder} is of {model.spec.algorithm}")
     return model
 
 
-def read_model(folder: Path) -> Model:
+def read_model(folder: Path) -> TrainedModel:
     """Read a policy folder; ModelError names the file and what is wrong with it."""
     spec = read_spec(folder)
     path = folder / WEIGHTS_FILE
     try:
         arrays: dict[str, Float32Array] = _arrays(read_regular(path, _LARGEST))
     except (OSError, ValueError, *_NO_ARRAYS) as error:
-        raise ModelError(f"{path}: cannot be read as arrays: {_why(error)}") from error
+        raise TrainedModelError(f"{path}: cannot be read as arrays: {_why(error)}") from error
     try:
-        return Model(spec, weights_from(spec.network.kind, arrays, spec.shapes))
+        return TrainedModel(spec, weights_from(spec.network.kind, arrays, spec.shapes))
     except ValueError as error:
-        raise ModelError(f"{path}: {error}") from error
+        raise TrainedModelError(f"{path}: {error}") from error
 
 
 def read_spec(folder: Path) -> ModelSpec:
@@ -163,14 +169,14 @@ def read_spec(folder: Path) -> ModelSpec:
     try:
         text = read_regular(path, _LONGEST)
     except (OSError, ValueError) as error:
-        raise ModelError(f"{path}: cannot be read: {_why(error)}") from error
+        raise TrainedModelError(f"{path}: cannot be read: {_why(error)}") from error
     try:
         return ModelSpec.model_validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join(map(str, first["loc"]))
         message = first["msg"].removeprefix("Value error, ")
-        raise ModelError(f"{path}: {field + ': ' if field else ''}{message}") from error
+        raise TrainedModelError(f"{path}: {field + ': ' if field else ''}{message}") from error
 
 
 def _arrays(data: bytes) -> dict[str, Any]:
@@ -181,7 +187,7 @@ def _arrays(data: bytes) -> dict[str, Any]:
         return {name: file[name] for name in file.files}
 
 
-def write_model(folder: Path, model: Model) -> None:
+def write_model(folder: Path, model: TrainedModel) -> None:
     """Write both files into a folder, which is made when it is not there.
 
     The description comes last: a folder that has one is whole.

@@ -120,11 +120,6 @@ def network_of(weights: Shared | Flat) -> Network:
     return Network(FLAT, Shared(**_draw(shared_shapes(0, 0, 0), 0)), Flat(*arrays))
 
 
-def weights_of(network: Network) -> Shared | Flat:
-    """The weights that the network uses."""
-    return network.shared if network.kind == SHARED else network.flat
-
-
 def weights_from(
     kind: str, arrays: Mapping[str, Float32Array], shapes: Mapping[str, tuple[int, ...]]
 ) -> Shared | Flat:

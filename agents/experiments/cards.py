@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
-from agents.experiments.comparison import Run
+from agents.experiments.comparison import SimulatedRun
 from agents.experiments.reports import table
 
 _HEADING = "## Compared with other policies"
 
 
-def write_comparison(card: Path, target: Path, runs: Sequence[Run], cluster: str) -> None:
+def write_comparison(card: Path, target: Path, runs: Sequence[SimulatedRun], cluster: str) -> None:
     """Write the card with tables of these runs, one for each workload, in place of an earlier comparison.
 
     `target`, whose folder is made, is where it goes: the card itself, or another file. OSError when the card

@@ -65,7 +65,7 @@ def contender(text: str) -> Contender:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SimulatedRun:
     """One policy's run over one workload."""
 
     policy: str
@@ -91,7 +91,7 @@ def compare(
     jobs: int | None = None,
     options: SimulationOptions | None = None,
     progress: Progress | None = None,
-) -> Iterator[Run]:
+) -> Iterator[SimulatedRun]:
     """Run every policy on the same workloads and seeds, each run with a policy made anew.
 
     `jobs` replaces the number of jobs of the workloads. ConfigError, WorkloadError and PolicyError say what
@@ -105,16 +105,16 @@ def compare(
         workload = load_workload(name, seed, jobs)
         drawn = (options or SimulationOptions()).drawn(seed)
         result = simulate(create(who.name, who.options), workload, vms, options=drawn)
-        yield Run(who.label, name, seed, result)
+        yield SimulatedRun(who.label, name, seed, result)
 
 
-def durations_of(runs: Sequence[Run]) -> str:
+def durations_of(runs: Sequence[SimulatedRun]) -> str:
     """What is true of jobs' durations in these runs, and what policies could expect of them, in words."""
     truths, beliefs = ({getattr(run.result, name) for run in runs} for name in ("truth", "belief"))
     return f"Durations: truth {', '.join(sorted(truths))}; belief {', '.join(sorted(beliefs))}."
 
 
-def statistics_of(runs: Sequence[Run]) -> dict[str, dict[str, Statistic]]:
+def statistics_of(runs: Sequence[SimulatedRun]) -> dict[str, dict[str, Statistic]]:
     """Mean and spread over the runs of each policy: policy -> metric -> statistic, in order of appearance."""
     grouped: dict[str, list[Mapping[str, float | None]]] = {}
     for run in runs:

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from agents.drl.model import shipped
-from agents.experiments.comparison import Contender, Progress, Run
+from agents.experiments.comparison import Contender, Progress, SimulatedRun
 from agents.experiments.reports import FIRST_SEED
 from agents.registry import create
 from conf.loader import ConfigError, find, load
@@ -45,7 +45,7 @@ PATTERNS = ("normal", "burst")
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class Setting:
     """Where policies are compared: a pattern of arrivals, the paper's or one `times` as heavy, and VMs."""
 
     pattern: str
@@ -60,17 +60,17 @@ class Scene:
         return self.pattern if self.times == 1 else f"{self.pattern} x {self.times}, {len(self.vms)} VMs"
 
 
-def scenes(jobs: int | None = None) -> tuple[Scene, ...]:
+def scenes(jobs: int | None = None) -> tuple[Setting, ...]:
     """Both patterns on the paper's cluster."""
     vms = _paper_times(1)
-    return tuple(Scene(pattern, 1, vms, jobs) for pattern in PATTERNS)
+    return tuple(Setting(pattern, 1, vms, jobs) for pattern in PATTERNS)
 
 
-def scaled_scenes(jobs: int | None = None) -> tuple[Scene, ...]:
+def scaled_scenes(jobs: int | None = None) -> tuple[Setting, ...]:
     """Both patterns, four times on four times the paper's cluster, and eight times on a hundred VMs."""
     hundred = vms_of(load(find("clusters/hundred.yaml"), Cluster))
     sizes = ((4, _paper_times(4)), (8, hundred))
-    return tuple(Scene(pattern, times, vms, jobs) for pattern in PATTERNS for times, vms in sizes)
+    return tuple(Setting(pattern, times, vms, jobs) for pattern in PATTERNS for times, vms in sizes)
 
 
 def learned() -> tuple[Contender, ...]:
@@ -80,19 +80,19 @@ def learned() -> tuple[Contender, ...]:
 
 
 def play(
-    places: Sequence[Scene],
+    places: Sequence[Setting],
     contenders: Sequence[Contender],
     count: int,
     progress: Progress | None = None,
     belief: Belief = EXACT,
-) -> list[Run]:
+) -> list[SimulatedRun]:
     """Run every policy in every scene on the same `count` seeds, from 100 on; a process for each core.
 
     Without another belief everything is known, as in the paper. Decision times are those of a busy machine.
     """
     tasks = [(scene, seed) for scene in places for seed in range(FIRST_SEED, FIRST_SEED + count)]
     context = multiprocessing.get_context("spawn")
-    runs: list[Run] = []
+    runs: list[SimulatedRun] = []
     with ProcessPoolExecutor(os.cpu_count() or 1, mp_context=context) as pool:
         found = pool.map(play_one, *zip(*tasks, strict=True), repeat(contenders), repeat(belief))
         for number, (runs_of_one, (scene, seed)) in enumerate(zip(found, tasks, strict=True), 1):
@@ -102,13 +102,18 @@ def play(
     return runs
 
 
-def play_one(scene: Scene, seed: int, contenders: Sequence[Contender], belief: Belief = EXACT) -> list[Run]:
+def play_one(
+    scene: Setting, seed: int, contenders: Sequence[Contender], belief: Belief = EXACT
+) -> list[SimulatedRun]:
     """Every policy in one scene on one seed."""
     workload = generate(_spec_of(scene), seed)
     options = SimulationOptions(belief=belief, seed=seed)
     made = (create(who.name, who.options) for who in contenders)
     results = (simulate(policy, workload, scene.vms, options=options) for policy in made)
-    return [Run(who.label, scene.name, seed, result) for who, result in zip(contenders, results, strict=True)]
+    return [
+        SimulatedRun(who.label, scene.name, seed, result)
+        for who, result in zip(contenders, results, strict=True)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +180,7 @@ def _paper_times(times: int) -> tuple[Vm, ...]:
     return vms_of(paper.model_copy(update={"vms": groups}))
 
 
-def _spec_of(scene: Scene) -> WorkloadSpec:
+def _spec_of(scene: Setting) -> WorkloadSpec:
     spec = load(find(f"workloads/{scene.pattern}.yaml"), WorkloadSpec)
     update: dict[str, object] = {"jobs": (scene.jobs or spec.jobs) * scene.times}
     if isinstance(spec.arrivals, Poisson):

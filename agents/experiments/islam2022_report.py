@@ -7,7 +7,7 @@ claimed or aimed at in `islam2022_claims.py`.
 from collections.abc import Sequence
 from pathlib import Path
 
-from agents.experiments.comparison import Progress, Run, Statistic, durations_of, statistics_of
+from agents.experiments.comparison import Progress, SimulatedRun, Statistic, durations_of, statistics_of
 from agents.experiments.islam2022 import (
     BASELINES,
     LOOKAHEADS,
@@ -72,7 +72,7 @@ def report(
     return path
 
 
-def _by_scene(runs: Sequence[Run]) -> Found:
+def _by_scene(runs: Sequence[SimulatedRun]) -> Found:
     names = dict.fromkeys(run.workload for run in runs)
     return {name: statistics_of([run for run in runs if run.workload == name]) for name in names}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from agents.experiments.comparison import (
     Contender,
     Progress,
-    Run,
+    SimulatedRun,
     Statistic,
     compare,
     durations_of,
@@ -59,7 +59,7 @@ def report_baselines(
     return path
 
 
-def table(runs: Sequence[Run]) -> str:
+def table(runs: Sequence[SimulatedRun]) -> str:
     """A Markdown table: a row for each policy, mean ± standard deviation."""
     found = statistics_of(runs)
     head = "| policy | " + " | ".join(_TITLES.values()) + " |\n|---|" + "---:|" * len(_TITLES) + "\n"

@@ -27,7 +27,7 @@ _POINTS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class FigureCell:
     """One setting of one experiment."""
 
     experiment: str
@@ -41,7 +41,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CellOutcome:
     """What one policy earned in one cell with one seed."""
 
     average: float
@@ -74,15 +74,15 @@ class Regret:
         return float(np.polyfit(np.log(self.slots), np.log(regret), 1)[0])
 
 
-Results = dict[Cell, dict[str, list[Outcome]]]
+Results = dict[FigureCell, dict[str, list[CellOutcome]]]
 
 
-def cells(alibaba: Path | None = None) -> tuple[Cell, ...]:
+def cells(alibaba: Path | None = None) -> tuple[FigureCell, ...]:
     """All experiments, cell by cell."""
     return tuple(_cells(alibaba))
 
 
-def _cells(alibaba: Path | None) -> Iterator[Cell]:
+def _cells(alibaba: Path | None) -> Iterator[FigureCell]:
     paper = EnvironmentOptions(slots=2000)
     short = replace(paper, slots=1000)
     requests: tuple[Request, ...] = ("per_channel", "total")
@@ -91,58 +91,65 @@ def _cells(alibaba: Path | None) -> Iterator[Cell]:
         fig2 = replace(
             paper, slots=8000 if per_channel else 2000, beta=(0.4, 0.6), contention=11.0, request=request
         )
-        yield Cell("fig2", request, fig2)
+        yield FigureCell("fig2", request, fig2)
         table3 = replace(paper if per_channel else short, request=request)
-        yield Cell("table3-T", request, replace(table3, slots=10_000 if per_channel else 2000))
+        yield FigureCell("table3-T", request, replace(table3, slots=10_000 if per_channel else 2000))
         for arrival in (0.3, 0.5, 0.7, 0.9):
-            yield Cell(f"table3-rho-{request}", f"{arrival:g}", replace(table3, arrival=arrival))
+            yield FigureCell(f"table3-rho-{request}", f"{arrival:g}", replace(table3, arrival=arrival))
         for density in (2.0, 2.5, 3.0):
-            yield Cell(f"table3-density-{request}", f"{density:g}", replace(table3, density=density))
+            yield FigureCell(f"table3-density-{request}", f"{density:g}", replace(table3, density=density))
         for utility in ("linear", "log", "reciprocal", "poly", "mixed"):
-            yield Cell(f"fig7-{request}", utility, replace(short, utility=utility, request=request))
+            yield FigureCell(f"fig7-{request}", utility, replace(short, utility=utility, request=request))
     for instances in (32, 64, 128, 256, 512):
-        yield Cell("fig3-instances", str(instances), replace(short, instances=instances))
+        yield FigureCell("fig3-instances", str(instances), replace(short, instances=instances))
     for types in (5, 10, 20, 40):
-        yield Cell("fig3-types", str(types), replace(short, types=types))
+        yield FigureCell("fig3-types", str(types), replace(short, types=types))
     for contention in (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0):
-        yield Cell("fig3-contention", f"{contention:g}", replace(short, contention=contention))
+        yield FigureCell("fig3-contention", f"{contention:g}", replace(short, contention=contention))
     plain = ("oga", "oga-reactive")
     for eta0 in (0.1, 0.5, 1.0, 5.0, 25.0, 100.0):
-        yield Cell("fig4-eta0", f"{eta0:g}", paper, LearnerOptions(eta0=eta0), plain, 0)
+        yield FigureCell("fig4-eta0", f"{eta0:g}", paper, LearnerOptions(eta0=eta0), plain, 0)
     for decay in (0.99, 0.995, 0.999, 0.9999, 1.0, 1.0001):
-        yield Cell("fig4-decay", f"{decay:g}", paper, LearnerOptions(decay=decay), plain, 0)
+        yield FigureCell("fig4-decay", f"{decay:g}", paper, LearnerOptions(decay=decay), plain, 0)
     sizes: tuple[StepSize, ...] = ("eq50", "theorem1")
     for size in sizes:
-        yield Cell("fig4-size", size, paper, LearnerOptions(step_size=size), plain, 0)
+        yield FigureCell("fig4-size", size, paper, LearnerOptions(step_size=size), plain, 0)
     large = EnvironmentOptions(types=100, instances=1024, slots=10_000, beta=(0.01, 0.015), contention=5.0)
-    yield Cell("fig5", "100 x 1024 x 6", large, sample=5)
+    yield FigureCell("fig5", "100 x 1024 x 6", large, sample=5)
     yield from job_cells()
     if alibaba is not None:
         for request in requests:
-            yield Cell("alibaba", request, replace(paper, resources=3, request=request), alibaba=alibaba)
+            yield FigureCell(
+                "alibaba", request, replace(paper, resources=3, request=request), alibaba=alibaba
+            )
 
 
-def job_cells() -> Iterator[Cell]:
+def job_cells() -> Iterator[FigureCell]:
     """Several jobs of a type in a slot (3.4), and gangs (3.5), where requests are totals and tasks scarce."""
     short = EnvironmentOptions(slots=1000)
     requests: tuple[Request, ...] = ("per_channel", "total")
     for request in requests:
         for several in (1, 2, 4):
             options = replace(short, request=request, jobs_per_type=several)
-            yield Cell(f"jobs-{request}", str(several), options, sample=0)
+            yield FigureCell(f"jobs-{request}", str(several), options, sample=0)
     gangs = EnvironmentOptions(
         instances=64, slots=500, contention=3.0, request="total", jobs_per_type=2, tasks=4
     )
     for gang in range(5):
-        yield Cell("gangs-minimum", str(gang), replace(gangs, gang=gang), sample=0)
+        yield FigureCell("gangs-minimum", str(gang), replace(gangs, gang=gang), sample=0)
     for contention in (1.0, 3.0, 10.0):
-        yield Cell("gangs-contention", f"{contention:g}", replace(gangs, contention=contention), sample=0)
+        yield FigureCell(
+            "gangs-contention", f"{contention:g}", replace(gangs, contention=contention), sample=0
+        )
     for floor in (0.25, 0.5, 1.0):
-        yield Cell("gangs-floor", f"{floor:g}", replace(gangs, floor=floor), sample=0)
+        yield FigureCell("gangs-floor", f"{floor:g}", replace(gangs, floor=floor), sample=0)
 
 
 def run_cells(
-    chosen: Sequence[Cell], seeds: Sequence[int], workers: int | None = None, progress: Progress | None = None
+    chosen: Sequence[FigureCell],
+    seeds: Sequence[int],
+    workers: int | None = None,
+    progress: Progress | None = None,
 ) -> Results:
     """Every cell with every seed, in so many processes (as many as there are cores); the largest first."""
     found: Results = {cell: {name: [] for name in cell.policies} for cell in chosen}
@@ -161,7 +168,7 @@ def run_cells(
     return found
 
 
-def run_cell(cell: Cell, seed: int) -> dict[str, Outcome]:
+def run_cell(cell: FigureCell, seed: int) -> dict[str, CellOutcome]:
     """One cell with one seed."""
     options = replace(cell.environment, seed=seed)
     environment = generate(options) if cell.alibaba is None else from_alibaba(cell.alibaba, options)
@@ -170,7 +177,7 @@ def run_cell(cell: Cell, seed: int) -> dict[str, Outcome]:
     for name in cell.policies:
         ran = run(name, environment, cell.learner, seed)
         points = np.unique(np.linspace(1, ran.rewards.size, _POINTS).astype(np.int64))
-        outcomes[name] = Outcome(
+        outcomes[name] = CellOutcome(
             ran.average,
             float(ran.overheads.mean()),
             ran.seconds_per_slot,
@@ -198,7 +205,7 @@ def regret(seed: int, horizons: Sequence[int] = (500, 1000, 2000, 4000, 8000, 16
     return Regret(tuple(horizons), lost_all, bounds, unsure)
 
 
-def _work(cell: Cell) -> int:
+def _work(cell: FigureCell) -> int:
     """A measure of how long a cell takes."""
     options = cell.environment
     edges = options.instances * (options.density or options.types) * options.resources

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from agents.experiments.zhao2023 import Outcome, Regret
+from agents.experiments.zhao2023 import CellOutcome, Regret
 from agents.oga.bench import Summary
 
 #: A policy's line is the same in every picture.
@@ -42,7 +42,7 @@ def draw_sweep(over: str, found: Sequence[tuple[str, Sequence[Summary]]], path: 
     draw_averages({over: ([value for value, _ in found], averages)}, path)
 
 
-def draw_outcomes(outcomes: Mapping[str, Sequence[Outcome]], title: str, path: Path) -> None:
+def draw_outcomes(outcomes: Mapping[str, Sequence[CellOutcome]], title: str, path: Path) -> None:
     """Average reward up to each slot, cumulative reward, and ratios to partners, as in Fig. 2 and Fig. 5."""
     curves = {
         name: (np.array(found[0].slots), np.mean([outcome.curve for outcome in found], axis=0))

@@ -11,7 +11,7 @@ import numpy as np
 
 from agents.experiments.zhao2023 import (
     POLICIES,
-    Outcome,
+    CellOutcome,
     Progress,
     Regret,
     Results,
@@ -146,7 +146,7 @@ def _headline(by_name: dict[str, Found], folder: Path) -> str:
     return "\n".join(parts)
 
 
-def _policies(found: dict[str, list[Outcome]]) -> str:
+def _policies(found: dict[str, list[CellOutcome]]) -> str:
     rows = [
         (
             f"`{name}`",

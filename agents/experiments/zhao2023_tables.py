@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agents.experiments.zhao2023 import POLICIES, Outcome, Results
+from agents.experiments.zhao2023 import POLICIES, CellOutcome, Results
 
 #: By value of a setting, then by policy: an outcome for each seed.
-Found = dict[str, dict[str, list[Outcome]]]
+Found = dict[str, dict[str, list[CellOutcome]]]
 
 
 def by_experiment(results: Results) -> dict[str, Found]:
@@ -18,22 +18,22 @@ def by_experiment(results: Results) -> dict[str, Found]:
     return found
 
 
-def mean(outcomes: Sequence[Outcome]) -> float:
+def mean(outcomes: Sequence[CellOutcome]) -> float:
     """The mean over seeds of the average reward."""
     return float(np.mean([outcome.average for outcome in outcomes]))
 
 
-def spread(outcomes: Sequence[Outcome]) -> float:
+def spread(outcomes: Sequence[CellOutcome]) -> float:
     """The standard deviation over seeds of the average reward."""
     return float(np.std([outcome.average for outcome in outcomes], ddof=1))
 
 
-def of_ceiling(outcomes: Sequence[Outcome]) -> float:
+def of_ceiling(outcomes: Sequence[CellOutcome]) -> float:
     """The share of the per-slot optimum that was earned, mean over seeds."""
     return float(np.mean([outcome.of_ceiling for outcome in outcomes]))
 
 
-def lead(found: dict[str, list[Outcome]], name: str, partner: str) -> str:
+def lead(found: dict[str, list[CellOutcome]], name: str, partner: str) -> str:
     """By how much a policy earns more than a partner; where that lost, what both earned."""
     own, other = mean(found[name]), mean(found[partner])
     return f"{own / other - 1:+.1%}" if other > 0 else f"({own:.0f}; partner {other:.0f})"

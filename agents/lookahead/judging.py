@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from agents.drl.adviser import Adviser
-from agents.drl.model import Model
+from agents.drl.model import TrainedModel
 from agents.lookahead.plans import NOBODY
 from environment.kernel.state import SmallIntArray
 from environment.types import ClusterView, FloatArray, IntArray, PlacementRequest
@@ -26,7 +26,7 @@ _MOST = 4.0
 class Judge:
     """Weighs plans with a network's opinion of their first steps."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: TrainedModel) -> None:
         """The model is one of REINFORCE: its scores are log probabilities."""
         self._adviser = Adviser(model)
 

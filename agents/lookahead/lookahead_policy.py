@@ -23,7 +23,7 @@ from environment.patience import Limits, Patience
 from environment.types import ClusterView, Decision, Place, PlacementRequest, Wait
 
 if TYPE_CHECKING:
-    from agents.drl.model import Model
+    from agents.drl.model import TrainedModel
     from agents.lookahead.search import Found
 
 
@@ -83,11 +83,13 @@ class Lookahead:
     """
 
     def __init__(self, options: LookaheadOptions) -> None:
-        from agents.lookahead.search import Player  # here, since it brings numba, which others do not need
+        from agents.lookahead.search import (
+            CandidatePlayer,  # here, since it brings numba, which others do not need
+        )
 
         self._options = options
         self._plays = "near_ilp" if options.base == "reinforce" else options.base
-        self._player = Player(
+        self._player = CandidatePlayer(
             rules(RewardOptions(), DurationOptions(penalty=options.bad_placement_factor)),
             base=options.base,
             beta=options.beta,
@@ -135,16 +137,20 @@ class Lookahead:
         return f"; it overtakes {self._patience.told(known, number)}" if number else ""
 
 
-def _model(options: LookaheadOptions) -> "Model | None":
+def _model(options: LookaheadOptions) -> "TrainedModel | None":
     """What a trained base judges by; PolicyError says what is wrong with it."""
     if options.base != "reinforce":
         return None
-    from agents.drl.model import ModelError, model_for, nearest_beta  # here, since other bases do without
+    from agents.drl.model import (  # here, since other bases do without
+        TrainedModelError,
+        model_for,
+        nearest_beta,
+    )
     from agents.registry import PolicyError  # here, since the registry names this module
 
     try:
         model = model_for("reinforce", options.model, nearest_beta("reinforce", options.beta))
-    except ModelError as error:
+    except TrainedModelError as error:
         raise PolicyError(f"policy lookahead: model: {error}") from error
     if model.spec.vms is not None:
         raise PolicyError(f"policy lookahead: model: should be for any number of VMs, not {model.spec.vms}")

@@ -1,6 +1,6 @@
 """Plays so many candidates for a decision: between the policy and the compiled rollouts.
 
-Importing this module imports numba; making a `Player` compiles, or finds what an earlier process compiled.
+Importing this module imports numba; a `CandidatePlayer` compiles, or finds what an earlier process compiled.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ from environment.resources import Resources
 from environment.types import ClusterView, FloatArray, IntArray, Job, PlacementRequest, Vm
 
 if TYPE_CHECKING:
-    from agents.drl.model import Model
+    from agents.drl.model import TrainedModel
     from agents.lookahead.judging import Judge
 
 #: What places the jobs of a candidate. A network judges what came of it.
@@ -66,7 +66,7 @@ class Found(NamedTuple):
     cut_short: bool
 
 
-class Player:
+class CandidatePlayer:
     """Finds the best of so many candidates by playing them forward.
 
     What is found depends on what was asked, and on the plan that was found last, and on nothing else, as long
@@ -82,7 +82,7 @@ class Player:
         candidates: int,
         time_limit: float,
         unknown: float,
-        model: "Model | None" = None,
+        model: "TrainedModel | None" = None,
     ) -> None:
         """`model` is what a base that is a trained policy judges by."""
         self._base = BASES[base]

@@ -53,7 +53,7 @@ class JobCount:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class BenchRun:
     """What a policy earned in an environment."""
 
     policy: str
@@ -101,7 +101,7 @@ class Summary:
     """Runs of one policy over seeds."""
 
     policy: str
-    runs: tuple[Run, ...]
+    runs: tuple[BenchRun, ...]
 
     @property
     def mean(self) -> float:
@@ -134,7 +134,7 @@ def run(
     options: LearnerOptions,
     seed: int = 0,
     told: Callable[[int], None] | None = None,
-) -> Run:
+) -> BenchRun:
     """One policy through all slots, of which there is one at least; `told` hears of the slots done.
 
     Whatever a policy answers, jobs get what the settlement makes of it, which is part of deciding.
@@ -159,7 +159,7 @@ def run(
             if told is not None and t % _TOLD == 0:
                 told(t)
     each = seconds / slots
-    return Run(policy, environment.name, model.request, seed, rewards, overheads, each, count.total())
+    return BenchRun(policy, environment.name, model.request, seed, rewards, overheads, each, count.total())
 
 
 class _Counter:
@@ -187,7 +187,7 @@ def compare(
     progress: Progress | None = None,
 ) -> list[Summary]:
     """Every policy on the same (seed, environment) pairs, of which there are `count`."""
-    runs: dict[str, list[Run]] = {name: [] for name in policies}
+    runs: dict[str, list[BenchRun]] = {name: [] for name in policies}
     for number, (seed, environment) in enumerate(environments):
         slots = len(environment.arrivals)
         for place, name in enumerate(policies):

@@ -101,7 +101,7 @@ class _Buffers:
     tries: FloatArray
 
 
-class Learner(Threaded):
+class AllocationLearner(Threaded):
     """Allocates slot by slot and learns from what arrives.
 
     `y` [K, E] is the learned allocation, always feasible; `gains` [L] say how much more a port's jobs achieve
@@ -179,13 +179,13 @@ class Learner(Threaded):
             for edge in edges
         )
 
-    def moved_to(self, model: Model) -> "Learner":
+    def moved_to(self, model: Model) -> "AllocationLearner":
         """A learner for another model that keeps what is known of its ports, instances and resources.
 
         They are known by name. An edge that was not there starts from its proportional share; y is projected
         onto what the new model allows.
         """
-        other = Learner(model, self.options)
+        other = AllocationLearner(model, self.options)
         other._restore(self.state())
         return other
 
@@ -209,7 +209,7 @@ class Learner(Threaded):
         model: Model,
         state: Mapping[str, np.ndarray[Any, Any]],
         options: LearnerOptions | None = None,
-    ) -> "Learner":
+    ) -> "AllocationLearner":
         """A learner for the model with what `state` tells of it; ModelError when the arrays do not fit."""
         learner = cls(model, options)
         try:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from agents.oga.kernel import partners
-from agents.oga.learner import Learner, LearnerOptions
+from agents.oga.learner import AllocationLearner, LearnerOptions
 from agents.oga.maximiser import maximise
 from agents.oga.model import Model
 from environment.types import FloatArray
@@ -33,7 +33,7 @@ def allocator(name: str, model: Model, arrivals: FloatArray, options: LearnerOpt
     """
     if name in LEARNERS:
         # It is a Variant, which `in` does not tell mypy; Learner's options check it.
-        with Learner(model, replace(options, variant=name)) as learner:  # type: ignore[arg-type]
+        with AllocationLearner(model, replace(options, variant=name)) as learner:  # type: ignore[arg-type]
             yield learner.step
     else:
         yield _unlearned(name, model, arrivals)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.oga.learner import Learner, LearnerOptions
+from agents.oga.learner import AllocationLearner, LearnerOptions
 from agents.oga.model import UTILITIES, Model, Request, build_model
 from environment.resources import BASIC, MEMORY, Resources
 from environment.types import ClusterView, EndedJob, FloatArray, Job, PlacementRequest, Vm
@@ -38,7 +38,7 @@ class Slots:
         self, learner: LearnerOptions, utility: str, alpha: float, beta: float, request: Request
     ) -> None:
         #: None until there is a type and a VM that can take an executor of it.
-        self.learner: Learner | None = None
+        self.learner: AllocationLearner | None = None
         self._options = learner
         self._utility, self._alpha, self._beta = UTILITIES.index(utility), alpha, beta
         self._request: Request = request
@@ -168,7 +168,7 @@ class Slots:
         self._needs = dict(zip(types, arrays["needed"], strict=True))
         self.learner, self._fits = learner, False
 
-    def _learner_of(self, arrays: Mapping[str, "np.ndarray[Any, Any]"]) -> Learner:
+    def _learner_of(self, arrays: Mapping[str, "np.ndarray[Any, Any]"]) -> AllocationLearner:
         """The learner as it was, with types and VMs that just hold what it had allocated to them."""
         y, edges = arrays["y"], arrays["edges"]
         ports, instances = arrays["ports"].tolist(), arrays["instances"].tolist()
@@ -191,13 +191,13 @@ class Slots:
             if arrays[name].shape != (len(arrays["types"]), len(resources)):
                 raise ValueError(f"{name}: should have a row for each type, found {arrays[name].shape}")
         model = self._model(edges, asked, had, ports, instances, resources)
-        return Learner.restored(model, arrays, self._options)
+        return AllocationLearner.restored(model, arrays, self._options)
 
     def _compile(self) -> None:
         """Compile, or find what an earlier process compiled: no decision is to wait for it."""
         one = np.ones((1, len(BASIC)))
         model = self._model(np.zeros((1, 2), np.int64), one, one, ["type"], ["vm"], BASIC)
-        learner = Learner(model, self._options)
+        learner = AllocationLearner(model, self._options)
         learner.step([1.0])
         learner.explain(0)
         learner.moved_to(model)
@@ -251,7 +251,7 @@ class Slots:
         return before is None or bool((asked > before).any() or (floor < needed).any())
 
     @property
-    def _active(self) -> Learner | None:
+    def _active(self) -> AllocationLearner | None:
         """The learner, when there is a cluster that it can allocate."""
         return self.learner if self._fits else None
 
@@ -271,7 +271,7 @@ class Slots:
         names = _names(self._vms)
         model = self._model(np.argwhere(fits), bounds, capacities, ports, names, self.resources)
         kept = self.learner
-        self.learner = Learner(model, self._options) if kept is None else kept.moved_to(model)
+        self.learner = AllocationLearner(model, self._options) if kept is None else kept.moved_to(model)
         self._fits = True
 
     def _model(

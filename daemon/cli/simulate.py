@@ -11,7 +11,7 @@ from daemon.cli.errors import CommandError
 from daemon.cli.shared_options import RESULTS, BeliefOption, Output, ReportFolder, print_json
 
 if TYPE_CHECKING:
-    from agents.experiments.comparison import Run, Statistic
+    from agents.experiments.comparison import SimulatedRun, Statistic
     from environment.simulation.expectations import Belief
     from environment.simulation.options import SimulationOptions
 
@@ -87,7 +87,7 @@ def compare_policies(
     output: str,
     options: "SimulationOptions",
     jobs: int | None = None,
-) -> "list[Run]":
+) -> "list[SimulatedRun]":
     """Run all policies over all workloads and seeds, and show what came of it: a table for each workload."""
     with _errors():
         from agents.experiments.comparison import compare, contender
@@ -194,11 +194,11 @@ def islam2022(
     print(written)
 
 
-def _plain(run: "Run") -> dict[str, object]:
+def _plain(run: "SimulatedRun") -> dict[str, object]:
     return {"policy": run.policy, "workload": run.workload, "seed": run.seed, **run.result.to_json()}
 
 
-def _show(runs: "list[Run]") -> None:
+def _show(runs: "list[SimulatedRun]") -> None:
     from agents.experiments.comparison import durations_of, statistics_of
     from daemon.cli import render
 
@@ -230,7 +230,7 @@ def _cell(value: "Statistic", digits: int, several: bool) -> str:
     return f"{value.mean:.{digits}f}{spread}"
 
 
-def _remarks(runs: "list[Run]") -> Iterator[str]:
+def _remarks(runs: "list[SimulatedRun]") -> Iterator[str]:
     refused = {name: why for run in runs for name, why in run.result.refused.items()}
     if refused:
         name, why = next(iter(refused.items()))
@@ -243,7 +243,7 @@ def _remarks(runs: "list[Run]") -> Iterator[str]:
         yield f"The time limit cut {count} decisions of {policy} short: the numbers depend on this machine."
 
 
-def _draw(runs: "list[Run]", title: str, path: Path) -> None:
+def _draw(runs: "list[SimulatedRun]", title: str, path: Path) -> None:
     from agents.experiments.comparison import statistics_of
     from agents.experiments.reports import draw
 

@@ -18,7 +18,7 @@ from daemon.cli.shared_options import RESULTS, BeliefOption, Output
 from daemon.cli.simulate import COMPARED, belief_of, compare_policies, options_of, progress_bar
 
 if TYPE_CHECKING:
-    from agents.experiments.comparison import Run
+    from agents.experiments.comparison import SimulatedRun
 
 
 def train(
@@ -137,7 +137,7 @@ def evaluate(
         _write_card(name, rivals, cluster, out)
 
 
-def _write_card(model: str, runs: "Sequence[Run]", cluster: str, out: Path) -> None:
+def _write_card(model: str, runs: "Sequence[SimulatedRun]", cluster: str, out: Path) -> None:
     """Write the comparison into the model's card, or into a copy of it when the model came by its name."""
     from agents.drl.model import find_model, shipped
     from agents.experiments.cards import write_comparison
@@ -153,9 +153,9 @@ def _write_card(model: str, runs: "Sequence[Run]", cluster: str, out: Path) -> N
 
 def _learned(model: str) -> str:
     """The policy that decides as the model says, as `simulate --policy` takes it."""
-    from agents.drl.model import ModelError, find_model, read_spec
+    from agents.drl.model import TrainedModelError, find_model, read_spec
 
     try:
         return f"{read_spec(find_model(model)).algorithm}:model={model}"
-    except ModelError as error:
+    except TrainedModelError as error:
         raise CommandError(str(error)) from None

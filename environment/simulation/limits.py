@@ -22,8 +22,3 @@ def perfect_packing_bound(
         asked = job.cpus * job.executors * (job.expected_duration or 0.0)
         core_seconds += min(asked, partial.get(job.id, asked))
     return core_seconds * min(vm.price_per_hour / vm.cpus for vm in vms) / _SECONDS_PER_HOUR
-
-
-def least_average_duration(jobs: Sequence[Job]) -> float:
-    """Seconds that the jobs take on average when each is placed as it prefers; 0 when there is none."""
-    return sum(job.expected_duration or 0.0 for job in jobs) / max(1, len(jobs))

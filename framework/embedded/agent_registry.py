@@ -2,7 +2,7 @@
 
 import time
 
-from framework.embedded.master_state import AgentLink, AgentRecord, Framework, State, Task
+from framework.embedded.master_state import AgentLink, AgentRecord, Framework, MasterState, TaskState
 from framework.embedded.messages import TERMINAL, TaskReport, failure_event, master_status, update_event
 from framework.embedded.offers import Offers
 from framework.embedded.resources import Amount, make, parse
@@ -15,7 +15,7 @@ Executors = dict[tuple[str, str], Amount]
 class Agents:
     """Keeps a state's agents; agents call it as they would send messages to the master."""
 
-    def __init__(self, state: State, offers: Offers, tasks: Tasks) -> None:
+    def __init__(self, state: MasterState, offers: Offers, tasks: Tasks) -> None:
         self._state = state
         self._offers = offers
         self._tasks = tasks
@@ -201,10 +201,10 @@ class Agents:
         self._offers.rescind([o for o in self._state.offers.values() if o.agent_id == agent.id])
 
 
-def _task_of(report: TaskReport, framework: Framework, agent_id: str) -> Task:
+def _task_of(report: TaskReport, framework: Framework, agent_id: str) -> TaskState:
     roles = framework.info.roles
     container = report.container_status
-    return Task(
+    return TaskState(
         id=report.task["task_id"]["value"],
         framework_id=framework.id,
         agent_id=agent_id,

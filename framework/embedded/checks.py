@@ -17,7 +17,7 @@ _NOT_STARTED = 127 << 8
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class CheckSchedule:
     """When a check runs, seconds."""
 
     delay: float
@@ -25,7 +25,7 @@ class Schedule:
     timeout: float
 
     @classmethod
-    def of(cls, message: Json) -> "Schedule":
+    def of(cls, message: Json) -> "CheckSchedule":
         """The schedule of a check, with Mesos' defaults."""
         return cls(
             delay=max(0.0, message.get("delay_seconds", 15.0)),
@@ -40,7 +40,7 @@ class Checker:
     def __init__(
         self,
         command: Json,
-        schedule: Schedule,
+        schedule: CheckSchedule,
         spawn: Spawn,
         on_result: Callable[[int | None], None],
         loop: asyncio.AbstractEventLoop,
@@ -86,7 +86,7 @@ class Checker:
         self._on_result(None if self._expired else os.waitstatus_to_exitcode(wait_status))
 
 
-class Health:
+class TaskHealth:
     """Turns the results of a health check into what its task reports.
 
     `on_change` gets whether the task is healthy and whether it must be killed for not being so.

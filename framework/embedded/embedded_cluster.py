@@ -14,7 +14,7 @@ from framework.embedded.resources import Amount
 from framework.embedded.settings import AgentSpec, MasterOptions
 
 
-class Cluster:
+class EmbeddedCluster:
     """The master, if it is not away, and the agents; messages between them go through here."""
 
     def __init__(

@@ -26,7 +26,7 @@ from typing import Any
 
 from framework.embedded.agent import Agent
 from framework.embedded.calls import CallError, parse_json
-from framework.embedded.embedded_cluster import Cluster
+from framework.embedded.embedded_cluster import EmbeddedCluster
 from framework.embedded.wire import EventStream, Request, Response, json_response, text_response
 
 Json = dict[str, Any]
@@ -46,7 +46,7 @@ class _Loss:
 class Faults:
     """What is switched on, and the switches."""
 
-    def __init__(self, cluster: Cluster, restart_master: Callable[[float, float], None]) -> None:
+    def __init__(self, cluster: EmbeddedCluster, restart_master: Callable[[float, float], None]) -> None:
         self._cluster = cluster
         self._restart_master = restart_master
         self._delays = dict.fromkeys(_WAYS, 0.0)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from framework.embedded.agent_registry import Agents
 from framework.embedded.calls import Call
 from framework.embedded.frameworks import Frameworks
-from framework.embedded.master_state import AgentRecord, Framework, State, Stream
+from framework.embedded.master_state import AgentRecord, Framework, MasterState, Stream
 from framework.embedded.messages import StatusUpdate
 from framework.embedded.offers import Offers
 from framework.embedded.settings import MasterOptions
@@ -29,7 +29,7 @@ class Master:
 
     def __init__(self, options: MasterOptions, loop: asyncio.AbstractEventLoop, host: str, port: int) -> None:
         #: What it knows, for those who report on it.
-        self.state = State(options, loop, host, port)
+        self.state = MasterState(options, loop, host, port)
         #: For those who report on them.
         self.offers = Offers(self.state)
         self._tasks = Tasks(self.state, self.offers)

@@ -67,7 +67,7 @@ class AgentLink(Protocol):
 
 
 @dataclass(slots=True, eq=False)
-class Task:
+class TaskState:
     """A task as the master knows it."""
 
     id: str
@@ -90,7 +90,7 @@ class Task:
 
 
 @dataclass(slots=True)
-class Offer:
+class OutstandingOffer:
     """An outstanding offer."""
 
     id: str
@@ -121,10 +121,10 @@ class Framework:
     principal: str | None = None
     suppressed: set[str] = field(default_factory=set)
     filters: list[Filter] = field(default_factory=list)
-    offers: dict[str, Offer] = field(default_factory=dict)
-    tasks: dict[str, Task] = field(default_factory=dict)
-    unreachable_tasks: dict[str, Task] = field(default_factory=dict)
-    completed_tasks: deque[Task] = field(default_factory=lambda: deque(maxlen=1000))
+    offers: dict[str, OutstandingOffer] = field(default_factory=dict)
+    tasks: dict[str, TaskState] = field(default_factory=dict)
+    unreachable_tasks: dict[str, TaskState] = field(default_factory=dict)
+    completed_tasks: deque[TaskState] = field(default_factory=lambda: deque(maxlen=1000))
     registered_at: float = field(default_factory=time.time)
     reregistered_at: float = field(default_factory=time.time)
     unregistered_at: float = 0.0
@@ -181,7 +181,7 @@ class AgentRecord:
 
 
 @dataclass(slots=True)
-class State:
+class MasterState:
     """Everything that one master knows."""
 
     options: MasterOptions
@@ -197,7 +197,7 @@ class State:
     unreachable: dict[str, float] = field(default_factory=dict)
     """Time (epoch) since when, by agent id."""
     gone: set[str] = field(default_factory=set)
-    offers: dict[str, Offer] = field(default_factory=dict)
+    offers: dict[str, OutstandingOffer] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
     started_at: float = field(default_factory=time.time)
     _serial: dict[str, int] = field(default_factory=dict)
@@ -217,7 +217,7 @@ class State:
         """Add one to a counter of `/metrics/snapshot`."""
         self.counters[name] = self.counters.get(name, 0) + 1
 
-    def tasks_of(self, agent_id: str) -> Iterator[tuple[Framework, Task]]:
+    def tasks_of(self, agent_id: str) -> Iterator[tuple[Framework, TaskState]]:
         """Yield the tasks on an agent; safe against removal on the way."""
         for framework in list(self.frameworks.values()):
             for task in list(framework.tasks.values()):

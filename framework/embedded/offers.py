@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from framework.embedded.allocator import Grant, allocate
-from framework.embedded.master_state import AgentRecord, Filter, Framework, Offer, State
+from framework.embedded.master_state import AgentRecord, Filter, Framework, MasterState, OutstandingOffer
 from framework.embedded.messages import Json, offers_event, rescind_event
 from framework.embedded.resources import Amount, to_json
 
@@ -11,7 +11,7 @@ from framework.embedded.resources import Amount, to_json
 class Offers:
     """Keeps a state's offers; the only place that makes or removes one."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: MasterState) -> None:
         self._state = state
         self._scheduled = False
 
@@ -36,8 +36,8 @@ class Offers:
             state.count("master/messages_offers")
             state.frameworks[framework_id].send(offers_event(offers))
 
-    def to_json(self, offer: Offer) -> Json:
-        """The `Offer` message."""
+    def to_json(self, offer: OutstandingOffer) -> Json:
+        """The `OutstandingOffer` message."""
         framework = self._state.frameworks[offer.framework_id]
         agent = self._state.agents[offer.agent_id]
         role = offer.role if framework.multi_role else None
@@ -56,18 +56,18 @@ class Offers:
             | ({"allocation_info": {"role": role}} if role is not None else {})
         )
 
-    def take_all(self, offers: Iterable[Offer]) -> None:
+    def take_all(self, offers: Iterable[OutstandingOffer]) -> None:
         """Remove offers and give their resources back to their agents; nobody is told."""
         for offer in list(offers):
             self._remove(offer)
             self.give_back(offer.agent_id, offer.resources)
 
-    def use(self, offers: Iterable[Offer]) -> None:
+    def use(self, offers: Iterable[OutstandingOffer]) -> None:
         """Remove offers whose resources are still allocated: the caller gives back what it does not need."""
         for offer in offers:
             self._remove(offer)
 
-    def rescind(self, offers: Iterable[Offer]) -> None:
+    def rescind(self, offers: Iterable[OutstandingOffer]) -> None:
         """Take offers away from their frameworks and tell them."""
         for offer in list(offers):
             self.take_all([offer])
@@ -79,7 +79,7 @@ class Offers:
         if agent is not None:
             agent.allocated = agent.allocated - resources
 
-    def refuse(self, framework: Framework, offer: Offer, resources: Amount, filters: Json) -> None:
+    def refuse(self, framework: Framework, offer: OutstandingOffer, resources: Amount, filters: Json) -> None:
         """Give unused resources back and remember for how long the framework does not want them."""
         self.give_back(offer.agent_id, resources)
         seconds = filters.get("refuse_seconds", self._state.options.default_refuse)
@@ -97,9 +97,11 @@ class Offers:
                 self._remove(offer)
                 self.refuse(framework, offer, offer.resources, filters)
 
-    def _make(self, grant: Grant) -> Offer:
+    def _make(self, grant: Grant) -> OutstandingOffer:
         state = self._state
-        offer = Offer(state.next_id("O"), grant.framework_id, grant.agent_id, grant.role, grant.resources)
+        offer = OutstandingOffer(
+            state.next_id("O"), grant.framework_id, grant.agent_id, grant.role, grant.resources
+        )
         agent = state.agents[grant.agent_id]
         agent.allocated = agent.allocated + grant.resources
         state.offers[offer.id] = offer
@@ -108,7 +110,7 @@ class Offers:
             offer.timer = state.loop.call_later(state.options.offer_timeout, self.rescind, [offer])
         return offer
 
-    def _remove(self, offer: Offer) -> None:
+    def _remove(self, offer: OutstandingOffer) -> None:
         del self._state.offers[offer.id]
         del self._state.frameworks[offer.framework_id].offers[offer.id]
         if offer.timer is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from framework.embedded import views
 from framework.embedded.calls import CallError, parse_operator_call
 from framework.embedded.master import Master
-from framework.embedded.master_state import VERSION, AgentRecord, Framework, Task
+from framework.embedded.master_state import VERSION, AgentRecord, Framework, TaskState
 from framework.embedded.offers import attributes
 from framework.embedded.resources import Json, to_json, total
 from framework.embedded.wire import Response, json_response, text_response
@@ -208,7 +208,7 @@ class OperatorApi:
         }
 
 
-def _task(task: Task) -> Json:
+def _task(task: TaskState) -> Json:
     result: Json = {
         "name": task.info["name"],
         "task_id": {"value": task.id},

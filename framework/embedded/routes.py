@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 from framework.embedded import views
 from framework.embedded.calls import Call, CallError, parse_call
-from framework.embedded.embedded_cluster import Cluster
+from framework.embedded.embedded_cluster import EmbeddedCluster
 from framework.embedded.faults import Faults, FaultyStream
 from framework.embedded.master import Master, RefusalError
-from framework.embedded.master_state import Framework, State
+from framework.embedded.master_state import Framework, MasterState
 from framework.embedded.operator_api import OperatorApi
 from framework.embedded.wire import EventStream, Request, Response, encode, json_response, text_response
 from framework.guard import Guard
@@ -25,7 +25,7 @@ _JSON = "application/json"
 _PROTOBUF = "application/x-protobuf"
 _SCHEDULER, _OPERATOR, _FAULTS = "/api/v1/scheduler", "/api/v1", "/stoker/faults"
 _OPEN = frozenset({"/health", "/version", "/redirect", "/"})
-_VIEWS: dict[str, Callable[[State], object]] = {
+_VIEWS: dict[str, Callable[[MasterState], object]] = {
     "/state": views.whole_state,
     "/state-summary": views.summary,
     "/slaves": views.slaves,
@@ -59,7 +59,7 @@ class Access:
 class Routes:
     """Answers the requests to one embedded Mesos."""
 
-    def __init__(self, cluster: Cluster, faults: Faults, access: Access) -> None:
+    def __init__(self, cluster: EmbeddedCluster, faults: Faults, access: Access) -> None:
         self._cluster = cluster
         self._faults = faults
         self._access = access

@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from framework.embedded.embedded_cluster import Cluster
+from framework.embedded.embedded_cluster import EmbeddedCluster
 from framework.embedded.faults import Faults
 from framework.embedded.isolation import Cell
 from framework.embedded.keeper import keep
 from framework.embedded.routes import Access, Routes
 from framework.embedded.settings import AgentSpec, MasterOptions, check_agents, with_addresses
-from framework.embedded.wire import Connection
+from framework.embedded.wire import MasterConnection
 from framework.guard import Guard
 
 #: Of the event loop, from accepting a connection to its protocol: a task, a transport, a call. One is spare.
@@ -79,7 +79,7 @@ async def _serve(
         loop.add_signal_handler(number, ended.set)
     host, port = listener.getsockname()[:2]
     agents = with_addresses(agents, port)
-    cluster = Cluster(agents, options=options, work_dir=work_dir, host=host, port=port, cells=cells)
+    cluster = EmbeddedCluster(agents, options=options, work_dir=work_dir, host=host, port=port, cells=cells)
     front = _Front(cluster, (host, port), access)
     try:
         await front.open(listener)
@@ -96,12 +96,12 @@ async def _serve(
 class _Front:
     """The master's socket and its connections."""
 
-    def __init__(self, cluster: Cluster, address: tuple[str, int], access: Access) -> None:
+    def __init__(self, cluster: EmbeddedCluster, address: tuple[str, int], access: Access) -> None:
         self._cluster = cluster
         self._address = address
         self._faults = Faults(cluster, self._restart_master)
         self._routes = Routes(cluster, self._faults, access)
-        self._connections: set[Connection] = set()
+        self._connections: set[MasterConnection] = set()
         self._server: asyncio.Server | None = None
         self._opening: asyncio.Task[None] | None = None
 
@@ -127,8 +127,8 @@ class _Front:
         for _ in range(_ROUNDS_TO_CONNECT):
             await asyncio.sleep(0)
 
-    def _connect(self) -> Connection:
-        return Connection(self._routes.handle, self._connections)
+    def _connect(self) -> MasterConnection:
+        return MasterConnection(self._routes.handle, self._connections)
 
     def _shut(self) -> None:
         if self._server is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from framework.embedded.checks import Checker, Health, Schedule
+from framework.embedded.checks import Checker, CheckSchedule, TaskHealth
 from framework.embedded.isolation import Cell, Entry
 from framework.embedded.messages import Json, new_uuid, status
 from framework.embedded.processes import (
@@ -317,14 +317,14 @@ class TaskRun:
         health, check = self.info.get("health_check"), self.info.get("check")
         loop = self.host.loop
         if health is not None and "command" in health:
-            judge = Health(health, loop.time(), self._health_changed)
+            judge = TaskHealth(health, loop.time(), self._health_changed)
             self._add_checker(health["command"], health, lambda code: judge.result(code, loop.time()))
         if check is not None and "command" in check:
             self._extra["check_status"] = _unknown_check()
             self._add_checker(check["command"]["command"], check, self._checked)
 
     def _add_checker(self, command: Json, message: Json, on_result: Callable[[int | None], None]) -> None:
-        schedule = Schedule.of(message)
+        schedule = CheckSchedule.of(message)
         self._checkers.append(Checker(command, schedule, self._execute, on_result, self.host.loop))
 
     def _health_changed(self, healthy: bool, kill: bool) -> None:

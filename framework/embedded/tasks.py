@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from framework.embedded.master_state import AgentRecord, Framework, Offer, State, Task
+from framework.embedded.master_state import AgentRecord, Framework, MasterState, OutstandingOffer, TaskState
 from framework.embedded.messages import TERMINAL, Json, StatusUpdate, master_status, update_event
 from framework.embedded.offers import Offers
 from framework.embedded.resources import EMPTY, Amount, parse
@@ -19,7 +19,7 @@ _NANO = 1e9
 class Tasks:
     """Keeps the tasks of a state's frameworks; the only place that adds, changes or removes one."""
 
-    def __init__(self, state: State, offers: Offers) -> None:
+    def __init__(self, state: MasterState, offers: Offers) -> None:
         self._state = state
         self._offers = offers
 
@@ -88,26 +88,26 @@ class Tasks:
         if update.latest_state in TERMINAL:
             self.release(task)
 
-    def lose(self, framework: Framework, task: Task, state: str, **fields: Any) -> None:
+    def lose(self, framework: Framework, task: TaskState, state: str, **fields: Any) -> None:
         """Tell a framework that a task is lost with its agent, and forget the task."""
         self._state.count(f"master/{state.lower()}")
         task.state = state
         self.forget(framework, task)
         framework.send(update_event(master_status(task.id, state, agent_id=task.agent_id, **fields)))
 
-    def release(self, task: Task) -> None:
+    def release(self, task: TaskState) -> None:
         """Give a task's resources back, once."""
         if not task.released:
             task.released = True
             self._offers.give_back(task.agent_id, task.resources)
 
-    def forget(self, framework: Framework, task: Task) -> None:
+    def forget(self, framework: Framework, task: TaskState) -> None:
         """Move a task to the completed ones."""
         self.release(task)
         framework.tasks.pop(task.id, None)
         framework.completed_tasks.append(task)
 
-    def restore(self, framework: Framework, agent: AgentRecord, task: Task) -> None:
+    def restore(self, framework: Framework, agent: AgentRecord, task: TaskState) -> None:
         """Add a task that a returning agent reports."""
         framework.unreachable_tasks.pop(task.id, None)
         if task.id in framework.tasks:
@@ -119,7 +119,9 @@ class Tasks:
 
     # inside
 
-    def _operate(self, framework: Framework, offer: Offer, operation: Json, remaining: Amount) -> Amount:
+    def _operate(
+        self, framework: Framework, offer: OutstandingOffer, operation: Json, remaining: Amount
+    ) -> Amount:
         """Do one operation and return what then remains of the offers."""
         kind = operation.get("type")
         if kind == "LAUNCH":
@@ -129,7 +131,7 @@ class Tasks:
             remaining = self._launch_group(framework, offer, operation["launch_group"], remaining)
         return remaining
 
-    def _launch(self, framework: Framework, offer: Offer, task: Json, remaining: Amount) -> Amount:
+    def _launch(self, framework: Framework, offer: OutstandingOffer, task: Json, remaining: Amount) -> Amount:
         agent = self._state.agents[offer.agent_id]
         problem = task_problem(task, framework, agent, offer.role, remaining)
         if problem is not None:
@@ -140,7 +142,9 @@ class Tasks:
         agent.link.launch(framework, task, offer.role)
         return remaining - taken
 
-    def _launch_group(self, framework: Framework, offer: Offer, group: Json, remaining: Amount) -> Amount:
+    def _launch_group(
+        self, framework: Framework, offer: OutstandingOffer, group: Json, remaining: Amount
+    ) -> Amount:
         agent = self._state.agents[offer.agent_id]
         tasks = group["task_group"].get("tasks", [])
         problem = group_problem(group, framework, agent, offer.role, remaining)
@@ -174,7 +178,9 @@ class Tasks:
             agent.executors.setdefault((framework.id, executor_id), extra)
         resources = parse(info["resources"])
         task_id = info["task_id"]["value"]
-        framework.tasks[task_id] = Task(task_id, framework.id, agent.id, executor_id, role, info, resources)
+        framework.tasks[task_id] = TaskState(
+            task_id, framework.id, agent.id, executor_id, role, info, resources
+        )
         self._state.count("master/tasks_launched")
         return resources + extra
 
@@ -220,7 +226,7 @@ class Tasks:
         return "TASK_UNKNOWN", "Reconciliation: Task is unknown"
 
 
-def _latest(task: Task) -> Json:
+def _latest(task: TaskState) -> Json:
     last = task.statuses[-1] if task.statuses else {}
     return master_status(
         task.id,

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
-from framework.embedded.master_state import AgentRecord, Framework, Offer
+from framework.embedded.master_state import AgentRecord, Framework, OutstandingOffer
 from framework.embedded.resources import Amount, Json, describe, invalid, parse, to_json
 
 _LONGEST_ID = 255
 
 
-def offers_problem(offer_ids: Sequence[str], offers: Mapping[str, Offer]) -> str | None:
+def offers_problem(offer_ids: Sequence[str], offers: Mapping[str, OutstandingOffer]) -> str | None:
     """Why these ids cannot be accepted together; `offers` are the framework's outstanding ones."""
     if not offer_ids:
         return "No offers specified"

@@ -4,7 +4,14 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from framework.embedded.master_state import VERSION, AgentRecord, Framework, Offer, State, Task
+from framework.embedded.master_state import (
+    VERSION,
+    AgentRecord,
+    Framework,
+    MasterState,
+    OutstandingOffer,
+    TaskState,
+)
 from framework.embedded.offers import AGENT_PORT
 from framework.embedded.resources import EMPTY, Amount, Json, legacy, to_json, total
 
@@ -58,7 +65,7 @@ def version() -> Json:
     }
 
 
-def flags(state: State) -> dict[str, str]:
+def flags(state: MasterState) -> dict[str, str]:
     """The flags of a real master that have a meaning here."""
     options = state.options
     timeout = {} if options.offer_timeout is None else {"offer_timeout": f"{options.offer_timeout:g}secs"}
@@ -80,7 +87,7 @@ def flags(state: State) -> dict[str, str]:
     }
 
 
-def whole_state(state: State) -> Json:
+def whole_state(state: MasterState) -> Json:
     """`/state`."""
     pid = f"master@{state.host}:{state.port}"
     leader = {"id": state.id, "pid": pid, "port": state.port, "hostname": state.hostname}
@@ -107,7 +114,7 @@ def whole_state(state: State) -> Json:
     }
 
 
-def slaves(state: State) -> Json:
+def slaves(state: MasterState) -> Json:
     """`/slaves`."""
     entries = []
     for agent in state.agents.values():
@@ -126,7 +133,7 @@ def slaves(state: State) -> Json:
     return {"slaves": entries, "recovered_slaves": []}
 
 
-def frameworks(state: State) -> Json:
+def frameworks(state: MasterState) -> Json:
     """`/frameworks`."""
     return {
         "frameworks": [_framework(state, framework) for framework in state.frameworks.values()],
@@ -135,20 +142,20 @@ def frameworks(state: State) -> Json:
     }
 
 
-def tasks(state: State) -> Json:
+def tasks(state: MasterState) -> Json:
     """`/tasks`."""
     return {
         "tasks": [task_view(task) for framework in all_frameworks(state) for task in _all_tasks(framework)]
     }
 
 
-def roles(state: State) -> Json:
+def roles(state: MasterState) -> Json:
     """`/roles`."""
     names = sorted({role for framework in state.frameworks.values() for role in framework.info.roles})
     return {"roles": [_role(state, name) for name in names]}
 
 
-def summary(state: State) -> Json:
+def summary(state: MasterState) -> Json:
     """`/state-summary`."""
     by_agent: dict[str, Counter[str]] = {}
     owners: dict[str, list[str]] = {}
@@ -172,7 +179,7 @@ def summary(state: State) -> Json:
     return {"hostname": state.hostname, "slaves": agents, "frameworks": entries}
 
 
-def metrics(state: State) -> dict[str, float]:
+def metrics(state: MasterState) -> dict[str, float]:
     """`/metrics/snapshot`: the numbers that a master of this kind has."""
     everything = [task for framework in state.frameworks.values() for task in framework.tasks.values()]
     counted = Counter(task.state for task in everything)
@@ -204,19 +211,19 @@ def metrics(state: State) -> dict[str, float]:
     return {name: float(value) for name, value in result.items()}
 
 
-def all_frameworks(state: State) -> Iterator[Framework]:
+def all_frameworks(state: MasterState) -> Iterator[Framework]:
     """Yield the present and the completed frameworks."""
     yield from state.frameworks.values()
     yield from state.completed.values()
 
 
-def used_on(state: State, agent: AgentRecord) -> Amount:
+def used_on(state: MasterState, agent: AgentRecord) -> Amount:
     """What tasks and executors take of an agent."""
     offered = total(offer.resources for offer in state.offers.values() if offer.agent_id == agent.id)
     return agent.allocated - offered
 
 
-def _used_by_role(state: State, agent: AgentRecord) -> list[Json]:
+def _used_by_role(state: MasterState, agent: AgentRecord) -> list[Json]:
     """What tasks take of an agent, each role's share by itself."""
     shares: dict[str, Amount] = {}
     for _, task in state.tasks_of(agent.id):
@@ -235,7 +242,7 @@ def offered_to(framework: Framework) -> Amount:
     return total(offer.resources for offer in framework.offers.values())
 
 
-def task_view(task: Task) -> Json:
+def task_view(task: TaskState) -> Json:
     """A task as `/state` shows it: without its command and environment, which may hold secrets."""
     statuses = [
         {
@@ -262,13 +269,13 @@ def task_view(task: Task) -> Json:
     } | ({"labels": task.info["labels"].get("labels", [])} if "labels" in task.info else {})
 
 
-def _all_tasks(framework: Framework) -> Iterable[Task]:
+def _all_tasks(framework: Framework) -> Iterable[TaskState]:
     yield from framework.tasks.values()
     yield from framework.unreachable_tasks.values()
     yield from framework.completed_tasks
 
 
-def _agent(state: State, agent: AgentRecord) -> Json:
+def _agent(state: MasterState, agent: AgentRecord) -> Json:
     offered = total(offer.resources for offer in state.offers.values() if offer.agent_id == agent.id)
     spec = agent.spec
     return {
@@ -296,7 +303,7 @@ def agent_pid(agent: AgentRecord) -> str:
     return f"slave(1)@{agent.spec.address}:{AGENT_PORT}"
 
 
-def _framework(state: State, framework: Framework) -> Json:
+def _framework(state: MasterState, framework: Framework) -> Json:
     info = framework.info
     used, offered = used_by(framework), offered_to(framework)
     connected = framework.stream is not None
@@ -333,7 +340,7 @@ def _framework(state: State, framework: Framework) -> Json:
     }
 
 
-def _offer(offer: Offer) -> Json:
+def _offer(offer: OutstandingOffer) -> Json:
     return {
         "id": offer.id,
         "framework_id": offer.framework_id,
@@ -343,7 +350,7 @@ def _offer(offer: Offer) -> Json:
     }
 
 
-def _role(state: State, name: str) -> Json:
+def _role(state: MasterState, name: str) -> Json:
     members = [framework for framework in state.frameworks.values() if name in framework.info.roles]
     tasks_of = [t for f in members for t in f.tasks.values() if t.role == name and not t.released]
     used = total(task.resources for task in tasks_of)

@@ -32,7 +32,7 @@ class Request:
     query: dict[str, str]
     headers: dict[str, str]
     body: bytes
-    connection: "Connection"
+    connection: "MasterConnection"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +69,10 @@ def encode(value: object) -> bytes:
 class EventStream:
     """The open answer to a SUBSCRIBE; its owner sends events and is told once when the client has gone."""
 
-    def __init__(self, connection: "Connection", identity: str) -> None:
+    def __init__(self, connection: "MasterConnection", identity: str) -> None:
         self.id = identity
         self.on_gone: Callable[[], None] | None = None
-        self._connection: Connection | None = connection
+        self._connection: MasterConnection | None = connection
 
     def send(self, event: Mapping[str, Any]) -> None:
         """Write one event as one record in one chunk; does nothing after the end."""
@@ -101,10 +101,10 @@ class EventStream:
                 self.on_gone()
 
 
-class Connection(asyncio.Protocol):
+class MasterConnection(asyncio.Protocol):
     """One client connection: parses requests, answers them one after the other."""
 
-    def __init__(self, handler: Handler, connections: set["Connection"]) -> None:
+    def __init__(self, handler: Handler, connections: set["MasterConnection"]) -> None:
         self._handler = handler
         self._connections = connections
         self._parser = httptools.HttpRequestParser(self)

@@ -51,7 +51,8 @@ def test_tables_and_pictures_are_made(tmp_path: Path) -> None:
     """A row for each policy, and a PNG file."""
     runs = list(compare([Contender("ff"), Contender("rr")], ["normal"], seeds=(0, 1), jobs=5))
     text = table(runs)
-    assert len(text.splitlines()) == 4
+    assert len(text.splitlines()) == 6
+    assert text.endswith("\nDurations: truth profile; belief spread.\n")
     assert "| `rr` |" in text
     draw(statistics_of(runs), "five jobs", tmp_path / "plot.png")
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agents.lookahead import plans, rollout
 from agents.lookahead.lookahead_policy import Lookahead, LookaheadOptions
 from agents.lookahead.plans import Aim, make_arrays
-from agents.lookahead.search import Player
+from agents.lookahead.search import CandidatePlayer
 from agents.lookahead.situation import Situations
 from agents.registry import PolicyError, create
 from conf.assumptions import UNKNOWN_DURATION
@@ -293,7 +293,7 @@ def test_the_best_candidate_is_no_worse_than_the_base(
     lengths: list[float], cpus: list[float], beta: float
 ) -> None:
     """Whatever is decided has at most the value of what the base policy would have done."""
-    player = Player(RULES, base="ff", beta=beta, candidates=30, time_limit=60.0, unknown=100.0)
+    player = CandidatePlayer(RULES, base="ff", beta=beta, candidates=30, time_limit=60.0, unknown=100.0)
     sizes = zip(lengths, cpus, strict=False)
     queue = [request_of(f"j{i}", 2, "spread", length, size) for i, (length, size) in enumerate(sizes)]
     found = player.play(make_view(make_vms(4)), queue, seed=0, may_wait=True)
@@ -303,7 +303,7 @@ def test_the_best_candidate_is_no_worse_than_the_base(
 
 def test_a_plan_is_gone_on_with() -> None:
     """Searching again begins with what was found before, so it ends at least as well."""
-    player = Player(RULES, base="near_ilp", beta=0.5, candidates=40, time_limit=60.0, unknown=100.0)
+    player = CandidatePlayer(RULES, base="near_ilp", beta=0.5, candidates=40, time_limit=60.0, unknown=100.0)
     likes: tuple[Prefers, ...] = ("spread", "consolidate")
     queue = [
         request_of(f"job-{i}", 1 + i % 7, likes[i % 2], 50.0 + 20 * (i % 5), 1.0 + i % 3) for i in range(16)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.drl.model import Model
+from agents.drl.model import TrainedModel
 from agents.drl.network import Shared
 from agents.lookahead.judging import Judge
 from agents.lookahead.lookahead_policy import Lookahead, LookaheadOptions
@@ -25,7 +25,7 @@ from tests.agents.test_contract import queues, views
 from tests.builders import make_request, make_view, make_vm
 
 
-def by_price(sign: float, waiting: float = 0.0) -> Model:
+def by_price(sign: float, waiting: float = 0.0) -> TrainedModel:
     """A model whose score of a VM is its price, or that below 0, and that of waiting is given."""
     model = make_model(hidden=1)
     assert isinstance(model.weights, Shared)
@@ -33,7 +33,7 @@ def by_price(sign: float, waiting: float = 0.0) -> Model:
     weights["vm"][4] = weights["place"][:] = 1.0
     weights["place_score"][:] = sign
     weights["wait_offset"][:] = waiting
-    return Model(model.spec, Shared(**weights))
+    return TrainedModel(model.spec, Shared(**weights))
 
 
 def test_what_the_network_likes_counts_as_cheaper() -> None:

@@ -11,7 +11,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from agents.drl.collecting import Rollouts
 from agents.drl.kernel.acting import Play
 from agents.drl.learned_policy import LearnedOptions, LearnedPolicy
-from agents.drl.model import Model
+from agents.drl.model import TrainedModel
 from agents.drl.network import network_of
 from agents.registry import create
 from environment.cluster_files import load_cluster
@@ -33,7 +33,7 @@ RULES = rules(RewardOptions(), DurationOptions())
 
 
 @pytest.fixture(scope="module")
-def model() -> Model:
+def model() -> TrainedModel:
     """As large as those that ship; it places what fits, so that every decision is one about executors."""
     return that_waits(make_model(hidden=32), -1e6)
 
@@ -60,7 +60,7 @@ def moments_on(cluster: str) -> list[Moment]:
     return recorder.moments
 
 
-def by_numpy(model: Model, view: ClusterView, queue: list[PlacementRequest]) -> None:
+def by_numpy(model: TrainedModel, view: ClusterView, queue: list[PlacementRequest]) -> None:
     """The same decision, the network in numpy."""
     options = model.spec.options
     scene = scene_of(view, queue, options)
@@ -71,7 +71,7 @@ def by_numpy(model: Model, view: ClusterView, queue: list[PlacementRequest]) -> 
 
 @pytest.mark.parametrize(("cluster", "target"), [("paper", 100), ("thousand", 2000)])
 def test_microseconds_per_executor(
-    cluster: str, target: int, model: Model, tmp_path: Path, benchmark: BenchmarkFixture, show: Show
+    cluster: str, target: int, model: TrainedModel, tmp_path: Path, benchmark: BenchmarkFixture, show: Show
 ) -> None:
     """Median over the jobs of a burst of what a decision takes, divided by the executors placed by it."""
     policy = LearnedPolicy("reinforce", LearnedOptions(make_folder(tmp_path / "model", model)))
@@ -98,7 +98,7 @@ def test_microseconds_per_executor(
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_steps_per_second_of_whole_episodes(
-    threads: int, model: Model, benchmark: BenchmarkFixture, show: Show
+    threads: int, model: TrainedModel, benchmark: BenchmarkFixture, show: Show
 ) -> None:
     """Of bursts of 100 jobs on the paper's cluster, written down for training."""
     found = [episodes("burst", "paper", SEEN.types)(seed) for seed in range(8)]
@@ -120,7 +120,7 @@ def test_steps_per_second_of_whole_episodes(
     )
 
 
-def steps_of_numpy(model: Model, steps: int) -> float:
+def steps_of_numpy(model: TrainedModel, steps: int) -> float:
     """Steps per second of one episode after the other, the network in numpy."""
     batch = make_batch([episodes("burst", "paper", SEEN.types)(0)], RULES)
     with Stepper(batch, whole=True, observation=model.spec.options.layout) as stepper:

@@ -13,7 +13,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 import agents.oga.learner
 from agents.oga.environments import Environment, EnvironmentOptions, generate
-from agents.oga.learner import Learner, LearnerOptions, Variant
+from agents.oga.learner import AllocationLearner, LearnerOptions, Variant
 from tests.agents.oga.plain import Plain
 from tests.benchmarks.conftest import Show
 from tests.benchmarks.measuring import fastest, timed
@@ -35,13 +35,13 @@ def environment(types: int, instances: int, density: float, slots: int = 10) -> 
     return generate(EnvironmentOptions(types=types, instances=instances, density=density, slots=slots))
 
 
-def steps(learner: Learner, arrivals: Any) -> None:
+def steps(learner: AllocationLearner, arrivals: Any) -> None:
     """A step for every slot."""
     for x in arrivals:
         learner.step(x)
 
 
-def _by_edge(learner: Learner) -> dict[tuple[int, int, int], float]:
+def _by_edge(learner: AllocationLearner) -> dict[tuple[int, int, int], float]:
     """The learner's y by (port, instance, resource)."""
     graph = learner.model.graph
     return {
@@ -56,7 +56,7 @@ def test_milliseconds_a_slot(variant: Variant, size: str, benchmark: BenchmarkFi
     """The least of five rounds of ten slots, once the first slots are over."""
     types, instances, density, target = SIZES[size]
     made = environment(types, instances, density)
-    learner = Learner(made.model, LearnerOptions(variant=variant))
+    learner = AllocationLearner(made.model, LearnerOptions(variant=variant))
     timed(benchmark, lambda: steps(learner, made.arrivals), rounds=5, warmup=1)
     slot = fastest(benchmark) / len(made.arrivals) * 1e3
     show(f"{variant}, {size}: {slot:.3f} ms a slot (target for oga: {target} ms)")
@@ -66,7 +66,7 @@ def test_against_plain_python(benchmark: BenchmarkFixture, show: Show) -> None:
     """Algorithm 1 with dictionaries and loops, 10 x 128 x 6, density 3: the same allocations, later."""
     made = environment(10, 128, 3.0, slots=6)
     model = made.model
-    learner = Learner(model, LearnerOptions(variant="oga"))
+    learner = AllocationLearner(model, LearnerOptions(variant="oga"))
     plain = Plain(model, _by_edge(learner), 25.0, 0.9999)
 
     def plainly() -> None:
@@ -96,7 +96,7 @@ def test_time_grows_with_edges(benchmark: BenchmarkFixture, show: Show) -> None:
     def measure() -> None:
         for instances in (128, 512, 2048):
             made = environment(20, instances, 3.0)
-            learner = Learner(made.model, LearnerOptions(variant="oga"))
+            learner = AllocationLearner(made.model, LearnerOptions(variant="oga"))
             steps(learner, made.arrivals)
             rounds = []
             for _ in range(8):
@@ -124,7 +124,7 @@ def test_two_threads_against_one(
         with ExitStack() as closing:
             learners = {
                 threads: closing.enter_context(
-                    Learner(made.model, LearnerOptions(variant="oga", threads=threads))
+                    AllocationLearner(made.model, LearnerOptions(variant="oga", threads=threads))
                 )
                 for threads in best
             }

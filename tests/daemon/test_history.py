@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 
 from conf.schema import JobSpec
@@ -19,7 +20,7 @@ from environment.resources import Resources
 from environment.types import Job
 from profiles.files import read_workload
 from profiles.runs import read_runs
-from profiles.trajectories import read_trajectories
+from profiles.trajectories import TRAJECTORIES
 from tests.profiles.test_spark_event_log import RECORDED
 
 AT = 1_795_268_400.0
@@ -102,15 +103,12 @@ def test_a_daemons_records_are_ingested(
     assert "2 runs, 2 jobs and 2 decisions are in" in capsys.readouterr().out
     assert [run.name for run in read_runs(out)] == ["job-1", "job-2"]
     assert len(read_workload(out / "workload.csv")) == 2
-    first, second = read_trajectories(out)
-    assert (first.job, first.policy, first.decision, first.chosen) == (
-        "job-1",
-        "rr",
-        "place",
-        ("vm-1", "vm-2"),
-    )
-    assert (first.vms, first.free_cpus, first.free_memory_mib) == (("vm-1", "vm-2"), (4.0, 4.0), (8192, 8192))
-    assert (second.at, second.state, second.finished_at, second.cost) == (AT + 10, "finished", AT + 30, 0.02)
+    first, second = pyarrow.parquet.read_table(out / TRAJECTORIES).to_pylist()
+    taken = {"job": "job-1", "policy": "rr", "decision": "place", "chosen": ["vm-1", "vm-2"]}
+    seen = {"vms": ["vm-1", "vm-2"], "free_cpus": [4.0, 4.0], "free_memory_mib": [8192, 8192]}
+    assert first == {**first, **taken, **seen}
+    ended = {"at": AT + 10, "state": "finished", "finished_at": AT + 30, "cost": 0.02}
+    assert second == {**second, **ended}
     assert main(["profile", "show", str(out), "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["about"]["source"] == "a daemon's records"
 

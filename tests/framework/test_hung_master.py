@@ -18,7 +18,7 @@ from kazoo.client import KazooClient
 
 from environment.model import events as ev
 from framework import link as link_module
-from framework.calls import Call, Calls
+from framework.calls import Calls, QueuedCall
 from framework.session import Session
 from tests.daemon.conftest import ZooKeeper
 from tests.framework.embedded.running import PATIENCE, Mesos, eventually, running
@@ -159,13 +159,13 @@ def test_calls_are_made_in_order_and_only_by_who_leads() -> None:
     """What is not made is told so; more than may wait is not taken."""
     leads, made, unsent = [True], list[int](), list[tuple[int, str]]()
 
-    def call(number: int) -> Call:
-        return Call(f"{number}", lambda: made.append(number), lambda why: unsent.append((number, why)))
+    def call(number: int) -> QueuedCall:
+        return QueuedCall(f"{number}", lambda: made.append(number), lambda why: unsent.append((number, why)))
 
     calls = Calls(lambda: leads[0], lambda _: None)
     for number in range(4):
         calls.put(call(number))
-    calls.put(Call("depose", lambda: leads.__setitem__(0, False)))
+    calls.put(QueuedCall("depose", lambda: leads.__setitem__(0, False)))
     calls.put(call(4))
     thread = threading.Thread(target=calls.run, daemon=True)
     thread.start()
@@ -183,7 +183,7 @@ def test_calls_that_pile_up_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     unsent: list[str] = []
     calls = Calls(lambda: True, lambda _: None)
     for _ in range(3):
-        calls.put(Call("x", lambda: None, unsent.append))
+        calls.put(QueuedCall("x", lambda: None, unsent.append))
     assert unsent == ["2 calls to the master wait already"]
     calls.close("over")
     assert unsent[1:] == ["over", "over"]

@@ -13,7 +13,7 @@ from environment.model import events as ev
 from environment.resources import Resources
 from environment.types import Vm
 from framework.agent_sizes import measured, quota_in_all, quotas
-from framework.reading import NOBODY, Credentials, RefusedError, read_json
+from framework.reading import NOBODY, Credentials, RefusedAnswerError, read_json
 from framework.translate import price_of
 from tests.framework.embedded.running import eventually
 from tests.framework.test_link import mesos_and_framework
@@ -60,7 +60,7 @@ def test_credentials_are_sent() -> None:
 def test_a_refusal_is_told_and_no_redirect_followed() -> None:
     """A redirect would carry the credentials to whoever it names."""
     with answering(b"HTTP/1.1 307 Elsewhere\r\nLocation: http://localhost/\r\n\r\n") as (url, asked):
-        with pytest.raises(RefusedError, match="answers 307") as refused:
+        with pytest.raises(RefusedAnswerError, match="answers 307") as refused:
             read_json(url, NOBODY, seconds=5, most=99)
         assert (refused.value.status, len(asked)) == (307, 1)
 

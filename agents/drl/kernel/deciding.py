@@ -21,7 +21,7 @@ WAITS, NO_ROOM = 0, -1
 NONE = -1
 
 
-class Desk(NamedTuple):
+class Workspace(NamedTuple):
     """Arrays to work in, whose contents mean nothing between calls."""
 
     scratch: Scratch
@@ -32,7 +32,7 @@ class Desk(NamedTuple):
     upcoming: IntArray  # [4, U]
 
 
-class Jobs(NamedTuple):
+class QueuedJobs(NamedTuple):
     """Jobs of a queue, by what a network sees of them; int64 [J], the last one float64."""
 
     number: IntArray  # in the queue
@@ -64,9 +64,9 @@ class Draft(NamedTuple):
     placed: SmallIntArray  # [P + E] VMs of executors there before, then of those placed now
 
 
-def make_desk(network: Network, layout: Layout, vms: int) -> Desk:
+def make_desk(network: Network, layout: Layout, vms: int) -> Workspace:
     """Arrays for decisions on so many VMs."""
-    return Desk(
+    return Workspace(
         scratch=make_scratch(network, vms),
         observation=np.zeros(observation_length(vms, layout), np.float32),
         mask=np.zeros(vms + 1, np.bool_),
@@ -91,7 +91,7 @@ def make_draft(vms: int, present: SmallIntArray, executors: int) -> Draft:
 
 
 @njit()
-def gain_of(scene: Scene, layout: Layout, network: Network, desk: Desk) -> float:
+def gain_of(scene: Scene, layout: Layout, network: Network, desk: Workspace) -> float:
     """By how much the best place for the head's next executor scores better than waiting.
 
     Minus infinity when there is no room for all that are left.
@@ -107,7 +107,13 @@ def gain_of(scene: Scene, layout: Layout, network: Network, desk: Desk) -> float
 
 @njit()
 def gains_of(
-    scene: Scene, first: Jobs, jobs: Jobs, layout: Layout, network: Network, desk: Desk, out: FloatArray
+    scene: Scene,
+    first: QueuedJobs,
+    jobs: QueuedJobs,
+    layout: Layout,
+    network: Network,
+    desk: Workspace,
+    out: FloatArray,
 ) -> None:
     """Write the gain of each of the jobs, float64 [J], as if it were the head of the scene.
 
@@ -118,7 +124,9 @@ def gains_of(
 
 
 @njit()
-def decide(scene: Scene, layout: Layout, network: Network, desk: Desk, draft: Draft, may_wait: bool) -> int:
+def decide(
+    scene: Scene, layout: Layout, network: Network, desk: Workspace, draft: Draft, may_wait: bool
+) -> int:
     """Place what is left of the head; return how many executors that are, WAITS, or NO_ROOM for all of them.
 
     Without `may_wait`, waiting is no choice. The scene's free resources and executors change as they are
@@ -149,7 +157,7 @@ def decide(scene: Scene, layout: Layout, network: Network, desk: Desk, draft: Dr
 
 
 @njit(inline=True)
-def _with_head(scene: Scene, first: Jobs, jobs: Jobs, j: int, upcoming: IntArray) -> Scene:
+def _with_head(scene: Scene, first: QueuedJobs, jobs: QueuedJobs, j: int, upcoming: IntArray) -> Scene:
     """The moment with that job as the head, and the others behind it in their order."""
     count = 0
     for i in range(len(first.number)):

@@ -12,12 +12,12 @@ from agents.drl.collecting import Rollouts
 from agents.drl.network import Flat, Shared, network_of
 from agents.drl.networks_tf import ScoreNetwork, specs, split_mask
 from agents.drl.training.experience import how_to_play, rules_of
-from agents.drl.training.replay import Replay, Transitions, transitions_of
+from agents.drl.training.replay import ReplayBuffer, Transitions, transitions_of
 from agents.drl.training.worlds import ACTIONS, SAMPLES, Worlds, random_of
 from conf.training import DqnSpec
 
 
-class Dqn:
+class DqnLearner:
     """A learner; one call of `learn` is as many iterations as episodes are played side by side.
 
     The steps for all of them are taken first, so that weights need not be copied for each.
@@ -45,7 +45,7 @@ class Dqn:
         )
         self.agent.initialize()
         self._train = tf.function(self._train_on, reduce_retracing=True)
-        self._replay = Replay(self._numbers.buffer, worlds.length, worlds.vms)
+        self._replay = ReplayBuffer(self._numbers.buffer, worlds.length, worlds.vms)
         self._rollouts: Rollouts | None = None
         self._owed, self._begun = 0, 0
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.drl.collecting import Outcome, Rollouts
+from agents.drl.collecting import EpisodeOutcome, Rollouts
 from agents.drl.kernel.acting import Play, Record
 from agents.drl.kernel.branching import Branching
 from agents.drl.kernel.objective import Objective
@@ -97,7 +97,7 @@ def rollouts_of(
     )
 
 
-class Player:
+class EpisodePlayer:
     """Plays as many episodes at once as are given, again and again. Close it when done."""
 
     def __init__(self, worlds: Worlds) -> None:
@@ -157,7 +157,7 @@ class Player:
         return self._rollouts
 
 
-def play_greedily(worlds: Worlds, episodes: Sequence[Episode], weights: Shared | Flat) -> Outcome:
+def play_greedily(worlds: Worlds, episodes: Sequence[Episode], weights: Shared | Flat) -> EpisodeOutcome:
     """Play the episodes by the network's best actions; what they came to."""
     with rollouts_of(worlds, episodes, [0] * len(episodes), 0) as rollouts:
         rollouts.play(network_of(weights), how_to_play(worlds))

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 from tf_agents.policies import policy_saver
 
-from agents.drl.model import Model, ModelSpec, write_model
+from agents.drl.model import ModelSpec, TrainedModel, write_model
 from agents.drl.network import Flat, Shared
 from agents.drl.networks_tf import Masked, ScoreNetwork
 from agents.drl.training.card import card_of
@@ -40,7 +40,7 @@ def write_policy(
     learner.network.take(weights)
     write_saved_model(out / "saved_model", learner.agent, learner.network, worlds.length)
     entry = next(entry for entry in history if entry["iteration"] == best)
-    write_model(out, Model(_spec_of(worlds, entry, history[-1], seconds), weights))
+    write_model(out, TrainedModel(_spec_of(worlds, entry, history[-1], seconds), weights))
     card = card_of(worlds.spec, entry, history[-1], seconds)
     (out / "card.md").write_text(card, encoding="utf-8")
 

@@ -10,7 +10,7 @@ from tf_agents.trajectories import StepType, Trajectory
 
 from agents.drl.network import Flat, Shared
 from agents.drl.networks_tf import Actor, specs
-from agents.drl.training.experience import Player, Steps, Tried
+from agents.drl.training.experience import EpisodePlayer, Steps, Tried
 from agents.drl.training.worlds import ACTIONS, Worlds, random_of, repeated
 from conf.training import ReinforceSpec
 from environment.kernel.state import Float32Array
@@ -29,7 +29,7 @@ class _Agent(reinforce_agent.ReinforceAgent):  # type: ignore[misc]  # TF-Agents
         return self._weight_of_entropy * loss
 
 
-class Reinforce:
+class ReinforceLearner:
     """A learner; one call of `learn` is one iteration."""
 
     def __init__(self, worlds: Worlds, weights: Shared | Flat) -> None:
@@ -57,7 +57,7 @@ class Reinforce:
         # of steps alone, which rounds otherwise: a run that was resumed would end with other weights.
         signature = [_of_any_length(self.agent.training_data_spec)]
         self._train = tf.function(self.agent.train, input_signature=signature)
-        self._player = Player(worlds)
+        self._player = EpisodePlayer(worlds)
 
     @property
     def checkpoint(self) -> tf.train.Checkpoint:

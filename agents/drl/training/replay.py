@@ -26,7 +26,7 @@ class Transitions(NamedTuple):
     next_mask: BoolArray  # [C, N + 1]
 
 
-class Replay:
+class ReplayBuffer:
     """The latest transitions, as many as there is room for."""
 
     def __init__(self, capacity: int, length: int, vms: int) -> None:

@@ -13,16 +13,16 @@ import numpy as np
 import tensorflow as tf
 import yaml
 
-from agents.drl.model import ModelError, find_model, read_model
+from agents.drl.model import TrainedModelError, find_model, read_model
 from agents.drl.network import Flat, Shared, first_flat, first_shared
 from agents.drl.networks_tf import ScoreNetwork
 from agents.drl.training import checkpoints
 from agents.drl.training.checkpoints import Checkpoint
-from agents.drl.training.dqn import Dqn
+from agents.drl.training.dqn import DqnLearner
 from agents.drl.training.evaluation import Evaluation, in_short
 from agents.drl.training.imitation import examples_of, imitate
 from agents.drl.training.output import write_policy
-from agents.drl.training.reinforce import Reinforce
+from agents.drl.training.reinforce import ReinforceLearner
 from agents.drl.training.worlds import Worlds, worlds_of
 from conf.loader import ConfigError
 from conf.training import TrainingSpec
@@ -32,7 +32,7 @@ Progress = Callable[[int, int, str], None]
 
 
 class Learner(Protocol):
-    """What learns: `Reinforce` or `Dqn`."""
+    """What learns: `ReinforceLearner` or `DqnLearner`."""
 
     agent: Any
     network: ScoreNetwork
@@ -143,14 +143,14 @@ def learner_of(worlds: Worlds) -> Learner:
         weights = first_shared(*worlds.features, hidden, seed)
     else:
         weights = first_flat(worlds.length, worlds.vms, hidden, seed)
-    return Reinforce(worlds, weights) if spec.algorithm == "reinforce" else Dqn(worlds, weights)
+    return ReinforceLearner(worlds, weights) if spec.algorithm == "reinforce" else DqnLearner(worlds, weights)
 
 
 def _weights_of(worlds: Worlds, start: str) -> Shared | Flat:
     """The weights of a trained policy; ConfigError when it sees other things, or has another network."""
     try:
         model = read_model(find_model(start))
-    except ModelError as error:
+    except TrainedModelError as error:
         raise ConfigError(f"start: {error}") from error
     for name in ("network", "observation"):
         if getattr(model.spec, name) != getattr(worlds.spec, name):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from framework.embedded.isolation import enter
-from framework.embedded.isolation.cgroups import Group
+from framework.embedded.isolation.cgroups import ControlGroup
 
 #: How much of idle cores a container may use for each of its cpus. Chosen: an executor runs one task there,
 #: that is a thread of the JVM and a worker of Python, which wait for each other now and then. Cores cannot be
@@ -55,7 +55,7 @@ class NoIsolation:
 class VmCell:
     """One VM's group and network namespace."""
 
-    def __init__(self, group: Group, namespace: Path, address: str, cpus: float, scale: float) -> None:
+    def __init__(self, group: ControlGroup, namespace: Path, address: str, cpus: float, scale: float) -> None:
         #: The VM's address on the bridge.
         self.address = address
         #: The VM's own group, with its limits.
@@ -66,9 +66,9 @@ class VmCell:
         self._scale = scale
         self._namespace = namespace
         #: Groups of running containers, by container id.
-        self._containers: dict[str, Group] = {}
+        self._containers: dict[str, ControlGroup] = {}
         #: Groups whose last processes are about to end.
-        self._left: list[Group] = []
+        self._left: list[ControlGroup] = []
 
     def wrap(self, entry: Entry, container: str, cpus: float) -> Entry:
         """A command that enters the VM and then becomes `entry`."""

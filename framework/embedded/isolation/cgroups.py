@@ -1,6 +1,6 @@
 """Control groups of version 1 or 2: made with limits, asked what the kernel killed in them, removed.
 
-A `Group` is one folder where the kernel has version 2, and one for each controller where it has version 1.
+A `ControlGroup` is one folder under version 2, and one for each controller under version 1.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ class CgroupError(OSError):
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ControlGroup:
     """A group for cpu and memory; `cpu` and `memory` are one folder under version 2."""
 
     cpu: Path
@@ -44,9 +44,9 @@ class Group:
         name = "memory.max" if self.unified else "memory.limit_in_bytes"
         return int((self.memory / name).read_text()) // _MIB
 
-    def child(self, name: str) -> "Group":
+    def child(self, name: str) -> "ControlGroup":
         """Make a group below this one."""
-        child = Group(self.cpu / name, self.memory / name)
+        child = ControlGroup(self.cpu / name, self.memory / name)
         for folder in child.folders:
             folder.mkdir()
         return child
@@ -116,11 +116,11 @@ class Group:
 
     def _remove_once(self) -> bool:
         for name in {folder.name for path in self.folders for folder in _below(path)}:
-            Group(self.cpu / name, self.memory / name)._remove_once()
+            ControlGroup(self.cpu / name, self.memory / name)._remove_once()
         return self.remove()
 
 
-def make_group(name: str, mounts: str, own: str) -> Group:
+def make_group(name: str, mounts: str, own: str) -> ControlGroup:
     """Make a group without limits, as near below this process's own as the kernel allows.
 
     `name` is that of its folder, `mounts` the text of /proc/self/mountinfo, `own` that of /proc/self/cgroup.
@@ -130,7 +130,7 @@ def make_group(name: str, mounts: str, own: str) -> Group:
     found = {controller: _own_folder(controller, mounts, own) for controller in ("cpu", "memory")}
     try:
         if all(found.values()):
-            return Group(*(path for path in found.values() if path)).child(name)
+            return ControlGroup(*(path for path in found.values() if path)).child(name)
         return _make_unified(name, mounts, own)
     except CgroupError:
         raise
@@ -155,7 +155,7 @@ def make_tracker(name: str, mounts: str, own: str) -> Path | None:
     return None
 
 
-def _make_unified(name: str, mounts: str, own: str) -> Group:
+def _make_unified(name: str, mounts: str, own: str) -> ControlGroup:
     """A group below the nearest one above this process whose children may have limits."""
     nearest = _own_folder("", mounts, own)
     lacking = "the controllers cpu and memory are mounted neither as cgroup v1 nor in cgroup v2"
@@ -167,8 +167,8 @@ def _make_unified(name: str, mounts: str, own: str) -> Group:
         if not {"cpu", "memory"} <= set((folder / "cgroup.controllers").read_text().split()):
             raise CgroupError(f"{lacking} ({folder}/cgroup.controllers)")
         with contextlib.suppress(OSError):  # a group with processes of its own may have no limited children
-            Group(folder, folder).open_to_children()
-            group = Group(folder, folder).child(name)
+            ControlGroup(folder, folder).open_to_children()
+            group = ControlGroup(folder, folder).child(name)
             group.open_to_children()
             return group
     raise CgroupError(f"no group above {nearest} lets its children have limits on cpu and memory")

@@ -16,8 +16,8 @@ from typing import Any
 
 from framework.embedded.isolation import network
 from framework.embedded.isolation.cell import VmCell
-from framework.embedded.isolation.cgroups import Group, make_group
-from framework.embedded.isolation.network import Network
+from framework.embedded.isolation.cgroups import ControlGroup, make_group
+from framework.embedded.isolation.network import VmNetwork
 from framework.embedded.settings import AgentSpec
 from framework.spark.supervisor import identity
 
@@ -99,15 +99,15 @@ class Isolation:
         delay = f", {options.delay_ms:g} ms delay" if options.delay_ms else ""
         return "; ".join([text + delay, *self.notes])
 
-    def _make_network(self, vms: int) -> Network:
+    def _make_network(self, vms: int) -> VmNetwork:
         if self.options.delay_ms and not network.has_delay():
             self.options = dataclasses.replace(self.options, delay_ms=0.0)
             self.notes = ("no delay: the kernel has no netem (CONFIG_NET_SCH_NETEM)",)
-        made = Network(self.id, vms, self._name)
+        made = VmNetwork(self.id, vms, self._name)
         made.make(self.options.bandwidth_mbit, self.options.delay_ms)
         return made
 
-    def _make_group(self) -> Group:
+    def _make_group(self) -> ControlGroup:
         group = make_group(_group_name(self.id), *map(_proc, ("mountinfo", "cgroup")))
         _record(self.id, group)
         group.share(_cores())  # without a group each task would weigh as much as any process of this machine
@@ -163,7 +163,7 @@ def _register() -> str:
             return run
 
 
-def _record(run: str, group: Group | None) -> None:
+def _record(run: str, group: ControlGroup | None) -> None:
     folders = [] if group is None else [str(group.cpu), str(group.memory)]
     draft = _path(run).with_suffix(".draft")
     draft.write_text(json.dumps({"process": identity(os.getpid()), "group": folders}))
@@ -173,7 +173,7 @@ def _record(run: str, group: Group | None) -> None:
 def _remove(run: str) -> None:
     """Remove all of a run; its record goes last, and stays while anything else does."""
     folders = _read(_path(run)).get("group")
-    gone = not folders or Group(*map(Path, folders)).remove_all()
+    gone = not folders or ControlGroup(*map(Path, folders)).remove_all()
     network.remove_network(run)
     if gone:
         _path(run).unlink(missing_ok=True)

@@ -27,7 +27,7 @@ class NetworkError(OSError):
     """The network cannot be made; the text says why."""
 
 
-class Network:
+class VmNetwork:
     """The bridge and namespaces of one run; VMs are numbered from 0."""
 
     def __init__(self, run: str, vms: int, name: str) -> None:

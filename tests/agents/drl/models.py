@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.drl.model import Model, ModelSpec, write_model
+from agents.drl.model import ModelSpec, TrainedModel, write_model
 from agents.drl.network import Flat, Shared, first_flat, first_shared
 from conf.training import NetworkSpec, ObjectiveSpec, ObservationSpec
 
@@ -21,7 +21,7 @@ def make_model(
     seed: int = 1,
     hidden: int = 8,
     considered: int = 1,
-) -> Model:
+) -> TrainedModel:
     """A model with weights of that seed, whose last layers tell actions apart; it likes to wait a little."""
     spec = ModelSpec(
         algorithm=algorithm,
@@ -35,18 +35,18 @@ def make_model(
     )
     if kind == "shared":
         shared = first_shared(spec.shapes["vm"][0], spec.shapes["rest"][0], hidden, seed)
-        return Model(spec, shared._replace(place_score=30 * shared.place_score))
+        return TrainedModel(spec, shared._replace(place_score=30 * shared.place_score))
     flat = first_flat(spec.shapes["hidden"][0], vms, hidden, seed)
-    return Model(spec, flat._replace(score=30 * flat.score))
+    return TrainedModel(spec, flat._replace(score=30 * flat.score))
 
 
-def that_waits(model: Model, offset: float) -> Model:
+def that_waits(model: TrainedModel, offset: float) -> TrainedModel:
     """With another offset of the score of waiting: the higher, the rather its shared network waits."""
     assert isinstance(model.weights, Shared)
-    return Model(model.spec, model.weights._replace(wait_offset=np.full(1, offset, np.float32)))
+    return TrainedModel(model.spec, model.weights._replace(wait_offset=np.full(1, offset, np.float32)))
 
 
-def make_folder(folder: Path, model: Model) -> str:
+def make_folder(folder: Path, model: TrainedModel) -> str:
     """The path of the folder, with the model in it."""
     write_model(folder, model)
     return str(folder)

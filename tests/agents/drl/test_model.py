@@ -11,7 +11,7 @@ import pytest
 
 from agents.drl.model import (
     SHIPPED,
-    ModelError,
+    TrainedModelError,
     find_model,
     nearest_beta,
     read_model,
@@ -109,7 +109,7 @@ def test_what_is_wrong_with_a_folder_is_told(
     """The file, the field or array, and what would be right."""
     write_model(tmp_path, make_model())
     spoil(tmp_path)
-    with pytest.raises(ModelError, match=complaint):
+    with pytest.raises(TrainedModelError, match=complaint):
         read_model(tmp_path)
 
 
@@ -124,7 +124,7 @@ def test_weights_that_do_not_fit_the_description_are_not_written(tmp_path: Path)
 def test_a_model_that_is_not_there_is_told(tmp_path: Path) -> None:
     """With the names of those that ship."""
     with pytest.raises(
-        ModelError, match=r"nowhere: no shipped model and no folder with a model.json; shipped"
+        TrainedModelError, match=r"nowhere: no shipped model and no folder with a model.json; shipped"
     ):
         find_model("nowhere")
 
@@ -132,7 +132,7 @@ def test_a_model_that_is_not_there_is_told(tmp_path: Path) -> None:
 def test_shipped_models_are_found_by_name_and_beta(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every folder beneath `models` is one; without a beta the one nearest to one half is taken."""
     monkeypatch.setattr("agents.drl.model.SHIPPED", tmp_path)
-    with pytest.raises(ModelError, match="no reinforce model ships with Stoker"):
+    with pytest.raises(TrainedModelError, match="no reinforce model ships with Stoker"):
         shipped_for("reinforce", None)
     model = make_model()
     for name, beta in (("reinforce-cost", 1.0), ("reinforce-balanced", 0.5)):
@@ -145,10 +145,10 @@ def test_shipped_models_are_found_by_name_and_beta(tmp_path: Path, monkeypatch: 
     assert find_model("reinforce-cost") == shipped_for("reinforce", 1.0) == tmp_path / "reinforce-cost"
     assert shipped_for("reinforce", None).name == "reinforce-balanced"
     with pytest.raises(
-        ModelError, match=r"no reinforce model for beta 0.25 ships with Stoker; there are 0.5, 1"
+        TrainedModelError, match=r"no reinforce model for beta 0.25 ships with Stoker; there are 0.5, 1"
     ):
         shipped_for("reinforce", 0.25)
-    with pytest.raises(ModelError, match="no dqn model ships"):
+    with pytest.raises(TrainedModelError, match="no dqn model ships"):
         shipped_for("dqn", 1.0)
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from agents.drl.kernel.forward import make_scratch, score
 from agents.drl.network import (
+    SHARED,
     Flat,
     Shared,
     first_flat,
@@ -13,7 +14,6 @@ from agents.drl.network import (
     network_of,
     shared_shapes,
     weights_from,
-    weights_of,
 )
 from tests.agents.drl.models import scores
 from tests.arrays import each, same
@@ -43,8 +43,9 @@ def test_the_compiled_network_is_the_one_that_is_described(vms: int, hidden: int
             score(network, observation, np.ones(vms + 1, np.bool_), scratch, out)
             expected = scores(wide(weights), observation.astype(np.float64), vms)
             assert out == pytest.approx(expected, rel=1e-5, abs=1e-5 * np.abs(expected).max())
-        assert weights_of(network) is not weights
-        assert same(weights_of(network), weights)
+        used = network.shared if network.kind == SHARED else network.flat
+        assert used is not weights
+        assert same(used, weights)
 
 
 def test_vms_that_look_alike_are_computed_once_and_others_only_if_asked() -> None:

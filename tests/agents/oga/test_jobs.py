@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from agents.oga.jobs import Jobs, jobs_of
-from agents.oga.learner import Learner, LearnerOptions
+from agents.oga.learner import AllocationLearner, LearnerOptions
 from agents.oga.model import ModelError, Request, build_model
 from tests.agents.oga.models import random_model
 
@@ -16,7 +16,7 @@ def test_each_of_several_jobs_counts_for_itself() -> None:
     assert made.model.ports == ("0#0/0", "0#1/0", "1#0/0", "2#0/0", "2#1/0", "2#2/0", "3#0/0", "4#0/0")
     x = made.arrivals([1, 0, 2, 5, 0]).astype(float)
     assert x.tolist() == [1, 0, 0, 1, 1, 0, 1, 0]
-    learner = Learner(made.model, LearnerOptions(variant="oga"))
+    learner = AllocationLearner(made.model, LearnerOptions(variant="oga"))
     y = learner.y
     alone = [made.model.reward(np.eye(8)[port], y) for port in np.flatnonzero(x)]
     assert made.model.reward(x, y) == pytest.approx(sum(alone))
@@ -39,7 +39,7 @@ def test_a_job_has_its_minimum_or_nothing(request_: Request) -> None:
     present = started = 0
     for seed in range(6):
         made = some_gangs(seed, request_)
-        learner = Learner(made.model)
+        learner = AllocationLearner(made.model)
         for jobs in np.random.default_rng(seed).random((20, 5)) < 0.7:
             x = made.arrivals(jobs).astype(float)
             y = made.settle(learner.step(x), x)
@@ -58,7 +58,7 @@ def test_a_job_has_its_minimum_or_nothing(request_: Request) -> None:
 def test_what_fits_is_only_moved_as_far_as_it_must() -> None:
     """An allocation that keeps the minimum already stays as it is."""
     made = some_gangs(1, "per_channel", floor=0.01)
-    y = Learner(made.model).y
+    y = AllocationLearner(made.model).y
     assert made.settle(y, np.ones(len(made.model.ports))) == pytest.approx(y, abs=1e-9)
 
 
@@ -66,7 +66,7 @@ def test_whole_requests_are_floors_without_a_warning() -> None:
     """At a floor of 1 nothing is left to ask for, or by rounding less: no division by what is not there."""
     for seed in (64, 89, 101):
         made = some_gangs(seed, "total", floor=1.0)
-        learner, x = Learner(made.model), np.ones(len(made.model.ports))
+        learner, x = AllocationLearner(made.model), np.ones(len(made.model.ports))
         for _ in range(6):
             with np.errstate(all="raise"):
                 y = made.settle(learner.step(x).copy(), x)
@@ -92,7 +92,7 @@ def test_a_gang_that_cannot_start_leaves_its_share() -> None:
 def test_tasks_of_a_job_share_its_overhead() -> None:
     """The overhead is the largest over resources of the job's total, not the sum of its tasks' largest."""
     made = some_gangs(2, "per_channel")
-    y = Learner(made.model).y
+    y = AllocationLearner(made.model).y
     _, overhead = made.model.gain_and_overhead(np.ones(len(made.model.ports)), y)
     totals = made.model.graph.beta[:, None] * made.model.job_totals(y)
     assert overhead == pytest.approx(totals.max(axis=0).sum())

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from agents.oga.environments import EnvironmentOptions, generate
-from agents.oga.learner import Learner, LearnerOptions, Variant, diameter, gradient_bound
+from agents.oga.learner import AllocationLearner, LearnerOptions, Variant, diameter, gradient_bound
 from agents.oga.model import Model, ModelError, Request, build_model
 from environment.types import FloatArray
 from tests.agents.oga.models import random_arrivals, random_model
@@ -27,7 +27,7 @@ def as_allocation(model: Model, y: FloatArray) -> dict[tuple[int, int, int], flo
 def test_the_same_as_algorithm_1_in_plain_python() -> None:
     """Allocations and rewards agree slot by slot."""
     model = random_model(1, resources=4)
-    learner = Learner(model, LearnerOptions(variant="oga", eta0=3.0, decay=0.99))
+    learner = AllocationLearner(model, LearnerOptions(variant="oga", eta0=3.0, decay=0.99))
     reference = Plain(model, as_allocation(model, learner.y), 3.0, 0.99)
     for x in random_arrivals(model, 60, 1):
         assert model.reward(x, learner.y) == pytest.approx(reference.reward(list(x)), rel=1e-9)
@@ -40,7 +40,9 @@ def test_when_a_variant_decides() -> None:
     """`oga` plays what it had before it saw x(t), `oga-reactive` what it has after a step on x(t)."""
     model = random_model()
     x = random_arrivals(model, 1)[0]
-    plain, reactive = (Learner(model, LearnerOptions(variant=name)) for name in ("oga", "oga-reactive"))
+    plain, reactive = (
+        AllocationLearner(model, LearnerOptions(variant=name)) for name in ("oga", "oga-reactive")
+    )
     before = plain.y.copy()
     assert (plain.step(x) == before).all()
     assert (reactive.step(x) == plain.y).all()
@@ -54,7 +56,7 @@ def test_allocations_are_feasible_and_repeatable(variant: Variant, request_: Req
     model = random_model(2, request=request_)
     rewards: list[list[float]] = []
     for _ in range(2):
-        learner = Learner(model, LearnerOptions(variant=variant))
+        learner = AllocationLearner(model, LearnerOptions(variant=variant))
         rewards.append([])
         for x in random_arrivals(model, 50, 3):
             y = learner.step(x)
@@ -66,7 +68,7 @@ def test_allocations_are_feasible_and_repeatable(variant: Variant, request_: Req
 def test_conserving_leaves_nothing_to_absent_ports() -> None:
     """Whoever is not there gets nothing, and a port alone may have all that pays."""
     model = random_model(3, utility=0)
-    learner = Learner(model)
+    learner = AllocationLearner(model)
     for port in range(len(model.ports)):
         x = np.eye(len(model.ports))[port]
         y = learner.step(x)
@@ -81,7 +83,7 @@ def test_conserving_leaves_nothing_to_absent_ports() -> None:
 def test_explained_steps_add_up() -> None:
     """A step is eta times the gradient, its end is the next y; gradients of absent ports are zero."""
     model = random_model(4)
-    learner = Learner(model, LearnerOptions(eta0=2.0, decay=0.5))
+    learner = AllocationLearner(model, LearnerOptions(eta0=2.0, decay=0.5))
     x = random_arrivals(model, 1, 5)[0]
     learner.step(x)
     learner.step(x)
@@ -103,18 +105,18 @@ def test_state_survives_a_file() -> None:
     """A learner restored from saved arrays goes on as the one that was saved."""
     model = random_model(6)
     arrivals = random_arrivals(model, 30, 6)
-    first = Learner(model)
+    first = AllocationLearner(model)
     for x in arrivals[:20]:
         first.step(x)
     first.observe(1, 2.0, 3.0)
     file = io.BytesIO()
     np.savez(file, **first.state())
     file.seek(0)
-    second = Learner.restored(model, dict(np.load(file)))
+    second = AllocationLearner.restored(model, dict(np.load(file)))
     for x in arrivals[20:]:
         assert second.step(x) == pytest.approx(first.step(x), rel=1e-6, abs=1e-6)
     with pytest.raises(ModelError, match="state: cannot be read: KeyError"):
-        Learner.restored(model, {})
+        AllocationLearner.restored(model, {})
 
 
 def test_what_is_known_moves_to_another_model() -> None:
@@ -136,7 +138,7 @@ def test_what_is_known_moves_to_another_model() -> None:
             (["b", "c", "a"], ["w", "u"], ["memory", "cpus"]),
         )
     )
-    learner = Learner(small)
+    learner = AllocationLearner(small)
     learner.y = np.arange(8.0).reshape(2, 4) / 3  # edges a-v, b-v, a-w, b-w; cpus, memory
     learner.observe(1, 1.0, 2.0)
     moved = learner.moved_to(other)
@@ -148,7 +150,7 @@ def test_what_is_known_moves_to_another_model() -> None:
 
 def test_surprises_move_the_gain() -> None:
     """A port whose jobs achieve twice what f promises comes to count twice, a wonder ten times at most."""
-    learner = Learner(random_model(), LearnerOptions(gain_rate=0.5))
+    learner = AllocationLearner(random_model(), LearnerOptions(gain_rate=0.5))
     for _ in range(40):
         learner.observe(0, 3.0, 6.0)
         learner.observe(1, 1.0, 1e9)
@@ -160,12 +162,12 @@ def test_step_sizes_of_theory() -> None:
     """Theorem 1's is diam / (G sqrt T) throughout, eq. 50's is never shorter, as no gradient exceeds G."""
     model = random_model()
     x = np.ones(len(model.ports))
-    fixed = Learner(model, LearnerOptions(variant="oga", step_size="theorem1", horizon=100))
+    fixed = AllocationLearner(model, LearnerOptions(variant="oga", step_size="theorem1", horizon=100))
     fixed.step(x)
     eta = diameter(model) / gradient_bound(model) / 10
     state = fixed.explain(0)[0]
     assert state.ascended - state.before == pytest.approx(eta * state.gradient)
-    adaptive = Learner(model, LearnerOptions(variant="oga", step_size="eq50", horizon=100))
+    adaptive = AllocationLearner(model, LearnerOptions(variant="oga", step_size="eq50", horizon=100))
     adaptive.step(x)
     told = adaptive.explain(0)[0]
     assert np.abs(told.ascended - told.before).max() >= eta * np.abs(told.gradient).max()
@@ -173,7 +175,7 @@ def test_step_sizes_of_theory() -> None:
 
 def _helpers() -> int:
     """Threads of learners that are there."""
-    return sum(thread.name.startswith("Learner") for thread in threading.enumerate())
+    return sum(thread.name.startswith("AllocationLearner") for thread in threading.enumerate())
 
 
 @pytest.mark.parametrize("request_", ["per_channel", "total"])
@@ -185,7 +187,7 @@ def test_threads_change_nothing(variant: Variant, request_: Request) -> None:
     told = []
     for threads in (1, 2, 4, 9):
         before = _helpers()
-        with Learner(made.model, LearnerOptions(variant=variant, threads=threads)) as learner:
+        with AllocationLearner(made.model, LearnerOptions(variant=variant, threads=threads)) as learner:
             told.append([learner.step(x).copy() for x in made.arrivals])
             told[-1].append(learner.y.copy())
             assert (_helpers() > before) == (threads > 1)
@@ -197,7 +199,7 @@ def test_threads_change_nothing(variant: Variant, request_: Request) -> None:
 def test_a_small_model_is_one_threads() -> None:
     """Where handing over takes longer than the step, no thread is begun."""
     before = _helpers()
-    with Learner(random_model(), LearnerOptions(threads=4)) as learner:
+    with AllocationLearner(random_model(), LearnerOptions(threads=4)) as learner:
         learner.step(random_arrivals(learner.model, 1)[0])
         assert _helpers() == before
 

@@ -5,20 +5,22 @@ from pathlib import Path
 
 import pytest
 
-from agents.experiments.zhao2023 import Cell, Outcome, Regret, cells, job_cells, run_cell
+from agents.experiments.zhao2023 import CellOutcome, FigureCell, Regret, cells, job_cells, run_cell
 from agents.experiments.zhao2023_jobs import jobs_section
 from agents.experiments.zhao2023_report import judge_claims, write
 from agents.experiments.zhao2023_tables import by_experiment
 from daemon.cli.oga import SweepSetting
 
 
-def made_up(cell: Cell, conserving: float) -> dict[str, list[Outcome]]:
+def made_up(cell: FigureCell, conserving: float) -> dict[str, list[CellOutcome]]:
     """Outcomes of two seeds: the learners and partners in a known order."""
     averages = {name: 100.0 + number for number, name in enumerate(cell.policies)}
     averages |= {"oga-conserving": conserving} if "oga-conserving" in averages else {}
     slots = (1, 1000, 2000, 5000, 10_000)
     return {
-        name: [Outcome(average + seed, 5.0, 1e-4, slots, (average,) * 5, 0.9, 0.5, 0.75) for seed in range(2)]
+        name: [
+            CellOutcome(average + seed, 5.0, 1e-4, slots, (average,) * 5, 0.9, 0.5, 0.75) for seed in range(2)
+        ]
         for name, average in averages.items()
     }
 

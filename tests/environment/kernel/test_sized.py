@@ -14,13 +14,14 @@ from environment.kernel.rule_options import DurationOptions, RewardOptions
 from environment.policy import FunctionPolicy
 from environment.resources import LEAST, Resources
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results import Replay, Result, trace_from_json, trace_to_json
+from environment.simulation.results import Result, trace_to_json
 from environment.simulation.simulator import simulate
 from environment.types import ClusterView, Decision, EndedJob, Place, PlacementRequest, Vm, Wait
 from profiles.profile import load_profiles
 from profiles.workload import Workload, WorkloadJob
 from tests.builders import make_vms
 from tests.environment.simulation.reference import Machine, Reference, Work
+from tests.environment.simulation.replay import Replay, trace_from_json
 from tests.environment.simulation.test_simulator import never_over_capacity, worlds
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from environment.resources import NOTHING, Resources
 from framework.embedded.allocator import allocate
 from framework.embedded.calls import framework_info
-from framework.embedded.master_state import AgentRecord, Filter, Framework, Offer
+from framework.embedded.master_state import AgentRecord, Filter, Framework, OutstandingOffer
 from framework.embedded.resources import EMPTY, Amount, Json, make, milli, parse, to_json, total
 from framework.embedded.settings import AgentSpec
 
@@ -93,7 +93,7 @@ def test_what_is_held_counts() -> None:
     """A framework that holds much comes after one that holds nothing."""
     rich, poor = framework("a", "x"), framework("b", "y")
     held = make(4, 1024, {}, (1, 2))
-    rich.offers["o"] = Offer("o", "a", "s0", "x", held)
+    rich.offers["o"] = OutstandingOffer("o", "a", "s0", "x", held)
     (grant,) = allocate([rich, poor], [agent("s1")], 0.0)
     assert grant.framework_id == "b"
 

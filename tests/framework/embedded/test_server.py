@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from framework.embedded.embedded_cluster import Cluster
+from framework.embedded.embedded_cluster import EmbeddedCluster
 from framework.embedded.routes import Access
 from framework.embedded.server import _Front, _listen
 from framework.embedded.settings import MasterOptions
@@ -23,7 +23,7 @@ def test_a_connection_of_the_last_moment_is_cut(rounds: int, tmp_path: Path) -> 
     async def connect_and_end() -> None:
         listener = _listen("127.0.0.1", 0)
         host, port = listener.getsockname()
-        cluster = Cluster(
+        cluster = EmbeddedCluster(
             small_cluster(), options=MasterOptions(), work_dir=tmp_path, host=host, port=port, cells={}
         )
         front = _Front(cluster, (host, port), Access(Guard(None)))
