@@ -95,13 +95,22 @@ def _settle() -> None:
 
 
 def _opened(url: str) -> Store:
-    """The job store, once its disk has room for it; StoreError for what does not pass."""
-    while True:
-        try:
-            return Store(url)
-        except StoreFullError as error:
-            log.error("waiting for room on the disk", error=str(error), seconds=_PAUSE)
-            time.sleep(_PAUSE)
+    """The job store, once its disk has room for it; StoreError for what does not pass.
+
+    Whoever asks the daemon to end while it waits is not kept waiting: nothing was begun.
+    """
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        while True:
+            try:
+                return Store(url)
+            except StoreFullError as error:
+                signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+                log.error("waiting for room on the disk", error=str(error), seconds=_PAUSE)
+                time.sleep(_PAUSE)
+    finally:
+        if signal.getsignal(signal.SIGTERM) != before:
+            signal.signal(signal.SIGTERM, before)
 
 
 def _rights(config: Config, data_dir: Path) -> Rights:

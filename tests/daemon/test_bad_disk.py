@@ -131,6 +131,19 @@ def test_a_daemon_that_is_started_on_a_full_disk_waits_for_room(tmp_path: Path) 
         assert process.wait(PATIENCE) == 0, said.read_text()
 
 
+def test_a_daemon_that_waits_for_room_ends_when_it_is_told_to(tmp_path: Path) -> None:
+    """It has nothing to take apart, so it ends at once and as asked."""
+    daemon, said = Daemon(tmp_path / "data"), tmp_path / "said"
+    with said.open("wb") as out:
+        process = subprocess.Popen(
+            daemon.command, stdout=out, stderr=out, preexec_fn=lambda: limit_own_files(LOG_SIZE)
+        )
+    daemon._http.close()
+    until(lambda: "waiting for room on the disk" in said.read_text())
+    process.terminate()
+    assert process.wait(PATIENCE) == 0, said.read_text()
+
+
 def limit_own_files(size: int) -> None:
     """Let no file that this process writes grow over `size` bytes, as on a disk that is full."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
