@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from environment.types import ClusterView, FloatArray, Job
+from environment.types import FloatArray, Job
+from environment.view import ClusterView
 
 #: Differences of times are rounded to milliseconds. What was rounded away when times were computed depends on
 #: since when they are counted and in which order they were summed up, and a search that compares such

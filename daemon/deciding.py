@@ -22,7 +22,8 @@ from environment.model.decisions import decided
 from environment.model.events import Decided
 from environment.policy import Keeper, Policy, Timed
 from environment.rounds import Queue, Verdict, decide_in_turn, view_after
-from environment.types import ClusterView, EndedJob, Observer, Place, PlacementRequest, Wait
+from environment.types import EndedJob, Observer, Place, PlacementRequest, Wait
+from environment.view import ClusterView
 
 log = structlog.get_logger("policy")
 

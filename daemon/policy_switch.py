@@ -21,7 +21,8 @@ from daemon.shadow import Shadow
 from daemon.store import Store, StoreError
 from environment.explain import Explanation
 from environment.model.events import Decided
-from environment.types import ClusterView, EndedJob, PlacementRequest
+from environment.types import EndedJob, PlacementRequest
+from environment.view import ClusterView
 
 log = structlog.get_logger("policy")
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from environment.offered import EXECUTOR_PORTS
 from environment.resources import BASIC, LEAST, MEMORY, STEPS, THOUSANDTHS, Resources, told, total, word
-from environment.types import ClusterView, Place, PlacementRequest, Shortfall, Vm
+from environment.types import Place, PlacementRequest, Shortfall, Vm
+from environment.view import ClusterView
 from environment.words import clock
 
 #: So many VMs that are left out are named in a reason, the others counted. Chosen: what fits a few lines.

@@ -11,7 +11,8 @@ from typing import overload
 
 import numpy as np
 
-from environment.types import ClusterView, PlacementRequest
+from environment.types import PlacementRequest
+from environment.view import ClusterView
 
 #: So many VMs are tried for a driver on the cluster, to find where it takes no executor's place.
 _DRIVER_PLACES = 50

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from environment.check import closed, not_offered, shortfalls
 from environment.resources import BASIC, Resources
 from environment.rounds import Verdict
-from environment.types import ClusterView, Place, PlacementRequest
+from environment.types import Place, PlacementRequest
+from environment.view import ClusterView
 
 #: On clusters with more VMs than this, only so many of those not chosen are listed; the rest is counted.
 CANDIDATES_LISTED = 50

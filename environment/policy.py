@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from environment.types import ClusterView, Decision, PlacementRequest
+from environment.types import Decision, PlacementRequest
+from environment.view import ClusterView
 
 #: A policy's one method, for those who need no more of it.
 Decide = Callable[[ClusterView, Sequence[PlacementRequest]], Decision]

@@ -15,7 +15,8 @@ from environment.elastic import Fitting
 from environment.offered import DRIVER_PORTS
 from environment.policy import Decide
 from environment.resources import Resources
-from environment.types import ClusterView, Decision, Place, PlacementRequest, Wait
+from environment.types import Decision, Place, PlacementRequest, Wait
+from environment.view import ClusterView
 
 #: Of what the parts of a placement are made.
 _PARTS: dict[str, tuple[type, ...]] = {

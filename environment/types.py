@@ -1,25 +1,22 @@
-"""The words that every part shares: VM, job, placement request, cluster view, decision.
+"""The words that every part shares: VM, job, placement request, decision. What a policy sees is in `view`.
 
 All are immutable values. How a cluster changes is in `environment.model`; who decides is in `agents`.
 Units: seconds, cpus (float cores), MiB, dollars per hour.
 """
 
-import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import reduce
 from operator import or_
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from conf.assumptions import BAD_PLACEMENT_FACTOR, DEFAULT_QUEUE, MEASURED_SPREAD
-from environment.belief import expected_end, placed_well
-from environment.offered import DRIVER_PORTS, EXECUTOR_PORTS, Offered
-from environment.resource_arrays import ResourceArrays
-from environment.resources import BASIC, CPUS, Resources
+from environment.belief import placed_well
+from environment.resources import Resources
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -175,42 +172,6 @@ class PlacementRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class RunningJob:
-    """A placed job as a policy sees it: which VMs hold its executors, since when, and what is expected of it.
-
-    `expected` is how many seconds it was expected to take when it started, on the placement that it got; None
-    when that is not known. A driver on the cluster comes last among `vm_ids`. `sizes` is what each executor
-    takes; empty when there are as many as the job asks for, and each takes what it asks for.
-    """
-
-    job: Job
-    vm_ids: tuple[str, ...]
-    started_at: float
-    expected: float | None
-    sizes: tuple[Resources, ...] = ()
-
-    def end_at(self, now: float) -> float | None:
-        """When it is believed to end by who sees at `now` that it runs still; None when that is not known."""
-        if self.expected is None:
-            return None
-        return expected_end(now, self.started_at, self.expected, self.job.spread)
-
-    @property
-    def taken(self) -> tuple[Resources, ...]:
-        """What each executor takes, in the order of `vm_ids`."""
-        return self.sizes or (self.job.size,) * min(len(self.vm_ids), self.job.executors)
-
-    def joined(self, vm_ids: tuple[str, ...], sizes: tuple[Resources, ...]) -> "RunningJob":
-        """The job with executors more, on these VMs and of these sizes, after which none is missing."""
-        taken = self.taken
-        there, driver = self.vm_ids[: len(taken)], self.vm_ids[len(taken) :]
-        on, taken = (*there, *vm_ids), (*taken, *sizes)
-        expected = self.job.expected_on(taken, len(set(on)))
-        sizes = () if taken == self.job.asked else taken
-        return replace(self, vm_ids=(*on, *driver), expected=expected, sizes=sizes)
-
-
-@dataclass(frozen=True, slots=True)
 class EndedJob:
     """A job that is over, as a policy that learns from it sees it: what it took, from when to when.
 
@@ -232,209 +193,6 @@ class Observer(Protocol):
     def observe(self, ended: EndedJob) -> None:
         """A job is over."""
         ...
-
-
-@dataclass(frozen=True, eq=False)
-class ClusterView:
-    """An immutable picture of the cluster at one moment; arrays are indexed like `vms` and read-only.
-
-    `free` is what nobody holds of cpus, memory and what else a known job asks for, `executors` counts the
-    executors on each VM, `running` has the jobs that hold VMs: until when they do is made of that alone, the
-    same in every world. `offered` is what of all that may be used now; without it, as in a simulation,
-    everything that is free. `left_out` says of VMs, by id, why nothing is placed there now (`is left out
-    until ...`), `leaves_at` when others are taken away (seconds), for maintenance that was planned: no job is
-    placed there that is known to last longer. `limits` says what else the master keeps from us, such as what
-    is over a quota. `room_for` counts with what may be used.
-    """
-
-    at: float
-    vms: tuple[Vm, ...]
-    free: ResourceArrays
-    executors: IntArray
-    running: tuple[RunningJob, ...] = field(default=(), repr=False)
-    offered: Offered | None = None
-    left_out: Mapping[str, str] = field(default_factory=dict)
-    leaves_at: Mapping[str, float] = field(default_factory=dict)
-    limits: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        self.executors.flags.writeable = False
-
-    @cached_property
-    def prices_per_hour(self) -> FloatArray:
-        """Price of each VM, dollars per hour; float64 [N]."""
-        return np.array([vm.price_per_hour for vm in self.vms], dtype=np.float64)
-
-    @cached_property
-    def capacity(self) -> ResourceArrays:
-        """What each VM has of what is shown of it."""
-        return ResourceArrays.of([vm.resources for vm in self.vms], self.free.thousandths)
-
-    @property
-    def cpus(self) -> FloatArray:
-        """Capacity of each VM, cpus; float64 [N]."""
-        return self.capacity.cpus
-
-    @property
-    def memory_mib(self) -> FloatArray:
-        """Capacity of each VM, MiB; float64 [N]."""
-        return self.capacity.memory_mib
-
-    @property
-    def free_cpus(self) -> FloatArray:
-        """Cpus of each VM that nobody holds; float64 [N]."""
-        return self.free.cpus
-
-    @property
-    def free_memory_mib(self) -> FloatArray:
-        """Memory of each VM that nobody holds, MiB; float64 [N]."""
-        return self.free.memory_mib
-
-    @cached_property
-    def usable(self) -> ResourceArrays:
-        """What of each VM is free and may be used now."""
-        return self.free if self.offered is None else self.free & self.offered.resources
-
-    @cached_property
-    def index(self) -> Mapping[str, int]:
-        """Where each VM stands, by its id."""
-        return {vm.id: number for number, vm in enumerate(self.vms)}
-
-    @cached_property
-    def busy_until(self) -> FloatArray:
-        """Until when each VM is believed to be held, seconds; float64 [N], read-only.
-
-        The view's own time when it is free, NaN when that is not known of one that holds it.
-        """
-        held: list[float | None] = [None] * len(self.vms)
-        unknown = math.nan
-        for job in self.running:
-            end = job.end_at(self.at)
-            for vm_id in job.vm_ids:
-                vm = self.index.get(vm_id)
-                if vm is not None:
-                    other = held[vm]
-                    held[vm] = unknown if end is None else end if other is None or end > other else other
-        until = np.array([unknown if end is None else end for end in held], np.float64)
-        until[self.executors == 0] = self.at
-        until.flags.writeable = False
-        return until
-
-    @property
-    def usable_cpus(self) -> FloatArray:
-        """Cpus of each VM that are free and may be used now; float64 [N]."""
-        return self.usable.cpus
-
-    @property
-    def usable_memory_mib(self) -> FloatArray:
-        """Memory of each VM that is free and may be used now, MiB; float64 [N]."""
-        return self.usable.memory_mib
-
-    def room_for(self, request: PlacementRequest) -> IntArray:
-        """How many executors of the request may be placed on each VM now; int64 [N]."""
-        room, most = self.usable.room(request.size), self._most_otherwise(request)
-        return room if most is None else np.minimum(room, most)
-
-    def most_for(self, request: PlacementRequest, beside: Collection[str] = BASIC) -> IntArray | None:
-        """How many executors may be placed on each VM by what they take beside these; int64 [N].
-
-        None when that limits nothing.
-        """
-        limits, others = self._most_otherwise(request), request.size.without(beside)
-        room = self.usable.room(others) if others else None
-        if limits is None or room is None:
-            return room if limits is None else limits
-        return np.minimum(room, limits)
-
-    def _most_otherwise(self, request: PlacementRequest) -> IntArray | None:
-        """How many executors may be placed on each VM for other reasons than resources; int64 [N] or None."""
-        limits = []
-        if self.offered is not None and self.offered.lacks_ports(request.count * EXECUTOR_PORTS).any():
-            limits.append(self.offered.ports // EXECUTOR_PORTS)
-        if self.left_out or request.avoided or self.leaves_at:
-            limits.append(np.where(self.closed_to(request), 0, np.iinfo(np.int64).max))
-        return np.maximum(np.minimum.reduce(limits), 0) if limits else None
-
-    def closed_to(self, request: PlacementRequest) -> "NDArray[np.bool_]":
-        """Which VMs are no place for the request, whatever is free there; bool [N]."""
-        closed = (
-            vm.id in self.left_out or vm.id in request.avoided or self.outlasts(request, vm.id)
-            for vm in self.vms
-        )
-        return np.fromiter(closed, np.bool_, len(self.vms))
-
-    def outlasts(self, request: PlacementRequest, vm_id: str) -> bool:
-        """Whether the request's job is known to run for longer than the VM will be there."""
-        if vm_id not in self.leaves_at:
-            return False
-        duration = request.job.expected_duration
-        return duration is not None and self.at + duration > self.leaves_at[vm_id]
-
-    def seen_by(self, request: PlacementRequest) -> "ClusterView":
-        """The view for one request, for who looks at free cpus and memory alone.
-
-        Only what may be used now is free of a VM, and no more cpus than as many executors take as
-        may be placed there by what else they ask for. The view itself where that makes no difference.
-        """
-        most, usable = self.most_for(request), self.usable
-        if most is not None:
-            cpus, each = usable.get(CPUS), request.size.get(CPUS)
-            cut = np.minimum(cpus, np.minimum(most, cpus // each + 1) * each)
-            return self.changed(free=ResourceArrays({**usable.thousandths, CPUS: cut}))
-        same = (np.array_equal(usable.get(name), self.free.get(name)) for name in BASIC)
-        return self if usable is self.free or all(same) else self.changed(free=usable)
-
-    def with_placement(
-        self, request: PlacementRequest, placement: Sequence[int], sizes: tuple[Resources, ...] = ()
-    ) -> "ClusterView":
-        """The view after the request's executors took their resources (nothing is checked here).
-
-        They belong to what is running then. Without `sizes` each takes what is asked for it.
-        """
-        vms = np.asarray(placement, dtype=np.int64)
-        counts = np.bincount(vms, minlength=len(self.vms))
-        taken = ResourceArrays.taken(len(self.vms), vms, sizes or request.asked[: len(vms)])
-        offered = self.offered
-        return self.changed(
-            free=self.free - taken,
-            executors=self.executors + counts,
-            running=self._running_with(request, placement, sizes or request.sizes),
-            offered=None if offered is None else offered.without(taken, counts * EXECUTOR_PORTS),
-        )
-
-    def with_driver(self, vm: int, driver: Resources) -> "ClusterView":
-        """The view after a driver took its part of the VM with this index; nothing is checked here."""
-        there = np.zeros(len(self.vms), np.int64)
-        there[vm], offered = DRIVER_PORTS, self.offered
-        taken = ResourceArrays.taken(len(self.vms), np.array([vm]), (driver,))
-        left = None if offered is None else offered.without(taken, there)
-        return self.changed(free=self.free - taken, offered=left)
-
-    def room_for_driver(self, driver: Resources) -> "NDArray[np.bool_]":
-        """On which VMs there is room for this driver; bool [N]."""
-        room = self.usable.contains(driver)
-        return room if self.offered is None else room & ~self.offered.lacks_ports(DRIVER_PORTS)
-
-    def _running_with(
-        self, request: PlacementRequest, placement: Sequence[int], sizes: tuple[Resources, ...]
-    ) -> tuple[RunningJob, ...]:
-        job, vm_ids = request.job, tuple(self.vms[index].id for index in placement)
-        for at, known in enumerate(self.running if request.again else ()):
-            if known.job.id == job.id:
-                joined = known.joined(vm_ids, sizes or request.asked)
-                return (*self.running[:at], joined, *self.running[at + 1 :])
-        granted = sizes or request.asked[: len(placement)]
-        sizes = () if granted == job.asked else granted
-        expected = job.expected_on(sizes, len(set(vm_ids)))
-        return (*self.running, RunningJob(job, vm_ids, self.at, expected, sizes))
-
-    def changed(self, **arrays: Any) -> "ClusterView":
-        """The same VMs with other arrays; what was computed of the VMs alone is kept."""
-        view = replace(self, **arrays)
-        for name in ("prices_per_hour", "capacity", "index"):
-            if name in self.__dict__:
-                view.__dict__[name] = self.__dict__[name]
-        return view
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 from environment.model.events import Offer
 from environment.resource_arrays import ResourceArrays
 from environment.resources import Resources
-from environment.types import ClusterView, Job, PlacementRequest, Vm
+from environment.types import Job, PlacementRequest, Vm
+from environment.view import ClusterView
 
 
 def make_vm(

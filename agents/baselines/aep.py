@@ -8,7 +8,8 @@ import numpy as np
 
 from agents.baselines.filling import deal, fill
 from environment.check import shortage
-from environment.types import ClusterView, Decision, IntArray, Place, PlacementRequest, Wait
+from environment.types import Decision, IntArray, Place, PlacementRequest, Wait
+from environment.view import ClusterView
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from environment.check import shortage
 from environment.policy import Policy
 from environment.resources import NOTHING, Resources, total
 from environment.rounds import room_for_driver
-from environment.types import ClusterView, Decision, Place, PlacementRequest, Wait
+from environment.types import Decision, Place, PlacementRequest, Wait
+from environment.view import ClusterView
 
 #: Of more types than this, only the first are named in a reason. Chosen: what fits a line or two.
 _TYPES_NAMED = 5

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from environment.check import shortage
-from environment.types import ClusterView, Decision, Place, PlacementRequest, Wait
+from environment.types import Decision, Place, PlacementRequest, Wait
+from environment.view import ClusterView
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ import numpy as np
 
 from agents.baselines.filling import fill
 from environment.check import shortage
-from environment.types import ClusterView, Decision, Place, PlacementRequest, Wait
+from environment.types import Decision, Place, PlacementRequest, Wait
+from environment.view import ClusterView
 
 
 class FirstFit:

@@ -24,7 +24,8 @@ from agents.estimates import (
 )
 from conf.assumptions import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
 from environment.check import shortage
-from environment.types import ClusterView, Decision, FloatArray, Place, PlacementRequest, Wait
+from environment.types import Decision, FloatArray, Place, PlacementRequest, Wait
+from environment.view import ClusterView
 
 #: Neither cost nor time ever counts for nothing, so that one decides between equals of the other.
 _LEAST_WEIGHT = 0.001

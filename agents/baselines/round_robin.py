@@ -6,7 +6,8 @@ import numpy as np
 
 from agents.baselines.filling import deal, fill
 from environment.check import shortage
-from environment.types import ClusterView, Decision, IntArray, Place, PlacementRequest, Vm, Wait
+from environment.types import Decision, IntArray, Place, PlacementRequest, Vm, Wait
+from environment.view import ClusterView
 
 
 class Ring:

@@ -10,7 +10,8 @@ import numpy as np
 
 from agents.baselines.filling import fill
 from environment.check import shortage
-from environment.types import ClusterView, Decision, FloatArray, IntArray, Place, PlacementRequest, Wait
+from environment.types import Decision, FloatArray, IntArray, Place, PlacementRequest, Wait
+from environment.view import ClusterView
 
 
 class BestFit:

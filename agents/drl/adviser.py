@@ -16,7 +16,8 @@ from agents.drl.network import network_of
 from environment.kernel.state import Float32Array
 from environment.resource_arrays import ResourceArrays
 from environment.resources import CPUS, Resources
-from environment.types import ClusterView, Job, Place, PlacementRequest, Vm, Wait
+from environment.types import Job, Place, PlacementRequest, Vm, Wait
+from environment.view import ClusterView
 
 if TYPE_CHECKING:
     from agents.drl.kernel.deciding import Choices, QueuedJobs

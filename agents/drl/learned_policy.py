@@ -12,13 +12,8 @@ from agents.drl.model import Algorithm, TrainedModelError, model_for
 from environment.check import check, shortage
 from environment.patience import Limits, Patience
 from environment.policy import Policy
-from environment.types import (
-    ClusterView,
-    Decision,
-    Place,
-    PlacementRequest,
-    Wait,
-)
+from environment.types import Decision, Place, PlacementRequest, Wait
+from environment.view import ClusterView
 
 #: How often a job may wait though it fits, when neither options nor model say it. Chosen: more often than
 #: trained policies do on the paper's workloads.

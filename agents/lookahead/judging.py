@@ -14,7 +14,8 @@ from agents.drl.adviser import Adviser
 from agents.drl.model import TrainedModel
 from agents.lookahead.plans import NOBODY
 from environment.kernel.state import SmallIntArray
-from environment.types import ClusterView, FloatArray, IntArray, PlacementRequest
+from environment.types import FloatArray, IntArray, PlacementRequest
+from environment.view import ClusterView
 
 #: For each unit (nat) of the log odds of its first step against a wait, a plan counts as cheaper by this part
 #: of a job's share in its value. Chosen among 0.01, 0.02 and 0.04.

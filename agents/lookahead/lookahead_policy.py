@@ -20,7 +20,8 @@ from conf.assumptions import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
 from environment.check import shortage
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.patience import Limits, Patience
-from environment.types import ClusterView, Decision, Place, PlacementRequest, Wait
+from environment.types import Decision, Place, PlacementRequest, Wait
+from environment.view import ClusterView
 
 if TYPE_CHECKING:
     from agents.drl.model import TrainedModel

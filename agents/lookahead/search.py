@@ -30,7 +30,8 @@ from agents.lookahead.situation import Situations
 from environment.kernel.state import Batch, Rules
 from environment.resource_arrays import ResourceArrays
 from environment.resources import Resources
-from environment.types import ClusterView, FloatArray, IntArray, Job, PlacementRequest, Vm
+from environment.types import FloatArray, IntArray, Job, PlacementRequest, Vm
+from environment.view import ClusterView
 
 if TYPE_CHECKING:
     from agents.drl.model import TrainedModel

@@ -14,7 +14,8 @@ from agents.estimates import TIME_DIGITS, duration_of, held_for
 from environment.belief import expected_end
 from environment.kernel.state import ANYWHERE, PREFERENCES, Batch, Rules, blank, make_batch
 from environment.resources import CPUS, MEMORY, THOUSANDTHS, Resources
-from environment.types import ClusterView, PlacementRequest, RunningJob, Vm
+from environment.types import PlacementRequest, Vm
+from environment.view import ClusterView, RunningJob
 
 #: Chosen: how many seconds a job still lasts at least.
 _LEAST_LEFT = 0.001

@@ -17,7 +17,8 @@ import numpy as np
 from agents.baselines.filling import fill
 from environment.check import least_of
 from environment.resources import CPUS, LEAST, STEPS, THOUSANDTHS, Resources
-from environment.types import ClusterView, FloatArray, IntArray, PlacementRequest
+from environment.types import FloatArray, IntArray, PlacementRequest
+from environment.view import ClusterView
 
 #: VM and size of each executor.
 Cut = tuple[tuple[int, ...], tuple[Resources, ...]]

@@ -18,17 +18,8 @@ from agents.oga.cutting import Cut, cut, floor_of, uncut, whole
 from environment.check import shortage
 from environment.patience import Limits, Patience
 from environment.resources import LEAST, MEMORY, Resources, total
-from environment.types import (
-    ClusterView,
-    Decision,
-    EndedJob,
-    FloatArray,
-    Job,
-    Place,
-    PlacementRequest,
-    Vm,
-    Wait,
-)
+from environment.types import Decision, EndedJob, FloatArray, Job, Place, PlacementRequest, Vm, Wait
+from environment.view import ClusterView
 
 #: So many requests are looked at for each type's oldest job. Chosen: all of most queues.
 _LOOKED_AT = 512

@@ -17,7 +17,8 @@ import numpy as np
 from agents.oga.learner import AllocationLearner, LearnerOptions
 from agents.oga.model import UTILITIES, Model, Request, build_model
 from environment.resources import BASIC, MEMORY, Resources
-from environment.types import ClusterView, EndedJob, FloatArray, Job, PlacementRequest, Vm
+from environment.types import EndedJob, FloatArray, Job, PlacementRequest, Vm
+from environment.view import ClusterView
 
 #: MiB that weigh as much as a cpu, so that steps of both are of like size. Chosen: what a core of the paper's
 #: VMs has of memory.

@@ -29,7 +29,8 @@ from environment.model.timings import ModelOptions
 from environment.model.turn import Turn
 from environment.model.waiting import WaitingLine
 from environment.model.watch import Watch
-from environment.types import ClusterView, PlacementRequest, Vm
+from environment.types import PlacementRequest, Vm
+from environment.view import ClusterView
 
 __all__ = ["Changes", "ClusterModel", "ModelOptions"]
 

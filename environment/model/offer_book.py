@@ -17,7 +17,8 @@ from environment.model.reach import Reach
 from environment.offered import Offered
 from environment.resource_arrays import ResourceArrays
 from environment.resources import CPUS, NOTHING, Resources, total
-from environment.types import ClusterView, RunningJob, Vm, natural_key
+from environment.types import Vm, natural_key
+from environment.view import ClusterView, RunningJob
 from environment.words import clock
 
 

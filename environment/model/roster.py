@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.model.states import ExecutorState
 from environment.resources import BASIC, Resources
-from environment.types import EndedJob, RunningJob
+from environment.types import EndedJob
+from environment.view import RunningJob
 
 
 @dataclass(frozen=True, slots=True)

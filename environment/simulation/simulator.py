@@ -23,17 +23,8 @@ from environment.simulation.limits import perfect_packing_bound
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results import JobOutcome, Result, Traced, cost_shares
 from environment.simulation.world import World
-from environment.types import (
-    ClusterView,
-    Decision,
-    EndedJob,
-    FloatArray,
-    Observer,
-    Place,
-    PlacementRequest,
-    Vm,
-    Wait,
-)
+from environment.types import Decision, EndedJob, FloatArray, Observer, Place, PlacementRequest, Vm, Wait
+from environment.view import ClusterView
 from profiles.workload import Workload
 
 #: How many jobs of how many are placed.

@@ -20,16 +20,8 @@ from environment.rounds import Queue
 from environment.simulation.fitted import Pace
 from environment.simulation.losses import GRACE, Executors, Loss, Stint, move
 from environment.simulation.options import SimulationOptions, believed
-from environment.types import (
-    ClusterView,
-    EndedJob,
-    IntArray,
-    Job,
-    Place,
-    PlacementRequest,
-    RunningJob,
-    Vm,
-)
+from environment.types import EndedJob, IntArray, Job, Place, PlacementRequest, Vm
+from environment.view import ClusterView, RunningJob
 
 #: Where lost executors are until they are placed again: it has nothing, and costs nothing.
 _NOWHERE = Vm("", "", "", NOTHING, 0.0)

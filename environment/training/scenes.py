@@ -13,7 +13,8 @@ from environment.kernel.observation import Scene, observation_length, write, wri
 from environment.kernel.rule_options import ObservationOptions
 from environment.kernel.state import BoolArray, Float32Array
 from environment.resources import CPUS, MEMORY, THOUSANDTHS
-from environment.types import ClusterView, PlacementRequest
+from environment.types import PlacementRequest
+from environment.view import ClusterView
 
 
 def scene_of(

@@ -6,7 +6,8 @@ from typing import Literal
 import pytest
 
 from agents.registry import PolicyError, create
-from environment.types import ClusterView, Place, PlacementRequest, Wait
+from environment.types import Place, PlacementRequest, Wait
+from environment.view import ClusterView
 from tests.builders import make_job, make_request, make_view, make_vm, make_vms
 
 

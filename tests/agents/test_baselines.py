@@ -10,7 +10,8 @@ from agents.baselines.round_robin import RoundRobin, RoundRobinConsolidate
 from agents.baselines.scored import BestFit, LeastAllocated, MostAllocated
 from environment.policy import Policy
 from environment.rounds import decide_in_turn
-from environment.types import ClusterView, Place, PlacementRequest, Vm, Wait
+from environment.types import Place, PlacementRequest, Vm, Wait
+from environment.view import ClusterView
 from tests.builders import make_job, make_request, make_view, make_vm, make_vms
 
 

@@ -13,7 +13,8 @@ from agents.registry import POLICIES, create
 from environment.check import check
 from environment.offered import Offered
 from environment.resources import Resources
-from environment.types import ClusterView, Place, PlacementRequest, Wait
+from environment.types import Place, PlacementRequest, Wait
+from environment.view import ClusterView
 from tests.builders import make_job, make_request, make_room, make_view, make_vm
 
 CPUS = st.sampled_from([0.1, 0.3, 0.5, 1.0, 1.1, 2.0, 3.0, 4.0])

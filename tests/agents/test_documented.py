@@ -15,7 +15,8 @@ import pytest
 
 from agents.registry import POLICIES, create, describe
 from environment.resources import Resources
-from environment.types import ClusterView, EndedJob, Job, Observer, Place, PlacementRequest
+from environment.types import EndedJob, Job, Observer, Place, PlacementRequest
+from environment.view import ClusterView
 from tests.builders import make_view, make_vm
 
 README = Path(__file__).parents[2] / "README.md"

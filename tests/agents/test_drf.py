@@ -10,7 +10,8 @@ from agents.registry import create
 from environment.resources import Resources
 from environment.rounds import decide_in_turn
 from environment.simulation.simulator import simulate
-from environment.types import ClusterView, Place, PlacementRequest, Wait
+from environment.types import Place, PlacementRequest, Wait
+from environment.view import ClusterView
 from profiles.workload import Workload, WorkloadJob
 from tests.builders import make_job, make_view, make_vm, make_vms
 

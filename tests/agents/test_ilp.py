@@ -15,7 +15,8 @@ from agents.baselines.ilp import IlpOptions, IntegerProgram, Program, Row, Solve
 from agents.registry import POLICIES, PolicyError, create
 from environment.check import check
 from environment.policy import Policy
-from environment.types import ClusterView, Place, PlacementRequest, RunningJob, Vm, Wait
+from environment.types import Place, PlacementRequest, Vm, Wait
+from environment.view import ClusterView, RunningJob
 from tests.builders import make_job, make_request, make_view, make_vm, make_vms
 
 Prefers = Literal["spread", "consolidate"] | None

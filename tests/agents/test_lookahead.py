@@ -23,7 +23,8 @@ from environment.kernel.rule_options import DurationOptions, RewardOptions, rule
 from environment.simulation.expectations import EXACT
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import simulate
-from environment.types import ClusterView, Decision, Place, PlacementRequest, RunningJob, Vm, Wait
+from environment.types import Decision, Place, PlacementRequest, Vm, Wait
+from environment.view import ClusterView, RunningJob
 from profiles.generators import load_workload
 from profiles.workload import Workload, WorkloadJob
 from tests.builders import make_job, make_request, make_view, make_vm, make_vms

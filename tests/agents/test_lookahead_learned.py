@@ -18,7 +18,8 @@ from agents.registry import PolicyError, create
 from environment.check import check
 from environment.cluster_files import load_cluster
 from environment.simulation.simulator import simulate
-from environment.types import ClusterView, Place, PlacementRequest, Wait
+from environment.types import Place, PlacementRequest, Wait
+from environment.view import ClusterView
 from profiles.generators import load_workload
 from tests.agents.drl.models import make_folder, make_model
 from tests.agents.test_contract import queues, views

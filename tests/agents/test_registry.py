@@ -10,7 +10,8 @@ import pytest
 
 from agents.registry import POLICIES, PolicyError, create, describe, list_policies
 from environment.policy import Policy
-from environment.types import ClusterView, Decision, PlacementRequest, Wait
+from environment.types import Decision, PlacementRequest, Wait
+from environment.view import ClusterView
 from tests.builders import make_request, make_view, make_vms
 
 

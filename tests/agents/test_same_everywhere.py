@@ -18,7 +18,8 @@ from environment.cluster_files import load_cluster
 from environment.policy import Timed
 from environment.simulation.results import Result
 from environment.simulation.simulator import simulate
-from environment.types import ClusterView, Place, PlacementRequest, RunningJob
+from environment.types import Place, PlacementRequest
+from environment.view import ClusterView, RunningJob
 from profiles.generators import load_workload
 from tests.builders import make_job, make_view, make_vm
 

@@ -13,7 +13,8 @@ from environment.explain import explain
 from environment.model import events as ev
 from environment.resource_arrays import ResourceArrays
 from environment.rounds import decide_in_turn, decide_once
-from environment.types import ClusterView, Job, Place, PlacementRequest, Vm
+from environment.types import Job, Place, PlacementRequest, Vm
+from environment.view import ClusterView
 from tests.benchmarks.conftest import Show
 from tests.benchmarks.measuring import fastest, timed
 from tests.benchmarks.reference import PlainCluster

@@ -21,7 +21,8 @@ from environment.kernel.stepping import Stepper
 from environment.simulation.simulator import simulate
 from environment.training.episodes import episodes
 from environment.training.scenes import mask, observation, put, scene_of
-from environment.types import ClusterView, Decision, Place, PlacementRequest
+from environment.types import Decision, Place, PlacementRequest
+from environment.view import ClusterView
 from profiles.generators import load_workload
 from tests.agents.drl.models import SEEN, make_folder, make_model, scores, that_waits
 from tests.benchmarks.conftest import Show

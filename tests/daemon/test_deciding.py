@@ -8,7 +8,8 @@ import pytest
 
 from conf.schema import Policy as PolicyConfig
 from daemon.deciding import Deciders
-from environment.types import ClusterView, Decision, Place, PlacementRequest, Wait
+from environment.types import Decision, Place, PlacementRequest, Wait
+from environment.view import ClusterView
 from tests.builders import make_job, make_view, make_vms
 
 VIEW = make_view(make_vms(3, cpus=4))

@@ -4,7 +4,8 @@ import time
 from collections.abc import Sequence
 
 from daemon.cli.client import Client
-from environment.types import ClusterView, Decision, Place, PlacementRequest
+from environment.types import Decision, Place, PlacementRequest
+from environment.view import ClusterView
 from tests.daemon.fleet import Starter, until
 
 

@@ -14,7 +14,8 @@ from daemon.contract import PolicyStatus, RejectedError, ShadowStatus
 from daemon.policy_switch import PolicySwitch
 from daemon.shadow import _BACKLOG
 from daemon.store import Store
-from environment.types import ClusterView, Decision, Place, PlacementRequest, Wait
+from environment.types import Decision, Place, PlacementRequest, Wait
+from environment.view import ClusterView
 from tests.builders import make_job, make_view, make_vms
 
 VIEW = make_view(make_vms(3, cpus=4))

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from environment.belief import expected_end, placed_well
 from environment.resources import Resources
-from environment.types import PlacementRequest, RunningJob
+from environment.types import PlacementRequest
+from environment.view import RunningJob
 from tests.builders import make_job, make_view, make_vms
 from tests.environment.world import World
 

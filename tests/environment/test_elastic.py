@@ -15,7 +15,8 @@ from environment.kernel.arrays import refusals
 from environment.resources import Resources
 from environment.rounds import decide_in_turn, decide_once
 from environment.simulation.simulator import simulate
-from environment.types import ClusterView, Decision, Place, PlacementRequest, Wait
+from environment.types import Decision, Place, PlacementRequest, Wait
+from environment.view import ClusterView
 from profiles.workload import WorkloadJob, workload_of
 from tests.builders import make_job, make_view, make_vms
 from tests.environment.world import World, launched

@@ -9,7 +9,8 @@ from environment.model.decisions import decided
 from environment.model.events import Placement, Waiting
 from environment.resources import Resources
 from environment.rounds import Queue, decide_in_turn, decide_once
-from environment.types import ClusterView, Decision, Place, PlacementRequest, Wait
+from environment.types import Decision, Place, PlacementRequest, Wait
+from environment.view import ClusterView
 from tests.builders import make_job, make_request, make_view, make_vms
 
 VIEW = make_view(make_vms(2, cpus=2))

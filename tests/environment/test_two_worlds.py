@@ -20,15 +20,8 @@ from environment.simulation.expectations import Belief
 from environment.simulation.losses import Loss
 from environment.simulation.options import SimulationOptions, believed
 from environment.simulation.simulator import simulate
-from environment.types import (
-    ClusterView,
-    Decision,
-    EndedJob,
-    Observer,
-    Place,
-    PlacementRequest,
-    natural_key,
-)
+from environment.types import Decision, EndedJob, Observer, Place, PlacementRequest, natural_key
+from environment.view import ClusterView
 from profiles.generators import load_workload
 from profiles.profile import load_profiles
 from profiles.workload import Workload

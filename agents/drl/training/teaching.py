@@ -15,7 +15,8 @@ from environment.simulation.expectations import EXACT, Belief
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import simulate
 from environment.training.scenes import mask, observation, put, scene_of
-from environment.types import ClusterView, Decision, Place, PlacementRequest, Vm
+from environment.types import Decision, Place, PlacementRequest, Vm
+from environment.view import ClusterView
 from profiles.generators import load_workload
 
 

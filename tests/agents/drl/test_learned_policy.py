@@ -28,7 +28,8 @@ from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import simulate
 from environment.training.episodes import episodes
 from environment.training.scenes import mask, observation, scene_of
-from environment.types import ClusterView, Decision, Place, PlacementRequest, RunningJob, Wait
+from environment.types import Decision, Place, PlacementRequest, Wait
+from environment.view import ClusterView, RunningJob
 from profiles.generators import load_workload
 from tests.agents.drl.models import SEEN, make_folder, make_model, scores, that_waits
 from tests.agents.test_contract import queues, views

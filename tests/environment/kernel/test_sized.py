@@ -16,7 +16,8 @@ from environment.resources import LEAST, Resources
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results import Result, trace_to_json
 from environment.simulation.simulator import simulate
-from environment.types import ClusterView, Decision, EndedJob, Place, PlacementRequest, Vm, Wait
+from environment.types import Decision, EndedJob, Place, PlacementRequest, Vm, Wait
+from environment.view import ClusterView
 from profiles.profile import load_profiles
 from profiles.workload import Workload, WorkloadJob
 from tests.builders import make_vms

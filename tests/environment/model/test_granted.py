@@ -12,7 +12,8 @@ from environment.model.decisions import decided
 from environment.model.event_log import replay
 from environment.resources import Resources
 from environment.rounds import decide_in_turn, decide_once
-from environment.types import ClusterView, Decision, EndedJob, Place, PlacementRequest
+from environment.types import Decision, EndedJob, Place, PlacementRequest
+from environment.view import ClusterView
 from tests.builders import make_job, make_request, make_view, make_vm, make_vms
 from tests.environment.world import World
 

@@ -14,7 +14,8 @@ from environment.model.event_log import decode, encode
 from environment.offered import DRIVER_PORTS, Offered
 from environment.resources import Resources
 from environment.rounds import decide_once
-from environment.types import ClusterView, Place, PlacementRequest, Vm
+from environment.types import Place, PlacementRequest, Vm
+from environment.view import ClusterView
 from tests.builders import make_job, make_offer, make_request, make_room, make_view, make_vm, make_vms
 from tests.environment.world import World, launched, names
 

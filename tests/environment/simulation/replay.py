@@ -5,7 +5,8 @@ from typing import Any
 
 from environment.resources import Resources
 from environment.simulation.results import Traced
-from environment.types import ClusterView, Decision, Place, PlacementRequest, Wait
+from environment.types import Decision, Place, PlacementRequest, Wait
+from environment.view import ClusterView
 
 
 class Replay:

@@ -16,7 +16,8 @@ from environment.simulation.fitted import FittedDurations, FittedModel, TypeMode
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results import Result
 from environment.simulation.simulator import simulate
-from environment.types import ClusterView, Decision, PlacementRequest
+from environment.types import Decision, PlacementRequest
+from environment.view import ClusterView
 from profiles.generators import load_workload
 from profiles.profile import load_profiles
 from profiles.workload import Workload, WorkloadJob

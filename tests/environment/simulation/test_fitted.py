@@ -17,7 +17,8 @@ from environment.simulation.fitted import FittedDurations, FittedModel, Shape, T
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results import JobOutcome, Result
 from environment.simulation.simulator import simulate
-from environment.types import ClusterView, Decision, Place, PlacementRequest
+from environment.types import Decision, Place, PlacementRequest
+from environment.view import ClusterView
 from profiles.generators import load_workload
 from profiles.workload import Workload, WorkloadJob
 from tests.builders import make_job, make_vms

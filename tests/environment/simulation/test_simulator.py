@@ -23,7 +23,8 @@ from environment.simulation.options import SimulationOptions
 from environment.simulation.results import JobOutcome, Result, trace_to_json
 from environment.simulation.simulator import StuckError, simulate
 from environment.training.episodes import episodes
-from environment.types import ClusterView, Decision, Place, PlacementRequest, Vm, Wait
+from environment.types import Decision, Place, PlacementRequest, Vm, Wait
+from environment.view import ClusterView
 from profiles.generators import load_workload
 from profiles.profile import load_profiles
 from profiles.workload import Workload, WorkloadJob

@@ -17,7 +17,8 @@ from environment.simulation.expectations import Belief
 from environment.simulation.options import SimulationOptions, believed
 from environment.simulation.simulator import simulate
 from environment.training.scenes import mask, observation, put, scene_of
-from environment.types import ClusterView, Decision, Job, Place, PlacementRequest, RunningJob
+from environment.types import Decision, Job, Place, PlacementRequest
+from environment.view import ClusterView, RunningJob
 from profiles.generators import load_workload
 from profiles.profile import load_profiles
 from tests.builders import make_job, make_view, make_vms
