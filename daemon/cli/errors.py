@@ -1,6 +1,8 @@
 """What a command raises when it cannot do what it was asked: a text for the user and an exit code."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from types import MappingProxyType
 
 #: Bad input, or no daemon to talk to.
@@ -13,6 +15,15 @@ class CommandError(Exception):
     def __init__(self, text: str, exit_code: int = BAD_INPUT) -> None:
         super().__init__(text)
         self.exit_code = exit_code
+
+
+@contextlib.contextmanager
+def writing(out: Path) -> Iterator[None]:
+    """What cannot be written to the place that --out names, in one line."""
+    try:
+        yield
+    except OSError as error:
+        raise CommandError(f"--out {out}: {error.strerror or error}") from None
 
 
 #: Packages that not every install brings, by their module: what needs them, and which lock file has them.

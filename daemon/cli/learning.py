@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from conf.training import TrainingSpec
-from daemon.cli.errors import CommandError
+from daemon.cli.errors import CommandError, writing
 from daemon.history import History, workload_of_runs
 from daemon.store import Store
 from environment.cluster_files import load_cluster
@@ -43,12 +43,10 @@ def ingested(
     except ValueError as error:
         raise CommandError(f"{data_dir}: nothing to learn from: {error}") from None
     runs = [run for run, _ in found]
-    try:
+    with writing(out):
         write_runs(out, runs, {"source": "a daemon's records", "machine": about_machine()})
         write_workload(workload, out / "workload.csv")
         write_trajectories(out, steps)
-    except OSError as error:
-        raise CommandError(f"--out {out}: {error.strerror or error}") from None
     return runs, workload, len(steps)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from daemon.cli.errors import CommandError
+from daemon.cli.errors import CommandError, writing
 from daemon.cli.shared_options import RESULTS, Ca, Output, TokenFile, connect, print_json
 from daemon.cli.simulate import progress_bar
 
@@ -239,10 +239,8 @@ def export(
     if out is None:
         print(text, end="")
         return
-    try:
+    with writing(out):
         out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise CommandError(f"--out {out}: {error.strerror or error}") from None
     print(f"profiles of {', '.join(found)} written to {out}")
 
 
@@ -271,10 +269,8 @@ def validate(
         with progress_bar() as progress:
             fidelity = compared(folder, workload, policy, progress)
         command = f"stoker profile validate {folder} --workload {workload} --policy {policy}"
-        try:
+        with writing(out):
             report(fidelity, out, command)
-        except OSError as error:
-            raise CommandError(f"--out {out}: {error.strerror or error}") from None
     if output == "json":
         print_json(fidelity.to_json())
         return 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from daemon.cli.errors import CommandError
+from daemon.cli.errors import CommandError, writing
 from daemon.cli.shared_options import RESULTS, BeliefOption, Output, ReportFolder, print_json
 
 if TYPE_CHECKING:
@@ -133,10 +133,8 @@ def workload(
 
         found = load_workload(name, seed, jobs)
         if out is not None:
-            try:
+            with writing(out):
                 write_workload(found, out)
-            except OSError as error:
-                raise CommandError(f"--out {out}: {error.strerror or error}") from None
             print(f"{len(found)} jobs written to {out}")
             return
     if output == "json":
@@ -264,15 +262,6 @@ def _errors() -> Iterator[None]:
         yield
     except (PolicyError, ConfigError, WorkloadError) as error:
         raise CommandError(str(error)) from None
-
-
-@contextlib.contextmanager
-def writing(out: Path) -> Iterator[None]:
-    """What cannot be written, in one line."""
-    try:
-        yield
-    except OSError as error:
-        raise CommandError(f"--out {out}: {error.strerror or error}") from None
 
 
 @contextlib.contextmanager
