@@ -92,7 +92,7 @@ def compare(
     options: SimulationOptions | None = None,
     progress: Progress | None = None,
 ) -> Iterator[SimulatedRun]:
-    """Run every policy on the same workloads and seeds, each run with a policy made anew.
+    """SimulatedRun every policy on the same workloads and seeds, each run with a policy made anew.
 
     `jobs` replaces the number of jobs of the workloads. ConfigError, WorkloadError and PolicyError say what
     is wrong with the input.
@@ -106,6 +106,13 @@ def compare(
         drawn = (options or SimulationOptions()).drawn(seed)
         result = simulate(create(who.name, who.options), workload, vms, options=drawn)
         yield SimulatedRun(who.label, name, seed, result)
+
+
+def numbered(progress: Progress | None, part: int, parts: int) -> Progress | None:
+    """A bar over several comparisons of the same length, of which `progress` shows all: that of one part."""
+    if progress is None:
+        return None
+    return lambda number, total, what: progress(part * total + number, parts * total, what)
 
 
 def durations_of(runs: Sequence[SimulatedRun]) -> str:

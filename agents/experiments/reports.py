@@ -51,7 +51,11 @@ def report_baselines(
     for workload in WORKLOADS:
         chosen = [run for run in runs if run.workload == workload]
         plot = folder / f"baselines-{workload}.png"
-        draw(statistics_of(chosen), f"{workload}: mean and standard deviation of {count} seeds", plot)
+        draw(
+            statistics_of(chosen),
+            f"{workload}, truth profile, belief {belief}: mean and standard deviation of {count} seeds",
+            plot,
+        )
         parts += [f"## {workload.capitalize()}\n", table(chosen), f"![{workload}]({plot.name})\n"]
         parts.append(_findings(statistics_of(chosen)))
     path = folder / "baselines.md"
@@ -132,7 +136,7 @@ and the standard deviation over seeds.
 *Cost* is eq. 4. The *bound* is what perfect packing on the cheapest cores would cost; no schedule stays
 below it. *Duration* is from start to end (the paper's "job duration"), *completion* from submission to
 end. A *violation* is a decision that could not be executed. `ilp` and `lookahead` expect durations,
-and when running jobs end; with which error says the belief (docs/results/belief.md). `aep` knows how types
+and when running jobs end; how well says the belief ([belief.md](belief.md)). `aep` knows how types
 are best placed, the others know nothing of jobs but their sizes. beta 1 weighs cost only,
 beta 0 time only (`lookahead` keeps a twentieth of the other in both). Constants of `lookahead` were chosen
 on seeds 0 to 15, which are not among these.
