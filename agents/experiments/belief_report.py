@@ -7,7 +7,6 @@ Truth is the same throughout, so what differs is what policies could expect. How
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from agents.experiments.comparison import (
@@ -23,66 +22,85 @@ from agents.experiments.islam2022 import PATTERNS, play, scenes
 from agents.experiments.reports import FIRST_SEED
 from environment.simulation.expectations import EXACT, Belief
 
-#: Those that expect anything of durations, weighing cost only.
-POLICIES = tuple(Contender(name, {"beta": 1.0}) for name in ("lookahead", "reinforce", "dqn", "ilp"))
-BELIEFS = (EXACT, Belief(), Belief("sigma", 0.2), Belief("sigma", 0.5), Belief("constant"))
-METRICS = {
-    "cost": ("cost ($)", 3),
-    "average_completion": ("completion (s)", 0),
+#: Those that expect anything of durations, and `ff`, which does not.
+POLICIES = (
+    Contender("ff"),
+    *(
+        Contender(name, {"beta": beta})
+        for name in ("ilp", "lookahead", "reinforce", "dqn")
+        for beta in (0.5, 1.0)
+    ),
+)
+BELIEFS = (Belief(), Belief("sigma", 0.2), Belief("sigma", 0.5), Belief("constant"))
+#: By name the title and the digits.
+METRICS = {"cost": ("cost $", 3), "average_completion": ("completion s", 0)}
+
+#: What was published while policies were shown true ends: pattern -> metric -> policy -> mean and standard
+#: deviation of the seeds 100 to 119. From docs/results/islam2022.md of revision be9d04a.
+PUBLISHED: Mapping[str, Mapping[str, Mapping[str, tuple[float, float]]]] = {
+    "normal": {
+        "cost": {
+            "ff": (3.550, 0.209),
+            "ilp:beta=0.5": (3.093, 0.227),
+            "ilp:beta=1.0": (3.061, 0.211),
+            "lookahead:beta=0.5": (3.100, 0.198),
+            "lookahead:beta=1.0": (2.940, 0.208),
+            "reinforce:beta=0.5": (3.255, 0.209),
+            "reinforce:beta=1.0": (2.975, 0.211),
+            "dqn:beta=0.5": (3.302, 0.219),
+            "dqn:beta=1.0": (3.145, 0.205),
+        },
+        "average_completion": {
+            "ff": (334, 41),
+            "ilp:beta=0.5": (324, 38),
+            "ilp:beta=1.0": (330, 37),
+            "lookahead:beta=0.5": (309, 36),
+            "lookahead:beta=1.0": (336, 37),
+            "reinforce:beta=0.5": (308, 36),
+            "reinforce:beta=1.0": (439, 44),
+            "dqn:beta=0.5": (334, 39),
+            "dqn:beta=1.0": (392, 49),
+        },
+    },
+    "burst": {
+        "cost": {
+            "ff": (6.465, 0.410),
+            "ilp:beta=0.5": (5.970, 0.310),
+            "ilp:beta=1.0": (6.006, 0.310),
+            "lookahead:beta=0.5": (5.358, 0.340),
+            "lookahead:beta=1.0": (5.245, 0.288),
+            "reinforce:beta=0.5": (5.506, 0.352),
+            "reinforce:beta=1.0": (5.392, 0.347),
+            "dqn:beta=0.5": (5.824, 0.383),
+            "dqn:beta=1.0": (5.730, 0.325),
+        },
+        "average_completion": {
+            "ff": (2064, 188),
+            "ilp:beta=0.5": (2032, 176),
+            "ilp:beta=1.0": (2075, 193),
+            "lookahead:beta=0.5": (1518, 114),
+            "lookahead:beta=1.0": (1640, 111),
+            "reinforce:beta=0.5": (1205, 81),
+            "reinforce:beta=1.0": (1312, 125),
+            "dqn:beta=0.5": (1308, 72),
+            "dqn:beta=1.0": (1311, 77),
+        },
+    },
 }
 
-#: What the reports said while policies were shown true ends: pattern -> policy -> metric -> mean, spread.
-#: Copied from docs/results/islam2022.md of revision be9d04a: 20 seeds, 100 to 119.
-PUBLISHED: Mapping[str, Mapping[str, Mapping[str, Statistic]]] = {
-    pattern: {
-        policy: dict(zip(METRICS, (Statistic(*pair) for pair in pairs), strict=True))
-        for policy, pairs in of.items()
-    }
-    for pattern, of in {
-        "normal": {
-            "lookahead:beta=1.0": ((2.940, 0.208), (336, 37)),
-            "reinforce:beta=1.0": ((2.975, 0.211), (439, 44)),
-            "dqn:beta=1.0": ((3.145, 0.205), (392, 49)),
-            "ilp:beta=1.0": ((3.061, 0.211), (330, 37)),
-        },
-        "burst": {
-            "lookahead:beta=1.0": ((5.245, 0.288), (1640, 111)),
-            "reinforce:beta=1.0": ((5.392, 0.347), (1312, 125)),
-            "dqn:beta=1.0": ((5.730, 0.325), (1311, 77)),
-            "ilp:beta=1.0": ((6.006, 0.310), (2075, 193)),
-        },
-    }.items()
-}
 
+def against(runs: Sequence[Run], oracle: Sequence[Run], policy: str, metric: str) -> Statistic:
+    """The relative difference of a metric to the same seeds' runs under exact knowledge: 0.01 is 1 % more.
 
-@dataclass(frozen=True, slots=True)
-class Worth:
-    """What a policy made of a belief: its numbers, and how they compare with exact knowledge, seed by seed.
-
-    `against` is by metric the relative difference to the same seed's run under `exact`: 0.01 is 1 % more.
+    The spread is the standard error of the mean over seeds. ValueError where no run is of that policy.
     """
-
-    found: Mapping[str, Statistic]
-    against: Mapping[str, Statistic]
-
-
-def worth(runs: Mapping[str, Sequence[Run]], policy: str, pattern: str) -> dict[str, Worth]:
-    """By belief what the policy made of it; `runs` are by belief, and must have those under `exact`."""
-    chosen = {
-        belief: [run for run in of if run.policy == policy and run.workload == pattern]
-        for belief, of in runs.items()
-    }
-    known = {run.seed: run.result.summary() for run in chosen[str(EXACT)]}
-    made = {}
-    for belief, of in chosen.items():
-        against = {}
-        for metric in METRICS:
-            pairs = [(run.result.summary()[metric], known[run.seed][metric]) for run in of]
-            ratios = [one / other - 1 for one, other in pairs if one is not None and other]
-            spread = statistics.stdev(ratios) if len(ratios) > 1 else 0.0
-            against[metric] = Statistic(statistics.fmean(ratios), spread)
-        made[belief] = Worth(statistics_of(of)[policy], against)
-    return made
+    known = {run.seed: run.result.summary()[metric] for run in oracle if run.policy == policy}
+    pairs = [(run.result.summary()[metric], known[run.seed]) for run in runs if run.policy == policy]
+    shares = [one / other - 1 for one, other in pairs if one is not None and other]
+    if not shares:
+        raise ValueError(f"{policy}: no runs to compare")
+    error = statistics.stdev(shares) / math.sqrt(len(shares)) if len(shares) > 1 else 0.0
+    return Statistic(statistics.fmean(shares), error)
 
 
 def report(folder: Path, seeds: int, jobs: int | None = None, progress: Progress | None = None) -> Path:
@@ -91,104 +109,135 @@ def report(folder: Path, seeds: int, jobs: int | None = None, progress: Progress
     `jobs` is another number of jobs than 50 and 100.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    runs = {
-        str(belief): play(scenes(jobs), POLICIES, seeds, numbered(progress, number, len(BELIEFS)), belief)
-        for number, belief in enumerate(BELIEFS)
+    count = len(BELIEFS) + 1
+    oracle = play(scenes(jobs), POLICIES, seeds, numbered(progress, 0, count), EXACT)
+    believed = {
+        str(belief): play(scenes(jobs), POLICIES, seeds, numbered(progress, number, count), belief)
+        for number, belief in enumerate(BELIEFS, 1)
     }
-    found = {
-        pattern: {who.label: worth(runs, who.label, pattern) for who in POLICIES} for pattern in PATTERNS
-    }
-    last = FIRST_SEED + seeds - 1
-    every = [run for of in runs.values() for run in of]
-    parts = [_HEAD.format(seeds=seeds, first=FIRST_SEED, last=last), durations_of(every) + "\n", _LEAKED]
-    for pattern, policies in found.items():
-        parts.append(f"## {pattern.capitalize()}\n\n{_table(policies, PUBLISHED[pattern])}")
-    draw(found, seeds, folder / "belief.png")
-    parts.append("## Cost by belief\n\n![Cost by belief, against exact knowledge](belief.png)\n")
+    said = durations_of([*oracle, *(run for of in believed.values() for run in of)])
+    parts = [_HEAD, _LEAKED.format(seeds=seeds, first=FIRST_SEED, last=FIRST_SEED + seeds - 1)]
+    found: dict[str, Differences] = {}
+    for pattern in PATTERNS:
+        known, others = _of(oracle, pattern), {name: _of(runs, pattern) for name, runs in believed.items()}
+        for metric in METRICS:
+            shares = {
+                who.label: {name: against(of, known, who.label, metric) for name, of in others.items()}
+                for who in POLICIES
+            }
+            found[f"{pattern}, {METRICS[metric][0]}"] = shares
+            parts.append(f"{_table(pattern, metric, known, shares)}\n{said}\n")
+        parts.append(_findings(pattern, {str(EXACT): known, **others}, found[f"{pattern}, cost $"]))
+    draw(found, folder / "belief.png")
+    parts += ["![What is lost by knowing less](belief.png)\n", _LIMITS]
     path = folder / "belief.md"
     path.write_text("\n".join(parts), encoding="utf-8")
     return path
 
 
-def draw(found: Mapping[str, Mapping[str, Mapping[str, Worth]]], seeds: int, path: Path) -> None:
-    """Draw by how much cost and completion differ from those under exact knowledge, into a PNG file.
-
-    A panel for each metric and pattern; bars are standard errors of the mean over seeds.
-    """
+def draw(found: "Mapping[str, Differences]", path: Path) -> None:
+    """Draw the differences to exact knowledge, a panel for each of `found`, with errors, into a PNG file."""
     from matplotlib.figure import Figure  # a second to import, and only pictures need it
 
     figure = Figure(figsize=(11, 8), layout="constrained")
-    panels = figure.subplots(2, len(found), squeeze=False)
-    for column, (pattern, policies) in enumerate(found.items()):
-        for axes, metric in zip(panels[:, column], ("cost", "average_completion"), strict=True):
-            for number, (policy, beliefs) in enumerate(policies.items()):
-                shares = [100 * of.against[metric].mean for of in beliefs.values()]
-                errors = [100 * of.against[metric].spread / math.sqrt(seeds) for of in beliefs.values()]
-                places = [place + 0.08 * (number - 1.5) for place in range(len(shares))]
-                style = "os^v"[number % 4] + "-"
-                axes.errorbar(places, shares, errors, fmt=style, linewidth=0.8, capsize=2, label=policy)
-            axes.axhline(0, color="black", linewidth=0.6)
-            axes.set_xticks(range(len(BELIEFS)), [str(belief) for belief in BELIEFS])
-            what = METRICS[metric][0].partition(" ")[0]
-            axes.set(title=f"{pattern}, truth profile", xlabel="belief", ylabel=f"{what}, % above exact")
-            axes.grid(alpha=0.3)
+    panels = figure.subplots(2, 2, squeeze=False)
+    for axes, (title, policies) in zip(panels.flat, found.items(), strict=True):
+        for number, (policy, beliefs) in enumerate(policies.items()):
+            places = [place + 0.05 * (number - 4) for place in range(len(beliefs))]
+            means = [100 * of.mean for of in beliefs.values()]
+            errors = [100 * of.spread for of in beliefs.values()]
+            style = "osD^v<>ph"[number % 9] + "-"
+            axes.errorbar(places, means, errors, fmt=style, linewidth=0.8, markersize=4, label=policy)
+        axes.axhline(0, color="black", linewidth=0.6)
+        axes.set_xticks(range(len(BELIEFS)), [str(belief) for belief in BELIEFS])
+        axes.set(title=f"{title}; truth profile", xlabel="belief", ylabel="% above exact")
+        axes.grid(alpha=0.3)
     handles, labels = panels[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize="small")
     figure.savefig(path, dpi=100)
 
 
-def _table(
-    policies: Mapping[str, Mapping[str, Worth]], published: Mapping[str, Mapping[str, Statistic]]
-) -> str:
-    columns = ["policy", "belief"]
-    for title, _ in METRICS.values():
-        columns += [title, "against `exact`"]
-    lines = ["| " + " | ".join(columns) + " |", "|---|---|" + "---:|" * (len(columns) - 2)]
-    for policy, beliefs in policies.items():
-        cells = [part for metric in METRICS for part in (_cell(published[policy], metric), "")]
-        lines.append(f"| `{policy}` | *true ends* | " + " | ".join(cells) + " |")
-        for belief, of in beliefs.items():
-            cells = [part for metric in METRICS for part in (_cell(of.found, metric), _share(of, metric))]
-            lines.append(f"| `{policy}` | `{belief}` | " + " | ".join(cells) + " |")
+#: By policy and belief, how far a metric is from what it is under exact knowledge.
+Differences = Mapping[str, Mapping[str, Statistic]]
+
+
+def _of(runs: Sequence[Run], pattern: str) -> list[Run]:
+    return [run for run in runs if run.workload == pattern]
+
+
+def _table(pattern: str, metric: str, known: Sequence[Run], shares: Differences) -> str:
+    title, digits = METRICS[metric]
+    columns = [f"{pattern}, {title}", "true ends", "`exact`", *(f"`{belief}`" for belief in BELIEFS)]
+    lines = ["| " + " | ".join(columns) + " |", "|---|" + "---:|" * (len(columns) - 1)]
+    exact = statistics_of(known)
+    for policy, beliefs in shares.items():
+        pairs = (
+            PUBLISHED[pattern][metric][policy],
+            (exact[policy][metric].mean, exact[policy][metric].spread),
+        )
+        cells = [f"{mean:.{digits}f} ± {spread:.{digits}f}" for mean, spread in pairs]
+        cells += [f"{100 * of.mean:+.1f} ± {100 * of.spread:.1f} %" for of in beliefs.values()]
+        lines.append(f"| `{policy}` | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
-def _cell(found: Mapping[str, Statistic], metric: str) -> str:
-    digits = METRICS[metric][1]
-    return f"{found[metric].mean:.{digits}f} ± {found[metric].spread:.{digits}f}"
+def _findings(pattern: str, runs: Mapping[str, Sequence[Run]], shares: Differences) -> str:
+    """Who is cheapest under each belief, and whom it costs most."""
+    lines = []
+    for belief, of in runs.items():
+        costs = {policy: found["cost"].mean for policy, found in statistics_of(of).items()}
+        first, second = sorted(costs, key=costs.__getitem__)[:2]
+        line = (
+            f"* {pattern.capitalize()}, `{belief}`: `{first}` is cheapest ({costs[first]:.3f} $), "
+            f"`{second}` next ({costs[second]:.3f} $)"
+        )
+        if belief != str(EXACT):
+            loser = max(shares, key=lambda policy: shares[policy][belief].mean)
+            lost = shares[loser][belief]
+            line += f"; `{loser}` loses most, {100 * lost.mean:.1f} ± {100 * lost.spread:.1f} %"
+        lines.append(f"{line}.")
+    return "\n".join(lines) + "\n"
 
 
-def _share(of: Worth, metric: str) -> str:
-    value = of.against[metric]
-    return f"{value.mean:+.1%} ± {value.spread:.1%}"
+_HEAD = """# What it is worth to know when jobs will end
 
+A simulator knows when every running job will end; a daemon expects it, and errs. Stoker's simulator once
+showed policies what it knew: the true ends of running jobs, with the 30 % that a bad placement costs and,
+where durations were drawn, the luck of the draw. The rich observation of trained policies has those ends too,
+two features of it are made of them, so that they were told more of durations than reports said. Figures that
+were made so are those of policies which know the future. What policies are shown is belief, made in one place
+for the simulator and the daemon (`environment/types.py`, `environment/belief.py`), and
+`tests/environment/test_two_worlds.py` plays every policy in both, where the same things happen: it sees the
+same before every decision and decides the same.
 
-_HEAD = """# What knowing durations is worth
+What is believed is an option, `--belief`, of `simulate`, `evaluate` and `reproduce`, a key of training files,
+and an option of the Gymnasium environment:
 
-Made by `stoker reproduce belief --seeds {seeds}`: the same policies on the same {seeds} generated workloads
-(seeds {first} to {last}) of each density of Islam 2022, normal and burst, on the paper's cluster. What
-happens is the same throughout. What policies may expect of it, a *belief*, is not:
+| belief | a job is expected to take |
+|---|---|
+| `exact` | what it will take, to the second: an oracle, as in Islam 2022 and for the models that ship |
+| `spread` | that, with a log-normal error as wide as was measured of its type (0.08 where it was not; \
+[fidelity.md](fidelity.md)); nothing is expected of a type that nobody knows |
+| a number | that, with a log-normal error with this standard deviation of its logarithm |
+| `constant` | as long as the workload's jobs do on average, whatever it is |
 
-* `exact`: how long each job really takes on each placement, to the second. So does an oracle, in the paper.
-* `spread`, the default: that with a log-normal error of mean 1, as wide as it was measured of five types of
-  Spark jobs, 8 % ([fidelity.md](fidelity.md)).
-* `0.2`, `0.5`: the same with a standard deviation of the logarithm of 0.2 or 0.5.
-* `constant`: that every job takes as long as all do on average.
-
-Where a running job outlasts what was expected of it, the expectation moves on. Cells are the mean ± the
-standard deviation over seeds; *against `exact`* is the mean ± the standard deviation of the difference to
-the same seed's schedule under `exact`. Policies that expect nothing of durations (`rr`, `rrc`, `ff`, `aep`,
-`best_fit`, ...) are left out: no belief changes what they do.
+Truth, what happens, stays as it is; it is belief that errs, by job and seed, without bias. So a policy that
+looks at no durations costs the same under each (`ff` below). Of a job that outlasts what was expected, what
+is expected moves on: to the mean of those log-normal durations that are longer than what has passed. With
+`--durations DIR --draw sample` truth is drawn, and `spread` expects the fitted mean.
 """
 _LEAKED = """## What had leaked
 
-Simulations once showed policies the true ends of running jobs: with what a bad placement costs, and where
-durations were drawn, with the luck of the draw. A daemon knows no such thing, it shows what is expected. So
-`lookahead` and `ilp` planned with ends that nobody could have told them, and trained policies, two of whose
-features are when VMs get free, were told as much, although the report said that they are not told durations.
-Figures were published on that ground; they stand below as *true ends*, as they were in revision be9d04a.
+Made by `stoker reproduce belief --seeds {seeds}`: the seeds {first} to {last} on the paper's cluster.
+*True ends* is what was published of the seeds 100 to 119 while these were shown (revision be9d04a), and
+`exact` what an oracle makes of the seeds here: mean ± standard deviation. The other columns say by how much
+more that costs or takes without an oracle: mean ± standard error of the differences on the same seed.
 
-Where durations are the profiles' (all reports but those with fitted durations), true ends are what `exact`
-shows, so that these two should agree, and `spread` against `exact` is what the leak was worth. Searches were
-bounded by time then and are bounded by work now, which may change `lookahead` and `ilp` besides.
+Where durations are the profiles', as here, true ends are what an oracle tells, so that the first two columns
+differ only where searches do: they were bounded by time and are bounded by work, and `lookahead` lets jobs
+overtake by another rule. What the leak was worth is in the column `spread`.
+"""
+_LIMITS = """Not covered: in all of these a job's type and preferred placement are known, and types err alike
+and independently from job to job. The models were trained on exact beliefs; what training on others gives is
+yet to be seen.
 """

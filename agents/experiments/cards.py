@@ -22,7 +22,8 @@ def write_comparison(card: Path, target: Path, runs: Sequence[SimulatedRun], clu
         before,
         _HEADING,
         f"On {len(seeds)} generated workloads (seeds {seeds[0]} to {seeds[-1]}) that neither training nor "
-        f"the choice of the best iteration has seen; cluster {cluster}. Mean ± standard deviation.",
+        f"the choice of the best iteration has seen; cluster {cluster}. Mean ± standard deviation. "
+        f"Decisions were timed on a machine that may have done other work.",
     ]
     for workload, of in groupby(runs, key=lambda run: run.workload):
         parts += [f"### {Path(workload).stem.capitalize()}", table(list(of)).rstrip()]

@@ -161,7 +161,8 @@ def _lines(fidelity: Fidelity, picture: str, command: str) -> Iterator[str]:
     yield "# How faithful the simulator is\n"
     yield (
         f"The workload `{fidelity.workload}` under the policy `{fidelity.policy}`, once with real Spark on "
-        "the embedded cluster and once in the simulator with durations fitted to measured runs:\n"
+        "the embedded cluster and once in the simulator with durations fitted to measured runs (truth "
+        "`fitted`; belief `exact`: policies may expect the fitted mean):\n"
     )
     yield f"```console\n$ {command}\n```\n"
     yield (

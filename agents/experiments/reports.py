@@ -139,5 +139,5 @@ end. A *violation* is a decision that could not be executed. `ilp` and `lookahea
 and when running jobs end; how well says the belief ([belief.md](belief.md)). `aep` knows how types
 are best placed, the others know nothing of jobs but their sizes. beta 1 weighs cost only,
 beta 0 time only (`lookahead` keeps a twentieth of the other in both). Constants of `lookahead` were chosen
-on seeds 0 to 15, which are not among these.
+on seeds 0 to 15, which are not among these. Decisions were timed on a machine that did other work besides.
 """

@@ -119,5 +119,9 @@ def test_the_report_is_written_whole(tmp_path: Path) -> None:
     pictures = sorted(picture.name for picture in tmp_path.glob("*.png"))
     assert len(pictures) == 5
     assert all(f"({picture})" in text for picture in pictures)
+    assert text.count("Durations: truth profile; belief exact, spread.") == 2
+    assert text.count("Durations: truth profile; belief spread.") == 5
+    assert "| cost ($), `exact` | completion (s), `exact` |" in text
+    assert "| in the paper | here, `exact` | holds | here, `spread` | holds |" in text
     for heading in ("## Normal", "## Burst", "### Normal x 4, 48 VMs", "### Burst x 8, 100 VMs"):
         assert f"{heading}\n" in text

@@ -36,7 +36,8 @@ def card_of(spec: TrainingSpec, best: Mapping[str, Any], last: Mapping[str, Any]
         f"## On workloads that it was not trained on (seeds {seeds.first_seed} to "
         f"{seeds.first_seed + seeds.seeds - 1})",
         "",
-        "The run's best iteration was chosen by these, so a comparison needs others.",
+        "The run's best iteration was chosen by these, so a comparison needs others. Truth profile; "
+        f"belief {spec.belief}.",
         "",
         "| workload | " + " | ".join(_TITLES.values()) + " |",
         "|---|" + "---:|" * len(_TITLES),

@@ -98,6 +98,7 @@ def test_the_report_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert main(["reproduce", "baselines", "--out", str(tmp_path / "results"), "--seeds", "2"]) == 0
     text = (tmp_path / "results" / "baselines.md").read_text()
     assert "| `ff` |" in text
+    assert text.count("Durations: truth profile; belief spread.") == 2
     assert "* Cheapest: `" in text
     assert {path.name for path in (tmp_path / "results").glob("*.png")} == {
         "baselines-normal.png",
@@ -160,7 +161,13 @@ def test_a_card_that_ships_stays_as_it_is(
 
 
 @pytest.mark.parametrize(
-    "command", [("reproduce", "baselines"), ("reproduce", "islam2022"), ("oga", "reproduce")]
+    "command",
+    [
+        ("reproduce", "baselines"),
+        ("reproduce", "belief"),
+        ("reproduce", "islam2022"),
+        ("oga", "reproduce"),
+    ],
 )
 def test_a_report_that_cannot_be_written_is_one_line(
     command: tuple[str, ...], capsys: pytest.CaptureFixture[str]

@@ -1,0 +1,42 @@
+"""The report on what knowing durations is worth: compared seed by seed; every table says what was known."""
+
+from pathlib import Path
+
+import pytest
+
+from agents.experiments.belief_report import BELIEFS, POLICIES, PUBLISHED, against, report
+from agents.experiments.comparison import Contender, Run
+from agents.experiments.islam2022 import play_one, scenes
+from environment.simulation.expectations import EXACT, Belief
+
+FIRST_FIT, LOOKAHEAD = Contender("ff"), Contender("lookahead", {"beta": 1.0})
+
+
+def _runs(belief: Belief) -> list[Run]:
+    scene = scenes(jobs=30)[1]
+    return [run for seed in (100, 101) for run in play_one(scene, seed, (FIRST_FIT, LOOKAHEAD), belief)]
+
+
+def test_knowledge_is_compared_seed_by_seed() -> None:
+    """What exact knowledge is worth to a policy that uses it, and to one that does not."""
+    oracle, constant = _runs(EXACT), _runs(Belief("constant"))
+    shares = [one.result.cost / other.result.cost - 1 for one, other in zip(constant, oracle, strict=True)]
+    found = against(constant, oracle[::-1], LOOKAHEAD.label, "cost")
+    assert found.mean == pytest.approx((shares[1] + shares[3]) / 2)
+    assert found.spread == pytest.approx(abs(shares[1] - shares[3]) / 2)
+    assert found.mean > 0.01
+    assert against(constant, oracle, FIRST_FIT.label, "cost").mean == 0
+    with pytest.raises(ValueError, match="rr: no runs"):
+        against(constant, oracle, "rr", "cost")
+
+
+def test_the_report_says_what_was_known(tmp_path: Path) -> None:
+    """Every policy under every belief, beside what had been published."""
+    text = report(tmp_path, 2, jobs=2).read_text(encoding="utf-8")
+    assert "Made by `stoker reproduce belief --seeds 2`: the seeds 100 to 101" in text
+    assert text.count("Durations: truth profile; belief 0.2, 0.5, constant, exact, spread.") == 4
+    assert "| true ends | `exact` | `spread` | `0.2` | `0.5` | `constant` |" in text
+    assert all(text.count(f"| `{who.label}` | ") == 4 for who in POLICIES)
+    assert text.count("is cheapest") == 2 * (len(BELIEFS) + 1)
+    assert len(PUBLISHED) == 2
+    assert (tmp_path / "belief.png").stat().st_size > 10_000
