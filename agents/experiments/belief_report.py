@@ -12,7 +12,7 @@ from pathlib import Path
 from agents.experiments.comparison import (
     Contender,
     Progress,
-    Run,
+    SimulatedRun,
     Statistic,
     durations_of,
     numbered,
@@ -89,7 +89,9 @@ PUBLISHED: Mapping[str, Mapping[str, Mapping[str, tuple[float, float]]]] = {
 }
 
 
-def against(runs: Sequence[Run], oracle: Sequence[Run], policy: str, metric: str) -> Statistic:
+def against(
+    runs: Sequence[SimulatedRun], oracle: Sequence[SimulatedRun], policy: str, metric: str
+) -> Statistic:
     """The relative difference of a metric to the same seeds' runs under exact knowledge: 0.01 is 1 % more.
 
     The spread is the standard error of the mean over seeds. ValueError where no run is of that policy.
@@ -161,11 +163,11 @@ def draw(found: "Mapping[str, Differences]", path: Path) -> None:
 Differences = Mapping[str, Mapping[str, Statistic]]
 
 
-def _of(runs: Sequence[Run], pattern: str) -> list[Run]:
+def _of(runs: Sequence[SimulatedRun], pattern: str) -> list[SimulatedRun]:
     return [run for run in runs if run.workload == pattern]
 
 
-def _table(pattern: str, metric: str, known: Sequence[Run], shares: Differences) -> str:
+def _table(pattern: str, metric: str, known: Sequence[SimulatedRun], shares: Differences) -> str:
     title, digits = METRICS[metric]
     columns = [f"{pattern}, {title}", "true ends", "`exact`", *(f"`{belief}`" for belief in BELIEFS)]
     lines = ["| " + " | ".join(columns) + " |", "|---|" + "---:|" * (len(columns) - 1)]
@@ -181,7 +183,7 @@ def _table(pattern: str, metric: str, known: Sequence[Run], shares: Differences)
     return "\n".join(lines) + "\n"
 
 
-def _findings(pattern: str, runs: Mapping[str, Sequence[Run]], shares: Differences) -> str:
+def _findings(pattern: str, runs: Mapping[str, Sequence[SimulatedRun]], shares: Differences) -> str:
     """Who is cheapest under each belief, and whom it costs most."""
     lines = []
     for belief, of in runs.items():

@@ -92,7 +92,7 @@ def compare(
     options: SimulationOptions | None = None,
     progress: Progress | None = None,
 ) -> Iterator[SimulatedRun]:
-    """SimulatedRun every policy on the same workloads and seeds, each run with a policy made anew.
+    """Run every policy on the same workloads and seeds, each run with a policy made anew.
 
     `jobs` replaces the number of jobs of the workloads. ConfigError, WorkloadError and PolicyError say what
     is wrong with the input.

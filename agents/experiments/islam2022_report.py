@@ -56,7 +56,7 @@ def report(
     belief: Belief | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """SimulatedRun all experiments, write islam2022.md and its pictures into the folder; returns the path.
+    """Run all experiments, write islam2022.md and its pictures into the folder; returns the path.
 
     The paper's set-up is run under exact knowledge, as the paper has it, and under `belief`, larger clusters
     under `belief` alone. `curves` are folders of training runs with the paper's rewards; `jobs` is another

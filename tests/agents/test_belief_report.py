@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from agents.experiments.belief_report import BELIEFS, POLICIES, PUBLISHED, against, report
-from agents.experiments.comparison import Contender, Run
+from agents.experiments.comparison import Contender, SimulatedRun
 from agents.experiments.islam2022 import play_one, scenes
 from environment.simulation.expectations import EXACT, Belief
 
 FIRST_FIT, LOOKAHEAD = Contender("ff"), Contender("lookahead", {"beta": 1.0})
 
 
-def _runs(belief: Belief) -> list[Run]:
+def _runs(belief: Belief) -> list[SimulatedRun]:
     scene = scenes(jobs=30)[1]
     return [run for seed in (100, 101) for run in play_one(scene, seed, (FIRST_FIT, LOOKAHEAD), belief)]
 
