@@ -53,7 +53,7 @@ def report_baselines(
         plot = folder / f"baselines-{workload}.png"
         draw(
             statistics_of(chosen),
-            f"{workload}, truth profile, belief {belief}: mean and standard deviation of {count} seeds",
+            f"{workload}, {count} seeds: truth profile, belief {belief}",
             plot,
         )
         parts += [f"## {workload.capitalize()}\n", table(chosen), f"![{workload}]({plot.name})\n"]
