@@ -1,4 +1,4 @@
-"""What may stand in a plan of measurements, as frozen types. Which runs that are is in `profiles.plans`."""
+"""What may stand in a plan of measurements. Which runs that are is in `profiles.measuring_plans`."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal

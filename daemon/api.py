@@ -19,11 +19,11 @@ from agents.registry import list_policies
 from conf.schema import JobSpec, Policy
 from daemon import cluster_schemas, explanation_schemas, policy_schemas, schemas
 from daemon.audit import Audit
-from daemon.comparison import report
 from daemon.contract import WITH_DRIVER, RejectedError, Scheduler, Standing
 from daemon.gate import OPEN, Gate
 from daemon.metrics import Metrics
 from daemon.problems import describe, handle_problems
+from daemon.shadow_comparison import report
 from daemon.spark_ui import SparkUi
 from daemon.store import Store
 from daemon.submissions import PATH, IdempotencyKey, ShortWay, Submissions

@@ -1,7 +1,7 @@
 """Who is connected to the API, and how many may be: accepting, counting by address, making room.
 
 asyncio's own accepting knows no limits, and with no file descriptor left it tries again as often as its
-backlog is long, with a line in the log each time. What is said on a connection is read in `wire.py`.
+backlog is long, with a line in the log each time. What is said on one is read in `http_connection.py`.
 """
 
 import asyncio

@@ -14,7 +14,7 @@ import uvicorn
 
 from conf.schema import Http
 from daemon.connections import Acceptor, Connections, Visit, allow_many_files
-from daemon.wire import Connection
+from daemon.http_connection import Connection
 
 #: Seconds that open requests get when the server stops.
 _STOP_SECONDS = 3

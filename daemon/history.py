@@ -13,7 +13,7 @@ from daemon.store import Store
 from environment.explain import Explanation
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.resources import CPUS, MEMORY
-from framework.files import open_beneath
+from framework.hostile_files import open_beneath
 from profiles.runs import MeasuredRun, measured
 from profiles.spark_event_log import AppLog, EventLogError, find_log, parse_log
 from profiles.trajectories import Step

@@ -22,7 +22,7 @@ from environment.model.records import ExecutorRecord, sizes_of
 from environment.resources import Resources
 from environment.types import Job
 from framework.embedded.isolation.cgroups import make_tracker
-from framework.files import read_tail
+from framework.hostile_files import read_tail
 from framework.spark import (
     Application,
     DriverEndpoint,

@@ -9,9 +9,9 @@ from daemon.contract import LogChunk, RejectedError
 from daemon.launcher import Launcher
 from daemon.store import Store
 from environment.model.records import ExecutorRecord, JobRecord
-from framework.files import UntrustedFileError, read_part
+from framework.executor_logs import read_local, read_remote
+from framework.hostile_files import UntrustedFileError, read_part
 from framework.link import MesosLink
-from framework.sandbox import read_local, read_remote
 
 #: An agent that does not answer now may do so later.
 _AGAIN = {"Retry-After": "5"}

@@ -11,9 +11,9 @@ from pydantic import Field
 
 from agents.registry import PolicyInfo
 from conf.carrying import carried
-from daemon.comparison import Priced, Report
 from daemon.contract import PolicyStatus, ShadowStatus
 from daemon.schemas import Body, Query, Said
+from daemon.shadow_comparison import Priced, Report
 
 
 class OptionBody(Body):

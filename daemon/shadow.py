@@ -2,7 +2,7 @@
 
 It is shown the same views and requests, thinks in a thread of its own, and what it makes of them is kept for
 comparison. When it is slow it misses decisions; when it fails, that is counted here. The acting policy
-notices neither. What is compared, and at what price, is in `comparison`.
+notices neither. What is compared, and at what price, is in `shadow_comparison`.
 """
 
 import time
@@ -14,9 +14,9 @@ import structlog
 
 from agents.registry import create
 from conf.schema import Policy as PolicyConfig
-from daemon.comparison import Comparison, Outcome, outcome_of
 from daemon.contract import ShadowStatus
 from daemon.database import StoreError
+from daemon.shadow_comparison import Comparison, Outcome, outcome_of
 from environment.rounds import Verdict, decide_once
 from environment.types import PlacementRequest
 

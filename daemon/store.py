@@ -19,7 +19,6 @@ from sqlalchemy.exc import OperationalError
 
 from conf.schema import JobSpec
 from daemon import listing, past, tables, terms
-from daemon.comparison import Comparison
 from daemon.damage import Damage, Damages, put_aside
 from daemon.database import (
     Database,
@@ -31,6 +30,7 @@ from daemon.database import (
     notes,
 )
 from daemon.migrations import FIRST, SCHEMA_VERSION, complete, migrate
+from daemon.shadow_comparison import Comparison
 from daemon.tables import comparisons, executors, explanations, facts, jobs, sums
 from daemon.terms import Term, Vigil
 from environment.explain import Explanation

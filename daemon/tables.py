@@ -19,7 +19,7 @@ from conf.accepted import accepted
 from conf.assumptions import DEFAULT_QUEUE
 from conf.schema import JobSpec
 from daemon.amounts import flat, flat_free, free_taken_out, taken_out
-from daemon.comparison import Comparison, Outcome
+from daemon.shadow_comparison import Comparison, Outcome
 from environment.explain import Candidate, Choice, Explanation
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.model.states import ENDED_EXECUTOR, ENDED_JOB, ExecutorState, JobState

@@ -6,7 +6,7 @@ from typing import Any
 
 from environment.model.events import VmSize, VmsMeasured
 from environment.resources import BASIC, Resources, total
-from framework.reading import Credentials, RefusedAnswerError, read_json
+from framework.asking import Credentials, RefusedAnswerError, read_json
 from framework.translate import agent_from_json
 
 #: Seconds that the master has for each answer.

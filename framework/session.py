@@ -1,9 +1,9 @@
 """One connection to a Mesos master: a pymesos driver from its start to its loss.
 
 pymesos runs callbacks in its I/O thread, where an exception ends the thread: callbacks only hand things over.
-What is told to the master goes through `calls`, as pymesos holds a lock while it waits for an answer: nobody
-else may ask its driver for anything. When a session is in trouble, whoever holds it closes it and makes
-another (see `link`).
+What is told to the master goes through `call_queue`, as pymesos holds a lock while it waits for an answer:
+nobody else may ask its driver for anything. When a session is in trouble, whoever holds it closes it and
+makes another (see `link`).
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from typing_extensions import override
 
 from environment.model import events as ev
 from framework import http_parser
-from framework.calls import Calls, QueuedCall
+from framework.call_queue import Calls, QueuedCall
 from framework.fence import CallConnection
 from framework.translate import Json, task_changed_from_json
 

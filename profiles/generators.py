@@ -1,4 +1,4 @@
-"""Workloads from a description (`conf.workload`) and a seed; and the one way to get any workload by name.
+"""Workloads from a description (`conf.workload_file`) and a seed; the one way to get any workload by name.
 
 The same description and seed give the same jobs. Arrivals, sizes, owners and queues draw from streams of
 their own, so two workloads that differ in their arrivals alone have the same jobs.
@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conf.loader import ConfigError, find, load
-from conf.workload import Alibaba, Facebook, Mix, Poisson, Recorded, WorkloadSpec
-from profiles.files import WorkloadError, read_workload
+from conf.workload_file import Alibaba, Facebook, Mix, Poisson, Recorded, WorkloadSpec
 from profiles.profile import JobProfile, load_profiles
 from profiles.traces import WINDOWS, arrivals_in, read_alibaba_tasks, read_facebook
 from profiles.workload import Workload, WorkloadJob, workload_of
+from profiles.workload_files import WorkloadError, read_workload
 
 _SECONDS_PER_HOUR = 3600.0
 _MIB_PER_GIB = 1024

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from profiles.files import WorkloadError, number, open_text
+from profiles.workload_files import WorkloadError, number, open_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A workload as a value: jobs with their times of arrival. It comes from `generators` or from `files`."""
+"""A workload as a value: jobs with their times of arrival. From `generators` or `workload_files`."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from agents.drl.model import TrainedModel
+from agents.drl.model_folder import TrainedModel
 from agents.drl.network import network_of
 from environment.kernel.state import Float32Array
 from environment.resource_arrays import ResourceArrays

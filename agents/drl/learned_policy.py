@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from agents.drl.adviser import Adviser
-from agents.drl.model import Algorithm, TrainedModelError, model_for
+from agents.drl.model_folder import Algorithm, TrainedModelError, model_for
 from environment.check import check, shortage
 from environment.patience import Limits, Patience
 from environment.policy import Policy

@@ -15,13 +15,13 @@ from typing import Any
 
 import yaml
 
-from agents.drl.model import shipped
+from agents.drl.model_folder import shipped
 from agents.experiments.comparison import Contender, Progress, SimulatedRun
 from agents.experiments.reports import FIRST_SEED
 from agents.registry import create
 from conf.loader import ConfigError, find, load
 from conf.schema import Cluster
-from conf.workload import Poisson, WorkloadSpec
+from conf.workload_file import Poisson, WorkloadSpec
 from environment.cluster_files import vms_of
 from environment.simulation.expectations import EXACT, Belief
 from environment.simulation.options import SimulationOptions

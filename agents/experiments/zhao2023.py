@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from agents.oga.bench import ceiling, run
+from agents.oga.bipartite import Request
 from agents.oga.environments import EnvironmentOptions, from_alibaba, generate
 from agents.oga.learner import LearnerOptions, StepSize, regret_bound
 from agents.oga.maximiser import maximise
-from agents.oga.model import Request
 from agents.oga.partners import LEARNERS, PARTNERS
 
 Progress = Callable[[int, int, str], None]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from agents.drl.adviser import Adviser
-from agents.drl.model import TrainedModel
+from agents.drl.model_folder import TrainedModel
 from agents.lookahead.plans import NOBODY
 from environment.kernel.state import SmallIntArray
 from environment.types import FloatArray, IntArray, PlacementRequest

@@ -24,7 +24,7 @@ from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 
 if TYPE_CHECKING:
-    from agents.drl.model import TrainedModel
+    from agents.drl.model_folder import TrainedModel
     from agents.lookahead.search import Found
 
 
@@ -142,7 +142,7 @@ def _model(options: LookaheadOptions) -> "TrainedModel | None":
     """What a trained base judges by; PolicyError says what is wrong with it."""
     if options.base != "reinforce":
         return None
-    from agents.drl.model import (  # here, since other bases do without
+    from agents.drl.model_folder import (  # here, since other bases do without
         TrainedModelError,
         model_for,
         nearest_beta,

@@ -34,7 +34,7 @@ from environment.types import FloatArray, IntArray, Job, PlacementRequest, Vm
 from environment.view import ClusterView
 
 if TYPE_CHECKING:
-    from agents.drl.model import TrainedModel
+    from agents.drl.model_folder import TrainedModel
     from agents.lookahead.judging import Judge
 
 #: What places the jobs of a candidate. A network judges what came of it.

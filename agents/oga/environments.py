@@ -16,8 +16,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.oga.bipartite import UTILITIES, Model, ModelError, Request, build_model
 from agents.oga.jobs import Jobs, jobs_of
-from agents.oga.model import UTILITIES, Model, ModelError, Request, build_model
 from environment.types import FloatArray, IntArray
 from profiles.traces import AlibabaTask, read_alibaba_machines, read_alibaba_tasks
 

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from agents.oga.bipartite import Model, ModelError, build_model
 from agents.oga.kernel import admission, ascent
-from agents.oga.model import Model, ModelError, build_model
 from environment.types import FloatArray, IntArray
 
 

@@ -1,7 +1,7 @@
 """OgaSched's learner: online gradient ascent over allocations, and what is made of it slot by slot.
 
 The learned state is y [K, E], an allocation over edges x resources, with the overhead weights of jobs and the
-gains of ports. The model is in `model`, the maximisation that `oga-conserving` uses in `maximiser`.
+gains of ports. The model is in `bipartite`, the maximisation that `oga-conserving` uses in `maximiser`.
 """
 
 from collections.abc import Mapping
@@ -11,9 +11,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from agents.oga.bipartite import Model, ModelError
 from agents.oga.kernel import ascent
 from agents.oga.maximiser import Maximiser
-from agents.oga.model import Model, ModelError
 from environment.kernel.threads import Threaded
 from environment.types import FloatArray
 

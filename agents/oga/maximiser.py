@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from agents.oga.bipartite import Model
 from agents.oga.kernel import ascent, conserving, maximum
-from agents.oga.model import Model
 from environment.types import FloatArray
 
 #: How strongly shares of a linear utility are pulled to their centre, as a share of its slope. Chosen: below

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from agents.oga.bipartite import Model
 from agents.oga.kernel import partners
 from agents.oga.learner import AllocationLearner, LearnerOptions
 from agents.oga.maximiser import maximise
-from agents.oga.model import Model
 from environment.types import FloatArray
 
 Allocator = Callable[[FloatArray], FloatArray]

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from agents.oga.bipartite import UTILITIES, Model, Request, build_model
 from agents.oga.learner import AllocationLearner, LearnerOptions
-from agents.oga.model import UTILITIES, Model, Request, build_model
 from environment.resources import BASIC, MEMORY, Resources
 from environment.types import EndedJob, FloatArray, Job, PlacementRequest, Vm
 from environment.view import ClusterView

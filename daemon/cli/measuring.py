@@ -1,6 +1,6 @@
 """Measuring jobs through a daemon: submit them, wait, and keep what the daemon and Spark recorded of them.
 
-Which runs there are is in `profiles.plans`; the daemon may be one of our own
+Which runs there are is in `profiles.measuring_plans`; the daemon may be one of our own
 (`temporary_daemon`) or one that runs.
 """
 
@@ -24,7 +24,7 @@ from daemon.cli.temporary_daemon import TemporaryDaemon, end_left
 from daemon.embedded import find_embedded, until
 from daemon.history import History
 from daemon.store import Store
-from profiles.plans import PlannedRun, app_path, runs_of
+from profiles.measuring_plans import PlannedRun, app_path, runs_of
 from profiles.runs import RUNS, MeasuredRun, about_machine, read_about, read_runs, write_runs
 
 Json = Any

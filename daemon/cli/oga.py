@@ -321,7 +321,7 @@ def _writing(path: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def _errors() -> Iterator[None]:
     """What is wrong with the input, in one line."""
-    from profiles.files import WorkloadError
+    from profiles.workload_files import WorkloadError
 
     try:
         yield

@@ -311,8 +311,8 @@ def errors() -> Iterator[None]:
     from agents.registry import PolicyError
     from conf.loader import ConfigError
     from daemon.store import StoreError
-    from profiles.files import WorkloadError
     from profiles.runs import ProfileError
+    from profiles.workload_files import WorkloadError
 
     try:
         yield

@@ -128,8 +128,8 @@ def workload(
     with _errors():
         from dataclasses import asdict
 
-        from profiles.files import write_workload
         from profiles.generators import load_workload
+        from profiles.workload_files import write_workload
 
         found = load_workload(name, seed, jobs)
         if out is not None:
@@ -273,7 +273,7 @@ def _errors() -> Iterator[None]:
     """What is wrong with the input, in one line."""
     from agents.registry import PolicyError
     from conf.loader import ConfigError
-    from profiles.files import WorkloadError
+    from profiles.workload_files import WorkloadError
 
     try:
         yield

@@ -52,7 +52,7 @@ def train(
     from conf.loader import ConfigError, find, load
     from conf.training import TrainingSpec
     from daemon.cli.jobfile import assignments
-    from profiles.files import WorkloadError
+    from profiles.workload_files import WorkloadError
 
     try:
         path = find(str(config))
@@ -139,7 +139,7 @@ def evaluate(
 
 def _write_card(model: str, runs: "Sequence[SimulatedRun]", cluster: str, out: Path) -> None:
     """Write the comparison into the model's card, or into a copy of it when the model came by its name."""
-    from agents.drl.model import find_model, shipped
+    from agents.drl.model_folder import find_model, shipped
     from agents.experiments.cards import write_comparison
 
     card = find_model(model) / "card.md"
@@ -153,7 +153,7 @@ def _write_card(model: str, runs: "Sequence[SimulatedRun]", cluster: str, out: P
 
 def _learned(model: str) -> str:
     """The policy that decides as the model says, as `simulate --policy` takes it."""
-    from agents.drl.model import TrainedModelError, find_model, read_spec
+    from agents.drl.model_folder import TrainedModelError, find_model, read_spec
 
     try:
         return f"{read_spec(find_model(model)).algorithm}:model={model}"

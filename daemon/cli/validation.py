@@ -24,7 +24,7 @@ from environment.simulation.results import Result
 from environment.simulation.simulator import simulate
 from environment.types import Vm
 from profiles.generators import load_workload
-from profiles.plans import app_path
+from profiles.measuring_plans import app_path
 from profiles.runs import MeasuredRun, read_about, read_runs
 from profiles.workload import Workload
 

@@ -58,7 +58,10 @@ def _leave_it_to_one_process(compiled: Any) -> None:
     def compile_alone(signature: object) -> object:
         # numba's own lock comes first, as it does for a function that is compiled because another calls it.
         with global_compiler_lock:
-            lock = os.open(Path(compiled.stats.cache_path, name), os.O_RDONLY | os.O_CREAT, 0o666)
+            try:
+                lock = os.open(Path(compiled.stats.cache_path, name), os.O_RDONLY | os.O_CREAT, 0o666)
+            except OSError:  # a folder in which nothing can be kept: then nothing is mixed up there either
+                return compile_it(signature)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 return compile_it(signature)
@@ -90,8 +93,9 @@ def njit(
             compiled: Compiled = numba.njit(cache=True, nogil=True, **options)(function)
         finally:
             numba.config.CACHE_DIR = before
-        _leave_it_to_one_process(compiled)
-        _FOLDERS[compiled] = folders
+        if isinstance(compiled, Dispatcher):  # with NUMBA_DISABLE_JIT it is the function itself
+            _leave_it_to_one_process(compiled)
+            _FOLDERS[compiled] = folders
         return compiled
 
     return compile_it

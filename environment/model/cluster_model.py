@@ -2,7 +2,7 @@
 
 Here is what each event means for whom. The steps of a job's life are in `life.py`, the records in
 `roster.py`, the queue in `waiting.py`, offers in `offer_book.py` and `supply.py`, doubts about tasks in
-`watch.py`, launches in `launches.py`, those that never ran in `setbacks.py`. The model never asks the clock,
+`doubts.py`, launches in `launches.py`, those that never ran in `setbacks.py`. The model never asks the clock,
 draws a random number or opens a socket, so the same events always give the same commands. Who places a
 job is not decided here: a decision enters as the event `Decided`.
 """
@@ -14,6 +14,7 @@ from typing import Any
 
 from environment.check import shortage
 from environment.model import events as ev
+from environment.model.doubts import Watch
 from environment.model.launches import Launches
 from environment.model.ledger import Ledger
 from environment.model.life import JobLives
@@ -28,7 +29,6 @@ from environment.model.supply import Supply
 from environment.model.timings import ModelOptions
 from environment.model.turn import Turn
 from environment.model.waiting import WaitingLine
-from environment.model.watch import Watch
 from environment.types import PlacementRequest, Vm
 from environment.view import ClusterView
 

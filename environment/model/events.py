@@ -129,7 +129,7 @@ class Booked:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Which tasks are in doubt; what each field means is said in `watch.py`."""
+    """Which tasks are in doubt; what each field means is said in `doubts.py`."""
 
     questions: tuple[tuple[str, float, float], ...]
     unreachable_since: tuple[tuple[str, float], ...]

@@ -6,6 +6,7 @@ Which event means which step is in `cluster_model.py`; the records themselves ar
 from typing import Literal
 
 from environment.model import events as ev
+from environment.model.doubts import Watch
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.model.roster import Roster
 from environment.model.setbacks import Setbacks
@@ -13,7 +14,6 @@ from environment.model.supply import Supply
 from environment.model.timings import ModelOptions
 from environment.model.turn import Turn
 from environment.model.waiting import WaitingLine
-from environment.model.watch import Watch
 
 #: How often a job is launched afresh because its driver's host or VM failed the driver, and then fails.
 FRESH_STARTS = 10

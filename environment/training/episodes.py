@@ -16,10 +16,10 @@ from environment.kernel.state import Episode
 from environment.resources import BASIC
 from environment.simulation.expectations import EXACT, Belief
 from environment.types import Vm
-from profiles.files import WorkloadError
 from profiles.generators import source_of
 from profiles.profile import load_profiles
 from profiles.workload import Workload
+from profiles.workload_files import WorkloadError
 
 FIRST_TRAINING_SEED = 2**32
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from framework.embedded.settings import AgentSpec, MasterOptions
 
 if TYPE_CHECKING:
-    from framework.embedded.server import serve
+    from framework.embedded.mesos_server import serve
 
 __all__ = ["AgentSpec", "MasterOptions", "serve"]
 
@@ -18,7 +18,7 @@ __all__ = ["AgentSpec", "MasterOptions", "serve"]
 def __getattr__(name: str) -> Any:
     """Import `serve` when it is asked for: whoever only describes agents need not wait for asyncio."""
     if name == "serve":
-        from framework.embedded.server import serve
+        from framework.embedded.mesos_server import serve
 
         return serve
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

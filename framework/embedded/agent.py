@@ -15,7 +15,7 @@ from framework.embedded.isolation import Cell
 from framework.embedded.master_state import AgentLink, Framework
 from framework.embedded.messages import TERMINAL, Json, StatusUpdate, TaskReport
 from framework.embedded.processes import Processes
-from framework.embedded.resources import Amount
+from framework.embedded.resource_messages import Amount
 from framework.embedded.settings import AgentSpec, MasterOptions
 from framework.embedded.task_run import Owner, TaskRun
 from framework.embedded.updates import Updates

@@ -5,7 +5,7 @@ import time
 from framework.embedded.master_state import AgentLink, AgentRecord, Framework, MasterState, TaskState
 from framework.embedded.messages import TERMINAL, TaskReport, failure_event, master_status, update_event
 from framework.embedded.offers import Offers
-from framework.embedded.resources import Amount, make, parse
+from framework.embedded.resource_messages import Amount, make, parse
 from framework.embedded.tasks import Tasks
 
 _NANO = 1e9

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from environment.resources import THOUSANDTHS
 from framework.embedded.master_state import AgentRecord, Framework
-from framework.embedded.resources import EMPTY, Amount, total
+from framework.embedded.resource_messages import EMPTY, Amount, total
 
 _LEAST_CPUS = THOUSANDTHS // 100  # Mesos' min_allocatable_resources: cpus:0.01|mem:32
 _LEAST_MEMORY = 32 * THOUSANDTHS

@@ -10,7 +10,7 @@ from framework.embedded.master import Master
 from framework.embedded.master_state import AgentLink
 from framework.embedded.messages import StatusUpdate, TaskReport
 from framework.embedded.processes import Processes
-from framework.embedded.resources import Amount
+from framework.embedded.resource_messages import Amount
 from framework.embedded.settings import AgentSpec, MasterOptions
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from framework.embedded.isolation import Entry
 from framework.embedded.messages import Json, new_uuid, status
 from framework.embedded.processes import ProcessGroup, hand_over, switched_user
-from framework.embedded.resources import Amount, parse
+from framework.embedded.resource_messages import Amount, parse
 from framework.embedded.sandbox import Context, SandboxError, environment, run_folder
 from framework.embedded.task_run import Host, Owner, TaskRun, command_line
 

@@ -27,7 +27,7 @@ from typing import Any
 from framework.embedded.agent import Agent
 from framework.embedded.calls import CallError, parse_json
 from framework.embedded.embedded_cluster import EmbeddedCluster
-from framework.embedded.wire import EventStream, Request, Response, json_response, text_response
+from framework.embedded.master_http import EventStream, Request, Response, json_response, text_response
 
 Json = dict[str, Any]
 

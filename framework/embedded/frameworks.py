@@ -4,11 +4,11 @@ import time
 from collections.abc import Iterable
 
 from framework.embedded.calls import Call, FrameworkInfo, framework_info, framework_problem
+from framework.embedded.launch_checks import id_problem
 from framework.embedded.master_state import VERSION, Framework, MasterState, Stream
 from framework.embedded.messages import HEARTBEAT, Json, error_event
 from framework.embedded.offers import Offers
 from framework.embedded.tasks import Tasks
-from framework.embedded.validation import id_problem
 
 _KEPT_COMPLETED = 50  # Mesos' max_completed_frameworks
 

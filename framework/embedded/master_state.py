@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from framework.embedded.calls import FrameworkInfo
-from framework.embedded.resources import EMPTY, Amount
+from framework.embedded.resource_messages import EMPTY, Amount
 from framework.embedded.settings import AgentSpec, MasterOptions
 
 Json = dict[str, Any]

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from framework.embedded.allocator import Grant, allocate
 from framework.embedded.master_state import AgentRecord, Filter, Framework, MasterState, OutstandingOffer
 from framework.embedded.messages import Json, offers_event, rescind_event
-from framework.embedded.resources import Amount, to_json
+from framework.embedded.resource_messages import Amount, to_json
 
 
 class Offers:

@@ -3,13 +3,13 @@
 import time
 from collections.abc import Callable
 
-from framework.embedded import views
+from framework.embedded import state_views
 from framework.embedded.calls import CallError, parse_operator_call
 from framework.embedded.master import Master
+from framework.embedded.master_http import Response, json_response, text_response
 from framework.embedded.master_state import VERSION, AgentRecord, Framework, TaskState
 from framework.embedded.offers import attributes
-from framework.embedded.resources import Json, to_json, total
-from framework.embedded.wire import Response, json_response, text_response
+from framework.embedded.resource_messages import Json, to_json, total
 
 _NANO = 1e9
 _EMPTY_ANSWERS: dict[str, Json] = {
@@ -30,7 +30,7 @@ class OperatorApi:
         self._state = master.state
         self._queries: dict[str, Callable[[], Json]] = {
             "GET_HEALTH": lambda: {"healthy": True},
-            "GET_VERSION": lambda: {"version_info": views.version()},
+            "GET_VERSION": lambda: {"version_info": state_views.version()},
             "GET_FLAGS": self._flags,
             "GET_METRICS": self._metrics,
             "GET_MASTER": self._get_master,
@@ -82,11 +82,11 @@ class OperatorApi:
         return Response(200)
 
     def _flags(self) -> Json:
-        told = views.flags(self._state)
+        told = state_views.flags(self._state)
         return {"flags": [{"name": name, "value": value} for name, value in told.items()]}
 
     def _metrics(self) -> Json:
-        told = views.metrics(self._state)
+        told = state_views.metrics(self._state)
         return {"metrics": [{"name": name, "value": told[name]} for name in sorted(told)]}
 
     def _get_master(self) -> Json:
@@ -118,10 +118,10 @@ class OperatorApi:
             "active": agent.connected,
             "deactivated": agent.deactivated,
             "version": VERSION,
-            "pid": views.agent_pid(agent),
+            "pid": state_views.agent_pid(agent),
             "registered_time": _nanoseconds(agent.registered_at),
             "total_resources": whole,
-            "capabilities": [{"type": name} for name in views.AGENT_CAPABILITIES],
+            "capabilities": [{"type": name} for name in state_views.AGENT_CAPABILITIES],
         }
         if allocated:
             result["allocated_resources"] = to_json(allocated, self._role(agent))
@@ -152,7 +152,7 @@ class OperatorApi:
             "reregistered_time": _nanoseconds(framework.reregistered_at),
         }
         role = framework.info.roles[0] if len(framework.info.roles) == 1 else None
-        used, offered = views.used_by(framework), views.offered_to(framework)
+        used, offered = state_views.used_by(framework), state_views.offered_to(framework)
         if framework.offers:
             offers = [self._master.offers.to_json(offer) for offer in framework.offers.values()]
             result["offers"] = [o | {"resources": _endpoint_form(o["resources"])} for o in offers]
@@ -178,7 +178,7 @@ class OperatorApi:
         return {"executors": entries}
 
     def _tasks(self) -> Json:
-        everything = list(views.all_frameworks(self._state))
+        everything = list(state_views.all_frameworks(self._state))
         return {
             "tasks": [_task(t) for f in everything for t in f.tasks.values()],
             "unreachable_tasks": [_task(t) for f in everything for t in f.unreachable_tasks.values()],
@@ -187,7 +187,7 @@ class OperatorApi:
 
     def _roles(self) -> Json:
         entries = []
-        for role in views.roles(self._state)["roles"]:
+        for role in state_views.roles(self._state)["roles"]:
             scalars = [
                 {"name": name, "type": "SCALAR", "scalar": {"value": value}}
                 for name, value in role["resources"].items()

@@ -11,14 +11,21 @@ import hmac
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from framework.embedded import views
+from framework.embedded import state_views
 from framework.embedded.calls import Call, CallError, parse_call
 from framework.embedded.embedded_cluster import EmbeddedCluster
 from framework.embedded.faults import Faults, FaultyStream
 from framework.embedded.master import Master, RefusalError
+from framework.embedded.master_http import (
+    EventStream,
+    Request,
+    Response,
+    encode,
+    json_response,
+    text_response,
+)
 from framework.embedded.master_state import Framework, MasterState
 from framework.embedded.operator_api import OperatorApi
-from framework.embedded.wire import EventStream, Request, Response, encode, json_response, text_response
 from framework.guard import Guard
 
 _JSON = "application/json"
@@ -26,13 +33,13 @@ _PROTOBUF = "application/x-protobuf"
 _SCHEDULER, _OPERATOR, _FAULTS = "/api/v1/scheduler", "/api/v1", "/stoker/faults"
 _OPEN = frozenset({"/health", "/version", "/redirect", "/"})
 _VIEWS: dict[str, Callable[[MasterState], object]] = {
-    "/state": views.whole_state,
-    "/state-summary": views.summary,
-    "/slaves": views.slaves,
-    "/frameworks": views.frameworks,
-    "/tasks": views.tasks,
-    "/roles": views.roles,
-    "/flags": lambda state: {"flags": views.flags(state)},
+    "/state": state_views.whole_state,
+    "/state-summary": state_views.summary,
+    "/slaves": state_views.slaves,
+    "/frameworks": state_views.frameworks,
+    "/tasks": state_views.tasks,
+    "/roles": state_views.roles,
+    "/flags": lambda state: {"flags": state_views.flags(state)},
     # Nobody has any of these here.
     "/quota": lambda _: {},
     "/weights": lambda _: [],
@@ -196,9 +203,9 @@ def _read_only(request: Request, route: str, master: Master) -> Response:
         )
         return Response(200, page.encode(), {"Content-Type": "text/html"})
     if route == "/version":
-        return _jsonp(request, views.version())
+        return _jsonp(request, state_views.version())
     if route == "/metrics/snapshot":
-        return _jsonp(request, views.metrics(state))
+        return _jsonp(request, state_views.metrics(state))
     return _jsonp(request, _VIEWS[route](state))
 
 

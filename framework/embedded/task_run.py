@@ -19,7 +19,7 @@ from framework.embedded.processes import (
     hand_over,
     switched_user,
 )
-from framework.embedded.resources import parse
+from framework.embedded.resource_messages import parse
 from framework.embedded.sandbox import Context, SandboxError, environment, fetch, run_folder
 from framework.embedded.settings import AgentSpec, MasterOptions
 

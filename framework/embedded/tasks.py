@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from framework.embedded.master_state import AgentRecord, Framework, MasterState, OutstandingOffer, TaskState
-from framework.embedded.messages import TERMINAL, Json, StatusUpdate, master_status, update_event
-from framework.embedded.offers import Offers
-from framework.embedded.resources import EMPTY, Amount, parse
-from framework.embedded.validation import (
+from framework.embedded.launch_checks import (
     group_problem,
     new_executor_resources,
     offers_problem,
     task_problem,
 )
+from framework.embedded.master_state import AgentRecord, Framework, MasterState, OutstandingOffer, TaskState
+from framework.embedded.messages import TERMINAL, Json, StatusUpdate, master_status, update_event
+from framework.embedded.offers import Offers
+from framework.embedded.resource_messages import EMPTY, Amount, parse
 
 _NANO = 1e9
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from framework.accounts import Account
-from framework.files import UntrustedFileError, read_whole
+from framework.hostile_files import UntrustedFileError, read_whole
 from framework.spark import supervisor
 from framework.spark.launch import ProcessSpec
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.drl.model import TrainedModel
+from agents.drl.model_folder import TrainedModel
 from agents.drl.network import Shared
 from agents.lookahead.judging import Judge
 from agents.lookahead.lookahead_policy import Lookahead, LookaheadOptions

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from agents.oga.bipartite import build_model
 from agents.oga.jobs import Jobs, jobs_of
-from agents.oga.model import build_model
 from agents.oga.ogasched_policy import OgaSched, OgaSchedOptions
 from environment.types import FloatArray, Place, PlacementRequest, Vm
 from tests.builders import make_job, make_view, make_vm

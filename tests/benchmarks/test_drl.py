@@ -11,7 +11,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from agents.drl.collecting import Rollouts
 from agents.drl.kernel.acting import Play
 from agents.drl.learned_policy import LearnedOptions, LearnedPolicy
-from agents.drl.model import TrainedModel
+from agents.drl.model_folder import TrainedModel
 from agents.drl.network import network_of
 from agents.registry import create
 from environment.cluster_files import load_cluster

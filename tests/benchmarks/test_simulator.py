@@ -9,7 +9,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from agents.registry import create
-from conf.workload import WorkloadSpec
+from conf.workload_file import WorkloadSpec
 from environment.cluster_files import load_cluster
 from environment.kernel.arrays import episode_of, jobs_of
 from environment.kernel.compiled import njit

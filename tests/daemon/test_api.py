@@ -24,8 +24,8 @@ from structlog.testing import capture_logs
 
 from conf.schema import JobSpec
 from daemon.api import create_app
-from daemon.comparison import Comparison, Outcome
 from daemon.contract import Health, PolicyStatus
+from daemon.shadow_comparison import Comparison, Outcome
 from daemon.store import Store, StoreError
 from environment.explain import Candidate, Choice, Explanation
 from environment.model.cluster_model import Changes

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from daemon import tables
-from daemon.comparison import Comparison, Outcome
+from daemon.shadow_comparison import Comparison, Outcome
 from daemon.store import Store
 from environment.model.cluster_model import Changes
 from tests.daemon.test_store import SPEC, make_explanation, make_job, make_task, submit, url_of

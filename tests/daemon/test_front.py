@@ -315,7 +315,7 @@ def test_no_file_descriptors_left_is_no_reason_to_spin(tmp_path: Path) -> None:
 
 def test_a_client_that_does_not_read_its_answer_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """What waits to be taken is kept for a while, not for ever."""
-    monkeypatch.setattr("daemon.wire._SLOWEST_READER", 0.2)
+    monkeypatch.setattr("daemon.http_connection._SLOWEST_READER", 0.2)
     with served(Http()) as address, connect(address) as connection:
         connection.sendall(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
         time.sleep(1.5)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from conf.schema import Config, JobSpec, Policy
-from daemon.comparison import report
 from daemon.contract import PolicyStatus, RejectedError, ShadowStatus
 from daemon.policy_switch import PolicySwitch
 from daemon.shadow import _BACKLOG
+from daemon.shadow_comparison import report
 from daemon.store import Store
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView

@@ -14,9 +14,9 @@ import pytest
 import sqlalchemy as sa
 
 from conf.schema import Retention
-from daemon.comparison import Comparison, Outcome
 from daemon.folders import measure, remove
 from daemon.pruning import Pruned, Pruner, prune_all, retention
+from daemon.shadow_comparison import Comparison, Outcome
 from daemon.store import Store
 from environment.model.cluster_model import Changes
 from tests.daemon.test_store import SPEC, make_explanation, make_job, make_task, submit, url_of

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 from conf.schema import Driver, JobSpec
 from daemon import tables
-from daemon.comparison import Comparison, Outcome
 from daemon.database import _Writer
 from daemon.migrations import SCHEMA_VERSION
+from daemon.shadow_comparison import Comparison, Outcome
 from daemon.store import IdempotencyConflictError, Store, StoreBusyError, StoreError
 from environment.explain import Candidate, Choice, Explanation
 from environment.model.cluster_model import Changes

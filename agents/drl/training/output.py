@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 from tf_agents.policies import policy_saver
 
-from agents.drl.model import ModelSpec, TrainedModel, write_model
+from agents.drl.model_folder import ModelSpec, TrainedModel, write_model
 from agents.drl.network import Flat, Shared
 from agents.drl.networks_tf import Masked, ScoreNetwork
 from agents.drl.training.card import card_of

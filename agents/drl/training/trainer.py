@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 import yaml
 
-from agents.drl.model import TrainedModelError, find_model, read_model
+from agents.drl.model_folder import TrainedModelError, find_model, read_model
 from agents.drl.network import Flat, Shared, first_flat, first_shared
 from agents.drl.networks_tf import ScoreNetwork
 from agents.drl.training import checkpoints

@@ -14,10 +14,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from framework.embedded.isolation import network
+from framework.embedded.isolation import bridge
+from framework.embedded.isolation.bridge import VmNetwork
 from framework.embedded.isolation.cell import VmCell
 from framework.embedded.isolation.cgroups import ControlGroup, make_group
-from framework.embedded.isolation.network import VmNetwork
 from framework.embedded.settings import AgentSpec
 from framework.spark.supervisor import identity
 
@@ -100,7 +100,7 @@ class Isolation:
         return "; ".join([text + delay, *self.notes])
 
     def _make_network(self, vms: int) -> VmNetwork:
-        if self.options.delay_ms and not network.has_delay():
+        if self.options.delay_ms and not bridge.has_delay():
             self.options = dataclasses.replace(self.options, delay_ms=0.0)
             self.notes = ("no delay: the kernel has no netem (CONFIG_NET_SCH_NETEM)",)
         made = VmNetwork(self.id, vms, self._name)
@@ -137,7 +137,7 @@ def remove_leftovers() -> list[str]:
 
 def _check_prerequisites() -> None:
     lacks = [] if os.geteuid() == 0 else ["it needs root"]
-    lacks += [f"`{name}` is not installed (package iproute2)" for name in network.missing_tools()]
+    lacks += [f"`{name}` is not installed (package iproute2)" for name in bridge.missing_tools()]
     if lacks:
         raise IsolationError("; ".join(lacks))
 
@@ -174,7 +174,7 @@ def _remove(run: str) -> None:
     """Remove all of a run; its record goes last, and stays while anything else does."""
     folders = _read(_path(run)).get("group")
     gone = not folders or ControlGroup(*map(Path, folders)).remove_all()
-    network.remove_network(run)
+    bridge.remove_network(run)
     if gone:
         _path(run).unlink(missing_ok=True)
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.drl.model import ModelSpec, TrainedModel, write_model
+from agents.drl.model_folder import ModelSpec, TrainedModel, write_model
 from agents.drl.network import Flat, Shared, first_flat, first_shared
 from conf.training import NetworkSpec, ObjectiveSpec, ObservationSpec
 

@@ -15,7 +15,7 @@ from agents.drl.adviser import Adviser
 from agents.drl.collecting import Rollouts
 from agents.drl.kernel.acting import Play
 from agents.drl.learned_policy import LearnedOptions, LearnedPolicy
-from agents.drl.model import read_model
+from agents.drl.model_folder import read_model
 from agents.drl.network import network_of
 from agents.registry import PolicyError, create
 from environment.check import check

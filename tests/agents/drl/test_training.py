@@ -14,12 +14,12 @@ import pytest
 import yaml
 
 from agents.drl.kernel.forward import make_scratch, score
-from agents.drl.model import read_model
+from agents.drl.model_folder import read_model
 from agents.drl.network import Flat, Shared, first_flat, first_shared, network_of
 from conf.loader import SHIPPED, ConfigError, load, parse
 from conf.training import TrainingSpec
-from profiles.files import write_workload
 from profiles.workload import Workload, WorkloadJob
+from profiles.workload_files import write_workload
 
 #: What TensorFlow and TF-Agents say when they are imported, compile and save.
 pytestmark = [

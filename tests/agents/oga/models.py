@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from agents.oga.model import Model, Request, build_model
+from agents.oga.bipartite import Model, Request, build_model
 from environment.types import FloatArray
 
 

@@ -2,7 +2,7 @@
 
 import math
 
-from agents.oga.model import UTILITIES, Model
+from agents.oga.bipartite import UTILITIES, Model
 
 Allocation = dict[tuple[int, int, int], float]
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from agents.oga.bipartite import UTILITIES, ModelError, Request
 from agents.oga.environments import (
     EnvironmentOptions,
     from_alibaba,
@@ -14,7 +15,6 @@ from agents.oga.environments import (
     load_environment,
     save_environment,
 )
-from agents.oga.model import UTILITIES, ModelError, Request
 from tests.arrays import same
 from tests.profiles.test_traces import ALIBABA, PODS, needs_traces
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from agents.oga.bipartite import ModelError, Request, build_model
 from agents.oga.jobs import Jobs, jobs_of
 from agents.oga.learner import AllocationLearner, LearnerOptions
-from agents.oga.model import ModelError, Request, build_model
 from tests.agents.oga.models import random_model
 
 

@@ -6,9 +6,9 @@ import threading
 import numpy as np
 import pytest
 
+from agents.oga.bipartite import Model, ModelError, Request, build_model
 from agents.oga.environments import EnvironmentOptions, generate
 from agents.oga.learner import AllocationLearner, LearnerOptions, Variant, diameter, gradient_bound
-from agents.oga.model import Model, ModelError, Request, build_model
 from environment.types import FloatArray
 from tests.agents.oga.models import random_arrivals, random_model
 from tests.agents.oga.plain import Plain

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from agents.oga.bench import run
+from agents.oga.bipartite import Request
 from agents.oga.environments import EnvironmentOptions, generate
 from agents.oga.learner import LearnerOptions, projected
 from agents.oga.maximiser import maximise
-from agents.oga.model import Request
 from agents.oga.partners import LEARNERS, PARTNERS, allocator
 from tests.agents.oga.models import random_arrivals, random_model
 
@@ -31,8 +31,8 @@ def test_no_allocation_is_above_the_bound(request_: Request) -> None:
 @pytest.mark.parametrize("utility", range(4))
 def test_a_case_that_can_be_solved_by_hand(utility: int) -> None:
     """Where nothing binds, each amount is where the slope meets the overhead, split over equal resources."""
+    from agents.oga.bipartite import build_model
     from agents.oga.kernel.utilities import slope, value
-    from agents.oga.model import build_model
 
     model = build_model([(0, 0)], [[9.0]], [[20.0]], utilities=utility, alphas=1.2, beta=0.2)
     amounts = np.linspace(0, 9, 90_001)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from agents.oga.bipartite import Model, Request, build_model
 from agents.oga.learner import LearnerOptions
-from agents.oga.model import Model, Request, build_model
 from agents.oga.partners import NAMES, PARTNERS, allocator, dominant_shares
 from tests.agents.oga.models import random_arrivals, random_model
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agents.oga.bipartite import Model, ModelError, Request, build_model
 from agents.oga.kernel.projection import threshold
 from agents.oga.learner import projected
-from agents.oga.model import Model, ModelError, Request, build_model
 from environment.types import FloatArray
 from tests.agents.oga.models import random_model
 from tests.agents.oga.plain import projection

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from daemon.cli import main
-from daemon.comparison import Comparison, Outcome
+from daemon.shadow_comparison import Comparison, Outcome
 from tests.daemon.cli.conftest import VMS, Cast, Daemon, served
 
 Capture = pytest.CaptureFixture[str]

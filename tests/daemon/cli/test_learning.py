@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import yaml
 
-from agents.drl.model import read_model
+from agents.drl.model_folder import read_model
 from conf.loader import ConfigError, build, load
 from conf.training import TrainingSpec
 from daemon.cli import main
 from daemon.cli.learning import with_history
 from daemon.store import Store
-from profiles.files import read_workload
 from profiles.generators import load_workload
+from profiles.workload_files import read_workload
 from tests.daemon.test_history import AT, add_job
 
 #: What TensorFlow and TF-Agents say when they are imported, compile and save.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.drl.model import SHIPPED
+from agents.drl.model_folder import SHIPPED
 from daemon.cli import main
 
 

@@ -9,7 +9,7 @@ from environment.resources import NOTHING, Resources
 from framework.embedded.allocator import allocate
 from framework.embedded.calls import framework_info
 from framework.embedded.master_state import AgentRecord, Filter, Framework, OutstandingOffer
-from framework.embedded.resources import EMPTY, Amount, Json, make, milli, parse, to_json, total
+from framework.embedded.resource_messages import EMPTY, Amount, Json, make, milli, parse, to_json, total
 from framework.embedded.settings import AgentSpec
 
 AMOUNTS = st.builds(

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from framework.embedded.embedded_cluster import EmbeddedCluster
+from framework.embedded.mesos_server import _Front, _listen
 from framework.embedded.routes import Access
-from framework.embedded.server import _Front, _listen
 from framework.embedded.settings import MasterOptions
 from framework.guard import Guard
 from tests.framework.embedded.running import small_cluster

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from agents.oga.bipartite import UTILITIES, ModelError, build_model
 from agents.oga.kernel import ascent, utilities
-from agents.oga.model import UTILITIES, ModelError, build_model
 from tests.agents.oga import plain
 from tests.agents.oga.models import random_arrivals, random_model
 

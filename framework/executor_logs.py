@@ -3,8 +3,8 @@
 import urllib.parse
 from pathlib import Path, PurePosixPath
 
-from framework.files import read_part
-from framework.reading import NOBODY, Credentials, RefusedAnswerError, read_json
+from framework.asking import NOBODY, Credentials, RefusedAnswerError, read_json
+from framework.hostile_files import read_part
 
 #: Seconds that an agent has to answer.
 PATIENCE = 10.0

@@ -13,7 +13,7 @@ from environment.model import events as ev
 from environment.resources import Resources
 from environment.types import Vm
 from framework.agent_sizes import measured, quota_in_all, quotas
-from framework.reading import NOBODY, Credentials, RefusedAnswerError, read_json
+from framework.asking import NOBODY, Credentials, RefusedAnswerError, read_json
 from framework.translate import price_of
 from tests.framework.embedded.running import eventually
 from tests.framework.test_link import mesos_and_framework

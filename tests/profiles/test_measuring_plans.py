@@ -8,7 +8,7 @@ import pytest
 from conf.loader import SHIPPED, ConfigError, build, find, load, parse
 from conf.plan import Plan
 from conf.schema import Cluster
-from profiles.plans import runs_of
+from profiles.measuring_plans import runs_of
 
 CLUSTER = build(
     Cluster, {"vms": [{"type": "a", "cpus": 4.0, "memory": 8192, "price_per_hour": 1.0, "count": 4}]}, "c"

@@ -16,9 +16,9 @@ from framework.embedded.embedded_cluster import EmbeddedCluster
 from framework.embedded.faults import Faults
 from framework.embedded.isolation import Cell
 from framework.embedded.keeper import keep
+from framework.embedded.master_http import MasterConnection
 from framework.embedded.routes import Access, Routes
 from framework.embedded.settings import AgentSpec, MasterOptions, check_agents, with_addresses
-from framework.embedded.wire import MasterConnection
 from framework.guard import Guard
 
 #: Of the event loop, from accepting a connection to its protocol: a task, a transport, a call. One is spare.

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from framework.embedded.master_state import AgentRecord, Framework, OutstandingOffer
-from framework.embedded.resources import Amount, Json, describe, invalid, parse, to_json
+from framework.embedded.resource_messages import Amount, Json, describe, invalid, parse, to_json
 
 _LONGEST_ID = 255
 

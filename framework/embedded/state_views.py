@@ -13,7 +13,7 @@ from framework.embedded.master_state import (
     TaskState,
 )
 from framework.embedded.offers import AGENT_PORT
-from framework.embedded.resources import EMPTY, Amount, Json, legacy, to_json, total
+from framework.embedded.resource_messages import EMPTY, Amount, Json, legacy, to_json, total
 
 MASTER_CAPABILITIES = ("AGENT_UPDATE", "AGENT_DRAINING", "QUOTA_V2")
 AGENT_CAPABILITIES = (

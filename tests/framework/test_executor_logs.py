@@ -10,10 +10,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from framework.files import UntrustedFileError
-from framework.reading import Credentials
-from framework.sandbox import read_local, read_remote
-from tests.framework.test_reading import answering
+from framework.asking import Credentials
+from framework.executor_logs import read_local, read_remote
+from framework.hostile_files import UntrustedFileError
+from tests.framework.test_asking import answering
 
 LOG = b"first line\nsecond line\n"
 
@@ -121,7 +121,7 @@ def test_an_agent_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> Non
         pytest.raises(OSError, match="not answer as a Mesos agent"),
     ):
         read_remote(url, "F", "job-1.0", "stdout", 0, 10)
-    monkeypatch.setattr("framework.sandbox.PATIENCE", 0.3)
+    monkeypatch.setattr("framework.executor_logs.PATIENCE", 0.3)
     with (
         answering(head, *[b"{"] * 10_000, pause=0.05) as (url, _),
         pytest.raises(OSError, match="not answer as a Mesos agent"),

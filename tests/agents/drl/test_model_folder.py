@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.drl.model import (
+from agents.drl.model_folder import (
     SHIPPED,
     TrainedModelError,
     find_model,
@@ -131,7 +131,7 @@ def test_a_model_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 def test_shipped_models_are_found_by_name_and_beta(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every folder beneath `models` is one; without a beta the one nearest to one half is taken."""
-    monkeypatch.setattr("agents.drl.model.SHIPPED", tmp_path)
+    monkeypatch.setattr("agents.drl.model_folder.SHIPPED", tmp_path)
     with pytest.raises(TrainedModelError, match="no reinforce model ships with Stoker"):
         shipped_for("reinforce", None)
     model = make_model()
