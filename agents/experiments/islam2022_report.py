@@ -230,6 +230,7 @@ that alone shortens completion. beta 1 weighs cost only, beta 0 time only.
 The paper trains one agent for each density; one model serves both here.
 """
 _CLAIMS = """Judged in the paper's set-up, where durations are known exactly, and under belief `{belief}`.
+Means are judged; how far seeds differ is in the tables below.
 """
 _AIMS = """What is aimed at goes beyond the paper: against every baseline, on both densities, with one model.
 Judged under belief `{belief}`.
