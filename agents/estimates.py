@@ -41,15 +41,12 @@ def duration_of(job: Job, unknown: float) -> float:
 
 
 def held_for(view: ClusterView, unknown: float) -> FloatArray:
-    """Seconds from now for which each VM is held anyway; `unknown` where that is not known; float64 [N].
+    """Seconds from now for which each VM is held anyway; float64 [N].
 
-    In whole milliseconds, so that VMs which are held by one job are held for equally long.
+    A job of which nothing is known is taken to last for `unknown` seconds. In whole milliseconds, so that VMs
+    which are held by one job are held for equally long.
     """
-    held: FloatArray = np.where(
-        np.isnan(view.busy_until),
-        unknown,
-        np.round(np.maximum(view.busy_until - view.at, 0.0), TIME_DIGITS),
-    )
+    held: FloatArray = np.round(np.maximum(view.busy_until_assuming(unknown) - view.at, 0.0), TIME_DIGITS)
     return held
 
 

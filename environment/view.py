@@ -37,9 +37,12 @@ class RunningJob:
 
     def end_at(self, now: float) -> float | None:
         """When it is believed to end by who sees at `now` that it runs still; None when that is not known."""
-        if self.expected is None:
-            return None
-        return expected_end(now, self.started_at, self.expected, self.job.spread)
+        return None if self.expected is None else self.end_assuming(now, self.expected)
+
+    def end_assuming(self, now: float, unknown: float) -> float:
+        """The same, where a job of which nothing is known is taken to last for so many seconds."""
+        seconds = unknown if self.expected is None else self.expected
+        return expected_end(now, self.started_at, seconds, self.job.spread)
 
     @property
     def taken(self) -> tuple[Resources, ...]:
@@ -128,18 +131,29 @@ class ClusterView:
 
         The view's own time when it is free, NaN when that is not known of one that holds it.
         """
-        held: list[float | None] = [None] * len(self.vms)
-        unknown = math.nan
-        for job in self.running:
-            end = job.end_at(self.at)
+        ends = (job.end_at(self.at) for job in self.running)
+        until = self._last([math.nan if end is None else end for end in ends], math.nan)
+        until.flags.writeable = False
+        return until
+
+    def busy_until_assuming(self, unknown: float) -> FloatArray:
+        """The same, where a job of which nothing is known is taken to last for so many seconds.
+
+        As long from now on where nobody knows what runs on a VM.
+        """
+        return self._last([job.end_assuming(self.at, unknown) for job in self.running], self.at + unknown)
+
+    def _last(self, ends: Sequence[float], unexplained: float) -> FloatArray:
+        """Of each VM the last of the ends of what runs there, by job; NaN if one is."""
+        last: list[float | None] = [None] * len(self.vms)
+        for job, end in zip(self.running, ends, strict=True):
             for vm_id in job.vm_ids:
                 vm = self.index.get(vm_id)
                 if vm is not None:
-                    other = held[vm]
-                    held[vm] = unknown if end is None else end if other is None or end > other else other
-        until = np.array([unknown if end is None else end for end in held], np.float64)
+                    other = last[vm]
+                    last[vm] = end if other is None or end > other or math.isnan(end) else other
+        until = np.array([unexplained if end is None else end for end in last], np.float64)
         until[self.executors == 0] = self.at
-        until.flags.writeable = False
         return until
 
     @property

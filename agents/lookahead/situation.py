@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.estimates import TIME_DIGITS, duration_of, held_for
-from environment.belief import expected_end
 from environment.kernel.state import ANYWHERE, PREFERENCES, Batch, Rules, blank, make_batch
 from environment.resources import CPUS, MEMORY, THOUSANDTHS, Resources
 from environment.types import PlacementRequest, Vm
@@ -84,8 +83,7 @@ class Situations:
             self._vms, self._index = vms, {vm.id: i for i, vm in enumerate(vms)}
 
     def _seconds_left(self, view: ClusterView, job: RunningJob) -> float:
-        seconds = self._unknown if job.expected is None else job.expected
-        left = expected_end(view.at, job.started_at, seconds, job.job.spread) - view.at
+        left = job.end_assuming(view.at, self._unknown) - view.at
         return max(round(left, TIME_DIGITS), _LEAST_LEFT)
 
     def _room_for(self, view: ClusterView, jobs: int, executors: int) -> Batch:

@@ -65,15 +65,17 @@ def episode_of(
     vms: Sequence[Vm],
     types: Sequence[str] = (),
     believed: Sequence[Job] | None = None,
+    unknown: float = UNKNOWN_DURATION,
 ) -> Episode:
     """Jobs, in order of arrival and with the durations that they will have, and VMs as arrays.
 
     `types` are the job types that observations tell apart. `believed` are the same jobs with what an agent
-    may expect of them; without it the truth. RefusedError names a job that could never run.
+    may expect of them; without it the truth. One of which nothing is known is taken to last for `unknown`
+    seconds. RefusedError names a job that could never run.
     """
     for name, why in refusals(jobs, vms).items():
         raise RefusedError(f"{name}: {why}")
-    return arrays_of(jobs, vms, types, believed)
+    return arrays_of(jobs, vms, types, believed, unknown)
 
 
 def arrays_of(
@@ -81,6 +83,7 @@ def arrays_of(
     vms: Sequence[Vm],
     types: Sequence[str] = (),
     believed: Sequence[Job] | None = None,
+    unknown: float = UNKNOWN_DURATION,
 ) -> Episode:
     """The same of jobs that are known to fit."""
     numbers = {name: number for number, name in enumerate(types, 1)}
@@ -95,7 +98,7 @@ def arrays_of(
         believed=np.array(believed is not None, np.int64),
         arrival=np.array([job.submitted_at for job in jobs], np.float64),
         duration=np.array([_duration(job) for job in jobs], np.float64),
-        expected=np.array([_expected(job) for job in believed or jobs], np.float64),
+        expected=np.array([_expected(job, unknown) for job in believed or jobs], np.float64),
         spread=np.array([job.spread if believed else 0.0 for job in believed or jobs], np.float64),
         milli_cpus=np.array([job.size.get(CPUS) for job in jobs], np.int64),
         memory_mib=np.array([job.memory_mib for job in jobs], np.int64),
@@ -107,8 +110,8 @@ def arrays_of(
     return Episode(machines, arrays)
 
 
-def _expected(job: Job) -> float:
-    return UNKNOWN_DURATION if job.expected_duration is None else job.expected_duration
+def _expected(job: Job, unknown: float) -> float:
+    return unknown if job.expected_duration is None else job.expected_duration
 
 
 def _duration(job: Job) -> float:

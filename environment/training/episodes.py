@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from conf.assumptions import UNKNOWN_DURATION
 from environment.cluster_files import load_cluster
 from environment.kernel.arrays import arrays_of, checked_vms, jobs_of, refusals
 from environment.kernel.state import Episode
@@ -43,13 +44,14 @@ class Episodes:
     """An episode for every seed; `types` are the job types that observations tell apart.
 
     `belief` says what an agent may expect of jobs' durations; of a job of which nothing is known, that it
-    takes `UNKNOWN_DURATION`.
+    takes `unknown` seconds.
     """
 
     source: WorkloadSource
     vms: tuple[Vm, ...]
     types: tuple[str, ...] = ()
     belief: Belief = EXACT
+    unknown: float = UNKNOWN_DURATION
 
     def __call__(self, seed: int) -> Episode:
         """The seed's workload on the cluster, without the jobs that would not fit it when it is empty.
@@ -68,7 +70,7 @@ class Episodes:
             raise ValueError(next(iter(refused.values()), "a workload should have at least one job"))
         jobs = tuple(job for job in jobs if job.id not in refused)
         believed = None if self.belief.exact else self.belief.of(jobs, seed, known=load_profiles())
-        return arrays_of(jobs, self.vms, self.types, believed)
+        return arrays_of(jobs, self.vms, self.types, believed, self.unknown)
 
 
 def episodes(
@@ -76,13 +78,14 @@ def episodes(
     cluster: str | Path | Sequence[Vm],
     types: tuple[str, ...] = (),
     belief: Belief = EXACT,
+    unknown: float = UNKNOWN_DURATION,
 ) -> Episodes:
     """Episodes of a workload and a cluster, by name or path or as they are, and what is believed of jobs.
 
     ConfigError or WorkloadError say what is wrong with a name or a file.
     """
     vms = load_cluster(cluster) if isinstance(cluster, str | Path) else cluster
-    return Episodes(_source(workload), checked_vms(vms), types, belief)
+    return Episodes(_source(workload), checked_vms(vms), types, belief, unknown)
 
 
 def _source(workload: str | Path | Workload | WorkloadSource) -> WorkloadSource:

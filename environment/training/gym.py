@@ -62,7 +62,7 @@ def make_arena(
     """
     seen = _seen(observation) if isinstance(observation, str) else observation
     return Arena(
-        episodes(workload, cluster, seen.types, Belief.read(belief)),
+        episodes(workload, cluster, seen.types, Belief.read(belief), seen.unknown_seconds),
         training_seeds(seed, pool),
         size,
         rewards=rewards,

@@ -22,7 +22,7 @@ def scene_of(
 ) -> Scene:
     """The moment in which the first request of the queue is decided about; `number` counts jobs from 0.
 
-    For VMs and jobs of which it is not known when they end, `options.unknown_seconds` are assumed.
+    A job of which nothing is known is taken to last for `options.unknown_seconds`.
     """
     request, vms = queue[0], {vm.id: index for index, vm in enumerate(view.vms)}
     present = [vms[vm_id] for vm_id in request.present_on if vm_id in vms]
@@ -34,7 +34,7 @@ def scene_of(
         free_milli_cpus=np.maximum(view.free.get(CPUS), 0),
         free_memory_mib=np.maximum(view.free.get(MEMORY) // THOUSANDTHS, 0),
         held=view.executors.copy(),
-        busy_until=np.where(np.isnan(view.busy_until), view.at + options.unknown_seconds, view.busy_until),
+        busy_until=view.busy_until_assuming(options.unknown_seconds),
         clock=float(view.at),
         waiting=len(queue),
         running=len(view.running),
@@ -85,5 +85,4 @@ def type_of(request: PlacementRequest, options: ObservationOptions) -> int:
 
 
 def _next_end(view: ClusterView, unknown: float) -> float:
-    ends = ((job, job.end_at(view.at)) for job in view.running)
-    return min((job.started_at + unknown if end is None else end for job, end in ends), default=view.at)
+    return min((job.end_assuming(view.at, unknown) for job in view.running), default=view.at)

@@ -73,6 +73,10 @@ def test_views_tell_until_when_vms_are_held() -> None:
     ids = [vm.id for vm in view.vms]
     jobs = (RunningJob(known, (ids[0], ids[1]), 5.0, 60.0), RunningJob(make_job("new"), (ids[0],), 5.0, None))
     assert str(view.changed(running=jobs).busy_until.tolist()) == "[nan, 65.0, nan, 10.0]"
+    assumed = view.changed(running=jobs).busy_until_assuming(1.0).tolist()
+    assert assumed == [65.0, 65.0, 11.0, 10.0]
+    new = jobs[1].end_assuming(10.0, 1.0)
+    assert new == expected_end(10.0, 5.0, 1.0, jobs[1].job.spread) > 10.0
     placed = view.with_placement(PlacementRequest(replace(known, prefers="consolidate"), 2), (2, 3))
     assert placed.running[-1].end_at(10.0) == 10.0 + 60.0 * 1.3
     assert placed.busy_until[3] == 88.0

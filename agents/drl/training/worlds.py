@@ -77,7 +77,10 @@ def worlds_of(spec: TrainingSpec) -> Worlds:
     seen = spec.observation
     options = ObservationOptions(seen.name, seen.types, seen.upcoming, seen.unknown_seconds)
     belief = Belief.read(spec.belief)
-    found = {name: episodes(name, spec.cluster, seen.types, belief) for name in spec.workloads}
+    found = {
+        name: episodes(name, spec.cluster, seen.types, belief, seen.unknown_seconds)
+        for name in spec.workloads
+    }
     return Worlds(spec, found, options)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from agents.registry import create
+from environment.belief import expected_end
 from environment.cluster_files import load_cluster
 from environment.kernel.arrays import checked_vms, episode_of, jobs_of
 from environment.kernel.observation import observation_length, observe, split, write_mask
@@ -21,9 +22,10 @@ from environment.types import Decision, Job, Place, PlacementRequest
 from environment.view import ClusterView, RunningJob
 from profiles.generators import load_workload
 from profiles.profile import load_profiles
+from profiles.workload import Workload
 from tests.builders import make_job, make_view, make_vms
 
-RICH = ObservationOptions("rich", ("sort", "wordcount"), upcoming=2)
+RICH = ObservationOptions("rich", ("sort", "wordcount"), upcoming=2, unknown_seconds=100.0)
 PAPER = ObservationOptions()
 
 
@@ -106,12 +108,15 @@ def test_a_view_looks_like_the_episode(
     name: str, seed: int, belief: str | float, options: ObservationOptions
 ) -> None:
     """Bit by bit, before every executor of a run over a burst; masks too; whatever is believed of ends."""
-    workload, vms = load_workload("burst", seed, jobs=40), load_cluster("paper")
+    drawn, vms = load_workload("burst", seed, jobs=40).jobs, load_cluster("paper")
+    # Of some types nobody knows anything, and the jobs outlast what is assumed of them.
+    new = tuple(replace(job, type="new", duration=3 * job.duration) for job in drawn)
+    workload = Workload(tuple(new[i] if i % 4 == 1 else job for i, job in enumerate(drawn)))
     recorder, simulated = Recorder(name), SimulationOptions(belief=Belief.read(belief), seed=seed)
     simulate(recorder, workload, vms, options=simulated)
     jobs, vms = jobs_of(workload, load_profiles()), checked_vms(vms)
     told = None if belief == "exact" else believed(jobs, simulated)
-    episode = episode_of(jobs, vms, options.types, told)
+    episode = episode_of(jobs, vms, options.types, told, options.unknown_seconds)
     batch = make_batch([episode], rules(RewardOptions(), DurationOptions()))
     reset(batch, 0)
     seen = np.zeros(observation_length(len(vms), options.layout), np.float32)
@@ -139,13 +144,15 @@ def test_a_real_cluster_is_seen_with_what_is_not_known() -> None:
     view = make_view(vms, free_cpus=[1.0, 4.0], executors=[2, 0], at=100.0)
     running = RunningJob(make_job("old"), (vms[0].id,), 90.0, None)
     view = view.changed(running=(running,))
+    left = expected_end(100.0, 90.0, 60.0, running.job.spread) - 100.0
+    assert 50 <= left < 60
     lost = PlacementRequest(make_job("new", 4, submitted_at=40.0), 2, (vms[0].id, vms[0].id), again=True)
     behind = PlacementRequest(replace(lost.job, id="next", type="unheard-of", executors=1), 1)
     scene = scene_of(view, [lost, behind], replace(RICH, unknown_seconds=60.0))
     table, rest = split(observation(scene, RICH), 2, RICH.layout)
-    assert table[:, 7].tolist() == pytest.approx([60 / 300, 0])
+    assert table[:, 7].tolist() == pytest.approx([left / (left + 240), 0])
     assert table[:, 10].tolist() == [2 / 8, 0]
-    head = [1 / 16, 1 / 64, 4 / 8, 2 / 8, 60 / 300, 0.5, 1 / 3, 50 / 290, 0, 1]
+    head = [1 / 16, 1 / 64, 4 / 8, 2 / 8, 60 / 300, 0.5, 1 / 3, left / (left + 240), 0, 1]
     assert rest.tolist() == pytest.approx([*head, 1, 0, 0, 1 / 16, 1 / 64, 1 / 8, *[0] * 6])
     assert mask(scene).tolist() == [True, True, True]
 
