@@ -25,8 +25,9 @@ class RunningJob:
     """A placed job as a policy sees it: which VMs hold its executors, since when, and what is expected of it.
 
     `expected` is how many seconds it was expected to take when it started, on the placement that it got; None
-    when that is not known. A driver on the cluster comes last among `vm_ids`. `sizes` is what each executor
-    takes; empty when there are as many as the job asks for, and each takes what it asks for.
+    when that is not known, and 0 when it is over and only its executors have still to go. A driver on the
+    cluster comes last among `vm_ids`. `sizes` is what each executor takes; empty when there are as many as
+    the job asks for, and each takes what it asks for.
     """
 
     job: Job

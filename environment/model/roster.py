@@ -129,7 +129,12 @@ class Roster:
                 yield RunningJob(job.job, tuple(task.vm_id for task in tasks), since, expected, sizes)
 
     def _expected(self, job: JobRecord) -> float | None:
-        """Seconds that it is expected to take on its placement, of which lost executors are a part."""
+        """Seconds that it is expected to take on its placement, of which lost executors are a part.
+
+        0 when it is over, or its launch is undone: its executors have been told to end.
+        """
+        if job.ended or job.aborting:
+            return 0.0
         tasks = [task for task in self.tasks(job.job.id) if task.number is not None]
         placed = [task for task in tasks if not (task.ended and task.replaced)]
         return job.job.expected_on(

@@ -1028,6 +1028,25 @@ def test_the_view_shows_what_is_offered_and_until_when_vms_are_held(world: World
     assert [job.job.id for job in view.running] == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize("seconds", [600.0, None])
+def test_what_is_over_and_not_yet_gone_is_expected_to_end_now(world: World, seconds: float | None) -> None:
+    """A killed job, and one whose launch is undone, hold their VMs until their executors have ended."""
+    world.run(make_job("a", 4, expected_duration=seconds), make_job("b", 4, expected_duration=seconds))
+    world.submit(make_job("c", 2, expected_duration=seconds))
+    world.offer()
+    world.decide()
+    world.now += 10
+    world.kill("a")
+    world.tell("dropped", "c.0")
+    world.now += 10
+    world.wait(1)
+    view = world.model.view()
+    ends = {job.job.id: job.end_at(world.now) for job in view.running}
+    assert (ends["a"], ends["c"]) == (world.now, world.now)
+    assert ends["b"] == (None if seconds is None else pytest.approx(100 + seconds, rel=0.1))
+    assert (view.busy_until[[0, 2]] == world.now).all()
+
+
 def test_a_running_jobs_cost_is_told_up_to_now(world: World) -> None:
     """It grows between events, with what was charged before, and reading it changes no record."""
     world.run(make_job("a", 2), make_job("b", 2))
