@@ -23,14 +23,13 @@ _NORMAL = NormalDist()
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """What is believed of jobs' durations.
+    """What is believed of jobs' durations; except by an oracle nothing of a type that nobody knows.
 
     `exact`: what they will really take, to the second: the set-up of Islam 2022, in which an oracle tells.
     `spread`: the truth with a log-normal error of mean 1, as wide as the type's own measured spread
-        (`Job.spread`); nothing of a job whose type nobody knows. Where the truth itself is drawn around a
-        fitted mean, that mean.
+        (`Job.spread`). Where the truth itself is drawn around a fitted mean, that mean.
     `sigma`: the truth with a log-normal error of mean 1 and this standard deviation of its logarithm.
-    `constant`: every job takes as long as those of the workload do on average.
+    `constant`: every job takes as long as those of the workload, of known types, do on average.
     """
 
     kind: Literal["exact", "spread", "sigma", "constant"] = "spread"
@@ -82,24 +81,18 @@ class Belief:
         """
         if self.kind == "exact":
             return tuple(replace(job, spread=0.0) for job in jobs)
+        new = () if known is None else {job.type for job in jobs} - {*known}
+        jobs = tuple(replace(job, expected_duration=None) if job.type in new else job for job in jobs)
         if self.kind == "constant":
             return _all_alike(jobs)
-        return tuple(self._believed(job, seed, mean, known) for job in jobs)
+        return tuple(self._believed(job, seed, mean) for job in jobs)
 
-    def _believed(
-        self,
-        job: Job,
-        seed: int,
-        mean: Callable[[Job], float | None] | None,
-        known: Collection[str] | None,
-    ) -> Job:
+    def _believed(self, job: Job, seed: int, mean: Callable[[Job], float | None] | None) -> Job:
         truth = job.expected_duration
         if truth is None:
             return job
         if self.kind == "sigma":
             return replace(job, expected_duration=truth * _error(job, seed, self.sigma), spread=self.sigma)
-        if known is not None and job.type not in known:
-            return replace(job, expected_duration=None)
         around = None if mean is None else mean(job)
         return replace(job, expected_duration=around or truth * _error(job, seed, job.spread))
 
@@ -109,12 +102,15 @@ EXACT = Belief("exact")
 
 
 def _all_alike(jobs: Sequence[Job]) -> tuple[Job, ...]:
-    """Every job takes the mean, and its spread is that of all durations around it."""
+    """Every job that has a duration takes their mean, with the spread of all of them around it."""
     seconds = [job.expected_duration for job in jobs if job.expected_duration]
     if not seconds:
         return tuple(jobs)
     mean, spread = float(np.mean(seconds)), float(np.std(np.log(seconds)))
-    return tuple(replace(job, expected_duration=mean, spread=spread) for job in jobs)
+    return tuple(
+        job if job.expected_duration is None else replace(job, expected_duration=mean, spread=spread)
+        for job in jobs
+    )
 
 
 def _error(job: Job, seed: int, sigma: float) -> float:

@@ -21,6 +21,7 @@ from environment.view import ClusterView
 from profiles.generators import load_workload
 from profiles.profile import load_profiles
 from profiles.workload import Workload, WorkloadJob
+from tests.builders import make_job
 
 WORKLOAD = load_workload("burst", 3, 60)
 JOBS = jobs_of(WORKLOAD, load_profiles())
@@ -112,13 +113,23 @@ def test_exact_is_what_will_happen_and_nothing_else_is() -> None:
 def test_nothing_is_expected_of_a_type_that_nobody_knows() -> None:
     """No duration, no end; as in the daemon. An oracle knows it all the same."""
     jobs = tuple(WorkloadJob(f"{i}", float(i), "unheard-of", 1.0, 1024, 1, 50.0) for i in range(3))
-    for belief, expected in ((Belief(), None), (EXACT, 50.0)):
+    for belief in (Belief(), Belief.read(0.0), Belief.read(0.5), Belief("constant"), EXACT):
+        expected = 50.0 if belief.exact else None
         spy = Spy()
         simulate(spy, Workload(jobs), load_cluster("paper"), options=SimulationOptions(belief=belief))
         assert set(spy.expected.values()) == {expected}
         running = [job for view in spy.views for job in view.running]
         assert {job.expected for job in running} == {expected}
         assert np.isnan(spy.views[-1].busy_until).any() == (expected is None)
+
+
+def test_what_nobody_knows_is_no_part_of_the_mean() -> None:
+    """`constant` is what those jobs take on average of which something is known."""
+    known, other = make_job("a", expected_duration=60.0), make_job("b", expected_duration=100.0)
+    new = replace(make_job("c", expected_duration=1000.0), type="unheard-of")
+    found = Belief("constant").of((known, other, new), 0, known={known.type})
+    assert [job.expected_duration for job in found] == [80.0, 80.0, None]
+    assert found[2].spread == new.spread
 
 
 @pytest.mark.parametrize(("belief", "draw"), [("spread", "sample"), ("exact", "sample"), ("spread", "mean")])
