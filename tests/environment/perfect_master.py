@@ -32,6 +32,8 @@ class PerfectMaster:
     seconds: Callable[[str, tuple[Resources, ...], int], float]
     model: ClusterModel = field(default_factory=lambda: ClusterModel(ModelOptions(revive_pause=0.0)))
     done: dict[str, JobRecord] = field(default_factory=dict)
+    #: How many executors each loss took, in their order.
+    lost: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._events: list[tuple[float, int, int, object]] = []
@@ -81,6 +83,7 @@ class PerfectMaster:
         else:
             ordered = [task for task in self.model.tasks(loss.job) if not task.ended]
             tasks = ordered[loss.executor : loss.executor + 1]
+        self.lost.append(len(tasks))
         if not tasks:
             self._send(ev.Tick(self._now))
         for task in tasks:

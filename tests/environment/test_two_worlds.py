@@ -2,7 +2,8 @@
 
 Once through the cluster model as the daemon drives it, under a master that does everything at once, and once
 through the simulator: with errors in what is believed of durations, types that nobody knows, jobs that run on
-fewer executors than they ask for, executors that are lost, and a VM.
+fewer executors than they ask for, executors that are lost, and a VM. Truth is that of profiles: of a fitted
+model a simulation believes what it says of placement and company, of which the daemon knows nothing.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from environment.cluster_files import load_cluster
 from environment.kernel.arrays import checked_vms, jobs_of
 from environment.kernel.rule_options import DurationOptions
 from environment.policy import Policy
-from environment.resources import Resources
+from environment.resources import CPUS, MEMORY, Resources
 from environment.simulation.expectations import Belief
 from environment.simulation.losses import Loss
 from environment.simulation.options import SimulationOptions, believed
@@ -28,13 +29,13 @@ from profiles.workload import Workload
 from tests.environment.perfect_master import PerfectMaster
 
 VMS = checked_vms(sorted(load_cluster("paper"), key=lambda vm: natural_key(vm.name)))
-#: An executor of a job, another of the same while that is missing, one that may not be there; VMs in between.
+#: An executor of a job, another of the same while that is missing, one of another job; VMs in between.
 LOSSES = (
     Loss(120.0, job="job-000"),
     Loss(121.0, job="job-000"),
-    Loss(200.0, vm=VMS[1].id),
-    Loss(321.5, job="job-008", executor=1),
-    Loss(600.0, vm=VMS[9].id),
+    Loss(250.0, vm=VMS[1].id),
+    Loss(321.5, job="job-003", executor=1),
+    Loss(640.0, vm=VMS[9].id),
 )
 #: All that come with Stoker, and executors of sizes that nobody asked for.
 CASES: dict[str, tuple[str, dict[str, object]]] = {
@@ -66,13 +67,24 @@ class Recorder:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.placed: list[tuple[float, str, tuple[str, ...], tuple[Resources, ...]]] = []
-        self.shown: list[tuple[float, list[float], list[object]]] = []
+        self.shown: list[dict[str, object]] = []
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """As the policy does."""
         decision = self.policy.decide(view, queue)
         ends = [(job.job.id, job.vm_ids, job.sizes, job.end_at(view.at)) for job in view.running]
-        self.shown.append((view.at, view.busy_until.tolist(), [*ends, *(r.job.id for r in queue)]))
+        asked = [(r.job.id, r.count, r.present_on, r.again, r.sizes) for r in queue]
+        shown = {
+            "at": view.at,
+            "vms": [vm.id for vm in view.vms],
+            "free": {name: view.free.get(name).tolist() for name in (CPUS, MEMORY)},
+            "usable": {name: view.usable.get(name).tolist() for name in (CPUS, MEMORY)},
+            "executors": view.executors.tolist(),
+            "busy_until": view.busy_until.tolist(),
+            "running": ends,
+            "queue": asked,
+        }
+        self.shown.append(shown)
         if isinstance(decision, Place):
             names = tuple(view.vms[vm].name for vm in decision.placement)
             self.placed.append((view.at, decision.job_id, names, decision.sizes))
@@ -112,7 +124,8 @@ def test_policies_decide_the_same_in_both_worlds(case: str, name: str) -> None:
 
     here, there = Recorder(create(made, options)), Recorder(create(made, options))
     result = simulate(here, jobs, VMS, options=simulated)
-    records = PerfectMaster(there, VMS, seconds).run(believed(tuple(true.values()), simulated), LOSSES)
+    master = PerfectMaster(there, VMS, seconds)
+    records = master.run(believed(tuple(true.values()), simulated), LOSSES)
     for one, other in zip(here.shown, there.shown, strict=False):
         assert str(one) == str(other)
     assert here.placed == there.placed
@@ -123,6 +136,9 @@ def test_policies_decide_the_same_in_both_worlds(case: str, name: str) -> None:
     costs = {job.name: job.cost for job in result.jobs}
     assert costs == pytest.approx({name: record.cost for name, record in records.items()})
     assert result.cost == pytest.approx(sum(record.cost for record in records.values()))
+    first, second, vm, third, other_vm = master.lost
+    assert first == second == third == 1
+    assert vm + other_vm > 0, "no executor was on either of the VMs that were lost"
     cut = [getattr(recorder.policy, "cut_short", 0) for recorder in (here, there)]
     assert cut == [0, 0], "its safety stop made it depend on the machine"
     assert [job for _, job, *_ in here.placed].count("job-000") > 1
