@@ -163,10 +163,11 @@ class World:
         """
         if self.options.belief.exact:
             return float(self.batch.state.end[0, number] - self.batch.state.start[0, number])
-        best = self.truth[job.id].expected_duration
-        if mean is None or self.pace is None or job.expected_duration is None or not best:
+        if mean is None or self.pace is None or job.expected_duration is None:
             return job.expected_on(sizes, vms, self._penalty)
-        return mean * self.pace.luck(job) * job.expected_duration / best
+        # Without luck, which would show in the last bits; there is none where no mean is known.
+        best = self.pace.mean(job) or self.truth[job.id].expected_duration
+        return mean * job.expected_duration / best if best else job.expected_on(sizes, vms, self._penalty)
 
     def _take(self, vm_ids: Sequence[str], sizes: Sequence[Resources], times: int = 1) -> None:
         """Executors on these VMs take what they have beside cpus and memory; times -1 they give it back."""

@@ -123,6 +123,32 @@ def test_nothing_is_expected_of_a_type_that_nobody_knows() -> None:
         assert np.isnan(spy.views[-1].busy_until).any() == (expected is None)
 
 
+def test_beliefs_around_a_mean_do_not_depend_on_the_draw() -> None:
+    """Until something has ended, to the last bit: luck is no part of what is believed."""
+    model = FittedModel(
+        types={
+            name: TypeModel(
+                method="average",
+                coefficients=(100.0 + i,),
+                slowdown=0.5,
+                sigma=0.3,
+                errors={},
+                runs=9,
+                input_mib=1.0,
+            )
+            for i, name in enumerate(load_profiles())
+        }
+    )
+    seen = []
+    for luck in range(4):
+        spy, result = shown("spread", fitted=FittedDurations(model, "sample", seed=luck))
+        first = min(job.ended_at for job in result.jobs)
+        seen.append([[r.expected for r in view.running] for view in spy.views if view.at < first])
+    shortest = min(map(len, seen))
+    assert sum(map(len, seen[0][:shortest])) > 20
+    assert all(beliefs[:shortest] == seen[0][:shortest] for beliefs in seen)
+
+
 def test_what_nobody_knows_is_no_part_of_the_mean() -> None:
     """`constant` is what those jobs take on average of which something is known."""
     known, other = make_job("a", expected_duration=60.0), make_job("b", expected_duration=100.0)
