@@ -106,14 +106,12 @@ class Job:
             return self.expected_duration
         return self.expected_duration * self.cpus * self.executors / sum(size.cpus for size in sizes)
 
-    def expected_on(
-        self, sizes: tuple[Resources, ...], vms: int, penalty: float = BAD_PLACEMENT_FACTOR
-    ) -> float | None:
-        """The same on so many different VMs: `penalty` times as long where that is not what it prefers."""
+    def expected_on(self, sizes: tuple[Resources, ...], vms: int) -> float | None:
+        """The same on so many different VMs: `BAD_PLACEMENT_FACTOR` times that when it is badly placed."""
         seconds = self.duration_on(sizes)
         if seconds is None or placed_well(self.prefers, len(sizes) or self.executors, vms):
             return seconds
-        return seconds * penalty
+        return seconds * BAD_PLACEMENT_FACTOR
 
 
 @dataclass(frozen=True, slots=True)

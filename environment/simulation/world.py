@@ -69,7 +69,6 @@ class World:
         others = sorted({name for job in jobs for name in job.size} - {*BASIC})
         self._others = {name: np.array([vm.resources.get(name) for vm in vms], np.int64) for name in others}
         self._empty = _empty(vms, others)
-        self._penalty = options.durations.penalty if options.durations.model == "paper" else 1.0
         rules.reset(self.batch, 0)
         self._arrive()
 
@@ -158,16 +157,16 @@ class World:
     ) -> float | None:
         """Seconds that a job which has just started is believed to take on its placement.
 
-        As the daemon believes it, of what is believed of the job; where a fitted model tells what placement
-        and company mean, by that.
+        As the daemon believes it, of what is believed of the job, whatever bad placements really cost; where
+        a fitted model tells what placement and company mean, by that.
         """
         if self.options.belief.exact:
             return float(self.batch.state.end[0, number] - self.batch.state.start[0, number])
         if mean is None or self.pace is None or job.expected_duration is None:
-            return job.expected_on(sizes, vms, self._penalty)
+            return job.expected_on(sizes, vms)
         # Without luck, which would show in the last bits; there is none where no mean is known.
         best = self.pace.mean(job) or self.truth[job.id].expected_duration
-        return mean * job.expected_duration / best if best else job.expected_on(sizes, vms, self._penalty)
+        return mean * job.expected_duration / best if best else job.expected_on(sizes, vms)
 
     def _take(self, vm_ids: Sequence[str], sizes: Sequence[Resources], times: int = 1) -> None:
         """Executors on these VMs take what they have beside cpus and memory; times -1 they give it back."""
@@ -276,7 +275,7 @@ class World:
         expected = running.expected
         if not self.options.belief.exact and self.pace is None:
             had_on, had = self._had(number, running)
-            expected = running.job.expected_on(had, len(set(had_on)), self._penalty)
+            expected = running.job.expected_on(had, len(set(had_on)))
         sizes = () if sizes == running.job.asked else sizes
         self._running[number] = replace(running, vm_ids=vm_ids, expected=expected, sizes=sizes)
 

@@ -11,6 +11,7 @@ import pytest
 from agents.registry import create
 from environment.cluster_files import load_cluster
 from environment.kernel.arrays import jobs_of
+from environment.kernel.rule_options import DurationOptions
 from environment.simulation.expectations import EXACT, Belief
 from environment.simulation.fitted import FittedDurations, FittedModel, TypeModel
 from environment.simulation.options import SimulationOptions
@@ -121,6 +122,15 @@ def test_nothing_is_expected_of_a_type_that_nobody_knows() -> None:
         running = [job for view in spy.views for job in view.running]
         assert {job.expected for job in running} == {expected}
         assert np.isnan(spy.views[-1].busy_until).any() == (expected is None)
+
+
+@pytest.mark.parametrize("durations", [DurationOptions(penalty=2.0), DurationOptions(model="fixed")])
+def test_bad_placements_are_believed_to_cost_what_a_daemon_believes(durations: DurationOptions) -> None:
+    """Whatever they cost in truth: as a view that a policy moves on within one decision takes them to."""
+    spy, _ = shown("spread", durations=durations)
+    running = [job for view in spy.views for job in view.running]
+    assert all(job.expected == job.job.expected_on(job.taken, len(set(job.vm_ids))) for job in running)
+    assert any(job.expected != job.job.expected_duration for job in running)
 
 
 def test_beliefs_around_a_mean_do_not_depend_on_the_draw() -> None:
