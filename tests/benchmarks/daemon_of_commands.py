@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 from conf.loader import load
 from conf.schema import Config, JobSpec
-from daemon import server
+from daemon import assembly, server
 from daemon.launcher import Launcher
 from environment.model.events import Task
 from environment.model.records import ExecutorRecord
@@ -53,7 +53,7 @@ def main() -> int:
     """Serve until SIGTERM."""
     path = Path(sys.argv[1])
     CommandLauncher.command = tuple(sys.argv[2:])
-    with patch.object(server, "Launcher", CommandLauncher):  # the one that the server makes
+    with patch.object(assembly, "Launcher", CommandLauncher):  # the one that a daemon makes
         return server.run(load(path, Config), path.parent, "warning")
 
 
