@@ -73,8 +73,13 @@ def mesos(folder: Path, tmp_path: Path) -> Iterator[Mesos]:
                 offers |= {offer["agent_id"]["value"]: offer for offer in before.offers()}
             for vm_id, tasks in launched.items():
                 before.launch(offers[vm_id], *(_like(each) for each in tasks))
-            for each in (each for tasks in launched.values() for each in tasks):
-                before.update(each.task_id, "TASK_RUNNING")
+            # VMs tell of their tasks in any order.
+            awaited = {each.task_id for tasks in launched.values() for each in tasks}
+            while awaited:
+                status = before.wait("UPDATE")["status"]
+                before.acknowledge(status)
+                if status["state"] == "TASK_RUNNING":
+                    awaited.discard(status["task_id"]["value"])
         yield mesos
 
 
