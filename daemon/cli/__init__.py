@@ -14,6 +14,7 @@ from typer.exceptions import TyperException
 
 from conf.characters import visible
 from daemon.cli import cluster, config, demo, jobs, mesos, oga, profile, simulate, train, up, upkeep
+from daemon.cli.app_arguments import SubmitCommand
 from daemon.cli.errors import BAD_INPUT, CommandError, what_to_install
 
 _INTERRUPTED = 130
@@ -82,7 +83,7 @@ def version() -> None:
 
 
 app.command()(up.up)
-app.command()(jobs.submit)
+app.command(cls=SubmitCommand)(jobs.submit)
 app.command()(jobs.jobs)
 app.command()(jobs.job)
 app.command()(jobs.logs)

@@ -19,7 +19,7 @@ def read_spec(target: str, arguments: Sequence[str], flags: Mapping[str, Any]) -
     `target` is a job file (.yaml, .yml) or an app; `flags` hold what was given, and take precedence over the
     file. Relative paths in a file are relative to it, on the command line to the working folder.
     """
-    if target.endswith((".yaml", ".yml")):
+    if is_job_file(target):
         file = Path(target)
         base = _absolute(load(file, JobSpec).model_dump(exclude_unset=True), file.absolute().parent)
     else:
@@ -30,6 +30,11 @@ def read_spec(target: str, arguments: Sequence[str], flags: Mapping[str, Any]) -
     spec = build(JobSpec, _merged(base, given), "command line")
     _check_files(spec)
     return spec
+
+
+def is_job_file(target: str) -> bool:
+    """Whether what is to be submitted is a job file, and no application."""
+    return target.endswith((".yaml", ".yml"))
 
 
 def login_name() -> str:

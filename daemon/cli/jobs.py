@@ -25,7 +25,9 @@ def submit(
     target: Annotated[
         str, typer.Argument(metavar="JOBFILE|APP", help="A job file (.yaml), a .py or a .jar.")
     ],
-    arguments: Annotated[_Many, typer.Argument(metavar="-- ARGS", help="The app's own arguments.")] = None,
+    arguments: Annotated[
+        _Many, typer.Argument(metavar="ARGS", help="The app's own: all that stands after it.")
+    ] = None,
     executors: Annotated[int | None, _option("--executors", "How many executors.", "N")] = None,
     min_executors: Annotated[
         int | None, _option("--min-executors", "It also runs on so few of them.", "N")
@@ -64,7 +66,10 @@ def submit(
     ca: Ca = None,
     output: Output = "table",
 ) -> int:
-    """Submit a Spark job: a job file, an app with flags, or both (flags take precedence)."""
+    """Submit a Spark job: a job file, an app with flags, or both (flags take precedence).
+
+    What stands after an app is the app's, as with spark-submit; after a job file, what stands behind `--`.
+    """
     flags: dict[str, Any] = {
         "executors": executors,
         "min_executors": min_executors,

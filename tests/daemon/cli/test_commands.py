@@ -28,14 +28,18 @@ def app(tmp_path: Path) -> str:
 @pytest.fixture
 def job_id(daemon: Daemon, app: str, capsys: Capture) -> str:
     """A job that waits."""
-    assert daemon.run("submit", app, "--type", "sort", "-o", "json") == 0
+    assert daemon.run("submit", "--type", "sort", "-o", "json", app) == 0
     submitted: str = json.loads(capsys.readouterr().out)["id"]
     return submitted
 
 
 def as_json(daemon: Daemon, capsys: Capture, *arguments: str) -> Any:
     """What a command prints with -o json."""
-    assert daemon.run(*arguments, "-o", "json") == 0
+    command, *rest = arguments
+    words = (
+        [*rest, "-o", "json"] if command != "submit" else ["-o", "json", *rest]
+    )  # what is behind an app is its
+    assert daemon.run(command, *words) == 0
     return json.loads(capsys.readouterr().out)
 
 
@@ -49,12 +53,50 @@ def test_submit_says_what_was_submitted(daemon: Daemon, app: str, capsys: Captur
     assert spec.args == ("10", "--fast")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "theirs"),
+    [
+        (["--size", "4"], ("--size", "4")),
+        (["--", "--size"], ("--size",)),
+        (["--", "--", "x"], ("--", "x")),
+        (["in", "-o", "json"], ("in", "-o", "json")),
+        ([], ()),
+    ],
+)
+@pytest.mark.parametrize("before", [[], ["--name", "x.yaml"], ["--name=n", "--"]])
+def test_what_stands_after_an_app_is_the_apps(
+    daemon: Daemon, app: str, before: list[str], arguments: list[str], theirs: tuple[str, ...]
+) -> None:
+    """Whatever it looks like; a `--` only begins it."""
+    assert daemon.run("submit", *before, app, *arguments) == 0
+    spec = daemon.cast.store.spec("job-1")
+    assert spec is not None
+    assert spec.args == theirs
+
+
+def test_flags_that_the_app_gets_are_told(daemon: Daemon, app: str, tmp_path: Path, capsys: Capture) -> None:
+    """Who puts a flag of ours after the app hears that the app has it; after a job file it is ours."""
+    assert daemon.run("submit", app, "--wait", "--name=x", "--mine") == 0
+    told = capsys.readouterr().err
+    assert told == (
+        f"stoker: --wait, --name=x: for the application, as it stands after {app}; "
+        "what is for stoker stands before it\n"
+    )
+    file = tmp_path / "job.yaml"
+    file.write_text(f"app: {app}\n")
+    assert daemon.run("submit", str(file), "--name", "x", "--", "--name") == 0
+    spec = daemon.cast.store.spec("job-2")
+    assert spec is not None
+    assert (spec.name, spec.args) == ("x", ("--name",))
+    assert not capsys.readouterr().err
+
+
 def test_every_flag_reaches_the_job(daemon: Daemon, app: str) -> None:
     """What is given on the command line is what the daemon gets."""
     flags = ["--name", "n", "--py-files", f"{app},{app}", "--files", app, "--jars", app, "--class", "a.B"]
     flags += ["--conf", "spark.x=1", "--conf", "spark.y=a=b", "--env", "A=1", "--driver", "cluster"]
     flags += ["--resource", "gpus=2", "--resource", "disk=0.5"]
-    assert daemon.run("submit", app, *flags) == 0
+    assert daemon.run("submit", *flags, app) == 0
     spec = daemon.cast.store.spec("job-1")
     assert spec is not None
     assert (spec.name, spec.main_class, spec.py_files) == ("n", "a.B", (app, app))
@@ -99,15 +141,15 @@ def test_who_has_no_name_is_nobody(daemon: Daemon, app: str, monkeypatch: pytest
 
 def test_one_key_is_one_job(daemon: Daemon, app: str, capsys: Capture) -> None:
     """The same submission twice with one key is one job; another one with that key is refused."""
-    ids = [as_json(daemon, capsys, "submit", app, "--idempotency-key", "k")["id"] for _ in range(2)]
+    ids = [as_json(daemon, capsys, "submit", "--idempotency-key", "k", app)["id"] for _ in range(2)]
     assert ids == ["job-1", "job-1"]
-    assert daemon.run("submit", app, "--executors", "2", "--idempotency-key", "k") == 2
+    assert daemon.run("submit", "--executors", "2", "--idempotency-key", "k", app) == 2
     assert capsys.readouterr().err.startswith("stoker: ")
 
 
 def test_what_the_daemon_refuses_is_said_in_its_words(daemon: Daemon, app: str, capsys: Capture) -> None:
     """A problem+json answer is shown as its detail, with exit code 2."""
-    assert daemon.run("submit", app, "--cpus", "8") == 2
+    assert daemon.run("submit", "--cpus", "8", app) == 2
     assert "m1.large-1 has 4 cpus" in capsys.readouterr().err
 
 
@@ -130,7 +172,7 @@ def test_wait_stays_until_the_end(daemon: Daemon, app: str, capsys: Capture, sta
         daemon.cast.place,
         lambda job_id: daemon.cast.put(job_id, state, "so it is", finished_at=time.time()),
     )
-    assert daemon.run("submit", app, "--wait") == code
+    assert daemon.run("submit", "--wait", app) == code
     printed = capsys.readouterr()
     assert printed.out.startswith(f"Job job-1 (count) {state}")
     assert f"count {state}" in printed.err
@@ -139,7 +181,7 @@ def test_wait_stays_until_the_end(daemon: Daemon, app: str, capsys: Capture, sta
 def test_wait_prints_the_job_as_it_ended(daemon: Daemon, app: str, capsys: Capture) -> None:
     """With --wait -o json the only output is the job at its end."""
     later(daemon, lambda job_id: daemon.cast.put(job_id, "finished", "", finished_at=time.time()))
-    assert as_json(daemon, capsys, "submit", app, "--wait")["state"] == "finished"
+    assert as_json(daemon, capsys, "submit", "--wait", app)["state"] == "finished"
 
 
 def test_jobs(daemon: Daemon, app: str, job_id: str, capsys: Capture) -> None:
