@@ -114,6 +114,36 @@ Variable = Annotated[
 ]
 
 
+_ARCHIVE = r"[^,#\n\x00]+\.(tar|tar\.gz|tgz|zip|jar)(#[A-Za-z0-9_][A-Za-z0-9._-]*)?"
+_PART = r"[A-Za-z0-9_][A-Za-z0-9._-]*"
+_PACKAGE = rf"{_PART}:{_PART}:[A-Za-z0-9_\[(][A-Za-z0-9._+\[\]()-]*"
+_REPOSITORY = r"(https?://[^\s,/]+(/[^\s,]*)?|file:///[^\s,]*)"
+Archive = Annotated[
+    Text,
+    Field(json_schema_extra={"pattern": f"^{_ARCHIVE}$"}),
+    AfterValidator(
+        _like(
+            _ARCHIVE,
+            "should be a .tar, .tar.gz, .tgz, .zip or .jar, with #FOLDER behind it or not: env.tar.gz#env",
+        )
+    ),
+]
+Package = Annotated[
+    Text,
+    Field(max_length=500, json_schema_extra={"pattern": f"^{_PACKAGE}$"}),
+    AfterValidator(
+        _like(_PACKAGE, "should be group:artifact:version, such as org.postgresql:postgresql:42.7.4")
+    ),
+]
+Repository = Annotated[
+    Text,
+    Field(max_length=2000, json_schema_extra={"pattern": f"^{_REPOSITORY}$"}),
+    AfterValidator(
+        _like(_REPOSITORY, "should be the URL of a repository: https://HOST/PATH or file:///PATH")
+    ),
+]
+
+
 class Strict(BaseModel):
     """Frozen; a key that is not known is an error; a text is no number."""
 
@@ -168,6 +198,12 @@ class JobSpec(Strict):
     """Files put into the folder of each executor."""
     jars: Annotated[tuple[Text, ...], Field(strict=False)] = ()
     """Jars on the class path."""
+    archives: Annotated[tuple[Archive, ...], Field(strict=False)] = ()
+    """Archives that are unpacked in the folders of driver and executors: `env.tar.gz#env` becomes `env`."""
+    packages: Annotated[tuple[Package, ...], Field(strict=False)] = ()
+    """Jars by their Maven coordinates, `group:artifact:version`, with all that they need."""
+    repositories: Annotated[tuple[Repository, ...], Field(strict=False)] = ()
+    """Where packages are looked for before the usual places: URLs of Maven repositories."""
     conf: Mapping[Name, Text] = {}
     """Properties of Spark."""
     env: Mapping[Variable, Text] = {}

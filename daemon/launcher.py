@@ -33,6 +33,7 @@ from framework.spark import (
     HostError,
     ProcessSpec,
     SparkHome,
+    archive_parts,
     driver_process,
     driver_status,
     executor_process,
@@ -90,10 +91,13 @@ class Launcher:
         heap_mib(spec.memory)
         heap_mib(self._driver(spec).memory, "driver")
         _application(spec).check()
-        for path in (spec.app, *spec.py_files, *spec.files, *spec.jars):
+        archives = (archive_parts(archive)[0] for archive in spec.archives)
+        for path in (spec.app, *spec.py_files, *spec.files, *spec.jars, *archives):
             if path.startswith("/"):
                 _check_file(Path(path))
             self._rights.check(path)
+        for repository in spec.repositories:
+            self._rights.check(repository)
 
     def describe(
         self, task: Task, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]
@@ -271,6 +275,9 @@ def _application(spec: JobSpec) -> Application:
         py_files=spec.py_files,
         files=spec.files,
         jars=spec.jars,
+        archives=spec.archives,
+        packages=spec.packages,
+        repositories=spec.repositories,
         conf=spec.conf,
         environment=spec.env,
     )

@@ -206,6 +206,9 @@ def job_detail(
     )
 
 
+_FILES = ("py_files", "files", "jars", "archives", "repositories")
+
+
 def masked(spec: JobSpec) -> JobSpec:
     """The spec without what is nobody's business: see `conf.masking`."""
     shown = {
@@ -213,7 +216,7 @@ def masked(spec: JobSpec) -> JobSpec:
         "args": masked_arguments(spec.args),
         "conf": masked_values(spec.conf),
         "env": masked_values(spec.env),
-        **{name: tuple(map(masked_text, getattr(spec, name))) for name in ("py_files", "files", "jars")},
+        **{name: tuple(map(masked_text, getattr(spec, name))) for name in _FILES},
     }
     return spec.model_copy(update=shown)
 

@@ -9,7 +9,8 @@ from typing import Any
 from conf.loader import ConfigError, build, load
 from conf.schema import JobSpec
 
-_PATH_LISTS = ("py_files", "files", "jars")
+_PATH_LISTS = ("py_files", "files", "jars", "archives")
+_ARCHIVE = re.compile(r"\.(tar|gz|tgz|zip|jar)#[^/]+$")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
@@ -101,5 +102,6 @@ def _check_files(spec: JobSpec) -> None:
 
 
 def _is_there(path: str) -> bool:
-    local = path.removeprefix("file://") if path.startswith("file://") else path
+    local = path.partition("#")[0] if _ARCHIVE.search(path) else path
+    local = local.removeprefix("file://")
     return bool(_SCHEME.match(local)) or Path(local).is_file()

@@ -47,6 +47,15 @@ def submit(
     py_files: Annotated[_Many, _option("--py-files", "Python modules for the executors.", "A,B")] = None,
     files: Annotated[_Many, _option("--files", "Files for the executors.", "A,B")] = None,
     jars: Annotated[_Many, _option("--jars", "Jars for driver and executors.", "A,B")] = None,
+    archives: Annotated[
+        _Many, _option("--archives", "Unpacked for driver and executors: env.tar.gz#env.", "A,B")
+    ] = None,
+    packages: Annotated[
+        _Many, _option("--packages", "Jars by Maven coordinates, with what they need.", "G:A:V,...")
+    ] = None,
+    repositories: Annotated[
+        _Many, _option("--repositories", "Where packages are looked for first.", "URL,URL")
+    ] = None,
     conf: Annotated[_Many, _option("--conf", "A Spark setting; can be repeated.", "KEY=VALUE")] = None,
     env: Annotated[_Many, _option("--env", "An environment variable; can be repeated.", "NAME=VALUE")] = None,
     driver: Annotated[
@@ -83,6 +92,9 @@ def submit(
         "py_files": _listed(py_files),
         "files": _listed(files),
         "jars": _listed(jars),
+        "archives": _listed(archives),
+        "packages": _listed(packages),
+        "repositories": _listed(repositories),
         "driver": None if driver is None else {"on": driver},
         "max_runtime": max_runtime,
     }

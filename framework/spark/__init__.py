@@ -4,7 +4,7 @@ What a command is depends on its arguments alone (`launch`); only `driver` and `
 here knows Mesos: a `ProcessSpec` becomes a task elsewhere.
 """
 
-from framework.spark.application import RESERVED_CONF, RESERVED_ENVIRONMENT, Application
+from framework.spark.application import RESERVED_CONF, RESERVED_ENVIRONMENT, Application, archive_parts
 from framework.spark.driver import (
     DriverPlace,
     DriverStatus,
@@ -41,6 +41,7 @@ __all__ = [
     "ProcessSpec",
     "SparkHome",
     "Uri",
+    "archive_parts",
     "driver_process",
     "driver_status",
     "executor_cores",

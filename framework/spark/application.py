@@ -3,12 +3,14 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
 from framework.spark.properties import properties_text
 
 RESERVED_CONF = (
     "spark.app.id",
+    "spark.archives",
     "spark.authenticate*",
     "spark.blockManager.port",
     "spark.cores.max",
@@ -26,6 +28,8 @@ RESERVED_CONF = (
     "spark.executor.memoryOverhead*",
     "spark.files",
     "spark.jars",
+    "spark.jars.packages",
+    "spark.jars.repositories",
     "spark.master",
     "spark.network.crypto.*",
     "spark.port.maxRetries",
@@ -60,6 +64,10 @@ MOST_TEXT = 1024 * 1024
 _POINTER = 8
 
 _EXECUTOR_OPTIONS = ("spark.executor.defaultJavaOptions", "spark.executor.extraJavaOptions")
+#: What lies in the folder of a driver or of an executor anyway.
+_OURS = ("events", "spark.properties", "stderr", "stdout", "stoker-ui", "tmp")
+#: Fields that become one argument of spark-submit each.
+_LISTS = ("py_files", "files", "jars", "archives", "packages", "repositories")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -78,6 +86,12 @@ class Application:
     py_files: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     jars: tuple[str, ...] = ()
+    archives: tuple[str, ...] = ()
+    """Each may name, behind a #, the folder into which it is unpacked."""
+    packages: tuple[str, ...] = ()
+    """Maven coordinates."""
+    repositories: tuple[str, ...] = ()
+    """URLs."""
     conf: Mapping[str, str] = field(default_factory=dict)
     """Spark settings, without the reserved ones."""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -88,8 +102,9 @@ class Application:
 
         For whoever takes applications in; one that was taken is launched, whatever the rules are by then.
         """
-        for path in (self.app, *self.py_files, *self.files, *self.jars):
+        for path in (self.app, *self.py_files, *self.files, *self.jars, *self.archives):
             _check_path(path)
+        _check_folders(self.archives)
         for key, value in self.conf.items():
             _check_setting(key, value)
         for name, value in self.environment.items():
@@ -99,12 +114,13 @@ class Application:
         _check_texts((properties_text(self.conf),), "conf: all settings together")
         java = [value for key, value in self.conf.items() if key in _EXECUTOR_OPTIONS]
         _check_texts(tuple(java), "conf: spark.executor's Java options together")
-        for name in ("py_files", "files", "jars"):
+        for name in _LISTS:
             _check_texts((",".join(getattr(self, name)),), f"{name}: together")
         self._check_total()
 
     def _check_total(self) -> None:
-        texts = [self.app, *self.arguments, *self.py_files, *self.files, *self.jars, *self.conf.values()]
+        texts = [self.app, *self.arguments, *self.conf.values()]
+        texts += [text for name in _LISTS for text in getattr(self, name)]
         texts += [f"{name}={value}" for name, value in self.environment.items()]
         size = sum(len(text.encode()) + _POINTER for text in texts)
         if size > MOST_TEXT:
@@ -112,6 +128,12 @@ class Application:
                 f"args, conf, env and files have {size // 1024} KiB together; a process can be given "
                 f"{MOST_TEXT // 1024}: put what is large in a file"
             )
+
+
+def archive_parts(archive: str) -> tuple[str, str]:
+    """Where an archive is, and the folder into which it is unpacked."""
+    place, _, folder = archive.partition("#")
+    return place, folder or PurePosixPath(urlsplit(place).path).name
 
 
 def is_reserved(name: str, reserved: tuple[str, ...]) -> bool:
@@ -124,6 +146,15 @@ def _check_path(path: str) -> None:
         raise ValueError(f"{path!r}: Spark separates files by commas; rename the file without one")
     if not path.startswith("/") and not urlsplit(path).scheme:
         raise ValueError(f"{path!r} is neither an absolute path nor a URI")
+
+
+def _check_folders(archives: tuple[str, ...]) -> None:
+    folders = [archive_parts(archive)[1] for archive in archives]
+    for folder in folders:
+        if folders.count(folder) > 1:
+            raise ValueError(f"archives: two are unpacked into {folder}: name other folders, as in x.zip#x")
+        if folder in _OURS:
+            raise ValueError(f"archives: {folder} is the name of a file that is there already: name another")
 
 
 def _check_setting(key: str, value: str) -> None:

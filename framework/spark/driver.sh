@@ -1,6 +1,7 @@
 # A Spark driver, in the folder that is its own. Arguments: those of spark-submit.
 # In: SPARK_HOME; STOKER_SPARK_PROPERTIES with the settings, the secret among them; STOKER_UI_FILTER with the class
-# that keeps strangers from the UI, as a format for printf.
+# that keeps strangers from the UI, as a format for printf; STOKER_ARCHIVES, a line `FILE#FOLDER` for each that is
+# near.
 set -eu
 case $SPARK_HOME in /*) ;; *) export SPARK_HOME="$PWD/$SPARK_HOME" ;; esac
 case ${JAVA_HOME-/} in /*) ;; *) export JAVA_HOME="$PWD/$JAVA_HOME" ;; esac
@@ -14,8 +15,21 @@ prepare() {
 prepare || exit 74 # EX_IOERR
 unset STOKER_SPARK_PROPERTIES STOKER_UI_FILTER
 
+# Spark unpacks archives for executors, and for a driver only when its context is made: a Python in one is needed
+# before. What is large goes with the other scratch files.
+while IFS='#' read -r archive folder; do
+  [ -n "$archive" ] || continue
+  mkdir -p "tmp/archives/$folder" && ln -s "tmp/archives/$folder" "$folder"
+  case $archive in
+    *.zip | *.jar) "$PYSPARK_DRIVER_PYTHON" -m zipfile -e "$archive" "tmp/archives/$folder" ;;
+    *) tar -xf "$archive" -C "tmp/archives/$folder" ;;
+  esac || { echo "archives: $archive cannot be unpacked" >&2; exit 1; }
+done <<< "${STOKER_ARCHIVES-}"
+unset STOKER_ARCHIVES
+
 export SPARK_LOCAL_DIRS="${SPARK_LOCAL_DIRS:-$PWD/tmp}"
-export SPARK_SUBMIT_OPTS="${SPARK_SUBMIT_OPTS-} \"-Djava.io.tmpdir=$PWD/tmp\""
+# Packages are fetched for this job alone: what another one could have put into a shared cache is not trusted.
+export SPARK_SUBMIT_OPTS="${SPARK_SUBMIT_OPTS-} \"-Djava.io.tmpdir=$PWD/tmp\" \"-Divy.home=$PWD/tmp/ivy\""
 [ -n "${MESOS_SANDBOX-}" ] || exec "$SPARK_HOME/bin/spark-submit" --properties-file spark.properties "$@"
 
 # A task of Mesos is known by its exit code alone: 98 says that Spark could not have a port, and is not the

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 from environment.resources import Resources
-from framework.spark.application import Application
+from framework.spark.application import Application, archive_parts
 from framework.spark.java import find_java
 from framework.spark.memory import executor_cores, heap_mib
 from framework.spark.properties import properties_text
@@ -145,6 +145,7 @@ def driver_process(
         "PYSPARK_PYTHON": executor_python or spark.python,
         "PYSPARK_DRIVER_PYTHON": spark.python,
         "STOKER_UI_FILTER": ui_filter(),
+        "STOKER_ARCHIVES": "\n".join(files.near(application.archives)),
     }
     return ProcessSpec(
         argv=("bash", "-c", _DRIVER_SCRIPT, "spark-driver", *_submit_arguments(application, files)),
@@ -204,9 +205,18 @@ class _Files:
     def joined(self, paths: tuple[str, ...]) -> str:
         return ",".join(self(path) for path in paths)
 
+    def near(self, archives: tuple[str, ...]) -> list[str]:
+        """Those that the driver finds on its machine."""
+        local = (archive for archive in archives if urlsplit(archive).scheme in ("", "file"))
+        return [
+            "#".join((self(place).removeprefix("file://"), folder))
+            for place, folder in map(archive_parts, local)
+        ]
+
 
 def _local_files(application: Application) -> list[str]:
-    everything = (application.app, *application.py_files, *application.files, *application.jars)
+    archives = (archive_parts(archive)[0] for archive in application.archives)
+    everything = (application.app, *application.py_files, *application.files, *application.jars, *archives)
     paths = list(dict.fromkeys(path for path in everything if not urlsplit(path).scheme))
     names = [PurePosixPath(path).name for path in paths]
     for name in names:
@@ -223,6 +233,9 @@ def _submit_arguments(application: Application, files: _Files) -> list[str]:
         "--py-files": files.joined(application.py_files),
         "--files": files.joined(application.files),
         "--jars": files.joined(application.jars),
+        "--archives": files.joined(application.archives),
+        "--packages": ",".join(application.packages),
+        "--repositories": ",".join(application.repositories),
     }
     given = [text for option, value in options.items() if value for text in (option, value)]
     return [*given, files(application.app), *application.arguments]

@@ -94,12 +94,14 @@ def test_flags_that_the_app_gets_are_told(daemon: Daemon, app: str, tmp_path: Pa
 def test_every_flag_reaches_the_job(daemon: Daemon, app: str) -> None:
     """What is given on the command line is what the daemon gets."""
     flags = ["--name", "n", "--py-files", f"{app},{app}", "--files", app, "--jars", app, "--class", "a.B"]
+    flags += ["--packages", "a:b:1,c:d:2", "--repositories", "https://example.org/m"]
     flags += ["--conf", "spark.x=1", "--conf", "spark.y=a=b", "--env", "A=1", "--driver", "cluster"]
     flags += ["--resource", "gpus=2", "--resource", "disk=0.5"]
     assert daemon.run("submit", *flags, app) == 0
     spec = daemon.cast.store.spec("job-1")
     assert spec is not None
     assert (spec.name, spec.main_class, spec.py_files) == ("n", "a.B", (app, app))
+    assert (spec.packages, spec.repositories) == (("a:b:1", "c:d:2"), ("https://example.org/m",))
     assert (spec.files, spec.jars, spec.env) == ((app,), (app,), {"A": "1"})
     assert spec.conf == {"spark.x": "1", "spark.y": "a=b"}
     assert spec.resources == {"gpus": 2.0, "disk": 0.5}

@@ -53,6 +53,35 @@ def test_an_app_alone_is_a_job(folder: Path) -> None:
     assert (spec.executors, spec.args, spec.type) == (1, ("--fast",), "sort")
 
 
+def test_archives_are_found_without_the_folder_that_they_become(folder: Path) -> None:
+    """What stands behind the # is no part of the file's name."""
+    Path("env.tar.gz").touch()
+    spec = read_spec("app.py", [], {"archives": ("env.tar.gz#env",)})
+    assert spec.archives == (f"{Path.cwd()}/env.tar.gz#env",)
+    with pytest.raises(ConfigError, match=r"archives: no such file: .*/nope\.zip#x"):
+        read_spec("app.py", [], {"archives": ("nope.zip#x",)})
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"archives": ("env.rar#env",)}, "should be a .tar, .tar.gz, .tgz, .zip or .jar"),
+        ({"archives": ("env.zip#../env",)}, "should be a .tar"),
+        ({"archives": ("a.zip,b.zip",)}, "should be a .tar"),
+        ({"packages": ("postgresql",)}, "should be group:artifact:version"),
+        ({"packages": ("a:b:1,c:d:2",)}, "should be group:artifact:version"),
+        ({"packages": ("--conf:b:1",)}, "should be group:artifact:version"),
+        ({"repositories": ("/srv/maven",)}, "should be the URL of a repository"),
+        ({"repositories": ("ftp://example.org/",)}, "should be the URL of a repository"),
+    ],
+)
+def test_what_spark_could_not_find_is_refused(folder: Path, flags: dict[str, str], message: str) -> None:
+    """Archives, packages and repositories are checked before anything is sent."""
+    Path("env.rar").touch()
+    with pytest.raises(ConfigError, match=message):
+        read_spec("app.py", [], flags)
+
+
 def test_files_elsewhere_stay_as_they_are(folder: Path) -> None:
     """A URI is not looked for on this machine."""
     spec = read_spec("app.py", [], {"files": ("hdfs://name/data", f"file://{folder}/app.py")})

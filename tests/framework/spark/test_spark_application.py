@@ -22,6 +22,10 @@ from framework.spark import (
     [
         ({"app": "app.py"}, "'app.py' is neither an absolute path nor a URI"),
         ({"py_files": ("/a,b.py",)}, "separates files by commas"),
+        ({"archives": ("env.zip#env",)}, "neither an absolute path nor a URI"),
+        ({"archives": ("/a/x.zip#x", "/b/y.zip#x")}, "two are unpacked into x"),
+        ({"archives": ("/a/x.zip#tmp",)}, "tmp is the name of a file that is there already"),
+        ({"conf": {"spark.jars.packages": "a:b:1"}}, "spark.jars.packages is reserved"),
         ({"conf": {"driver.port": "1"}}, "must begin with 'spark.'"),
         ({"conf": {"spark.driver.port": "1"}}, "spark.driver.port is reserved"),
         ({"conf": {"spark.authenticate.secret": "x"}}, "spark.authenticate.secret is reserved"),

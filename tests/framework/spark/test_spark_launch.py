@@ -76,6 +76,30 @@ def test_jar_has_its_main_class() -> None:
     assert make_driver(jar).argv[4:] == arguments
 
 
+def test_archives_and_packages_are_spark_submits() -> None:
+    """spark-submit is given both; archives that are near are also unpacked before the driver starts."""
+    more = replace(
+        APPLICATION,
+        py_files=(),
+        files=(),
+        archives=("/envs/env.tar.gz#env", "/envs/data.zip", "https://example.org/far.tgz#far"),
+        packages=("org.example:a:1.0", "org.example:b:2.0"),
+        repositories=("https://example.org/maven",),
+    )
+    process = make_driver(more)
+    archives = "/envs/env.tar.gz#env,/envs/data.zip,https://example.org/far.tgz#far"
+    assert process.argv[4:10] == (
+        *("--archives", archives, "--packages", "org.example:a:1.0,org.example:b:2.0"),
+        *("--repositories", "https://example.org/maven"),
+    )
+    near = "/envs/env.tar.gz#env\n/envs/data.zip#data.zip"
+    assert process.environment["STOKER_ARCHIVES"] == near
+    fetched = make_driver(more, fetch=True)
+    assert fetched.argv[5] == "env.tar.gz#env,data.zip,https://example.org/far.tgz#far"
+    assert fetched.environment["STOKER_ARCHIVES"] == "env.tar.gz#env\ndata.zip#data.zip"
+    assert Uri("file:///envs/env.tar.gz", extract=False) in fetched.uris
+
+
 def test_driver_settings_fix_what_the_launch_depends_on() -> None:
     """Address, ports, sizes and authentication are set, beside the application's own settings."""
     settings = properties_of(make_driver())
