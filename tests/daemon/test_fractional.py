@@ -1,15 +1,12 @@
 """Real Spark jobs on fractional executors: decided by OgaSched, launched, explained, remembered."""
 
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from daemon.cli.client import Client
-from daemon.cli.temporary_daemon import TemporaryDaemon
 from daemon.store import Store
-from tests.daemon.test_end_to_end import Daemon
+from tests.real_daemon import Daemon, real_daemon
 
 CLUSTER = "vms: [{type: small, cpus: 2, memory: 2800, price_per_hour: 0.1, resources: {gpus: 3}}]\n"
 
@@ -19,16 +16,8 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
     """A daemon on a single VM, whose policy is OgaSched."""
     cluster = tmp_path / "cluster.yaml"
     cluster.write_text(CLUSTER)
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    # Both jobs run at once, whatever the machine carries.
-    with (
-        TemporaryDaemon(tmp_path, "ogasched", str(cluster), {"jvms": 5}) as stage,
-        Client(stage.url) as client,
-    ):
-        stage.await_ready(client)
-        yield Daemon(stage, client, tmp_path)
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
+    with real_daemon(tmp_path, "ogasched", str(cluster)) as running:
+        yield running
     store = Store(f"sqlite:///{tmp_path / 'data' / 'stoker.db'}")
     assert store.get("learned ogasched"), "what it learned outlives the daemon"
     store.close()

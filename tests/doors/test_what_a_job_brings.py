@@ -1,0 +1,74 @@
+"""Archives and packages, with real Spark: both reach the driver and the executors."""
+
+import tarfile
+import zipfile
+from pathlib import Path
+
+from tests.real_daemon import QUICK_JAVA, Daemon
+
+APP = """
+import os, pathlib
+from pyspark import SparkContext
+
+context = SparkContext()
+
+def seen(_):
+    import hello
+    return [os.environ.get("PACKED"), pathlib.Path("env/words.txt").read_text(), hello.WORD]
+
+print("DRIVER", seen(None))
+print("EXECUTORS", context.parallelize(range(2), 2).map(seen).collect())
+jar = context._jvm.Thread.currentThread().getContextClassLoader().getResource("words.txt")
+print("JAR", jar.toString().rpartition("/")[2])
+context.stop()
+"""
+
+
+def make_repository(folder: Path) -> str:
+    """A Maven repository on the disk with one package, `org.example:hello:1.0`; its URL."""
+    place = folder / "org/example/hello/1.0"
+    place.mkdir(parents=True)
+    with zipfile.ZipFile(place / "hello-1.0.jar", "w") as jar:
+        jar.writestr("hello.py", "WORD = 'packaged'\n")
+        jar.writestr("words.txt", "of the jar")
+    (place / "hello-1.0.pom").write_text(
+        "<project><modelVersion>4.0.0</modelVersion><groupId>org.example</groupId>"
+        "<artifactId>hello</artifactId><version>1.0</version></project>"
+    )
+    return folder.as_uri()
+
+
+def make_environment(folder: Path, python: str) -> Path:
+    """An archive with a Python of its own, which is known by a variable."""
+    program = folder / "python"
+    program.write_text(f'#!/bin/sh\nPACKED=yes exec {python} "$@"\n')
+    program.chmod(0o755)
+    (folder / "words.txt").write_text("of the archive")
+    archive = folder / "env.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(program, "bin/python")
+        tar.add(folder / "words.txt", "words.txt")
+    return archive
+
+
+def test_archives_and_packages_reach_driver_and_executors(daemon: Daemon, tmp_path: Path) -> None:
+    """A driver on the cluster and its executors run in a packed environment, with a package's classes."""
+    app = daemon.folder / "brings.py"
+    app.write_text(APP)
+    brought = daemon.folder / "brought"
+    brought.mkdir()
+    spec = {
+        "app": str(app),
+        "executors": 1,
+        "driver": {"on": "cluster", "cpus": 1.0, "memory": 1024},
+        "archives": [f"{make_environment(brought, daemon.python)}#env"],
+        "packages": ["org.example:hello:1.0"],
+        "repositories": [make_repository(daemon.folder / "maven")],
+        "conf": {**QUICK_JAVA, "spark.pyspark.python": "./env/bin/python"},
+    }
+    job_id = daemon.client.submit(spec)["id"]
+    job = daemon.ended(job_id)
+    assert job["state"] == "finished", (job["reason"], daemon.printed(job_id, stream="stderr")[-2000:])
+    seen = ["yes", "of the archive", "packaged"]
+    printed = daemon.printed(job_id).splitlines()
+    assert printed[-3:] == [f"DRIVER {seen}", f"EXECUTORS {[seen, seen]}", "JAR words.txt"], printed
