@@ -253,7 +253,7 @@ class Cluster(Strict):
     vms: Annotated[tuple[VmGroup, ...], Field(strict=False, min_length=1)]
 
 
-class Policy(BaseModel):
+class PolicyChoice(BaseModel):
     """Who decides: `name`, and whatever options that policy takes."""
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True, use_attribute_docstrings=True)
@@ -343,7 +343,7 @@ class Tls(Strict):
     key: Annotated[Text, Field(min_length=1)] | None = None
 
 
-class Audit(Strict):
+class AuditSection(Strict):
     """The log of who asked for what: how large (MiB) a file may get, and how many earlier ones are kept."""
 
     on: bool = True
@@ -388,15 +388,15 @@ class Config(Strict):
     allowed_paths: Annotated[tuple[Text, ...], Field(strict=False)] | None = None
     database: Text | None = None
     profiles: Text = "profiles/data/paper.yaml"
-    policy: Policy = Policy()
+    policy: PolicyChoice = PolicyChoice()
     policies_allowed: Annotated[tuple[Name, ...], Field(strict=False)] = ()
-    fallback: Policy | None = Policy()
-    shadow: Policy | None = None
+    fallback: PolicyChoice | None = PolicyChoice()
+    shadow: PolicyChoice | None = None
     max_queued_jobs: Annotated[int, Field(ge=1)] = 100_000
     max_requests: Annotated[int, Field(ge=1)] = 200
     http: Http = Http()
     tls: Tls | None = None
-    audit: Audit = Audit()
+    audit: AuditSection = AuditSection()
     log_rate: Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)] = 50.0
     decision_timeout: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 5.0
     mesos: Mesos = Mesos()

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse
 
 from agents.registry import list_policies
-from conf.schema import JobSpec, Policy
+from conf.schema import JobSpec, PolicyChoice
 from daemon import cluster_schemas, explanation_schemas, policy_schemas, schemas
 from daemon.audit import Audit
 from daemon.contract import WITH_DRIVER, RejectedError, Scheduler, Standing
@@ -176,12 +176,12 @@ def _add_policy(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         return policy_schemas.policy_body(scheduler.policy())
 
     @app.put("/v1/policy")
-    def set_policy(chosen: Policy) -> policy_schemas.PolicyBody:
+    def set_policy(chosen: PolicyChoice) -> policy_schemas.PolicyBody:
         """Let another policy decide from the next decision on; all keys but `name` are its options."""
         return policy_schemas.policy_body(scheduler.set_policy(chosen.name, chosen.options))
 
     @app.put("/v1/policy/shadow")
-    def set_shadow(chosen: Policy) -> policy_schemas.PolicyBody:
+    def set_shadow(chosen: PolicyChoice) -> policy_schemas.PolicyBody:
         """Let a policy decide beside the acting one, without effect; all keys but `name` are its options."""
         return policy_schemas.policy_body(scheduler.set_shadow(chosen.name, chosen.options))
 

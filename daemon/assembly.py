@@ -30,13 +30,13 @@ from daemon.store import Store, StoreError
 from daemon.terms import Term
 from framework.embedded.isolation import IsolationOptions
 from framework.session import SessionOptions
-from profiles.profile import load_profiles
+from profiles.job_profile import load_profiles
 
 log = structlog.get_logger("daemon")
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class DaemonSetting:
     """What is the same in all terms: the config and its folder, the data folder, who jobs run as, our URL."""
 
     config: Config
@@ -47,7 +47,7 @@ class Setting:
 
 
 @contextmanager
-def candidacy(setting: Setting, store: Store, restored: Callable[[], None]) -> Iterator[Candidate]:
+def candidacy(setting: DaemonSetting, store: Store, restored: Callable[[], None]) -> Iterator[Candidate]:
     """A daemon that leads already when nobody else does; StoreBusyError when it could never.
 
     `restored` is called in each term when all is taken up that an earlier daemon left.
@@ -103,7 +103,7 @@ def _stands(candidate: Candidate) -> bool:
         return False
 
 
-def _session(setting: Setting, embedded: Embedded | None) -> SessionOptions:
+def _session(setting: DaemonSetting, embedded: Embedded | None) -> SessionOptions:
     """As whom the master is asked for what; an embedded one has told its address and a secret."""
     mesos, account = setting.config.mesos, setting.rights.account
     principal, secret = mesos.principal, None
@@ -127,7 +127,7 @@ def _session(setting: Setting, embedded: Embedded | None) -> SessionOptions:
     )
 
 
-def _launcher(setting: Setting, host: str = "") -> Launcher:
+def _launcher(setting: DaemonSetting, host: str = "") -> Launcher:
     """`host` is where executors reach drivers here; empty: where the master would."""
     try:
         driver_host = host or _own_address(setting.config.mesos.master)
@@ -151,7 +151,7 @@ def _own_address(master: str) -> str:
 
 
 @contextmanager
-def _embedded_mesos(setting: Setting, store: Store) -> Iterator[EmbeddedWatch | None]:
+def _embedded_mesos(setting: DaemonSetting, store: Store) -> Iterator[EmbeddedWatch | None]:
     """The embedded Mesos and the watch over it, for a daemon that leads and wants one."""
     mesos = setting.config.mesos
     if mesos.master != "embedded":

@@ -19,11 +19,11 @@ from sqlalchemy.engine import make_url
 from agents.registry import PolicyError, create
 from conf.loader import ConfigError, find
 from conf.reading import read_secret
-from conf.schema import Config, Policy
+from conf.schema import Config, PolicyChoice
 from daemon.tls import Certificate
 from environment.cluster_files import load_cluster
 from framework.accounts import find_account
-from profiles.profile import load_profiles
+from profiles.job_profile import load_profiles
 
 #: Seconds that a server may take to answer.
 _PATIENCE = 3
@@ -32,7 +32,7 @@ Verdict = Literal["ok", "warning", "error"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ConfigFinding:
     """What was found out about a key of the config: `error` keeps a daemon from working as it says."""
 
     key: str
@@ -48,7 +48,7 @@ class _DoubtError(Exception):
     """Something that a daemon may be able to work with."""
 
 
-def check(config: Config, folder: Path) -> Iterator[Finding]:
+def check(config: Config, folder: Path) -> Iterator[ConfigFinding]:
     """Look at everything that the config of this folder names; OSError never comes out of it."""
     checks: list[tuple[str, Callable[[], str]]] = [
         ("listen", lambda: _listen(config)),
@@ -71,13 +71,13 @@ def check(config: Config, folder: Path) -> Iterator[Finding]:
     ]
     for key, look in checks:
         try:
-            yield Finding(key, "ok", look())
+            yield ConfigFinding(key, "ok", look())
         except _DoubtError as doubt:
-            yield Finding(key, "warning", str(doubt))
+            yield ConfigFinding(key, "warning", str(doubt))
         except (_WrongError, ConfigError, PolicyError) as error:
-            yield Finding(key, "error", str(error))
+            yield ConfigFinding(key, "error", str(error))
         except OSError as error:
-            yield Finding(
+            yield ConfigFinding(
                 key, "error", f"{error.filename or ''}: {error.strerror or error}".removeprefix(": ")
             )
 
@@ -191,7 +191,7 @@ def _profiles(config: Config, folder: Path) -> str:
     return f"{config.profiles}: of {', '.join(found)}"
 
 
-def _policy(policy: Policy | None) -> str:
+def _policy(policy: PolicyChoice | None) -> str:
     if policy is None:
         return "none"
     create(policy.name, policy.options)

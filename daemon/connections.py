@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
-from ipaddress import ip_address
 from typing import Protocol
 
 import structlog
 
 from conf.schema import Http
+from framework.guard import is_loopback
 
 log = structlog.get_logger("api")
 
@@ -98,7 +98,7 @@ class Connections:
         When all places are taken, whoever asks for nothing longest has to go. On loopback everybody has the
         same address, whether users of this machine or those behind a proxy on it: there only that rule holds.
         """
-        if self._by_address[address] >= self._of_one_address and not _is_loopback(address):
+        if self._by_address[address] >= self._of_one_address and not is_loopback(address):
             return (
                 429,
                 f"{address} has {self._by_address[address]} connections (http.connections_per_address)",
@@ -262,12 +262,3 @@ def _say(connection: socket.socket, answer: bytes) -> None:
         connection.shutdown(socket.SHUT_WR)
     except OSError:
         return  # it did not want to hear it
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        found = ip_address(address.partition("%")[0])
-    except ValueError:
-        return False
-    mapped = getattr(found, "ipv4_mapped", None)
-    return (mapped or found).is_loopback

@@ -14,7 +14,7 @@ from threading import Event, Lock, Thread
 import structlog
 
 from agents.registry import create
-from conf.schema import Policy as PolicyConfig
+from conf.schema import PolicyChoice
 from daemon.contract import PolicyStatus
 from daemon.policy_memory import Memory
 from environment.explain import Explanation, explain
@@ -49,8 +49,8 @@ class Deciders:
 
     def __init__(
         self,
-        config: PolicyConfig,
-        fallback: PolicyConfig | None,
+        config: PolicyChoice,
+        fallback: PolicyChoice | None,
         seconds: float,
         memory: Callable[[str], Memory] | None = None,
         meanwhile: Callable[[], None] = lambda: None,
@@ -61,7 +61,7 @@ class Deciders:
         `memory` has what policies of a name have learned; `meanwhile` is called now and then until they do.
         """
 
-        def thinker(config: PolicyConfig) -> _Thinker:
+        def thinker(config: PolicyChoice) -> _Thinker:
             policy = create(config.name, config.options)
             learned = memory(config.name) if memory else None
             return _Thinker(config.name, policy, seconds, learned, meanwhile)

@@ -32,7 +32,7 @@ _RESTORE = "restore a backup: `stoker restore FILE`"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """Something that is not as it should be, and what to do about it; `mended` when that was done."""
 
     check: str
@@ -42,11 +42,11 @@ class Finding:
 
 
 @dataclass(slots=True)
-class Report:
+class DoctorReport:
     """What was looked at (checks, with the number of things in each), and what was found."""
 
     looked_at: dict[str, int] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[DoctorFinding] = field(default_factory=list)
 
     @property
     def well(self) -> bool:
@@ -65,9 +65,9 @@ class Doctor:
         self._data_dir = data_dir
         self._repair = repair
         self._told = progress
-        self._report = Report()
+        self._report = DoctorReport()
 
-    def examine(self) -> Report:
+    def examine(self) -> DoctorReport:
         """Look at everything; StoreError when the store cannot be opened at all."""
         self._look_at_permissions()
         self._look_at_event_logs()
@@ -307,7 +307,7 @@ class Doctor:
         self._report.looked_at[check] = self._report.looked_at.get(check, 0) + number
 
     def _find(self, check: str, what: str, advice: str, mended: bool = False) -> None:
-        self._report.findings.append(Finding(check, what, advice, mended))
+        self._report.findings.append(DoctorFinding(check, what, advice, mended))
 
     def _find_all(self, check: str, found: list[str], advice: str, mended: bool = False) -> None:
         for what in found[:_MOST]:

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator
 from conf.carrying import carried
 from daemon.amounts import flat, flat_free
 from daemon.schemas import Body, Said
-from environment.explain import Candidate, Choice, Explanation
+from environment.explain import CandidateVm, Choice, Explanation
 from environment.model.records import JobRecord
 from environment.model.states import JobState
 
@@ -115,6 +115,6 @@ def _choice_body(choice: Choice) -> ChoiceBody:
     return carried(ChoiceBody, choice, candidates=candidates, **flat(choice.size))
 
 
-def _candidate_body(candidate: Candidate) -> CandidateBody:
+def _candidate_body(candidate: CandidateVm) -> CandidateBody:
     lacks, details = list(candidate.lacks), dict(candidate.details)
     return carried(CandidateBody, candidate, lacks=lacks, details=details, **flat_free(candidate.free))

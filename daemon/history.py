@@ -16,7 +16,7 @@ from environment.resources import CPUS, MEMORY
 from framework.hostile_files import open_beneath
 from profiles.runs import MeasuredRun, measured
 from profiles.spark_event_log import AppLog, EventLogError, find_log, parse_log
-from profiles.trajectories import Step
+from profiles.trajectories import TrajectoryStep
 from profiles.workload import Workload, WorkloadJob, workload_of
 
 _PAGE = 500
@@ -53,7 +53,7 @@ class History:
                 others = (task for job_id, own in tasks.items() if job_id != record.job.id for task in own)
                 yield self._measured(record, others, record.job.id, 0), record
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[TrajectoryStep]:
         """Every decision that is kept, with what followed, in order of time."""
         steps = [
             _step(record, explanation)
@@ -147,10 +147,10 @@ def workload_of_runs(runs: Iterable[tuple[MeasuredRun, JobRecord]]) -> Workload:
     )
 
 
-def _step(record: JobRecord, explanation: Explanation) -> Step:
+def _step(record: JobRecord, explanation: Explanation) -> TrajectoryStep:
     job, choices = record.job, explanation.choices
     seen = choices[0].candidates if choices else ()
-    return Step(
+    return TrajectoryStep(
         at=explanation.at,
         job=job.id,
         type=job.type,

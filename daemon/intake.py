@@ -14,7 +14,7 @@ from environment.model.reach import Reach, over_quota
 from environment.model.records import JobRecord
 from environment.resources import NOTHING, Resources
 from environment.types import Job, Vm
-from profiles.profile import JobProfile
+from profiles.job_profile import JobProfile
 
 #: After how many seconds a submission to a full queue may be tried again.
 _PAUSE = "30"
@@ -23,7 +23,7 @@ OF_LATE = 3600.0
 
 
 class Intake:
-    """Accepts jobs; `submit` may be called from any thread, `note` is for the scheduling loop."""
+    """Accepts jobs; `accept` may be called from any thread, `note` is for the scheduling loop."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Intake:
             name: (vm, at) for name, (vm, at) in late.items() if name not in there and now - at < OF_LATE
         }
 
-    def submit(self, spec: JobSpec, idempotency_key: str | None) -> tuple[JobRecord, bool]:
+    def accept(self, spec: JobSpec, idempotency_key: str | None) -> tuple[JobRecord, bool]:
         """Accept a job; see `Scheduler.submit`."""
         self._check(spec)
         if self._queued + len(self._arriving) >= self._most:
@@ -80,7 +80,7 @@ class Intake:
             raise RejectedError(429, "The queue is full", detail, {"Retry-After": _PAUSE})
         at = self._now()
         try:
-            record, new = self._store.submit(
+            record, new = self._store.add_job(
                 spec, lambda job_id: self._job(job_id, spec, at), idempotency_key, at
             )
         except IdempotencyConflictError as error:

@@ -33,14 +33,14 @@ class LaunchLostError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class LaunchRecord:
     """What driver and executors of one job must agree on; `ports`: driver, block manager, UI."""
 
     secret: str
     ports: tuple[int, int, int]
 
 
-class Launches:
+class LaunchRecords:
     """The launches of all jobs, in `data_dir`; from any thread."""
 
     def __init__(self, data_dir: Path, driver_host: str) -> None:
@@ -62,7 +62,7 @@ class Launches:
         """The jobs that were launched and not forgotten since."""
         return [path.parent.name for path in self._records.glob("*/launch.json")]
 
-    def of(self, job_id: str) -> Launch:
+    def of(self, job_id: str) -> LaunchRecord:
         """The job's launch, a new one if it has none.
 
         RecordsError when what is written of it is not what was written. OSError or ValueError when there is
@@ -72,7 +72,7 @@ class Launches:
         if kept is not None:
             return kept
         self.release(job_id)
-        launch = Launch(secrets.token_urlsafe(32), self._hold_ports(job_id))
+        launch = LaunchRecord(secrets.token_urlsafe(32), self._hold_ports(job_id))
         path = self._records / job_id / "launch.json"
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = path.with_suffix(".draft")
@@ -81,14 +81,14 @@ class Launches:
         draft.rename(path)
         return launch
 
-    def kept(self, job_id: str) -> Launch | None:
+    def kept(self, job_id: str) -> LaunchRecord | None:
         """The job's launch; None when it has none. RecordsError as `of`."""
         try:
             kept = json.loads(read_whole(self._records, f"{job_id}/launch.json", _LARGEST_LAUNCH))
             first, second, third = kept["ports"]
             if not all(type(port) is int and 0 < port < 1 << 16 for port in (first, second, third)):
                 raise ValueError
-            return Launch(str(kept["secret"]), (first, second, third))
+            return LaunchRecord(str(kept["secret"]), (first, second, third))
         except FileNotFoundError:
             return None
         except (UntrustedFileError, ValueError, TypeError, KeyError, RecursionError) as error:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from conf.schema import Config, Driver, JobSpec
-from daemon.launch_records import Launch, Launches, LaunchLostError
+from daemon.launch_records import LaunchLostError, LaunchRecord, LaunchRecords
 from daemon.rights import Rights, own_rights
 from environment.model.events import Task
 from environment.model.records import ExecutorRecord, sizes_of
@@ -67,7 +67,7 @@ class Launcher:
         self._jobs = data_dir / "jobs"
         self._driver_host = config.spark.driver_host or driver_host
         self._here_id = _host_id(data_dir)
-        self._launches = Launches(data_dir, self._driver_host)
+        self._launches = LaunchRecords(data_dir, self._driver_host)
         self._here = local_spark_home(os.environ)
         spark = config.spark
         self._there = SparkHome(
@@ -240,7 +240,9 @@ class Launcher:
     def _driver(self, spec: JobSpec) -> Driver:
         return spec.driver or self._config.driver
 
-    def _endpoint(self, spec: JobSpec, launch: Launch, tasks: Sequence[ExecutorRecord]) -> DriverEndpoint:
+    def _endpoint(
+        self, spec: JobSpec, launch: LaunchRecord, tasks: Sequence[ExecutorRecord]
+    ) -> DriverEndpoint:
         driver = self._driver(spec)
         host, ports = self._driver_host, launch.ports
         if driver.on == "cluster":

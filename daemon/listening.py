@@ -6,12 +6,12 @@ How connections are accepted is in `connections.py`, which requests are let in, 
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from ipaddress import ip_address
 
 import structlog
 
 from conf.loader import ConfigError, secret_in
 from conf.schema import Config
+from framework.guard import is_loopback
 
 log = structlog.get_logger("daemon")
 
@@ -56,7 +56,7 @@ def token_of(config: Config) -> str | None:
     if config.token_file:
         return secret_in(config.token_file, "token_file")
     host, _ = config.address
-    if host != "localhost" and not _is_loopback(host):
+    if host != "localhost" and not is_loopback(host):
         raise ConfigError(
             f"listen: {config.listen}: whoever may submit may run code here, so an address other than "
             "loopback needs token_file, a file with the token that clients must send"
@@ -71,12 +71,5 @@ def say_who_may_ask(config: Config, token: str | None) -> None:
     else:
         log.info("clients need the token of token_file; whoever has it may run code here")
     host, _ = config.address
-    if config.tls is None and host != "localhost" and not _is_loopback(host):
+    if config.tls is None and host != "localhost" and not is_loopback(host):
         log.warning("without tls the token and all that is asked can be read on the network", listen=host)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

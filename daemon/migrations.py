@@ -22,7 +22,7 @@ class Triggers:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Migration:
     """What turns a store of the schema before into one of the next; `triggers` are made in new stores too."""
 
     sqlite: tuple[str, ...]
@@ -123,10 +123,10 @@ _OWNER_AND_QUEUE = (
 )
 
 #: By the schema that each makes.
-STEPS: Mapping[int, Step] = {
+STEPS: Mapping[int, Migration] = {
     # When jobs ended and what they keep, so that they can be pruned; sums, so that nobody counts all rows; a
     # place for what cannot be read. A row that cannot be read has no end here, and `doctor` finds it.
-    2: Step(
+    2: Migration(
         sqlite=(
             "ALTER TABLE jobs ADD COLUMN finished_at DOUBLE",
             "ALTER TABLE jobs ADD COLUMN size INTEGER",
@@ -162,7 +162,7 @@ STEPS: Mapping[int, Step] = {
         triggers=Triggers(_SUMS_ON_SQLITE, _SUMS_ON_POSTGRESQL),
     ),
     # Which jobs are still to be measured, so that nobody looks through those that were.
-    3: Step(
+    3: Migration(
         sqlite=(
             "CREATE INDEX jobs_unmeasured ON jobs (finished_at)"
             " WHERE finished_at IS NOT NULL AND size IS NULL",
@@ -173,7 +173,7 @@ STEPS: Mapping[int, Step] = {
         ),
     ),
     # Whose job it is and in which queue, so that lists of jobs can be asked for by that.
-    4: Step(sqlite=_OWNER_AND_QUEUE, postgresql=_OWNER_AND_QUEUE),
+    4: Migration(sqlite=_OWNER_AND_QUEUE, postgresql=_OWNER_AND_QUEUE),
 }
 
 #: The schema that this program reads and writes.
@@ -195,7 +195,7 @@ def migrate(connection: Connection, found: int) -> None:
         _set_triggers(connection, step)
 
 
-def _set_triggers(connection: Connection, step: Step) -> None:
+def _set_triggers(connection: Connection, step: Migration) -> None:
     if step.triggers is None:
         return
     on_sqlite = connection.dialect.name == "sqlite"

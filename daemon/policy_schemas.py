@@ -13,7 +13,7 @@ from agents.registry import PolicyInfo
 from conf.carrying import carried
 from daemon.contract import PolicyStatus, ShadowStatus
 from daemon.schemas import Body, Query, Said
-from daemon.shadow_comparison import Priced, Report
+from daemon.shadow_comparison import ComparisonReport, Priced
 
 
 class OptionBody(Body):
@@ -185,7 +185,7 @@ def policy_list(policies: Collection[PolicyInfo]) -> PolicyList:
     )
 
 
-def comparison_body(found: Report) -> ComparisonBody:
+def comparison_body(found: ComparisonReport) -> ComparisonBody:
     """Where policies differ."""
     return ComparisonBody(
         totals=[carried(TotalsBody, totals) for totals in found.totals],

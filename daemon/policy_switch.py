@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 
 from agents.registry import PolicyError, is_ours
-from conf.schema import Config, Policy
+from conf.schema import Config, PolicyChoice
 from daemon.contract import PolicyStatus, RejectedError
 from daemon.deciding import Deciders
 from daemon.policy_memory import Memory
@@ -85,7 +85,7 @@ class PolicySwitch:
         """Let another policy decide from the next round on; RejectedError when it cannot be made or kept."""
         self._check_allowed(name)
         try:
-            chosen = Policy(name=name, **options)
+            chosen = PolicyChoice(name=name, **options)
             deciders = self._make_deciders(chosen)
         except (PolicyError, ValueError, TypeError) as error:
             raise RejectedError(422, "Not a policy", str(error)) from error
@@ -101,7 +101,7 @@ class PolicySwitch:
         if name is not None:
             self._check_allowed(name)
         try:
-            chosen = None if name is None else Policy(name=name, **options)
+            chosen = None if name is None else PolicyChoice(name=name, **options)
             shadow = self._make_shadow(chosen)
         except (PolicyError, ValueError, TypeError) as error:
             raise RejectedError(422, "Not a policy", str(error)) from error
@@ -132,7 +132,7 @@ class PolicySwitch:
         named = {policy.name for policy in (config.policy, config.fallback, config.shadow) if policy}
         return {name for name in (*config.policies_allowed, *named) if not is_ours(name)}
 
-    def _make_deciders(self, chosen: Policy) -> Deciders:
+    def _make_deciders(self, chosen: PolicyChoice) -> Deciders:
         config = self._config
         return Deciders(
             chosen,
@@ -143,24 +143,28 @@ class PolicySwitch:
             self._now,
         )
 
-    def _make_shadow(self, chosen: Policy | None) -> Shadow | None:
+    def _make_shadow(self, chosen: PolicyChoice | None) -> Shadow | None:
         if chosen is None:
             return None
         return Shadow(chosen, self._store.add_comparisons, self._config.decision_timeout)
 
-    def _kept(self, key: str, configured: Policy | None) -> Policy | None:
+    def _kept(self, key: str, configured: PolicyChoice | None) -> PolicyChoice | None:
         """What was chosen last, unless the config says something else, or no longer allows it."""
         kept = json.loads(self._store.get(key) or "{}")
         if "chosen" not in kept or kept["configured"] != _plain(configured):
             return configured
-        chosen = None if kept["chosen"] is None else Policy(**kept["chosen"])
+        chosen = None if kept["chosen"] is None else PolicyChoice(**kept["chosen"])
         if chosen is not None and ":" in chosen.name and not self._is_allowed(chosen.name):
             log.warning("a policy chosen earlier is not in policies_allowed", name=chosen.name)
             return configured
         return chosen
 
     def _keep(
-        self, key: str, configured: Policy | None, chosen: Policy | None, made: Deciders | Shadow | None
+        self,
+        key: str,
+        configured: PolicyChoice | None,
+        chosen: PolicyChoice | None,
+        made: Deciders | Shadow | None,
     ) -> None:
         kept = {"configured": _plain(configured), "chosen": _plain(chosen)}
         try:
@@ -171,5 +175,5 @@ class PolicySwitch:
             raise RejectedError(503, "The job store is not available", str(error)) from error
 
 
-def _plain(policy: Policy | None) -> Any:
+def _plain(policy: PolicyChoice | None) -> Any:
     return None if policy is None else json.loads(json.dumps(policy.model_dump()))

@@ -19,7 +19,7 @@ import structlog
 from conf.loader import ConfigError
 from conf.schema import Config
 from daemon.api import create_app
-from daemon.assembly import Setting, candidacy
+from daemon.assembly import DaemonSetting, candidacy
 from daemon.audit import Audit
 from daemon.candidate import Candidate
 from daemon.front import serve
@@ -56,7 +56,7 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
         store = _opened(config.database or f"sqlite:///{data_dir / 'stoker.db'}")
         stack.callback(store.close)
         url = url_of(config, listener)
-        setting = Setting(config, config_dir, data_dir, rights, url)
+        setting = DaemonSetting(config, config_dir, data_dir, rights, url)
         candidate = stack.enter_context(candidacy(setting, store, restored=_settle))
         log.info("listening", url=url, data_dir=str(data_dir), policy=config.policy.name)
         say_who_may_ask(config, token)

@@ -42,7 +42,7 @@ from environment.types import Job
 from framework.link import MesosLink
 from framework.session import SessionOptions
 from framework.spark import DriverUi
-from profiles.profile import JobProfile
+from profiles.job_profile import JobProfile
 
 log = structlog.get_logger("service")
 
@@ -270,7 +270,7 @@ class Service:
 
     def submit(self, spec: JobSpec, idempotency_key: str | None = None) -> tuple[JobRecord, bool]:
         """Accept a job; see `Scheduler.submit`."""
-        return self._intake.submit(spec, idempotency_key)
+        return self._intake.accept(spec, idempotency_key)
 
     def kill(self, job_id: str) -> JobRecord:
         """End a job; see `Scheduler.kill`."""

@@ -13,7 +13,7 @@ from threading import Thread
 import structlog
 
 from agents.registry import create
-from conf.schema import Policy as PolicyConfig
+from conf.schema import PolicyChoice
 from daemon.contract import ShadowStatus
 from daemon.database import StoreError
 from daemon.shadow_comparison import Comparison, Outcome, outcome_of
@@ -35,7 +35,7 @@ class Shadow:
     """The shadow's thread and counters; `watch` is for the scheduling loop and returns at once."""
 
     def __init__(
-        self, config: PolicyConfig, keep: Callable[[Sequence[Comparison]], None], seconds: float
+        self, config: PolicyChoice, keep: Callable[[Sequence[Comparison]], None], seconds: float
     ) -> None:
         """Make the policy; PolicyError when that cannot be. `keep` stores comparisons.
 

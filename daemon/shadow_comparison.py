@@ -58,7 +58,7 @@ class Priced:
 
 
 @dataclass(slots=True)
-class Totals:
+class ComparisonTotals:
     """Sums over decisions that two policies took on the same views; dollars over those with two prices."""
 
     acting: str
@@ -73,10 +73,10 @@ class Totals:
 
 
 @dataclass(slots=True)
-class Report:
+class ComparisonReport:
     """Everything that is kept: totals for each pair of policies, and the latest differences, newest first."""
 
-    totals: list[Totals] = field(default_factory=list)
+    totals: list[ComparisonTotals] = field(default_factory=list)
     differences: list[Priced] = field(default_factory=list)
 
 
@@ -93,13 +93,13 @@ def outcome_of(verdict: Verdict, policy: str) -> Outcome:
     return Outcome(policy, vms, "", price)
 
 
-def report(found: Iterable[tuple[Comparison, JobRecord]], limit: int) -> Report:
+def report(found: Iterable[tuple[Comparison, JobRecord]], limit: int) -> ComparisonReport:
     """Sum up comparisons, which come newest first, and list the first `limit` that differ."""
-    made, pairs = Report(), dict[tuple[str, str], Totals]()
+    made, pairs = ComparisonReport(), dict[tuple[str, str], ComparisonTotals]()
     for comparison, job in found:
         priced = _price(comparison, job)
         pair = comparison.acting.policy, comparison.shadow.policy
-        _add(pairs.setdefault(pair, Totals(*pair)), priced)
+        _add(pairs.setdefault(pair, ComparisonTotals(*pair)), priced)
         if comparison.differs and len(made.differences) < limit:
             made.differences.append(priced)
     made.totals = list(pairs.values())
@@ -124,7 +124,7 @@ def _duration(job: JobRecord) -> tuple[float | None, Literal["run", "profile", "
     return (None, "nothing") if expected is None else (expected, "profile")
 
 
-def _add(totals: Totals, priced: Priced) -> None:
+def _add(totals: ComparisonTotals, priced: Priced) -> None:
     comparison = priced.comparison
     totals.compared += 1
     totals.different += comparison.differs

@@ -41,12 +41,12 @@ from environment.types import Job, natural_key
 __all__ = [
     "DeposedError",
     "IdempotencyConflictError",
+    "JobTotals",
     "Store",
     "StoreBusyError",
     "StoreError",
     "StoreFullError",
     "StoreStuckError",
-    "Totals",
 ]
 
 Result = TypeVar("Result")
@@ -62,7 +62,7 @@ class IdempotencyConflictError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class JobTotals:
     """Sums over all jobs ever submitted: dollars, and numbers of tasks by state."""
 
     cost: float
@@ -142,7 +142,7 @@ class Store:
 
     # ---- writing ---------------------------------------------------------------------------------
 
-    def submit(
+    def add_job(
         self, spec: JobSpec, job: Callable[[str], Job], idempotency_key: str | None, at: float
     ) -> tuple[JobRecord, bool]:
         """Keep a new job, made by `job` from the id that it gets; its record, and whether it is new.
@@ -257,10 +257,10 @@ class Store:
         """How many jobs are in each state that occurs."""
         return self._sums("jobs")
 
-    def totals(self) -> Totals:
+    def totals(self) -> JobTotals:
         """Sums over all jobs, in dollars over those that were pruned too."""
         query = sa.select(sa.func.sum(sums.c.cost)).where(sums.c.name.in_(("jobs", "pruned")))
-        return Totals(self._first(float, query) or 0.0, self._sums("executors"))
+        return JobTotals(self._first(float, query) or 0.0, self._sums("executors"))
 
     def head(self) -> JobRecord | None:
         """The oldest queued job; None when none is queued."""

@@ -20,7 +20,7 @@ from conf.assumptions import DEFAULT_QUEUE
 from conf.schema import JobSpec
 from daemon.amounts import flat, flat_free, free_taken_out, taken_out
 from daemon.shadow_comparison import Comparison, Outcome
-from environment.explain import Candidate, Choice, Explanation
+from environment.explain import CandidateVm, Choice, Explanation
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.model.states import ENDED_EXECUTOR, ENDED_JOB, ExecutorState, JobState
 from environment.resources import Resources
@@ -230,7 +230,7 @@ _FIELDS: Mapping[type, tuple[str, ...]] = {
         ExecutorRecord,
         Explanation,
         Choice,
-        Candidate,
+        CandidateVm,
         Comparison,
         Outcome,
     )
@@ -251,7 +251,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Resources):  # a driver's
         return {name: amount for name, amount in flat(value).items() if amount != {}}
     row = {name: getattr(value, name) for name in _FIELDS[type(value)]}
-    if isinstance(value, Candidate):
+    if isinstance(value, CandidateVm):
         return row | flat_free(row.pop("free"))
     return row | flat(row.pop(_AMOUNTS[type(value)])) if type(value) in _AMOUNTS else row
 
@@ -291,11 +291,11 @@ def _explanation(values: Row) -> Explanation:
 
 def _choice(values: Row) -> Choice:
     candidates = tuple(
-        Candidate(**{"free": free_taken_out(c), **c, "lacks": tuple(c["lacks"])})
+        CandidateVm(**{"free": free_taken_out(c), **c, "lacks": tuple(c["lacks"])})
         for c in values["candidates"]
     )
     return Choice(**{"size": taken_out(values), **values, "candidates": candidates})
 
 
-def _candidate(values: Row) -> Candidate:
-    return Candidate(**{"free": free_taken_out(values), **values, "lacks": tuple(values["lacks"])})
+def _candidate(values: Row) -> CandidateVm:
+    return CandidateVm(**{"free": free_taken_out(values), **values, "lacks": tuple(values["lacks"])})

@@ -21,7 +21,7 @@ EXECUTORS_IN_FULL = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CandidateVm:
     """A VM that was looked at: what it had free, what it lacked for this executor, how it scored.
 
     `free` is what was free of all that the job asks for, by Mesos' names, `details` are further numbers that
@@ -48,7 +48,7 @@ class Choice:
     executor: int | None
     vm: str | None
     why: str
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[CandidateVm, ...]
     candidates_left_out: int
     size: Resources | None = None
 
@@ -123,11 +123,11 @@ class _Sight:
             self._size = size
             self._listed = self._list()
 
-    def _list(self) -> list[Candidate]:
+    def _list(self) -> list[CandidateVm]:
         self._fits = self._view.free.contains(self._size)
         return [self._candidate(i) for i in range(min(len(self._view.vms), CANDIDATES_LISTED))]
 
-    def candidates(self, chosen: int | None = None, *, alone: bool = False) -> tuple[Candidate, ...]:
+    def candidates(self, chosen: int | None = None, *, alone: bool = False) -> tuple[CandidateVm, ...]:
         """The first VMs and the chosen one; or the chosen one `alone`."""
         if chosen is None:
             return tuple(self._listed)
@@ -155,7 +155,7 @@ class _Sight:
     def _left_of(self, index: int) -> Resources:
         return self._left[index] if index in self._left else self._view.free.at(index)
 
-    def _candidate(self, index: int, *, chosen: bool = False) -> Candidate:
+    def _candidate(self, index: int, *, chosen: bool = False) -> CandidateVm:
         vm, lacks = self._view.vms[index], []
         if index in self._left or not self._fits[index]:
             left = self._left_of(index)
@@ -168,7 +168,7 @@ class _Sight:
             said.insert(0, why)
         elif not said and (withheld := self._withheld(index)):
             said.append(withheld)
-        return Candidate(
+        return CandidateVm(
             vm=vm.name,
             type=vm.type,
             free=free,

@@ -67,7 +67,7 @@ class Guard:
 
     def _is_known(self, host: str) -> bool:
         name = _name(host)
-        return name in self._hosts or _is_loopback(name)
+        return name in self._hosts or is_loopback(name)
 
     def _token_denial(self, authorization: str | None) -> Denial | None:
         if authorization is None:
@@ -92,8 +92,13 @@ def _name(host: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _is_loopback(name: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether an IP address, alone or with a zone, is this machine's loopback; also when IPv4 stands in IPv6.
+
+    False for a name, `localhost` among them: what a name stands for is not looked up.
+    """
     try:
-        return ip_address(name).is_loopback
+        found = ip_address(host)
     except ValueError:
         return False
+    return (getattr(found, "ipv4_mapped", None) or found).is_loopback

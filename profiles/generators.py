@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from conf.loader import ConfigError, find, load
 from conf.workload_file import Alibaba, Facebook, Mix, Poisson, Recorded, WorkloadSpec
-from profiles.profile import JobProfile, load_profiles
+from profiles.job_profile import JobProfile, load_profiles
 from profiles.traces import WINDOWS, arrivals_in, read_alibaba_tasks, read_facebook
 from profiles.workload import Workload, WorkloadJob, workload_of
 from profiles.workload_files import WorkloadError, read_workload

@@ -1,4 +1,4 @@
-"""Job profiles from measured runs: the numbers of `profiles.profile`, for simulations by the paper's rule.
+"""Job profiles from measured runs: the numbers of `profiles.job_profile`, for the rule of the paper.
 
 A model that knows sizes and placements is in `environment.simulation.fitting`.
 """
@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import yaml
 
-from profiles.profile import JobProfile
+from profiles.job_profile import JobProfile
 from profiles.runs import MeasuredRun, ProfileError
 
 #: Chosen: of the data that is read in shuffles, a job that spills so much is short of memory.

@@ -12,7 +12,7 @@ SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TrajectoryStep:
     """A decision, `place` or `wait`, and the fate of its job; times are seconds since the epoch.
 
     `vms`, `free_cpus` and `free_memory_mib` are what was looked at before the decision, VM by VM; `chosen` is
@@ -40,7 +40,7 @@ class Step:
     losses: int
 
 
-def write_trajectories(folder: Path, steps: Sequence[Step]) -> Path:
+def write_trajectories(folder: Path, steps: Sequence[TrajectoryStep]) -> Path:
     """Write the steps into the folder, in one step; returns the path."""
     import pyarrow.parquet
 
@@ -52,7 +52,7 @@ def write_trajectories(folder: Path, steps: Sequence[Step]) -> Path:
         "free_cpus": pyarrow.list_(real),
         "free_memory_mib": pyarrow.list_(whole),
     }
-    columns = [(name, kinds.get(name, real)) for name in Step.__dataclass_fields__]
+    columns = [(name, kinds.get(name, real)) for name in TrajectoryStep.__dataclass_fields__]
     schema = pyarrow.schema(columns, metadata={"stoker.schema": str(SCHEMA_VERSION)})
     lists = ("vms", "free_cpus", "free_memory_mib", "chosen")
     rows = [asdict(step) | {name: list(getattr(step, name)) for name in lists} for step in steps]

@@ -1,6 +1,6 @@
 """What a trained network makes of a cluster view: its scores, and where it would place a job.
 
-Computed in `kernel/deciding.py`, without TensorFlow; numba is imported when an adviser is made. How long a
+Computed in `kernel/placing.py`, without TensorFlow; numba is imported when an adviser is made. How long a
 job may wait for what the network says is in `learned_policy.py`.
 """
 
@@ -20,7 +20,7 @@ from environment.types import Job, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView
 
 if TYPE_CHECKING:
-    from agents.drl.kernel.deciding import Choices, QueuedJobs
+    from agents.drl.kernel.placing import Choices, QueuedJobs
     from environment.kernel.observation import Scene
 
 
@@ -38,7 +38,7 @@ class Adviser:
     """A model that is asked about views; the arrays it works in are kept from question to question."""
 
     def __init__(self, model: TrainedModel) -> None:
-        from agents.drl.kernel.deciding import make_desk
+        from agents.drl.kernel.placing import make_desk
 
         self._options, self._network = model.spec.options, network_of(model.weights)
         self._layout = self._options.layout
@@ -53,7 +53,7 @@ class Adviser:
 
         None when there is no room for all of it. `counted` is how many jobs there were before the oldest.
         """
-        from agents.drl.kernel.deciding import gain_of
+        from agents.drl.kernel.placing import gain_of
 
         gain = gain_of(self._scene(view, queue, number, counted), self._layout, self._network, self._desk)
         return None if gain == -math.inf else Scored(float(gain), self._desk.scores)
@@ -66,7 +66,7 @@ class Adviser:
         counted: int = 0,
     ) -> dict[int, float]:
         """By how much it is better to place these jobs of the queue than to wait; of those that fit."""
-        from agents.drl.kernel.deciding import gains_of
+        from agents.drl.kernel.placing import gains_of
 
         # Few jobs ask for more than cpus and memory, have executors already, or see VMs that they may not
         # use; these are looked at one by one.
@@ -96,7 +96,7 @@ class Adviser:
 
         ValueError when there is no room for all of it.
         """
-        from agents.drl.kernel.deciding import NO_ROOM, WAITS, decide, make_draft
+        from agents.drl.kernel.placing import NO_ROOM, WAITS, decide, make_draft
 
         request, vms = queue[number], len(view.vms)
         scene = self._scene(view, queue, number, counted)
@@ -112,7 +112,7 @@ class Adviser:
         return Place(request.job.id, placement, why, tuple(draft.first[1:].tolist()))
 
     def _jobs(self, queue: Sequence[PlacementRequest], numbers: Sequence[int]) -> "QueuedJobs":
-        from agents.drl.kernel.deciding import QueuedJobs
+        from agents.drl.kernel.placing import QueuedJobs
         from environment.training.scenes import type_of
 
         chosen = [queue[number] for number in numbers]
@@ -138,7 +138,7 @@ class Adviser:
 
         It sees the view as it is for that job, or another that is given.
         """
-        from agents.drl.kernel.deciding import make_desk
+        from agents.drl.kernel.placing import make_desk
         from environment.training.scenes import scene_of
 
         if len(self._desk.mask) != len(view.vms) + 1:

@@ -45,7 +45,7 @@ PATTERNS = ("normal", "burst")
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class PaperSetting:
     """Where policies are compared: a pattern of arrivals, the paper's or one `times` as heavy, and VMs."""
 
     pattern: str
@@ -60,17 +60,17 @@ class Setting:
         return self.pattern if self.times == 1 else f"{self.pattern} x {self.times}, {len(self.vms)} VMs"
 
 
-def scenes(jobs: int | None = None) -> tuple[Setting, ...]:
+def scenes(jobs: int | None = None) -> tuple[PaperSetting, ...]:
     """Both patterns on the paper's cluster."""
     vms = _paper_times(1)
-    return tuple(Setting(pattern, 1, vms, jobs) for pattern in PATTERNS)
+    return tuple(PaperSetting(pattern, 1, vms, jobs) for pattern in PATTERNS)
 
 
-def scaled_scenes(jobs: int | None = None) -> tuple[Setting, ...]:
+def scaled_scenes(jobs: int | None = None) -> tuple[PaperSetting, ...]:
     """Both patterns, four times on four times the paper's cluster, and eight times on a hundred VMs."""
     hundred = vms_of(load(find("clusters/hundred.yaml"), Cluster))
     sizes = ((4, _paper_times(4)), (8, hundred))
-    return tuple(Setting(pattern, times, vms, jobs) for pattern in PATTERNS for times, vms in sizes)
+    return tuple(PaperSetting(pattern, times, vms, jobs) for pattern in PATTERNS for times, vms in sizes)
 
 
 def learned() -> tuple[Contender, ...]:
@@ -80,7 +80,7 @@ def learned() -> tuple[Contender, ...]:
 
 
 def play(
-    places: Sequence[Setting],
+    places: Sequence[PaperSetting],
     contenders: Sequence[Contender],
     count: int,
     progress: Progress | None = None,
@@ -103,7 +103,7 @@ def play(
 
 
 def play_one(
-    scene: Setting, seed: int, contenders: Sequence[Contender], belief: Belief = EXACT
+    scene: PaperSetting, seed: int, contenders: Sequence[Contender], belief: Belief = EXACT
 ) -> list[SimulatedRun]:
     """Every policy in one scene on one seed."""
     workload = generate(_spec_of(scene), seed)
@@ -180,7 +180,7 @@ def _paper_times(times: int) -> tuple[Vm, ...]:
     return vms_of(paper.model_copy(update={"vms": groups}))
 
 
-def _spec_of(scene: Setting) -> WorkloadSpec:
+def _spec_of(scene: PaperSetting) -> WorkloadSpec:
     spec = load(find(f"workloads/{scene.pattern}.yaml"), WorkloadSpec)
     update: dict[str, object] = {"jobs": (scene.jobs or spec.jobs) * scene.times}
     if isinstance(spec.arrivals, Poisson):

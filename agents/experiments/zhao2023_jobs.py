@@ -55,7 +55,7 @@ Requests total:
 Gangs: up to two jobs of each of ten types, each of four tasks that ask for a quarter of its request, requests
 total, contention 3. So many of a job's tasks start together, or none; 0 is no gang at all. A task is
 scheduled when it gets half of what it asks of every resource. Whatever a policy answers is settled in the
-same way, as `agents/oga/jobs.py` says:
+same way, as `agents/oga/port_jobs.py` says:
 
 {averages(minimum, "policy")}
 Of the jobs that came so many started, and of their tasks so many were scheduled:

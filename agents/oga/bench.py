@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from agents.oga.environments import Environment, EnvironmentOptions, generate
-from agents.oga.jobs import Jobs
 from agents.oga.learner import LearnerOptions
 from agents.oga.maximiser import maximise
 from agents.oga.partners import allocator
+from agents.oga.port_jobs import PortJobs
 from environment.types import FloatArray, IntArray
 
 #: Number of what is done, of how many, and what it is.
@@ -165,7 +165,7 @@ def run(
 class _Counter:
     """Counts jobs and tasks slot by slot."""
 
-    def __init__(self, jobs: Jobs) -> None:
+    def __init__(self, jobs: PortJobs) -> None:
         self._jobs = jobs
         self._needed = np.maximum(jobs.minimum, 1)
         self._counts = np.zeros(4, np.int64)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.oga.bipartite import UTILITIES, Model, ModelError, Request, build_model
-from agents.oga.jobs import Jobs, jobs_of
+from agents.oga.port_jobs import PortJobs, jobs_of
 from environment.types import FloatArray, IntArray
 from profiles.traces import AlibabaTask, read_alibaba_machines, read_alibaba_tasks
 
@@ -101,7 +101,7 @@ class Environment:
     """Jobs, and how many of each type come when: counts [T, types]."""
 
     name: str
-    jobs: Jobs
+    jobs: PortJobs
     counts: Arrivals
 
     @property
@@ -210,14 +210,14 @@ def load_environment(path: Path) -> Environment:
     return Environment(name, jobs, counts)
 
 
-def _jobs_in(arrays: "Mapping[str, NDArray[Any]]", model: Model) -> Jobs:
+def _jobs_in(arrays: "Mapping[str, NDArray[Any]]", model: Model) -> PortJobs:
     """The jobs of a saved environment; one for each type, without a minimum, where the file has none."""
     if "types" not in arrays:
         return jobs_of(model)
     types, positions, minimum = (
         np.asarray(arrays[name], np.int64) for name in ("types", "positions", "minimum")
     )
-    return Jobs(model, types, positions, minimum, float(arrays["floor"]))
+    return PortJobs(model, types, positions, minimum, float(arrays["floor"]))
 
 
 def _environment(

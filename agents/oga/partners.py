@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from agents.oga.bipartite import Model
-from agents.oga.kernel import partners
+from agents.oga.kernel import sharing
 from agents.oga.learner import AllocationLearner, LearnerOptions
 from agents.oga.maximiser import maximise
 from environment.types import FloatArray
@@ -65,7 +65,7 @@ def _fairness(model: Model) -> Allocator:
     out, sums = np.zeros(model.shape), np.zeros(model.graph.bounds.shape)
 
     def allocate(x: FloatArray) -> FloatArray:
-        partners.share_out(model.graph, x, model.request == "total", sums, out)
+        sharing.share_out(model.graph, x, model.request == "total", sums, out)
         return out
 
     return allocate
@@ -77,12 +77,10 @@ def _in_turn(name: str, model: Model) -> Allocator:
     turns = np.arange(len(model.ports))
     if name == "drf":
         turns = np.argsort(dominant_shares(model), kind="stable")
-    order = {"binpacking": partners.MOST_USED, "spreading": partners.LEAST_USED}.get(
-        name, partners.AS_NUMBERED
-    )
+    order = {"binpacking": sharing.MOST_USED, "spreading": sharing.LEAST_USED}.get(name, sharing.AS_NUMBERED)
 
     def allocate(x: FloatArray) -> FloatArray:
-        partners.serve_in_turn(model.graph, x, turns, order, model.request == "total", free, queue, used, out)
+        sharing.serve_in_turn(model.graph, x, turns, order, model.request == "total", free, queue, used, out)
         return out
 
     return allocate

@@ -15,7 +15,7 @@ from environment.cluster_files import load_cluster
 from environment.kernel.arrays import jobs_of
 from environment.simulation.fitted import FittedDurations, Pace
 from environment.simulation.fitting import fit
-from profiles.profile import load_profiles
+from profiles.job_profile import load_profiles
 from profiles.runs import MeasuredRun, ProfileError, about_machine, write_runs
 from profiles.trajectories import write_trajectories
 from profiles.workload import Workload

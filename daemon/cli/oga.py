@@ -33,7 +33,7 @@ Alibaba = Annotated[
 
 
 @dataclass(frozen=True)
-class Setting:
+class OgaSetting:
     """What `run` and `sweep` compare, and in which setting: the paper's, when nothing else is said."""
 
     policy: Annotated[
@@ -138,7 +138,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class SweepSetting(Setting):
+class SweepSetting(OgaSetting):
     """As `run`'s, with fewer slots, since there are several values."""
 
     slots: Annotated[int, typer.Option("--slots", min=1, help="Time slots, T.")] = 2000
@@ -167,7 +167,7 @@ _SWEPT = {
 @with_groups
 def run(
     context: typer.Context,
-    setting: Setting,
+    setting: OgaSetting,
     save: Annotated[
         Path | None, typer.Option("--save", metavar="FILE", help="Write the environment here (.npz).")
     ] = None,

@@ -7,11 +7,11 @@ import numpy as np
 from conf.assumptions import MEASURED_SPREAD, UNKNOWN_DURATION
 from conf.carrying import carried
 from environment.check import whole_cluster_shortfall
-from environment.kernel.state import PREFERENCES, Episode, Jobs, Machines
+from environment.kernel.state import PREFERENCES, Episode, JobArrays, Machines
 from environment.resource_arrays import ResourceArrays
 from environment.resources import CPUS, Resources
 from environment.types import Job, Vm
-from profiles.profile import JobProfile
+from profiles.job_profile import JobProfile
 from profiles.workload import Workload
 
 
@@ -93,7 +93,7 @@ def arrays_of(
         price_per_hour=np.array([vm.price_per_hour for vm in vms], np.float64),
     )
     executors = np.array([job.executors for job in jobs], np.int64)
-    arrays = Jobs(
+    arrays = JobArrays(
         jobs=np.array(len(jobs), np.int64),
         believed=np.array(believed is not None, np.int64),
         arrival=np.array([job.submitted_at for job in jobs], np.float64),

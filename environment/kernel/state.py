@@ -52,7 +52,7 @@ class Machines(NamedTuple):
     price_per_hour: Annotated[FloatArray, _BN]  # dollars
 
 
-class Jobs(NamedTuple):
+class JobArrays(NamedTuple):
     """The jobs in order of arrival, but for those brought forward; cpus and memory are of one executor.
 
     A job is what stands in the fields of `REALS` and `NUMBERS`: what moves or copies jobs goes through
@@ -73,9 +73,9 @@ class Jobs(NamedTuple):
     first: Annotated[IntArray, _BM]  # where the job's executors begin in `State.placement`
 
 
-#: The fields of `Jobs` that say what a job is, by what they are arrays of.
-REALS = slice(Jobs._fields.index("arrival"), Jobs._fields.index("milli_cpus"))
-NUMBERS = slice(Jobs._fields.index("milli_cpus"), Jobs._fields.index("first"))
+#: The fields of `JobArrays` that say what a job is, by what they are arrays of.
+REALS = slice(JobArrays._fields.index("arrival"), JobArrays._fields.index("milli_cpus"))
+NUMBERS = slice(JobArrays._fields.index("milli_cpus"), JobArrays._fields.index("first"))
 
 
 class State(NamedTuple):
@@ -124,7 +124,7 @@ class Batch(NamedTuple):
     """B episodes that know nothing of each other."""
 
     machines: Machines
-    jobs: Jobs
+    jobs: JobArrays
     state: State
     rules: Rules
 
@@ -133,7 +133,7 @@ class Episode(NamedTuple):
     """What an episode is made of, before it is a row of a batch: the same arrays, [N] and [M]."""
 
     machines: Machines
-    jobs: Jobs
+    jobs: JobArrays
 
 
 def make_batch(episodes: Sequence[Episode], rules: Rules) -> Batch:
@@ -154,7 +154,9 @@ def longest(episodes: Iterable[Episode]) -> tuple[int, int]:
 def blank(vms: int, jobs: int, executors: int) -> Episode:
     """An episode of nothing: a batch that is made of it has room for others of up to that size."""
     machines, nothing, _ = _zeros(1, vms, jobs, 0)
-    episode = Episode(Machines(*(field[0] for field in machines)), Jobs(*(field[0] for field in nothing)))
+    episode = Episode(
+        Machines(*(field[0] for field in machines)), JobArrays(*(field[0] for field in nothing))
+    )
     episode.jobs.executors[:1] = executors
     return episode
 
@@ -180,7 +182,7 @@ def load_episode(batch: Batch, row: int, episode: Episode) -> None:
             target[row] = source
 
 
-def _zeros(size: int, vms: int, jobs: int, executors: int) -> tuple[Machines, Jobs, State]:
+def _zeros(size: int, vms: int, jobs: int, executors: int) -> tuple[Machines, JobArrays, State]:
     lengths = {"B": size, "N": vms, "M": jobs, "E": executors}
 
     def arrays(fields: type[NamedTuple]) -> list[Any]:
@@ -188,7 +190,7 @@ def _zeros(size: int, vms: int, jobs: int, executors: int) -> tuple[Machines, Jo
         kinds = [(_DTYPES[get_args(hint)[0]], get_args(hint)[1]) for hint in hints]
         return [np.zeros([lengths[letter] for letter in letters], dtype) for dtype, letters in kinds]
 
-    return Machines(*arrays(Machines)), Jobs(*arrays(Jobs)), State(*arrays(State))
+    return Machines(*arrays(Machines)), JobArrays(*arrays(JobArrays)), State(*arrays(State))
 
 
 _DTYPES = {FloatArray: np.float64, IntArray: np.int64, SmallIntArray: np.int32}

@@ -8,7 +8,7 @@ from environment.simulation.expectations import Belief
 from environment.simulation.fitted import FittedDurations, Pace
 from environment.simulation.losses import Loss
 from environment.types import Job
-from profiles.profile import JobProfile, load_profiles
+from profiles.job_profile import JobProfile, load_profiles
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from environment.resources import BASIC
 from environment.simulation.expectations import EXACT, Belief
 from environment.types import Vm
 from profiles.generators import source_of
-from profiles.profile import load_profiles
+from profiles.job_profile import load_profiles
 from profiles.workload import Workload
 from profiles.workload_files import WorkloadError
 

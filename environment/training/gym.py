@@ -27,7 +27,7 @@ from environment.simulation.expectations import Belief
 from environment.training.arena import Arena
 from environment.training.episodes import WorkloadSource, episodes, training_seeds
 from environment.types import FloatArray, IntArray, Vm
-from profiles.profile import load_profiles
+from profiles.job_profile import load_profiles
 from profiles.workload import Workload
 
 _ID = "stoker/Cluster-v0"

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from agents.oga.bipartite import build_model
-from agents.oga.jobs import Jobs, jobs_of
 from agents.oga.ogasched_policy import OgaSched, OgaSchedOptions
+from agents.oga.port_jobs import PortJobs, jobs_of
 from environment.types import FloatArray, Place, PlacementRequest, Vm
 from tests.builders import make_job, make_view, make_vm
 
@@ -23,7 +23,7 @@ def ask(name: str, executors: int, cpus: float, gib: int, fewest: int | None) ->
 
 def on_the_bench(
     free: FloatArray, queue: Sequence[PlacementRequest], floor: float, counts: Sequence[int] | None = None
-) -> Jobs:
+) -> PortJobs:
     """The same as jobs of a model: VMs with cpus and GiB free, [N, 2]; executors are tasks, all alike.
 
     A job has as many as it asks for, or as `counts` says.

@@ -10,7 +10,7 @@ from pathlib import Path
 from conf.schema import JobSpec
 from daemon import tables
 from daemon.store import Store
-from environment.explain import Candidate, Choice, Explanation
+from environment.explain import CandidateVm, Choice, Explanation
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.resources import Resources
 from environment.types import Job
@@ -71,7 +71,8 @@ def _executors(numbers: range) -> Iterator[tuple[object, ...]]:
 
 def _explanations(numbers: range) -> Iterator[tuple[object, ...]]:
     seen = tuple(
-        Candidate(f"m1.large-{n}", "m1.large", {"cpus": 4.0, "mem": 16384}, (), 1.0, not n) for n in range(4)
+        CandidateVm(f"m1.large-{n}", "m1.large", {"cpus": 4.0, "mem": 16384}, (), 1.0, not n)
+        for n in range(4)
     )
     choice = Choice(0, "m1.large-0", "it is the first VM with room", seen, 8)
     row = tables.explanation_row(Explanation(7.0, "job-1", "ff", "place", "because", (), (choice,)))

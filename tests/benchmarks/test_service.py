@@ -115,7 +115,7 @@ def fill(store: Store, count: int, *, over: bool, executors: int = 1, cpus: floa
     def job(job_id: str) -> Job:
         return Job(job_id, "unknown", Resources.of(cpus, 64), executors, time.time(), name="a")
 
-    records = [store.submit(spec, job, None, time.time())[0] for _ in range(count)]
+    records = [store.add_job(spec, job, None, time.time())[0] for _ in range(count)]
     if over:
         end(store, records)
     return records

@@ -19,7 +19,7 @@ from environment.kernel.stepping import Stepper
 from environment.simulation.simulator import simulate
 from environment.types import IntArray, Vm
 from profiles.generators import generate, load_workload
-from profiles.profile import load_profiles
+from profiles.job_profile import load_profiles
 from tests.benchmarks.measuring import timed
 from tests.environment.simulation.reference import Machine, Reference, Work
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from conf.characters import unseen
 from conf.loader import SHIPPED, ConfigError, build, load, parse
-from conf.schema import Cluster, Config, Driver, JobSpec, Policy, VmGroup
+from conf.schema import Cluster, Config, Driver, JobSpec, PolicyChoice, VmGroup
 
 YAML_FILES = sorted(SHIPPED.rglob("*.yaml"))
 
@@ -154,7 +154,7 @@ def test_a_policys_options() -> None:
     """All keys but the name are the policy's own options."""
     policy = parse("policy: {name: ilp, beta: 0.75}", Config, "stoker.yaml").policy
     assert (policy.name, policy.options) == ("ilp", {"beta": 0.75})
-    assert Policy().options == {}
+    assert PolicyChoice().options == {}
 
 
 @pytest.mark.parametrize(

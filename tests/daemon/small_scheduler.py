@@ -36,7 +36,7 @@ class SmallScheduler:
             asked = (spec.type, Resources.of(spec.cpus, spec.memory), spec.executors)
             return Job(job_id, *asked, 100.0, name=spec.label, owner=spec.owner, queue=spec.queue)
 
-        return self._store.submit(spec, job, idempotency_key, 100.0)
+        return self._store.add_job(spec, job, idempotency_key, 100.0)
 
     def kill(self, job_id: str) -> JobRecord:
         """End the job at once."""

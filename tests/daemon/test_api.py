@@ -27,7 +27,7 @@ from daemon.api import create_app
 from daemon.contract import Health, PolicyStatus
 from daemon.shadow_comparison import Comparison, Outcome
 from daemon.store import Store, StoreError
-from environment.explain import Candidate, Choice, Explanation
+from environment.explain import CandidateVm, Choice, Explanation
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.resources import Resources
@@ -127,8 +127,8 @@ def run_job(store: Store) -> None:
         state="finished", running_at=110.0, ended_at=140.0, cost=0.002, message="half a \ud83d pair",
     )  # fmt: skip
     candidates = (
-        Candidate("vm-1", "m1.large", {"cpus": 4.0, "mem": 16384}, (), 1.0, True),
-        Candidate(
+        CandidateVm("vm-1", "m1.large", {"cpus": 4.0, "mem": 16384}, (), 1.0, True),
+        CandidateVm(
             "vm-2",
             "m1.xlarge",
             {"cpus": 0.0, "mem": 1},

@@ -122,7 +122,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def test_no_job_ends_of_a_jump(store: Store, tmp_path: Path, machine: Machine) -> None:
     """One that may run for ten minutes goes on when an hour is set, not when it goes by; /readyz tells."""
     job = replace(make_job(submitted_at=machine.wall, driver=Resources.of(1.0, 1024)), max_runtime=600.0)
-    record, _ = store.submit(JobSpec(app="/apps/a.py"), lambda _: job, None, machine.wall)
+    record, _ = store.add_job(JobSpec(app="/apps/a.py"), lambda _: job, None, machine.wall)
     store.save(Changes((replace(record, state="running", started_at=machine.wall),), ()))
     config = Config(data_dir=str(tmp_path))
     launcher = Launcher(config, tmp_path, "127.0.0.1")

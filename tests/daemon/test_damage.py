@@ -71,7 +71,7 @@ def test_a_flipped_bit_in_a_record_spares_all_other_rows(
     assert [(d.table, d.key, d.job_id) for d in store.damaged()] == [("jobs", "job-1", "job-1")]
     assert store.executors("job-1") == [make_task("job-1", 0, state="finished")]
     assert [record.job.id for _, record in store.comparisons()] == ["job-2", "job-1"]
-    assert not store.submit(SPEC, make_job, "key-1", 5.0)[1], "its key is still known"
+    assert not store.add_job(SPEC, make_job, "key-1", 5.0)[1], "its key is still known"
     flip(tmp_path, "jobs", "record", "number = 1", byte, bit)
     store.jobs()
     assert store.damaged() == (), "it is well again"

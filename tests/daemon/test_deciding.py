@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from conf.schema import Policy as PolicyConfig
+from conf.schema import PolicyChoice
 from daemon.deciding import Deciders
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 from tests.builders import make_job, make_view, make_vms
 
 VIEW = make_view(make_vms(3, cpus=4))
-FIRST_FIT = PolicyConfig(name="ff")
+FIRST_FIT = PolicyChoice(name="ff")
 Requests = Sequence[PlacementRequest]
 
 #: Stuck policies wait for this, so that no thread outlives its test.
@@ -64,8 +64,8 @@ def deciders() -> Iterator[Callable[..., Deciders]]:
     asked.clear()
     before = threading.active_count()
 
-    def make(name: str, fallback: PolicyConfig | None = FIRST_FIT, seconds: float = 30.0) -> Deciders:
-        policy = PolicyConfig(name=name if ":" not in name else f"{__name__}{name}")
+    def make(name: str, fallback: PolicyChoice | None = FIRST_FIT, seconds: float = 30.0) -> Deciders:
+        policy = PolicyChoice(name=name if ":" not in name else f"{__name__}{name}")
         made.append(Deciders(policy, fallback, seconds))
         return made[-1]
 
@@ -152,7 +152,7 @@ def test_the_fallback_decides_instead_of_a_policy_that_fails(
 
 def test_without_a_fallback_the_job_waits_and_says_why(deciders: Callable[..., Deciders]) -> None:
     """`fallback: null` is heeded; so is a fallback that fails in its turn."""
-    for fallback in (None, PolicyConfig(name=f"{__name__}:lies")):
+    for fallback in (None, PolicyChoice(name=f"{__name__}:lies")):
         event, (why,) = deciders(":raises", fallback).decide(VIEW, requests(1, 2))
         assert event.placements == ()
         assert event.waiting is not None
@@ -209,7 +209,7 @@ def test_who_waits_for_a_policy_does_something_meanwhile(monkeypatch: pytest.Mon
         return Wait("not today")
 
     monkeypatch.setattr("tests.daemon.test_deciding.waits", slow)
-    made = Deciders(PolicyConfig(name="tests.daemon.test_deciding:waits"), None, 60.0, meanwhile=done.set)
+    made = Deciders(PolicyChoice(name="tests.daemon.test_deciding:waits"), None, 60.0, meanwhile=done.set)
     made.decide(VIEW, requests(1))
     assert (made.waited, made.faults) == (1, 0)
     made.close()

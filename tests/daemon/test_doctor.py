@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from daemon.doctor import Doctor, Report
+from daemon.doctor import Doctor, DoctorReport
 from daemon.store import Store, StoreBusyError
 from tests.daemon.test_damage import flip, store  # noqa: F401  # a fixture
 from tests.daemon.test_store import url_of
 
 
-def examine(folder: Path, *, repair: bool = False) -> Report:
+def examine(folder: Path, *, repair: bool = False) -> DoctorReport:
     """What is found."""
     return Doctor(url_of(folder), folder, repair=repair).examine()
 
 
-def found(report: Report) -> list[str]:
+def found(report: DoctorReport) -> list[str]:
     """The checks that found something."""
     return sorted({finding.check for finding in report.findings})
 

@@ -16,7 +16,7 @@ from conf.schema import Config, Driver, JobSpec
 from daemon import drivers as drivers_module
 from daemon.crew import Crew
 from daemon.drivers import HostDrivers
-from daemon.launch_records import Launches, RecordsError
+from daemon.launch_records import LaunchRecords, RecordsError
 from daemon.launcher import Launcher
 from daemon.store import Store
 from environment.model import events as ev
@@ -65,7 +65,7 @@ class Stage:
     def start(self, script: str) -> Job:
         """A driver that runs this script."""
         spec = JobSpec(app="/apps/a.py")
-        record, _ = self.store.submit(spec, lambda job_id: make_job(job_id), None, 100.0)
+        record, _ = self.store.add_job(spec, lambda job_id: make_job(job_id), None, 100.0)
         self.launcher.launch(record.job.id, script)
         self.drivers.start(record.job)
         return record.job
@@ -318,7 +318,7 @@ def test_a_launch_that_was_given_up_is_not_started_with_other_ports(stage: Stage
 )
 def test_nonsense_in_a_launch_is_told(tmp_path: Path, nonsense: str) -> None:
     """It fails the job that it belongs to."""
-    launches = Launches(tmp_path, "127.0.0.1")
+    launches = LaunchRecords(tmp_path, "127.0.0.1")
     launches.of("job-1")
     launches.release("job-1")
     (tmp_path / "records/job-1/launch.json").write_text(nonsense)
@@ -328,7 +328,7 @@ def test_nonsense_in_a_launch_is_told(tmp_path: Path, nonsense: str) -> None:
 
 def test_what_is_written_of_jobs_is_for_the_daemon_alone(tmp_path: Path) -> None:
     """No other user may look into the folder; nothing of it lies in a job's own."""
-    launches = Launches(tmp_path, "127.0.0.1")
+    launches = LaunchRecords(tmp_path, "127.0.0.1")
     launches.of("job-1")
     launches.release("job-1")
     assert (tmp_path / "records").stat().st_mode & 0o777 == 0o700
@@ -343,13 +343,13 @@ def test_a_driver_of_an_earlier_version_is_found_again(stage: Stage, tmp_path: P
         ProcessSpec(("bash", "-c", "until [ -e go ]; do sleep 0.02; done; exit 4"), {}, {}), place, os.environ
     )
     (folder / "launch.json").write_text('{"secret": "s", "ports": [1, 2, 3]}')
-    launches = Launches(tmp_path / "old", "127.0.0.1")
+    launches = LaunchRecords(tmp_path / "old", "127.0.0.1")
     assert launches.all() == ["job-1"]
     assert not (folder / "launch.json").exists()
     kept = launches.kept("job-1")
     assert kept is not None
     assert (kept.secret, kept.ports) == ("s", (1, 2, 3))
-    for again in (launches, Launches(tmp_path / "old", "127.0.0.1")):
+    for again in (launches, LaunchRecords(tmp_path / "old", "127.0.0.1")):
         assert driver_status(again.records("job-1")).state == "running"
     (folder / "driver/go").touch()
     until(lambda: driver_status(launches.records("job-1")).exit_code == 4)
@@ -456,7 +456,7 @@ def test_a_driver_is_to_be_started_while_its_daemon_leads(
 
     monkeypatch.setattr(launcher, "start_driver", start_driver)
     drivers = HostDrivers(launcher, store, lambda _: None, lambda _: (), lambda: 1e9, requeue=False)
-    record, _ = store.submit(JobSpec(app="/apps/a.py"), lambda job_id: make_job(job_id), None, 100.0)
+    record, _ = store.add_job(JobSpec(app="/apps/a.py"), lambda job_id: make_job(job_id), None, 100.0)
     drivers.start(record.job)
     until(lambda: told)
     assert told == [1e9]

@@ -13,7 +13,7 @@ from conf.schema import JobSpec
 from daemon.cli import main
 from daemon.history import History, input_of, workload_of_runs
 from daemon.store import Store
-from environment.explain import Candidate, Choice, Explanation
+from environment.explain import CandidateVm, Choice, Explanation
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.resources import Resources
@@ -33,7 +33,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
     add_job(store, AT, "sort", ("vm-1", "vm-2"), 20.0)
     add_job(store, AT + 10, "wordcount", ("vm-2",), 20.0)
     spec = JobSpec(app="/a.py", type="sort")
-    store.submit(spec, lambda job_id: Job(job_id, "sort", Resources.of(1.0, 1024), 1, AT + 30), None, AT + 30)
+    store.add_job(
+        spec, lambda job_id: Job(job_id, "sort", Resources.of(1.0, 1024), 1, AT + 30), None, AT + 30
+    )
     events = tmp_path / "jobs" / "job-1" / "driver" / "events"
     events.mkdir(parents=True)
     shutil.copy(RECORDED, events / "app-1")
@@ -45,7 +47,7 @@ def add_job(store: Store, at: float, kind: str, vms: tuple[str, ...], seconds: f
     """A job that was placed at once and took so long; one executor was lost and replaced."""
     spec = JobSpec(app="/a.py", type=kind, executors=len(vms), args=("--size", "8"))
     count = len(vms)
-    record, _ = store.submit(
+    record, _ = store.add_job(
         spec, lambda job_id: Job(job_id, kind, Resources.of(1.0, 1024), count, at), None, at
     )
     job = record.job
@@ -60,7 +62,7 @@ def add_job(store: Store, at: float, kind: str, vms: tuple[str, ...], seconds: f
         for n, vm in enumerate((*vms, "vm-4"))
     )  # fmt: skip
     seen = tuple(
-        Candidate(f"vm-{i}", "m1.large", {"cpus": 4.0, "mem": 8192}, (), None, f"vm-{i}" == vms[0])
+        CandidateVm(f"vm-{i}", "m1.large", {"cpus": 4.0, "mem": 8192}, (), None, f"vm-{i}" == vms[0])
         for i in (1, 2)
     )
     choices = tuple(Choice(n, vm, "there is room", seen, 0) for n, vm in enumerate(vms))

@@ -35,7 +35,7 @@ class Door:
 
     def submit(self, cpus: float, **asked: float) -> None:
         """A job of one executor."""
-        self.intake.submit(JobSpec(app=APP, cpus=cpus, memory=1024, resources=asked), None)
+        self.intake.accept(JobSpec(app=APP, cpus=cpus, memory=1024, resources=asked), None)
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def door(tmp_path: Path) -> Iterator[Door]:
 def test_policies_see_owner_and_queue(door: Door) -> None:
     """What was submitted is what arrives."""
     door.found = make_vms(1)
-    record, _ = door.intake.submit(JobSpec(app=APP, owner="alice", queue="night"), None)
+    record, _ = door.intake.accept(JobSpec(app=APP, owner="alice", queue="night"), None)
     assert (record.job.owner, record.job.queue) == ("alice", "night")
     assert PlacementRequest(record.job, 1).job.owner == "alice"
 
@@ -84,10 +84,10 @@ def test_what_no_quota_lets_us_have_is_refused(door: Door) -> None:
     door.intake.note(0, Reach(make_vms(9, cpus=4), quota={"cpus": 8.0, "mem": 6144.0}), set())
     said = "the master's quota lets our roles have 8 cpus in all, and it takes 9 cpus"
     with pytest.raises(RejectedError, match=said) as refused:
-        door.intake.submit(JobSpec(app=APP, cpus=3, memory=1024, executors=3), None)
+        door.intake.accept(JobSpec(app=APP, cpus=3, memory=1024, executors=3), None)
     assert (refused.value.status, refused.value.title) == (422, "The job is over the quota")
     with pytest.raises(RejectedError, match="have 6144 MiB in all, and it takes 7168 MiB"):
-        door.intake.submit(JobSpec(app=APP, cpus=1, memory=1024, executors=7), None)
-    door.intake.submit(JobSpec(app=APP, cpus=4, memory=1024, executors=2), None)
-    door.intake.submit(JobSpec(app=APP, cpus=3, memory=1024, executors=3, min_executors=2), None)
+        door.intake.accept(JobSpec(app=APP, cpus=1, memory=1024, executors=7), None)
+    door.intake.accept(JobSpec(app=APP, cpus=4, memory=1024, executors=2), None)
+    door.intake.accept(JobSpec(app=APP, cpus=3, memory=1024, executors=3, min_executors=2), None)
     assert door.looks == 2, "it was asked whether the quota is another by now"

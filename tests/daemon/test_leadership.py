@@ -425,16 +425,16 @@ def test_who_led_before_writes_no_more(url: str) -> None:
     with contextlib.closing(Store(url)) as one, contextlib.closing(Store(url)) as other:
         first = one.begin_term("http://one")
         earlier = one.during(first)
-        earlier.submit(JobSpec(app="a.py"), job, None, 0.0)
+        earlier.add_job(JobSpec(app="a.py"), job, None, 0.0)
         second = other.begin_term("http://other")
         later = other.during(second)
         for write in (
-            lambda: earlier.submit(JobSpec(app="a.py"), job, None, 0.0),
+            lambda: earlier.add_job(JobSpec(app="a.py"), job, None, 0.0),
             lambda: earlier.put("framework_id", "mine"),
         ):
             with pytest.raises(DeposedError, match="another daemon leads"):
                 write()
-        later.submit(JobSpec(app="a.py"), job, None, 0.0)
+        later.add_job(JobSpec(app="a.py"), job, None, 0.0)
         assert [record.job.id for record in earlier.jobs()] == ["job-2", "job-1"]
         first.end()
         assert one.leader() == "http://other"

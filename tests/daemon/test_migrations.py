@@ -129,7 +129,7 @@ def test_the_first_schema_becomes_todays(url: str) -> None:
         assert store.get("schema") == str(SCHEMA_VERSION)
         assert store.count_by_state() == {"finished": 1, "failed": 1, "running": 1}
         assert (store.totals().cost, store.totals().executors) == (0.75, {"launching": 1})
-        submitted, _ = store.submit(SPEC, lambda job_id: replace(runs.job, id=job_id), None, 7.0)
+        submitted, _ = store.add_job(SPEC, lambda job_id: replace(runs.job, id=job_id), None, 7.0)
         assert submitted.job.id == "job-4"
         store.save(Changes((replace(runs, state="failed", cost=1.0),), (replace(task, state="lost"),)))
         assert store.count_by_state() == {"finished": 1, "failed": 2, "queued": 1}

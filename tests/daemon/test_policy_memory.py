@@ -7,14 +7,14 @@ import pytest
 from structlog.testing import capture_logs
 
 from agents.oga.ogasched_policy import OgaSched, OgaSchedOptions
-from conf.schema import Policy
+from conf.schema import PolicyChoice
 from daemon.deciding import Deciders
 from daemon.policy_memory import Memory
 from daemon.store import Store
 from environment.types import EndedJob
 from tests.builders import make_request, make_view, make_vms
 
-OGASCHED = Policy(name="ogasched")
+OGASCHED = PolicyChoice(name="ogasched")
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def deciders(store: Store) -> Deciders:
     """OgaSched in its thread."""
-    return Deciders(OGASCHED, Policy(), 60.0, lambda name: Memory(store, name))
+    return Deciders(OGASCHED, PolicyChoice(), 60.0, lambda name: Memory(store, name))
 
 
 def recalled(store: Store) -> bytes:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conf.schema import Config, JobSpec, Policy
+from conf.schema import Config, JobSpec, PolicyChoice
 from daemon.contract import PolicyStatus, RejectedError, ShadowStatus
 from daemon.policy_switch import PolicySwitch
 from daemon.shadow import _BACKLOG
@@ -19,7 +19,7 @@ from environment.view import ClusterView
 from tests.builders import make_job, make_view, make_vms
 
 VIEW = make_view(make_vms(3, cpus=4))
-CONFIG = Config(shadow=Policy(name="rr"))
+CONFIG = Config(shadow=PolicyChoice(name="rr"))
 Requests = Sequence[PlacementRequest]
 
 #: Stuck policies wait for this, so that no thread outlives its test.
@@ -58,7 +58,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     """A store that knows three jobs."""
     store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
     for _ in range(3):
-        store.submit(JobSpec(app="a.py"), lambda job_id: make_job(job_id), None, 1.0)
+        store.add_job(JobSpec(app="a.py"), lambda job_id: make_job(job_id), None, 1.0)
     yield store
     store.close()
 
@@ -119,7 +119,7 @@ def test_a_shadow_that_would_take_another_job_differs(
     panel: Callable[[Config], PolicySwitch], store: Store
 ) -> None:
     """The comparison is about the job that was placed, which the shadow would have let wait."""
-    config = Config(policy=Policy(name=f"{__name__}:backwards"), shadow=Policy(name="ff"))
+    config = Config(policy=PolicyChoice(name=f"{__name__}:backwards"), shadow=PolicyChoice(name="ff"))
     panel(config).decide(VIEW, requests(1, 1))
     until(lambda: len(store.comparisons()) == 2)
     first, second = sorted((found for found, _ in store.comparisons()), key=lambda found: found.job_id)
@@ -130,7 +130,7 @@ def test_a_shadow_that_would_take_another_job_differs(
 
 def test_the_same_wait_is_compared_once(panel: Callable[[Config], PolicySwitch], store: Store) -> None:
     """A job that has to wait is decided about again and again, which is no news."""
-    room = panel(Config(shadow=Policy(name=f"{__name__}:packs")))
+    room = panel(Config(shadow=PolicyChoice(name=f"{__name__}:packs")))
     for _ in range(5):
         room.decide(VIEW, requests(13))
     room.decide(VIEW, requests(1))
@@ -149,7 +149,7 @@ def test_a_shadow_that_misbehaves_is_its_own_trouble(
     panel: Callable[[Config], PolicySwitch], name: str
 ) -> None:
     """The acting policy decides as ever; the shadow's faults are counted apart, what it missed too."""
-    room = panel(Config(shadow=Policy(name=f"{__name__}:{name}")))
+    room = panel(Config(shadow=PolicyChoice(name=f"{__name__}:{name}")))
     for _ in range(_BACKLOG + 2):
         event, _ = room.decide(VIEW, requests(1))
         assert len(event.placements) == 1
@@ -174,7 +174,7 @@ def test_choices_hold_over_restarts_until_the_config_says_otherwise(
     assert (shadow_of(status).name, shadow_of(status).options) == ("ilp", {"beta": 0.75})
     room.set_shadow(None, {})
     assert panel(CONFIG).status().shadow is None, "to have none is a choice too"
-    status = panel(Config(policy=Policy(name="rrc"), shadow=Policy(name="ff"))).status()
+    status = panel(Config(policy=PolicyChoice(name="rrc"), shadow=PolicyChoice(name="ff"))).status()
     assert (status.name, shadow_of(status).name) == ("rrc", "ff")
 
 

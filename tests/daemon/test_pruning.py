@@ -98,7 +98,7 @@ def test_a_number_is_never_given_again(store: Store, tmp_path: Path) -> None:
     tasks = (make_task("job-8", 0, state="killed"), make_task("job-9", 0, state="killed"))
     store.save(Changes(tuple(over), tasks))
     assert prune(store, tmp_path, Retention(jobs=0)).jobs == 10
-    record, new = store.submit(SPEC, make_job, "key-10", 5.0)
+    record, new = store.add_job(SPEC, make_job, "key-10", 5.0)
     assert (record.job.id, new) == ("job-11", True)
 
 

@@ -77,7 +77,7 @@ def running(service: Service) -> Iterator[None]:
 def keep(store: Store, state: str) -> JobRecord:
     """A job in the store whose executors ran, and that is in this state now."""
     spec = JobSpec(app="/apps/a.py")
-    record, _ = store.submit(spec, lambda job_id: make_job(job_id), None, 100.0)
+    record, _ = store.add_job(spec, lambda job_id: make_job(job_id), None, 100.0)
     record = replace(record, state=state, started_at=110.0, next_executor=1)  # type: ignore[arg-type]  # any text
     store.save(Changes((record,), ()))
     return record
@@ -346,7 +346,7 @@ def test_nothing_is_launched_or_acknowledged_before_it_is_stored(
         acknowledge(link, status)
 
     monkeypatch.setattr(MesosLink, "acknowledge", witnessed)
-    store.submit(JobSpec(app="/apps/a.py"), lambda job_id: make_job(job_id), None, 100.0)
+    store.add_job(JobSpec(app="/apps/a.py"), lambda job_id: make_job(job_id), None, 100.0)
     with running_mesos(tmp_path / "mesos") as mesos:
         config = Config(data_dir=str(tmp_path))
         witness = Witness(store, config, tmp_path)
@@ -364,7 +364,7 @@ def test_launches_that_agents_drop_pause_and_are_logged(
     store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its user is unknown on every agent: another is tried at once, then after a second, and so on."""
-    store.submit(JobSpec(app="/apps/a.py"), make_job, None, 100.0)
+    store.add_job(JobSpec(app="/apps/a.py"), make_job, None, 100.0)
     with running_mesos(tmp_path / "mesos") as mesos:
         config = Config(data_dir=str(tmp_path))
         session = SessionOptions(master=mesos.address, user="root", task_user="nosuchuser")
@@ -395,7 +395,7 @@ def test_a_job_whose_specification_was_damaged_fails_and_takes_nobody_along(
         service = Service(
             config, store, CommandLauncher(config, tmp_path, "127.0.0.1"), session, data_dir=tmp_path
         )
-        jobs = [store.submit(JobSpec(app="/apps/a.py"), make_job, None, 100.0)[0].job for _ in range(3)]
+        jobs = [store.add_job(JobSpec(app="/apps/a.py"), make_job, None, 100.0)[0].job for _ in range(3)]
         with contextlib.closing(sqlite3.connect(tmp_path / "stoker.db")) as sql:
             sql.execute("UPDATE jobs SET spec = replace(spec, 'apps', 'aqps') WHERE number = 1")
             sql.commit()
@@ -439,7 +439,7 @@ def test_nothing_is_decided_while_the_disk_is_full(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The job says what it waits for, and so does /readyz; with room again it is decided on."""
-    record, _ = store.submit(JobSpec(app="/apps/a.py"), make_job, None, 100.0)
+    record, _ = store.add_job(JobSpec(app="/apps/a.py"), make_job, None, 100.0)
     service = make_service(store, tmp_path)
     service._restore()
     decided: list[object] = []

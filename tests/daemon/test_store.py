@@ -25,7 +25,7 @@ from daemon.database import _Writer
 from daemon.migrations import SCHEMA_VERSION
 from daemon.shadow_comparison import Comparison, Outcome
 from daemon.store import IdempotencyConflictError, Store, StoreBusyError, StoreError
-from environment.explain import Candidate, Choice, Explanation
+from environment.explain import CandidateVm, Choice, Explanation
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.resources import Resources
@@ -65,8 +65,8 @@ def make_task(job_id: str, number: int, **given: Any) -> ExecutorRecord:
 def make_explanation(job_id: str, decision: str = "place", at: float = 7.0) -> Explanation:
     """An explanation with one choice among two VMs."""
     seen = (
-        Candidate("vm-1", "m1.large", {"cpus": 4.0, "mem": 16384}, (), 1.0, True),
-        Candidate(
+        CandidateVm("vm-1", "m1.large", {"cpus": 4.0, "mem": 16384}, (), 1.0, True),
+        CandidateVm(
             "vm-2",
             "m1.xlarge",
             {"cpus": 0.0, "mem": 0},
@@ -107,7 +107,7 @@ def file_store(tmp_path: Path) -> Iterator[Store]:
 
 def submit(store: Store, key: str | None = None, spec: JobSpec = SPEC) -> JobRecord:
     """Submit one job."""
-    return store.submit(spec, make_job, key, 5.0)[0]
+    return store.add_job(spec, make_job, key, 5.0)[0]
 
 
 def test_ids_count_up_and_records_come_back(store: Store) -> None:
@@ -132,14 +132,14 @@ def test_unknown_ids_find_nothing(store: Store, unknown: str) -> None:
 
 def test_an_idempotency_key_is_one_job(store: Store) -> None:
     """The same key gives the first record again, as it is now; with another spec it is a conflict."""
-    record, new = store.submit(SPEC, make_job, "k", 5.0)
+    record, new = store.add_job(SPEC, make_job, "k", 5.0)
     assert new
     store.save(Changes((replace(record, state="killed"),), ()))
-    again, new = store.submit(SPEC, make_job, "k", 6.0)
+    again, new = store.add_job(SPEC, make_job, "k", 6.0)
     assert (again.state, new) == ("killed", False)
     with pytest.raises(IdempotencyConflictError, match="job-1"):
-        store.submit(JobSpec(app="other.py"), make_job, "k", 7.0)
-    assert store.submit(SPEC, make_job, "other", 7.0)[0].job.id == "job-2"
+        store.add_job(JobSpec(app="other.py"), make_job, "k", 7.0)
+    assert store.add_job(SPEC, make_job, "other", 7.0)[0].job.id == "job-2"
 
 
 def test_everything_is_there_after_a_restart(url: str) -> None:
@@ -167,7 +167,7 @@ def test_saving_twice_replaces(store: Store) -> None:
     assert store.jobs() == [replace(record, state="running")]
     assert [task.message for task in store.executors("job-1")] == ["running"]
     assert store.spec("job-1") == SPEC
-    assert not store.submit(SPEC, make_job, "k", 9.0)[1]
+    assert not store.add_job(SPEC, make_job, "k", 9.0)[1]
 
 
 def test_a_save_is_all_or_none(store: Store) -> None:
@@ -241,7 +241,7 @@ def test_jobs_of_owners_and_queues(store: Store) -> None:
     whose = [("alice", "night"), ("", "default"), ("bob", "night"), ("alice", "default"), ("alice", "night")]
     for owner, queue in whose:
         spec = JobSpec(app="a.py", owner=owner, queue=queue)
-        store.submit(spec, lambda i: make_job(i, owner=spec.owner, queue=spec.queue), None, 5.0)  # noqa: B023
+        store.add_job(spec, lambda i: make_job(i, owner=spec.owner, queue=spec.queue), None, 5.0)  # noqa: B023
     first = store.job("job-1")
     assert first is not None
     assert (first.job.owner, first.job.queue) == ("alice", "night")
@@ -305,7 +305,9 @@ def test_a_failing_submission_spoils_no_other(store: Store) -> None:
 
     def work(n: int) -> None:
         try:
-            outcomes.append(store.submit(SPEC, refuse if n % 3 == 0 else make_job, f"key {n}", 1.0)[0].job.id)
+            outcomes.append(
+                store.add_job(SPEC, refuse if n % 3 == 0 else make_job, f"key {n}", 1.0)[0].job.id
+            )
         except LookupError:
             outcomes.append("refused")
 
@@ -349,7 +351,7 @@ def test_the_same_key_from_many_threads_is_one_job(store: Store) -> None:
     """However many submit one key at once, one of them makes the job."""
     outcomes: list[tuple[JobRecord, bool]] = []
     threads = [
-        threading.Thread(target=lambda: outcomes.append(store.submit(SPEC, make_job, "k", 1.0)))
+        threading.Thread(target=lambda: outcomes.append(store.add_job(SPEC, make_job, "k", 1.0)))
         for _ in range(20)
     ]
     for thread in threads:
@@ -378,7 +380,7 @@ def hold(url: str, ready: "multiprocessing.synchronize.Event") -> None:
     store = Store(url)
     store.lock()
     for n in range(10**9):
-        store.submit(SPEC, make_job, f"k{n}", 1.0)
+        store.add_job(SPEC, make_job, f"k{n}", 1.0)
         if n == 20:
             ready.set()
 
@@ -544,7 +546,7 @@ executor_records = st.builds(
     cost=numbers, accrued_until=numbers, killed_at=maybe, replaced=st.booleans(),
 )  # fmt: skip
 candidates = st.builds(
-    Candidate, vm=texts, type=texts, free=free, lacks=some_texts, score=maybe,
+    CandidateVm, vm=texts, type=texts, free=free, lacks=some_texts, score=maybe,
     chosen=st.booleans(),
 )  # fmt: skip
 choices = st.builds(
@@ -574,7 +576,7 @@ def test_numpy_scores_are_kept(store: Store) -> None:
     """A policy's scores may be numpy's numbers."""
     submit(store)
     score: Any = np.float32(0.5)
-    seen = (Candidate("vm-1", "t", {"cpus": 1.0, "mem": 1}, (), score, True),)
+    seen = (CandidateVm("vm-1", "t", {"cpus": 1.0, "mem": 1}, (), score, True),)
     choice = Choice(0, "vm-1", "", seen, 0)
     store.save(Changes((), ()), [replace(make_explanation("job-1"), choices=(choice,))])
     assert store.explanations("job-1")[0].choices[0].candidates[0].score == 0.5

@@ -7,7 +7,16 @@ import numpy as np
 from hypothesis import strategies as st
 
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
-from environment.kernel.state import ANYWHERE, CONSOLIDATE, SPREAD, Batch, Episode, Jobs, Machines, make_batch
+from environment.kernel.state import (
+    ANYWHERE,
+    CONSOLIDATE,
+    SPREAD,
+    Batch,
+    Episode,
+    JobArrays,
+    Machines,
+    make_batch,
+)
 from tests.environment.simulation.reference import Machine, Reference, Work
 
 PAPER = (RewardOptions(), DurationOptions())
@@ -33,7 +42,7 @@ class Case:
         cpus, memory, prices = zip(*self.machines, strict=True)
         arrival, job_cpus, job_memory, executors, prefers, duration = zip(*self.jobs, strict=True)
         whole = [np.array(values, np.int64) for values in (cpus, memory, job_cpus, job_memory, executors)]
-        jobs = Jobs(
+        jobs = JobArrays(
             jobs=np.array(len(arrival)),
             believed=np.array(0),
             arrival=np.array(arrival, np.float64),

@@ -24,7 +24,7 @@ from environment.simulation.simulator import simulate
 from environment.types import Decision, EndedJob, Observer, Place, PlacementRequest, natural_key
 from environment.view import ClusterView
 from profiles.generators import load_workload
-from profiles.profile import load_profiles
+from profiles.job_profile import load_profiles
 from profiles.workload import Workload
 from tests.environment.perfect_master import PerfectMaster
 

@@ -10,7 +10,7 @@ import pytest
 from conf.loader import ConfigError, build, load
 from conf.workload_file import WorkloadSpec
 from profiles.generators import generate, load_workload
-from profiles.profile import load_profiles
+from profiles.job_profile import load_profiles
 from profiles.workload import Workload, WorkloadJob
 from profiles.workload_files import WorkloadError, write_workload
 

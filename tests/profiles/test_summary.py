@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from profiles.profile import load_profiles
+from profiles.job_profile import load_profiles
 from profiles.runs import ProfileError
 from profiles.spark_event_log import read_log
 from profiles.summary import profiles_of, profiles_text

@@ -75,7 +75,7 @@ class Record(NamedTuple):
     heads: SmallIntArray  # [B, S] the job that is decided about, by number
 
 
-class Workspace(NamedTuple):
+class EpisodeWorkspace(NamedTuple):
     """Scratch arrays of one thread."""
 
     scratch: Scratch
@@ -92,9 +92,9 @@ def make_cursor(rows: int, considered: int) -> Cursor:
     return Cursor(**counted, order=np.zeros((rows, considered), np.int64), gained=np.zeros(rows))
 
 
-def make_workspace(network: Network, layout: Layout, vms: int, considered: int) -> Workspace:
+def make_workspace(network: Network, layout: Layout, vms: int, considered: int) -> EpisodeWorkspace:
     """Scratch arrays for episodes on so many VMs, with so many considered jobs."""
-    return Workspace(
+    return EpisodeWorkspace(
         scratch=make_scratch(network, vms),
         scores=np.zeros(vms + 1, np.float32),
         before=np.zeros(vms),
@@ -113,7 +113,7 @@ def play(
     how: Play,
     cursor: Cursor,
     record: Record,
-    space: Workspace,
+    space: EpisodeWorkspace,
 ) -> None:
     """Play the episodes of rows[0] up to but without rows[1], each until it is over or its record is full.
 
@@ -139,7 +139,7 @@ def turn(
     how: Play,
     cursor: Cursor,
     record: Record,
-    space: Workspace,
+    space: EpisodeWorkspace,
 ) -> float:
     """Play one step of an episode that is not over, and record it; returns the reward."""
     line_up(batch, b, layout, network, how, cursor, space)
@@ -159,7 +159,7 @@ def _step(
     how: Play,
     cursor: Cursor,
     record: Record,
-    space: Workspace,
+    space: EpisodeWorkspace,
 ) -> float:
     """Take the action, and record it as step `at`; returns the reward."""
     state, head = batch.state, batch.state.head[b]
@@ -185,7 +185,7 @@ def _step(
 
 @njit()
 def line_up(
-    batch: Batch, b: int, layout: Layout, network: Network, how: Play, cursor: Cursor, space: Workspace
+    batch: Batch, b: int, layout: Layout, network: Network, how: Play, cursor: Cursor, space: EpisodeWorkspace
 ) -> None:
     """Rank the considered jobs by their gain, and make the first of them the head.
 
@@ -219,7 +219,7 @@ def line_up(
 
 
 @njit()
-def _gain(batch: Batch, b: int, layout: Layout, network: Network, space: Workspace) -> float:
+def _gain(batch: Batch, b: int, layout: Layout, network: Network, space: EpisodeWorkspace) -> float:
     """How much better the best VM for the head's first executor scores than waiting."""
     observe(batch, b, layout, space.seen)
     write_mask(batch, b, True, space.mask)
@@ -288,7 +288,7 @@ def _write_mask(batch: Batch, b: int, how: Play, cursor: Cursor, mask: BoolArray
 
 @njit()
 def _choose(
-    network: Network, b: int, at: int, how: Play, cursor: Cursor, record: Record, space: Workspace
+    network: Network, b: int, at: int, how: Play, cursor: Cursor, record: Record, space: EpisodeWorkspace
 ) -> int:
     """An action that the mask allows; the network is not asked when there is but one."""
     seen, mask = record.observations[b, at], record.masks[b, at]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.drl.kernel.acting import Cursor, Play, Record, Workspace, line_up, turn
+from agents.drl.kernel.acting import Cursor, EpisodeWorkspace, Play, Record, line_up, turn
 from agents.drl.network import Network
 from environment.kernel.chance import uniform
 from environment.kernel.compiled import njit
@@ -56,7 +56,7 @@ def explore(
     cursor: Cursor,
     records: tuple[Record, Record],
     trials: Trials,
-    space: Workspace,
+    space: EpisodeWorkspace,
 ) -> None:
     """Play each episode from the first to before the second to its end, trying things on the way.
 
@@ -88,7 +88,7 @@ def _try(
     cursor: Cursor,
     records: tuple[Record, Record],
     trials: Trials,
-    space: Workspace,
+    space: EpisodeWorkspace,
 ) -> None:
     """Play on from where the episode is, several times, and keep the steps with their advantages."""
     row, trial, record = 2 * e, 2 * e + 1, records[0]

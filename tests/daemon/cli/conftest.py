@@ -18,7 +18,7 @@ from daemon.cli import main, watch
 from daemon.contract import Health, LogChunk, PolicyStatus, RejectedError, ShadowStatus, VmStatus
 from daemon.front import make_server
 from daemon.store import Store
-from environment.explain import Candidate, Choice, Explanation
+from environment.explain import CandidateVm, Choice, Explanation
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.model.states import JobState
@@ -52,7 +52,7 @@ class Cast:
             asked = (spec.type, Resources.of(spec.cpus, spec.memory), spec.executors)
             return Job(job_id, *asked, now, spec.label, owner=spec.owner, queue=spec.queue)
 
-        record, new = self.store.submit(spec, job, idempotency_key, now)
+        record, new = self.store.add_job(spec, job, idempotency_key, now)
         if self.fate is not None:
             self.fate(record.job.id)
         return record, new
@@ -140,7 +140,7 @@ class Cast:
         """Let a job wait, because none of so many VMs has room."""
         names = [f"m1.large-{i + 1}" for i in range(vms)]
         candidates = tuple(
-            Candidate(
+            CandidateVm(
                 name,
                 "m1.large",
                 {"cpus": 0.5, "mem": 512},
@@ -164,8 +164,8 @@ class Cast:
 
 def _placed(job_id: str, at: float) -> Explanation:
     candidates = (
-        Candidate("m1.large-1", "m1.large", {"cpus": 4.0, "mem": 16384}, (), 0.5, True),
-        Candidate(
+        CandidateVm("m1.large-1", "m1.large", {"cpus": 4.0, "mem": 16384}, (), 0.5, True),
+        CandidateVm(
             "m1.large-2",
             "m1.large",
             {"cpus": 0.0, "mem": 16384},

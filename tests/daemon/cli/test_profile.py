@@ -18,7 +18,7 @@ from daemon.cli import main
 from daemon.cli.measuring import mesos_of
 from daemon.cli.orphans import descendants
 from environment.simulation.fitted import read_model
-from profiles.profile import load_profiles
+from profiles.job_profile import load_profiles
 from profiles.runs import RUNS, read_runs, write_runs
 from tests.profiles.measured import make_run
 

@@ -18,7 +18,7 @@ from environment.simulation.results import Result, trace_to_json
 from environment.simulation.simulator import simulate
 from environment.types import Decision, EndedJob, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView
-from profiles.profile import load_profiles
+from profiles.job_profile import load_profiles
 from profiles.workload import Workload, WorkloadJob
 from tests.builders import make_vms
 from tests.environment.simulation.reference import Machine, Reference, Work

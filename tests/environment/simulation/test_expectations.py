@@ -20,7 +20,7 @@ from environment.simulation.simulator import simulate
 from environment.types import Decision, PlacementRequest
 from environment.view import ClusterView
 from profiles.generators import load_workload
-from profiles.profile import load_profiles
+from profiles.job_profile import load_profiles
 from profiles.workload import Workload, WorkloadJob
 from tests.builders import make_job
 

@@ -26,7 +26,7 @@ from environment.training.episodes import episodes
 from environment.types import Decision, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView
 from profiles.generators import load_workload
-from profiles.profile import load_profiles
+from profiles.job_profile import load_profiles
 from profiles.workload import Workload, WorkloadJob
 from tests.builders import make_vm, make_vms
 from tests.environment.simulation.replay import Replay, trace_from_json

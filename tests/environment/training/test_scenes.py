@@ -21,7 +21,7 @@ from environment.training.scenes import mask, observation, put, scene_of
 from environment.types import Decision, Job, Place, PlacementRequest
 from environment.view import ClusterView, RunningJob
 from profiles.generators import load_workload
-from profiles.profile import load_profiles
+from profiles.job_profile import load_profiles
 from profiles.workload import Workload
 from tests.builders import make_job, make_view, make_vms
 

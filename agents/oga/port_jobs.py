@@ -26,7 +26,7 @@ from environment.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
-class Jobs:
+class PortJobs:
     """A model whose ports are jobs or their tasks, and what these jobs need to start; see `jobs_of`."""
 
     #: Its ports are sorted by job.
@@ -133,7 +133,7 @@ def jobs_of(
     tasks: Sequence[ArrayLike] | None = None,
     minimum: Sequence[int] | None = None,
     floor: float = 0.5,
-) -> Jobs:
+) -> PortJobs:
     """Jobs of a model whose ports are types.
 
     Up to most[l] jobs of type l come in a slot (J_l of Zhao 2023, 3.4; one when not given), each with
@@ -156,7 +156,7 @@ def jobs_of(
         )
         made = _with_tasks(model, kinds, positions, [requests[kind] for kind in kinds])
     least = np.zeros(types, np.int64) if minimum is None else np.asarray(minimum, np.int64)
-    return Jobs(made, kinds, positions, least[kinds], floor)
+    return PortJobs(made, kinds, positions, least[kinds], floor)
 
 
 def _with_tasks(model: Model, kinds: IntArray, positions: IntArray, requests: Sequence[FloatArray]) -> Model:

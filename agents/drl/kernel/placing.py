@@ -21,7 +21,7 @@ WAITS, NO_ROOM = 0, -1
 NONE = -1
 
 
-class Workspace(NamedTuple):
+class PlacingWorkspace(NamedTuple):
     """Arrays to work in, whose contents mean nothing between calls."""
 
     scratch: Scratch
@@ -64,9 +64,9 @@ class Draft(NamedTuple):
     placed: SmallIntArray  # [P + E] VMs of executors there before, then of those placed now
 
 
-def make_desk(network: Network, layout: Layout, vms: int) -> Workspace:
+def make_desk(network: Network, layout: Layout, vms: int) -> PlacingWorkspace:
     """Arrays for decisions on so many VMs."""
-    return Workspace(
+    return PlacingWorkspace(
         scratch=make_scratch(network, vms),
         observation=np.zeros(observation_length(vms, layout), np.float32),
         mask=np.zeros(vms + 1, np.bool_),
@@ -91,7 +91,7 @@ def make_draft(vms: int, present: SmallIntArray, executors: int) -> Draft:
 
 
 @njit()
-def gain_of(scene: Scene, layout: Layout, network: Network, desk: Workspace) -> float:
+def gain_of(scene: Scene, layout: Layout, network: Network, desk: PlacingWorkspace) -> float:
     """By how much the best place for the head's next executor scores better than waiting.
 
     Minus infinity when there is no room for all that are left.
@@ -112,7 +112,7 @@ def gains_of(
     jobs: QueuedJobs,
     layout: Layout,
     network: Network,
-    desk: Workspace,
+    desk: PlacingWorkspace,
     out: FloatArray,
 ) -> None:
     """Write the gain of each of the jobs, float64 [J], as if it were the head of the scene.
@@ -125,7 +125,7 @@ def gains_of(
 
 @njit()
 def decide(
-    scene: Scene, layout: Layout, network: Network, desk: Workspace, draft: Draft, may_wait: bool
+    scene: Scene, layout: Layout, network: Network, desk: PlacingWorkspace, draft: Draft, may_wait: bool
 ) -> int:
     """Place what is left of the head; return how many executors that are, WAITS, or NO_ROOM for all of them.
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from conf.loader import ConfigError
-from profiles.profile import JobProfile, load_profiles
+from profiles.job_profile import JobProfile, load_profiles
 
 
 def make_profile(**values: object) -> JobProfile:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from agents.oga.bipartite import ModelError, Request, build_model
-from agents.oga.jobs import Jobs, jobs_of
 from agents.oga.learner import AllocationLearner, LearnerOptions
+from agents.oga.port_jobs import PortJobs, jobs_of
 from tests.agents.oga.models import random_model
 
 
@@ -25,7 +25,7 @@ def test_each_of_several_jobs_counts_for_itself() -> None:
     assert made.settle(y, x) is y, "no job has a minimum"
 
 
-def some_gangs(seed: int, request: Request, floor: float = 0.5) -> Jobs:
+def some_gangs(seed: int, request: Request, floor: float = 0.5) -> PortJobs:
     """Five jobs of one to four tasks, of which at least half must start."""
     draw = np.random.default_rng(seed)
     model = random_model(seed, request=request)
