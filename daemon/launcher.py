@@ -37,7 +37,6 @@ from framework.spark import (
     driver_process,
     driver_status,
     executor_process,
-    heap_mib,
     local_spark_home,
     start_driver,
     stop_driver,
@@ -88,9 +87,10 @@ class Launcher:
 
     def check(self, spec: JobSpec) -> None:
         """Raise ValueError when the job could not be launched, whatever the cluster."""
-        heap_mib(spec.memory)
-        heap_mib(self._driver(spec).memory, "driver")
-        _application(spec).check()
+        application = _application(spec)
+        application.heap_mib(spec.memory)
+        application.heap_mib(self._driver(spec).memory, "driver")
+        application.check()
         archives = (archive_parts(archive)[0] for archive in spec.archives)
         for path in (spec.app, *spec.py_files, *spec.files, *spec.jars, *archives):
             if path.startswith("/"):

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
+from framework.spark.memory import heap_mib
 from framework.spark.properties import properties_text
+from framework.spark.spark_values import size_mib
 
 RESERVED_CONF = (
     "spark.app.id",
@@ -25,7 +27,7 @@ RESERVED_CONF = (
     "spark.executor.cores",
     "spark.executor.instances",
     "spark.executor.memory",
-    "spark.executor.memoryOverhead*",
+    "spark.executor.memoryOverheadFactor",
     "spark.files",
     "spark.jars",
     "spark.jars.packages",
@@ -96,6 +98,17 @@ class Application:
     """Spark settings, without the reserved ones."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables of the driver and of every executor."""
+
+    def heap_mib(self, memory_mib: int, whose: str = "executor", most_overhead: int = 1 << 31) -> int:
+        """The heap (MiB) of an executor or the driver that takes `memory_mib` in all.
+
+        The overhead is what its settings say, though no more than `most_overhead`, or Spark's rule.
+
+        ValueError when the memory is too little, or the overhead in the settings is no amount of memory.
+        """
+        name = f"spark.{whose}.memoryOverhead"
+        text = self.conf.get(name, "").strip()
+        return heap_mib(memory_mib, whose, min(size_mib(name, text), most_overhead) if text else None)
 
     def check(self) -> None:
         """Raise ValueError for anything that could not be launched.

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from environment.resources import Resources
 from framework.spark.application import Application, archive_parts
 from framework.spark.java import find_java
-from framework.spark.memory import executor_cores, heap_mib
+from framework.spark.memory import SMALLEST_HEAP_MIB, SMALLEST_OVERHEAD_MIB, executor_cores
 from framework.spark.properties import properties_text
 from framework.spark.ui import ui_filter, ui_key, ui_properties
 
@@ -175,7 +175,7 @@ def executor_process(
         **_executor_variables(application),
         **_spark_environment(spark, executor.address),
         "SPARK_LOCAL_HOSTNAME": executor.address,
-        "SPARK_EXECUTOR_MEMORY": f"{heap_mib(size.memory_mib)}m",
+        "SPARK_EXECUTOR_MEMORY": f"{_executor_heap(application, size.memory_mib)}m",
         "SPARK_EXECUTOR_OPTS": _executor_options(application, executor),
     }
     arguments = (
@@ -259,7 +259,7 @@ def _driver_properties(
     conf = {**defaults, **application.conf}
     redacted = conf.get("spark.redaction.regex")
     # Spark's settings know but one size: where executors differ, that of the smallest, as all have that.
-    heap = min(heap_mib(executor.memory_mib) for executor in executors)
+    heap = min(_executor_heap(application, executor.memory_mib) for executor in executors)
     cores = [executor_cores(executor.cpus) for executor in executors]
     return {
         **conf,
@@ -269,7 +269,7 @@ def _driver_properties(
         "spark.executor.cores": str(min(cores)),
         "spark.executor.memory": f"{heap}m",
         "spark.cores.max": str(sum(cores)),
-        "spark.driver.memory": f"{heap_mib(endpoint.memory_mib, 'driver')}m",
+        "spark.driver.memory": f"{application.heap_mib(endpoint.memory_mib, 'driver')}m",
         "spark.dynamicAllocation.enabled": "false",
         "spark.shuffle.service.enabled": "false",
         "spark.eventLog.enabled": "true",
@@ -324,6 +324,12 @@ def _executor_options(application: Application, executor: ExecutorPlace) -> str:
         "-Dspark.port.maxRetries=0",
     )
     return " ".join(option for option in options if option)
+
+
+def _executor_heap(application: Application, memory_mib: int) -> int:
+    """The heap (MiB) of an executor, which a policy may have given less memory than it asked for."""
+    room = max(memory_mib - SMALLEST_HEAP_MIB, SMALLEST_OVERHEAD_MIB)
+    return application.heap_mib(memory_mib, most_overhead=room)
 
 
 def _archives(spark: SparkHome) -> tuple[Uri, ...]:

@@ -260,6 +260,26 @@ def test_secret_is_only_among_the_secrets(process: ProcessSpec) -> None:
     assert SECRET not in repr(process)
 
 
+def test_an_application_can_say_its_overhead() -> None:
+    """What Python workers take is then no heap, whatever the memory is."""
+    overheads = {"spark.executor.memoryOverhead": "1g", "spark.driver.memoryOverhead": "500"}
+    application = replace(APPLICATION, conf=overheads)
+    settings = properties_of(make_driver(application))
+    assert (settings["spark.executor.memory"], settings["spark.driver.memory"]) == ("1024m", "524m")
+    assert make_executor(application).environment["SPARK_EXECUTOR_MEMORY"] == "1024m"
+    with pytest.raises(ValueError, match=r"executor memory of 1500 MiB.*works is 1536 MiB"):
+        application.heap_mib(1500)
+    with pytest.raises(ValueError, match=r"spark\.executor\.memoryOverhead=much: should be"):
+        make_executor(replace(APPLICATION, conf={"spark.executor.memoryOverhead": "much"}))
+
+
+def test_an_executor_that_was_given_less_starts_all_the_same() -> None:
+    """A policy may give it less than the overhead that the application said leaves room for."""
+    application = replace(APPLICATION, conf={"spark.executor.memoryOverhead": "1g"})
+    smallest = make_executor(application, size=Resources.of(1, SMALLEST_MEMORY_MIB))
+    assert smallest.environment["SPARK_EXECUTOR_MEMORY"] == "512m"
+
+
 def test_too_little_memory_is_told_apart() -> None:
     """Whose memory is too small is said."""
     with pytest.raises(ValueError, match="driver memory of 500 MiB"):
