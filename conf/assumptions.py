@@ -11,3 +11,6 @@ MEASURED_SPREAD = 0.08
 
 #: Where a job belongs that names no queue.
 DEFAULT_QUEUE = "default"
+
+#: Which Spark runs a job that names none, where the config names no other.
+DEFAULT_SPARK = "3.5"

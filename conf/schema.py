@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from conf.assumptions import DEFAULT_QUEUE
+from conf.assumptions import DEFAULT_QUEUE, DEFAULT_SPARK
 from conf.characters import LONGEST_NAME, UNSEEN_IN_PLANE_0, unseen
 from conf.units import RESOURCE_NAME, checked_resources, memory_mib
 
@@ -48,6 +48,11 @@ def _numbers_as_texts(values: Any) -> Any:
     if not isinstance(values, list | tuple):
         return values
     return [str(v) if isinstance(v, int | float) and not isinstance(v, bool) else v for v in values]
+
+
+def _number_as_text(value: Any) -> Any:
+    """In YAML, `spark: 4.3` is natural; a version is a text all the same."""
+    return str(value) if type(value) in (int, float) else value
 
 
 def _three_decimals(cpus: float) -> float:
@@ -98,6 +103,20 @@ Resources = Annotated[
         json_schema_extra={"propertyNames": {"pattern": f"^{RESOURCE_NAME}$"}},
     ),
     AfterValidator(checked_resources),
+]
+_SPARK_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+_SPARK_VERSION = r"\d{1,3}\.\d{1,3}(\.\d{1,3})?"
+SparkName = Annotated[
+    str,
+    BeforeValidator(_number_as_text),
+    AfterValidator(_like(_SPARK_NAME, "should be a name of letters, digits, dots, _ and -, such as 4.3")),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "string", "pattern": f"^{_SPARK_NAME}$"}, {"type": "number"}],
+            "description": "By the name that the daemon's config gives it, such as 4.3",
+        },
+        mode="validation",
+    ),
 ]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Port = Annotated[int, Field(ge=0, le=65535)]
@@ -210,6 +229,8 @@ class JobSpec(Strict):
     """Variables for driver and executors."""
     driver: Driver | None = None
     """Where its driver runs, if not where the daemon's config says."""
+    spark: SparkName | None = None
+    """Which Spark runs it, by its name in the daemon's config, such as 3.5; null: the default one."""
     max_runtime: Seconds | None = None
     """Seconds of running after which it is ended and has failed."""
 
@@ -303,16 +324,61 @@ class Mesos(Strict):
         return self
 
 
-class Spark(Strict):
-    """Where Spark, Java and Python are on the agents; empty means: where they are on this machine."""
+class SparkVersion(Strict):
+    """One Spark: where it, its Java and its Python are on the agents; empty: where they are here."""
 
+    version: (
+        Annotated[
+            str,
+            BeforeValidator(_number_as_text),
+            AfterValidator(_like(_SPARK_VERSION, "should be a version such as 4.3")),
+        ]
+        | None
+    ) = None
     home: Text | None = None
     java_home: Text | None = None
     python: Text | None = None
     uris: Annotated[tuple[Text, ...], Field(strict=False)] = ()
     image: Text | None = None
+
+    @model_validator(mode="after")
+    def _image_needs_home(self) -> "SparkVersion":
+        if self.image is not None and self.home is None:
+            raise ValueError("image needs home, where Spark is in it, such as /opt/spark")
+        return self
+
+
+class Spark(Strict):
+    """The Sparks that are served beside those that were fetched, and which one runs jobs that say none."""
+
+    default: SparkName = DEFAULT_SPARK
+    versions: Mapping[SparkName, SparkVersion] = {}
+    folder: Text | None = None
     driver_host: Text | None = None
     connect_timeout: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 120.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name(cls, given: Any) -> Any:
+        """A home without a name is of a config that knew but one Spark."""
+        nameless = [key for key in SparkVersion.model_fields if isinstance(given, dict) and given.get(key)]
+        if nameless:
+            keys = ", ".join(f"{key}: {given[key]}" for key in nameless)
+            raise ValueError(
+                f"{', '.join(nameless)}: homes have names: for a Spark 3.5 write "
+                f'versions: {{"3.5": {{{keys}}}}} and default: "3.5"'
+            )
+        if not isinstance(given, dict):
+            return given
+        return {key: value for key, value in given.items() if key not in SparkVersion.model_fields}
+
+    @field_validator("versions")
+    @classmethod
+    def _of_a_version(cls, versions: Mapping[str, SparkVersion]) -> Mapping[str, SparkVersion]:
+        for name, one in versions.items():
+            if one.version is None and not re.fullmatch(_SPARK_VERSION, name):
+                raise ValueError(f"{name}: is no version such as 4.3, so it should say its version")
+        return versions
 
 
 class Leader(Strict):

@@ -120,7 +120,6 @@ def _session(setting: DaemonSetting, embedded: Embedded | None) -> SessionOption
         principal=principal,
         secret=secret,
         failover_timeout=mesos.failover_timeout,
-        task_image=setting.config.spark.image,
         secret_variables=embedded is not None or mesos.secret_variables,
         gpus=mesos.gpus,
         webui_url=setting.url,

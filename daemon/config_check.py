@@ -9,6 +9,7 @@ import socket
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Literal
@@ -23,6 +24,7 @@ from conf.schema import Config, PolicyChoice
 from daemon.tls import Certificate
 from environment.cluster_files import load_cluster
 from framework.accounts import find_account
+from framework.spark import SparkHomes
 from profiles.job_profile import load_profiles
 
 #: Seconds that a server may take to answer.
@@ -50,6 +52,7 @@ class _DoubtError(Exception):
 
 def check(config: Config, folder: Path) -> Iterator[ConfigFinding]:
     """Look at everything that the config of this folder names; OSError never comes out of it."""
+    homes = SparkHomes(config.spark, os.environ)
     checks: list[tuple[str, Callable[[], str]]] = [
         ("listen", lambda: _listen(config)),
         ("token_file", lambda: _token(config)),
@@ -65,8 +68,8 @@ def check(config: Config, folder: Path) -> Iterator[ConfigFinding]:
         ("mesos.cluster", lambda: _cluster(config, folder)),
         ("mesos.master", lambda: _master(config)),
         ("mesos.secret_file", lambda: _secret(config.mesos.secret_file)),
-        ("spark.home", lambda: _folder(config.spark.home)),
-        ("spark.java_home", lambda: _folder(config.spark.java_home)),
+        ("spark.default", lambda: _default_spark(homes)),
+        *((f"spark.versions.{name}", partial(_spark, homes, name)) for name in homes.names()),
         ("leader.zookeeper", lambda: _zookeeper(config)),
     ]
     for key, look in checks:
@@ -240,11 +243,20 @@ def _answers(servers: str) -> str:
     raise _DoubtError(f"does not answer now: {why}")
 
 
-def _folder(name: str | None) -> str:
-    if name is None:
-        return "found out"
-    if not Path(name).is_dir():
-        raise _DoubtError(
-            f"{name}: is not on this machine; it has to be on every agent, and here for drivers"
-        )
-    return f"{name}: is there"
+def _default_spark(homes: SparkHomes) -> str:
+    try:
+        return f"{homes.named(None)}: is served"
+    except ValueError as error:
+        raise _WrongError(str(error)) from None
+
+
+def _spark(homes: SparkHomes, name: str) -> str:
+    """A Spark that is on the agents alone does for drivers on the cluster."""
+    try:
+        here, there = homes.here(name), homes.there(name)
+    except ValueError as error:
+        raise _DoubtError(str(error)) from None
+    found = f"Spark {here.version} in {here.home}, Java in {here.java_home}"
+    if there.home != here.home:
+        raise _DoubtError(f"{there.home}: is not on this machine, where drivers have {found}")
+    return found

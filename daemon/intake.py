@@ -100,6 +100,7 @@ class Intake:
             id=job_id,
             size=_size(spec),
             name=spec.label,
+            spark=self._launcher.spark(spec),
             submitted_at=at,
             driver=self._launcher.driver_size(spec),
             expected_duration=profile.duration(spec.cpus, spec.memory, spec.executors) if profile else None,

@@ -32,12 +32,11 @@ from framework.spark import (
     ExecutorPlace,
     HostError,
     ProcessSpec,
-    SparkHome,
+    SparkHomes,
     archive_parts,
     driver_process,
     driver_status,
     executor_process,
-    local_spark_home,
     start_driver,
     stop_driver,
     ui_key,
@@ -67,14 +66,8 @@ class Launcher:
         self._driver_host = config.spark.driver_host or driver_host
         self._here_id = _host_id(data_dir)
         self._launches = LaunchRecords(data_dir, self._driver_host)
-        self._here = local_spark_home(os.environ)
-        spark = config.spark
-        self._there = SparkHome(
-            home=spark.home or self._here.home,
-            java_home=spark.java_home or (None if spark.home else self._here.java_home),
-            python=spark.python or ("python3" if spark.home else self._here.python),
-            uris=spark.uris,
-        )
+        #: The Sparks that are served: one runs driver and executors of a job.
+        self.homes = SparkHomes(config.spark, os.environ)
 
     def folder(self, job_id: str) -> Path:
         """The job's folder."""
@@ -85,8 +78,15 @@ class Launcher:
         driver = self._driver(spec)
         return Resources.of(driver.cpus, driver.memory) if driver.on == "cluster" else None
 
+    def spark(self, spec: JobSpec) -> str:
+        """The name of the Spark that runs the job, driver and executors; ValueError when it is not served."""
+        return self.homes.named(spec.spark)
+
     def check(self, spec: JobSpec) -> None:
         """Raise ValueError when the job could not be launched, whatever the cluster."""
+        self.homes.there(spec.spark)
+        if self._driver(spec).on == "host":
+            self.homes.here(spec.spark)
         application = _application(spec)
         application.heap_mib(spec.memory)
         application.heap_mib(self._driver(spec).memory, "driver")
@@ -106,18 +106,10 @@ class Launcher:
         launch, application = self._launches.of(job.id), _application(spec)
         if self._driver(spec).on == "cluster":
             self._launches.release(job.id)  # it listens elsewhere
-        endpoint = self._endpoint(spec, launch, tasks)
+        endpoint, spark = self._endpoint(spec, launch, tasks), self.homes.there(job.spark)
         if task.executor is None:
-            python = self._there.python
             process = driver_process(
-                job.name,
-                application,
-                endpoint,
-                _sizes(job, tasks),
-                launch.secret,
-                self._there,
-                python,
-                fetch=True,
+                job.name, application, endpoint, _sizes(job, tasks), launch.secret, spark, fetch=True
             )
             return process, f"{job.name}: driver"
         address = next(t.address for t in tasks if t.task_id == task.task_id)
@@ -125,7 +117,7 @@ class Launcher:
             raise ValueError("no port is offered")
         place = ExecutorPlace(task.executor, address, task.ports[0])
         size, patience = task.resources, self._config.spark.connect_timeout
-        process = executor_process(application, endpoint, place, size, launch.secret, self._there, patience)
+        process = executor_process(application, endpoint, place, size, launch.secret, spark, patience)
         return process, f"{job.name}: executor {task.executor}"
 
     def start_driver(
@@ -155,8 +147,8 @@ class Launcher:
             endpoint,
             _sizes(job, tasks),
             launch.secret,
-            self._here,
-            self._there.python,
+            self.homes.here(job.spark),
+            self.homes.there(job.spark).python,
         )
         address = endpoint.bind_address or endpoint.host
         place = DriverPlace(

@@ -85,6 +85,8 @@ class JobBody(Body):
     """Whose job it is, as whoever submitted it said, which nobody checked; empty where nothing was said."""
     queue: Said
     """Which queue it belongs to."""
+    spark: Said
+    """The name of the Spark that runs driver and executors; empty where the store knew but one."""
     state: JobState
     """How far it is."""
     reason: Said

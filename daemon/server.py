@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from importlib.metadata import version
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from daemon.notify import Notifier
 from daemon.rights import Rights, rights_of
 from daemon.store import Store, StoreFullError
 from daemon.tls import Certificate
-from framework.spark import local_spark_home
+from framework.spark import SparkHomes
 
 log = structlog.get_logger("daemon")
 
@@ -114,10 +114,19 @@ def _opened(url: str) -> Store:
 
 
 def _rights(config: Config, data_dir: Path) -> Rights:
+    homes = SparkHomes(config.spark, os.environ)
     try:
-        spark = local_spark_home(os.environ)
-        java = Path(spark.java_home or "/", "bin/java")
-        return rights_of(config, data_dir, [Path(spark.home, "bin/spark-submit"), java, Path(spark.python)])
+        homes.named(None)
+    except ValueError as error:
+        raise ConfigError(f"spark.default: {error}") from error
+    needed = []
+    for name in homes.names():
+        with suppress(ValueError):  # it is on the agents alone
+            spark = homes.here(name)
+            needed += [Path(spark.home, "bin/spark-class"), Path(spark.java_home or "/", "bin/java")]
+            needed += [Path(spark.python)]
+    try:
+        return rights_of(config, data_dir, needed)
     except OSError as error:
         raise ConfigError(str(error)) from error
 

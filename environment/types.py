@@ -60,6 +60,7 @@ class Job:
     are from what is expected of them: the standard deviation of the logarithm of real over expected duration.
     A job that runs for more than `max_runtime` seconds, if given, is ended and has failed. `owner` is whose
     job it is, as who submitted it said (empty: nothing was said), and `queue` which queue it belongs to.
+    `spark` is the name of the Spark that runs its driver and executors (empty: the only one that there was).
     """
 
     id: str
@@ -76,6 +77,7 @@ class Job:
     spread: float = MEASURED_SPREAD
     owner: str = ""
     queue: str = DEFAULT_QUEUE
+    spark: str = ""
 
     @property
     def cpus(self) -> float:

@@ -291,7 +291,6 @@ class MesosLink:
                     name,
                     resources,
                     user=self._options.task_user,
-                    image=self._options.task_image,
                     secret_variables=self._options.secret_variables,
                 )
             )

@@ -62,7 +62,6 @@ class SessionOptions:
     principal: str | None = None
     secret: str | None = field(default=None, repr=False)
     failover_timeout: float = 7 * 24 * 3600.0
-    task_image: str | None = None
     secret_variables: bool = False
     webui_url: str | None = None
     #: Whether agents that have gpus may be offered: a master keeps them from who does not know of gpus.

@@ -103,7 +103,6 @@ def task_to_json(
     resources: list[Json],
     *,
     user: str | None = None,
-    image: str | None = None,
     secret_variables: bool = True,
     grace_seconds: float = 10.0,
 ) -> Json:
@@ -130,8 +129,8 @@ def task_to_json(
         "kill_policy": {"grace_period": {"nanoseconds": int(grace_seconds * 1e9)}},
         "labels": {"labels": [{"key": "job", "value": task.job_id}]},
     }
-    if image:
-        docker = {"type": "DOCKER", "docker": {"name": image}}
+    if process.image:
+        docker = {"type": "DOCKER", "docker": {"name": process.image}}
         info["container"] = {"type": "MESOS", "mesos": {"image": docker}}
     return info
 

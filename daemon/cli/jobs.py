@@ -61,6 +61,9 @@ def submit(
     driver: Annotated[
         Literal["host", "cluster"] | None, _option("--driver", "Where the driver runs: host or cluster.")
     ] = None,
+    spark: Annotated[
+        str | None, _option("--spark", "Which Spark runs it, such as 3.5; else the default one.", "NAME")
+    ] = None,
     max_runtime: Annotated[
         float | None, _option("--max-runtime", "Seconds after which the job fails.", "SECONDS")
     ] = None,
@@ -96,6 +99,7 @@ def submit(
         "packages": _listed(packages),
         "repositories": _listed(repositories),
         "driver": None if driver is None else {"on": driver},
+        "spark": spark,
         "max_runtime": max_runtime,
     }
     given = {key: value for key, value in flags.items() if value is not None}

@@ -31,6 +31,7 @@ def jobs_of(workload: Workload, profiles: Mapping[str, JobProfile]) -> tuple[Job
             prefers=profiles[job.type].prefers if job.type in profiles else None,
             spread=profiles[job.type].spread if job.type in profiles else MEASURED_SPREAD,
             driver=None,
+            spark="",
             max_runtime=None,
         )
         for job in workload.jobs

@@ -13,16 +13,15 @@ from framework.spark.driver import (
     start_driver,
     stop_driver,
 )
+from framework.spark.homes import SparkHome, SparkHomes, line_of, local_spark_home
 from framework.spark.java import find_java
 from framework.spark.launch import (
     DriverEndpoint,
     ExecutorPlace,
     ProcessSpec,
-    SparkHome,
     Uri,
     driver_process,
     executor_process,
-    local_spark_home,
 )
 from framework.spark.memory import SMALLEST_MEMORY_MIB, executor_cores, heap_mib
 from framework.spark.ui import DriverUi, ui_key
@@ -40,6 +39,7 @@ __all__ = [
     "HostError",
     "ProcessSpec",
     "SparkHome",
+    "SparkHomes",
     "Uri",
     "archive_parts",
     "driver_process",
@@ -48,6 +48,7 @@ __all__ = [
     "executor_process",
     "find_java",
     "heap_mib",
+    "line_of",
     "local_spark_home",
     "start_driver",
     "stop_driver",

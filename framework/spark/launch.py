@@ -6,16 +6,14 @@ single worker, so that only the executors that we launch can join. Each of those
 """
 
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 from environment.resources import Resources
 from framework.spark.application import Application, archive_parts
-from framework.spark.java import find_java
+from framework.spark.homes import SparkHome
 from framework.spark.memory import SMALLEST_HEAP_MIB, SMALLEST_OVERHEAD_MIB, executor_cores
 from framework.spark.properties import properties_text
 from framework.spark.ui import ui_filter, ui_key, ui_properties
@@ -42,23 +40,6 @@ _MODULE_OPTIONS = (
 #: Spark's own default is AES/CTR, whose messages can be changed on their way (CVE-2025-55039). From 3.5.2 on.
 _CIPHER = "AES/GCM/NoPadding"
 _REDACTED = "(?i:secret|password|token|access[.]?key)"
-
-
-@dataclass(frozen=True, slots=True)
-class SparkHome:
-    """Where Spark, Java and Python are on the machine that runs a process.
-
-    A relative `home` or `java_home` is meant from the folder in which the process runs (for Mesos, the
-    sandbox), so that `uris` can bring them there.
-    """
-
-    home: str
-    java_home: str | None
-    """None: `java` is on that machine's PATH."""
-    python: str
-    """The interpreter's path or name."""
-    uris: tuple[str, ...] = ()
-    """Archives to fetch and unpack into the sandbox first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +82,8 @@ class ProcessSpec:
     environment: Mapping[str, str]
     secrets: Mapping[str, str] = field(repr=False)
     uris: tuple[Uri, ...] = ()
-
-
-def local_spark_home(environ: Mapping[str, str]) -> SparkHome:
-    """The Spark that pip installed beside this interpreter, with a Java of this machine.
-
-    FileNotFoundError when pyspark or a Java that it can use is missing.
-    """
-    package = find_spec("pyspark")
-    if package is None or package.origin is None:
-        raise FileNotFoundError(f"pyspark is not installed for {sys.executable}")
-    return SparkHome(str(Path(package.origin).parent), str(find_java(environ)), sys.executable)
+    image: str | None = None
+    """The container image that it runs in, where that is said."""
 
 
 def driver_process(
@@ -152,6 +124,7 @@ def driver_process(
         environment=environment,
         secrets={"STOKER_SPARK_PROPERTIES": properties_text(properties)},
         uris=(*_archives(spark), *files.uris),
+        image=spark.image,
     )
 
 
@@ -187,6 +160,7 @@ def executor_process(
         environment=environment,
         secrets={"_SPARK_AUTH_SECRET": secret, "STOKER_UI_KEY": ui_key(secret)},
         uris=_archives(spark),
+        image=spark.image,
     )
 
 

@@ -139,9 +139,11 @@ def test_a_purse_hands_out_single_ports_and_refuses_others() -> None:
 
 def test_a_task_carries_its_secrets_as_secrets() -> None:
     """Secrets travel as SECRET variables, base64 as Mesos wants bytes, and not as plain ones."""
-    process = ProcessSpec(("bash", "-c", "true"), {"A": "1"}, {"S": "hush"}, (Uri("file:///x.tgz", True),))
+    process = ProcessSpec(
+        ("bash", "-c", "true"), {"A": "1"}, {"S": "hush"}, (Uri("file:///x.tgz", True),), "spark:3.5"
+    )
     task = Task("job-1.0", "job-1", 0, Resources.of(1.0, 1024), (31000,))
-    info = task_to_json(task, process, "S0", "wordcount: executor 0", [], user="spark", image="spark:3.5")
+    info = task_to_json(task, process, "S0", "wordcount: executor 0", [], user="spark")
     plain, secret = info["command"]["environment"]["variables"]
     assert plain == {"name": "A", "type": "VALUE", "value": "1"}
     assert secret["type"] == "SECRET"

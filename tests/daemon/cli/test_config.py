@@ -99,11 +99,15 @@ def test_doubts_are_no_errors(taken: int, capsys: pytest.CaptureFixture[str]) ->
     """A daemon may be running there, or a server be on its way."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         closed = server.getsockname()[1]
-    settings = (f"listen=127.0.0.1:{taken}", f"mesos.master=127.0.0.1:{closed}", "spark.home=/nowhere")
+    settings = (
+        f"listen=127.0.0.1:{taken}",
+        f"mesos.master=127.0.0.1:{closed}",
+        "spark.versions={3.5: {home: /nowhere}}",
+    )
     code, found = checked(capsys, *settings)
     doubts = {key for key, finding in found.items() if finding["verdict"] == "warning"}
     assert code == 0
-    assert {"listen", "mesos.master", "spark.home"} <= doubts
+    assert {"listen", "mesos.master", "spark.versions.3.5"} <= doubts
     assert checked(capsys, f"mesos.master=127.0.0.1:{taken}")[1]["mesos.master"]["verdict"] == "ok"
 
 

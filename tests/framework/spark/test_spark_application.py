@@ -58,7 +58,7 @@ def test_the_largest_that_is_accepted_can_be_started() -> None:
         environment={f"X{i}": "x" * 95_000 for i in range(5)},
     )
     application.check()
-    spark = SparkHome("/spark", "/java", "python3")
+    spark = SparkHome("3.5", "/spark", "/java", "python3")
     endpoint = DriverEndpoint("127.0.0.1", 1, 2, 3, 1024)
     shape = Resources.of(1.0, 1024)
     place = ExecutorPlace(0, "127.0.0.1", 4)

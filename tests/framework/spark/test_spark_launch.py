@@ -20,7 +20,7 @@ from framework.spark import (
 from framework.spark.memory import SMALLEST_MEMORY_MIB
 
 SECRET = "2f1d0c9e8b7a6f5e"
-SPARK = SparkHome("/opt/spark", "/opt/java", "/opt/python/bin/python3")
+SPARK = SparkHome("3.5", "/opt/spark", "/opt/java", "/opt/python/bin/python3")
 ENDPOINT = DriverEndpoint("10.0.0.1", 7001, 7002, 7003, 1024)
 SHAPE = Resources.of(cpus=2.5, memory_mib=2048)
 APPLICATION = Application(
