@@ -18,10 +18,10 @@ from conf.schema import PolicyChoice
 from daemon.contract import PolicyStatus
 from daemon.policy_memory import Memory
 from environment.explain import Explanation, explain
-from environment.model.decisions import decided
 from environment.model.events import Decided
+from environment.model.launches import decided
 from environment.policy import Keeper, Policy, Timed
-from environment.rounds import Queue, Verdict, decide_in_turn, view_after
+from environment.rounds import Queue, Verdict, decide_in_turn
 from environment.types import EndedJob, Observer, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 
@@ -130,7 +130,7 @@ class Deciders:
                 queue = queue.without(last.request)
             if not isinstance(last.decision, Place):
                 return
-            view = view_after(last, last.decision)
+            view = last.view_after
 
     def _mended(self, verdict: Verdict, queue: Queue) -> tuple[Verdict, str]:
         """The fallback's verdict instead of one with faults."""
@@ -197,7 +197,7 @@ class _Batch:
         queue = self.queue
         for verdict in self.verdicts:
             queue = queue.without(verdict.request)
-        return view_after(last, last.decision), queue
+        return last.view_after, queue
 
 
 class _Thinker:

@@ -11,6 +11,7 @@ from daemon.launcher import Launcher
 from daemon.store import StoreError
 from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel
+from environment.model.records import ExecutorRecord
 from framework.link import MesosLink
 from framework.spark import ProcessSpec
 
@@ -50,13 +51,14 @@ class Effects:
         if job is not None and not job.ended:
             self._drivers.start(job.job)
 
-    def _describe(self, task: ev.Task) -> tuple[ProcessSpec, str]:
-        """What a task runs, and the name it is shown under; ValueError when it is not to be launched now."""
+    def _describe(self, task_id: str) -> tuple[ExecutorRecord, ProcessSpec, str]:
+        """See `framework.link.Describe`."""
         if not self._may_act():
             raise ValueError("another daemon may lead by now")
-        job = self._model.job(task.job_id)
-        if job is None:
-            raise ValueError(f"{task.job_id} is not known")
+        task = self._model.task(task_id)
+        job = self._model.job(task.job_id) if task is not None else None
+        if task is None or task.ended or job is None:
+            raise ValueError(f"{task_id} is over")
         try:
             spec = self._drivers.spec(task.job_id)
         except StoreError as error:
@@ -65,7 +67,8 @@ class Effects:
             self._fail(task.job_id, f"{error} that can be read")
             raise
         try:
-            return self._launcher.describe(task, job.job, spec, self._model.tasks(task.job_id))
+            process, name = self._launcher.describe(task, job.job, spec, self._model.tasks(task.job_id))
         except RecordsError as error:  # no other launch would do better
             self._fail(task.job_id, str(error))
             raise
+        return task, process, name

@@ -17,7 +17,6 @@ from pathlib import Path
 from conf.schema import Config, Driver, JobSpec
 from daemon.launch_records import LaunchLostError, LaunchRecord, LaunchRecords
 from daemon.rights import Rights, own_rights
-from environment.model.events import Task
 from environment.model.records import ExecutorRecord, sizes_of
 from environment.resources import Resources
 from environment.types import Job
@@ -100,25 +99,24 @@ class Launcher:
             self._rights.check(repository)
 
     def describe(
-        self, task: Task, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]
+        self, task: ExecutorRecord, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]
     ) -> tuple[ProcessSpec, str]:
         """The process of one Mesos task and the name it is shown under; ValueError when it cannot be made."""
         launch, application = self._launches.of(job.id), _application(spec)
         if self._driver(spec).on == "cluster":
             self._launches.release(job.id)  # it listens elsewhere
         endpoint, spark = self._endpoint(spec, launch, tasks), self.homes.there(job.spark)
-        if task.executor is None:
+        if task.number is None:
             process = driver_process(
                 job.name, application, endpoint, _sizes(job, tasks), launch.secret, spark, fetch=True
             )
             return process, f"{job.name}: driver"
-        address = next(t.address for t in tasks if t.task_id == task.task_id)
         if not task.ports:
             raise ValueError("no port is offered")
-        place = ExecutorPlace(task.executor, address, task.ports[0])
+        place = ExecutorPlace(task.number, task.address, task.ports[0])
         size, patience = task.resources, self._config.spark.connect_timeout
         process = executor_process(application, endpoint, place, size, launch.secret, spark, patience)
-        return process, f"{job.name}: executor {task.executor}"
+        return process, f"{job.name}: executor {task.number}"
 
     def start_driver(
         self, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord], before: float = math.inf

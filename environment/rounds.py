@@ -2,6 +2,10 @@
 
 This is the loop that the simulator, the daemon and the benchmarks share. Every decision passes the one
 check, whoever made it; one that does not, or a policy that raises, is replaced by the fallback's decision.
+
+Policies are shown elastic jobs with as many executors as there is room for now, as long as that is no less
+than their fewest; so every policy starts them smaller, and none has to know how. One that cuts such jobs in
+its own way finds the whole again in `PlacementRequest.full`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,12 +15,14 @@ from typing import Any, overload
 import numpy as np
 
 from environment.check import check
-from environment.elastic import Fitting
 from environment.offered import DRIVER_PORTS
 from environment.policy import Decide
 from environment.resources import Resources
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
+
+#: So many VMs are tried for a driver on the cluster, to find where it takes no executor's place.
+_DRIVER_PLACES = 50
 
 #: Of what the parts of a placement are made.
 _PARTS: dict[str, tuple[type, ...]] = {
@@ -39,7 +45,15 @@ class Verdict:
     view: ClusterView
     decision: Decision
     faults: tuple[str, ...] = ()
-    driver_vm: int | None = None
+
+    @property
+    def view_after(self) -> ClusterView:
+        """The view that it leaves: without what its executors and its driver take."""
+        place, driver = self.decision, self.request.job.driver
+        if isinstance(place, Wait):
+            return self.view
+        after = self.view.with_placement(self.request, place.placement, place.sizes)
+        return after if driver is None or place.driver is None else after.with_driver(place.driver, driver)
 
 
 class Queue(Sequence[PlacementRequest]):
@@ -75,6 +89,72 @@ class Queue(Sequence[PlacementRequest]):
         return Queue([other for other in self if other is not request])
 
 
+class Fitting(Sequence[PlacementRequest]):
+    """A queue as it is shown on a view; requests that are looked at again are the same objects again."""
+
+    def __init__(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> None:
+        self._view = view
+        self._queue = queue
+        self._shown: dict[str, PlacementRequest] = {}
+        #: Room by what a request asks for: most jobs of a long queue are alike.
+        self._rooms: dict[object, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def __iter__(self) -> Iterator[PlacementRequest]:
+        return map(self._show, self._queue)
+
+    @overload
+    def __getitem__(self, index: int) -> PlacementRequest: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[PlacementRequest]: ...
+    def __getitem__(self, index: int | slice) -> PlacementRequest | Sequence[PlacementRequest]:
+        if isinstance(index, slice):
+            return [self._show(request) for request in self._queue[index]]
+        return self._show(self._queue[index])
+
+    def _show(self, request: PlacementRequest) -> PlacementRequest:
+        if request.fewest == request.count:
+            return request
+        shown = self._shown.get(request.job.id)
+        if shown is None:
+            count = self._room(request)
+            if count < request.fewest:  # nor is more asked for than it could ever get
+                count = max(request.fewest, self._room_when_empty(request))
+            shown = replace(request, count=count) if count < request.count else request
+            self._shown[request.job.id] = shown
+        return shown
+
+    def _room(self, request: PlacementRequest) -> int:
+        job = request.job
+        alike = (request.size, request.count, job.driver, request.avoided)
+        if alike not in self._rooms:
+            self._rooms[alike] = room_in_all(self._view, request)
+        return self._rooms[alike]
+
+    def _room_when_empty(self, request: PlacementRequest) -> int:
+        """For how many executors there is room when nothing else runs."""
+        return int(self._view.capacity.room(request.size).sum())
+
+
+def room_in_all(view: ClusterView, request: PlacementRequest) -> int:
+    """For how many executors of the request there is room now, beside a driver that is on the cluster."""
+    room, driver = _room(view, request), request.job.driver
+    if driver is None or request.again or room <= request.fewest:
+        return room
+    best = 0
+    for vm in np.flatnonzero(view.room_for_driver(driver))[:_DRIVER_PLACES].tolist():
+        best = max(best, _room(view.with_driver(vm, driver), request))
+        if best == room:
+            break
+    return best
+
+
+def _room(view: ClusterView, request: PlacementRequest) -> int:
+    return int(np.minimum(view.room_for(request), request.count).sum())
+
+
 def decide_in_turn(
     decide: Decide,
     view: ClusterView,
@@ -92,7 +172,7 @@ def decide_in_turn(
         yield verdict
         if not isinstance(verdict.decision, Place):
             break
-        view, queue = view_after(verdict, verdict.decision), queue.without(verdict.request)
+        view, queue = verdict.view_after, queue.without(verdict.request)
 
 
 def decide_once(
@@ -179,14 +259,16 @@ def _with_driver(verdict: Verdict, head: PlacementRequest) -> Verdict:
     if isinstance(decision, Wait):
         return verdict
     room = room_for_driver(verdict.view, request, decision)
+    if room is None and decision.driver is None:
+        return verdict
     if not isinstance(room, str):
-        return replace(verdict, driver_vm=room)
+        return replace(verdict, decision=replace(decision, driver=room))
     # An elastic job does without its last executors rather than without its driver.
     for count in range(len(decision.placement) - 1, request.fewest - 1, -1):
         smaller = _first(decision, count)
         index = room_for_driver(verdict.view, request, smaller)
         if isinstance(index, int):
-            return replace(verdict, decision=smaller, driver_vm=index)
+            return replace(verdict, decision=replace(smaller, driver=index))
     why = room if request is head else f"{request.job.id} was to be placed before it, but {room}"
     return replace(verdict, request=head, decision=Wait(why))
 
@@ -195,12 +277,3 @@ def _first(place: Place, count: int) -> Place:
     """The placement of its first executors alone."""
     first = place.placement[:count]
     return replace(place, placement=first, why=place.why[:count], sizes=place.sizes[:count])
-
-
-def view_after(verdict: Verdict, place: Place) -> ClusterView:
-    """The view that a verdict's placement leaves, its driver included."""
-    view = verdict.view.with_placement(verdict.request, place.placement, place.sizes)
-    driver = verdict.request.job.driver
-    if driver is None or verdict.driver_vm is None:
-        return view
-    return view.with_driver(verdict.driver_vm, driver)

@@ -206,7 +206,8 @@ class Place:
 
     `why` may be empty, or have one sentence per executor; `scores`, if given, is what the policy made of
     each VM (one number per VM of the view, higher is better). `details` has more such numbers by name, for
-    explanations only.
+    explanations only. `driver` is the index of the VM of a driver on the cluster, which the round finds,
+    whatever a policy says.
     """
 
     job_id: str
@@ -215,6 +216,7 @@ class Place:
     scores: tuple[float, ...] = ()
     sizes: tuple[Resources, ...] = ()
     details: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    driver: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

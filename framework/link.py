@@ -18,6 +18,7 @@ from dataclasses import replace
 import structlog
 
 from environment.model import events as ev
+from environment.model.records import ExecutorRecord
 from framework.agent_sizes import read_agents
 from framework.asking import Credentials
 from framework.census import Census
@@ -48,8 +49,8 @@ _MOST_ABANDONED = 20
 #: Seconds that calls which wait get when the link is stopped.
 _LAST_CALLS = 1.0
 
-#: What a task runs, and the name it is shown under.
-Describe = Callable[[ev.Task], tuple[ProcessSpec, str]]
+#: A task's record by its id, what it runs, and the name it is shown under; ValueError when it is not to run.
+Describe = Callable[[str], tuple[ExecutorRecord, ProcessSpec, str]]
 #: Takes an event and the status update to acknowledge once it is stored.
 Emit = Callable[[ev.Event, Json | None], None]
 
@@ -158,12 +159,12 @@ class MesosLink:
         session = self._session
         if session is None or not session.subscribed:
             if isinstance(command, ev.Launch):
-                self._refuse(command.tasks, command.vm.id, "the connection to the master was lost")
+                self._refuse(command.task_ids, command.vm.id, "the connection to the master was lost")
             return
         if subscription not in (None, session.number) and not isinstance(command, ev.KillTask | ev.Reconcile):
             if isinstance(command, ev.Launch):
                 why = "it was decided under an earlier connection to the master"
-                self._refuse(command.tasks, command.vm.id, why)
+                self._refuse(command.task_ids, command.vm.id, why)
             return
         match command:
             case ev.Launch():
@@ -271,23 +272,22 @@ class MesosLink:
     def _launch(self, session: Session, command: ev.Launch, describe: Describe) -> None:
         offers = [self._offers.pop(i) for i in command.offer_ids if i in self._offers]
         if len(offers) < len(command.offer_ids):
-            self._refuse(command.tasks, command.vm.id, "an offer was taken back")
+            self._refuse(command.task_ids, command.vm.id, "an offer was taken back")
             return
         purse, tasks = Purse(offers), []
-        sent: list[ev.Task] = []
-        for task in command.tasks:
+        sent: list[str] = []
+        for task_id in command.task_ids:
             try:
-                process, name = describe(task)
+                task, process, name = describe(task_id)
                 resources = purse.pay(task.resources, task.ports)
             except (OSError, ValueError) as error:
-                self._refuse((task,), command.vm.id, str(error))  # the others may be of other jobs
+                self._refuse((task_id,), command.vm.id, str(error))  # the others may be of other jobs
                 continue
-            sent.append(task)
+            sent.append(task_id)
             tasks.append(
                 task_to_json(
                     task,
                     process,
-                    command.vm.id,
                     name,
                     resources,
                     user=self._options.task_user,
@@ -305,12 +305,10 @@ class MesosLink:
 
         session.call("ACCEPT", launch, unsent=lambda why: self._refuse(sent, command.vm.id, why))
 
-    def _refuse(self, tasks: Sequence[ev.Task], vm_id: str, why: str) -> None:
+    def _refuse(self, task_ids: Sequence[str], vm_id: str, why: str) -> None:
         """Say for each task that it was never started, as the master would have."""
-        for task in tasks:
-            self._emit(
-                ev.TaskChanged(self._now(), task.task_id, "dropped", vm_id, "launch_not_sent", why), None
-            )
+        for task_id in task_ids:
+            self._emit(ev.TaskChanged(self._now(), task_id, "dropped", vm_id, "launch_not_sent", why), None)
 
     # ---- what the session reports --------------------------------------------------------------------
 

@@ -8,7 +8,8 @@ from math import isfinite, nan
 from typing import Any, get_args
 
 from conf.masking import masked_urls
-from environment.model.events import InverseOffer, Offer, Task, TaskChanged, TaskState, VmSize
+from environment.model.events import InverseOffer, Offer, TaskChanged, TaskState, VmSize
+from environment.model.records import ExecutorRecord
 from environment.resources import THOUSANDTHS, Resources, thousandths, total
 from environment.types import Vm
 from framework.spark import ProcessSpec
@@ -96,9 +97,8 @@ def task_changed_from_json(status: Mapping[str, Any], at: float) -> TaskChanged:
 
 
 def task_to_json(
-    task: Task,
+    task: ExecutorRecord,
     process: ProcessSpec,
-    agent_id: str,
     name: str,
     resources: list[Json],
     *,
@@ -123,7 +123,7 @@ def task_to_json(
     info: Json = {
         "name": name,
         "task_id": {"value": task.task_id},
-        "agent_id": {"value": agent_id},
+        "agent_id": {"value": task.vm_id},
         "resources": resources,
         "command": command,
         "kill_policy": {"grace_period": {"nanoseconds": int(grace_seconds * 1e9)}},

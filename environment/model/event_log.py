@@ -38,7 +38,10 @@ def decode(line: str) -> events.Event | events.Command:
 
 
 def _as_written_now(value: Any) -> Any:
-    """JSON of a log of the first Stoker, which told cpus, memory and others apart, as it is written now."""
+    """JSON of a log of an earlier Stoker as it is written now.
+
+    The first told cpus, memory and others apart; launches had a copy of what the records of their tasks say.
+    """
     if isinstance(value, list):
         return [_as_written_now(item) for item in value]
     if not isinstance(value, dict):
@@ -47,6 +50,8 @@ def _as_written_now(value: Any) -> Any:
     for name in _VM_SIZES & found.keys():
         if isinstance(found[name], list):
             found[name] = [_vm_size(item) for item in found[name]]
+    if "offer_ids" in found and "tasks" in found:
+        found["task_ids"] = [task["task_id"] for task in found.pop("tasks")]
     if "memory_mib" in found and found.keys() - _AMOUNTS:
         amounts = {name: found.pop(name) for name in ("cpus", "memory_mib")}
         found["size" if "executors" in found else "resources"] = amounts | found.pop("resources", {})

@@ -358,23 +358,12 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """One Mesos task of a launch: an executor with its number, or the driver (number None)."""
-
-    task_id: str
-    job_id: str
-    executor: int | None
-    resources: Resources
-    ports: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Launch(Command):
-    """Accept all held offers of one VM and start these tasks there."""
+    """Accept all held offers of one VM and start these tasks there, with what their records say."""
 
     vm: Vm
     offer_ids: tuple[str, ...]
-    tasks: tuple[Task, ...]
+    task_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,13 @@
-"""A decision turned into launches: does it still hold, which tasks does it take, and with which ports.
+"""Decisions turned into launches: does one still hold, which tasks does it take, and with which ports.
 
-Who decides is in `agents`; the check at the time of the decision is in `environment.check`.
+What the model is told of a round is made here, too. Who decides is in `agents`, the round itself and the
+check at its time are in `environment.rounds`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from environment.model.events import Launch, Placement, Task
+from environment.model.events import Decided, Launch, Placement, Waiting
 from environment.model.ledger import Ledger
 from environment.model.offer_book import OfferBook
 from environment.model.records import ExecutorRecord, JobRecord
@@ -15,9 +16,26 @@ from environment.model.setbacks import Setbacks
 from environment.model.turn import Turn
 from environment.offered import DRIVER_PORTS, EXECUTOR_PORTS
 from environment.resources import Resources, total
+from environment.rounds import Verdict
+from environment.types import Place
 
 _TAKEN_BACK = "the master took back what was free where it was to run"
 _NO_PORTS = "the VM where it was to run has too few ports"
+
+
+def decided(verdicts: Iterable[Verdict], at: float) -> Decided:
+    """The event that tells the cluster model of a round, whose verdicts are gone through once."""
+    placements, waiting, view_at = [], None, None
+    for verdict in verdicts:
+        view_at, job_id, decision = verdict.view.at, verdict.request.job.id, verdict.decision
+        if isinstance(decision, Place):
+            vms = verdict.view.vms
+            driver = None if decision.driver is None else vms[decision.driver].id
+            vm_ids = tuple(vms[i].id for i in decision.placement)
+            placements.append(Placement(job_id, vm_ids, driver, decision.sizes))
+        else:
+            waiting = Waiting(job_id, decision.reason)
+    return Decided(at, tuple(placements), waiting, view_at)
 
 
 class Launches:
@@ -34,7 +52,7 @@ class Launches:
         self._book = book
         self._ledger = ledger
         self._setbacks = setbacks
-        self._tasks: dict[str, list[Task]] = {}
+        self._tasks: dict[str, list[ExecutorRecord]] = {}
         self._ports: dict[str, Iterator[int]] = {}
 
     def refusal(self, job: JobRecord, placement: Placement, *, new: bool) -> str | None:
@@ -73,7 +91,7 @@ class Launches:
         """Command the launches, one for each VM."""
         for vm_id, tasks in self._tasks.items():
             vm, held = self._book.use(vm_id)
-            self._turn.command(Launch, vm, held, tuple(tasks))
+            self._turn.command(Launch, vm, held, tuple(task.task_id for task in tasks))
 
     def _sizes(self, job: JobRecord, placement: Placement, *, new: bool) -> tuple[Resources, ...]:
         """What each executor of the placement takes."""
@@ -87,9 +105,7 @@ class Launches:
         self._roster.charge(self._ledger.open(task))
         self._book.changed(vm_id)
         self._setbacks.launched(vm_id, job.job.id)
-        self._tasks.setdefault(vm_id, []).append(
-            Task(task.task_id, task.job_id, task.number, task.resources, task.ports)
-        )
+        self._tasks.setdefault(vm_id, []).append(task)
 
     def _record(self, job: JobRecord, vm_id: str, size: Resources, *, driver: bool) -> ExecutorRecord:
         number, job.next_executor = job.next_executor, job.next_executor + 1

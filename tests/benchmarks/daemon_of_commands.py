@@ -15,7 +15,6 @@ from conf.loader import load
 from conf.schema import Config, JobSpec
 from daemon import assembly, server
 from daemon.launcher import Launcher
-from environment.model.events import Task
 from environment.model.records import ExecutorRecord
 from environment.types import Job
 from framework.spark import DriverStatus, ProcessSpec
@@ -30,7 +29,7 @@ class CommandLauncher(Launcher):
         """Everything can be launched."""
 
     def describe(
-        self, task: Task, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]
+        self, task: ExecutorRecord, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]
     ) -> tuple[ProcessSpec, str]:
         """The command."""
         return ProcessSpec(self.command, {}, {}), task.task_id

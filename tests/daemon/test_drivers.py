@@ -482,16 +482,15 @@ def test_ports_are_kept_for_drivers_on_this_host_alone(tmp_path: Path) -> None:
         100.0,
     )
     driver = replace(task, task_id="job-1.driver", number=None, ports=(20_002, 20_003, 20_004))
-    wanted = ev.Task("job-1.0", "job-1", 0, Resources.of(1.0, 1024), (20_001,))
     on_host, on_cluster = JobSpec(app="/a.py"), JobSpec(app="/a.py", driver=Driver(on="cluster"))
-    process, _ = launcher.describe(wanted, job, on_host, [task])
+    process, _ = launcher.describe(task, job, on_host, [task])
     ports = launcher._launches.of("job-1").ports
     assert str(ports[0]) in process.argv
     with pytest.raises(OSError, match="in use"):
         _bind(ports[0])
     launcher.forget("job-1")
     _bind(ports[0])
-    launcher.describe(wanted, job, on_cluster, [task, driver])
+    launcher.describe(task, job, on_cluster, [task, driver])
     _bind(launcher._launches.of("job-1").ports[0])
 
 

@@ -24,7 +24,6 @@ from daemon.store import DeposedError, Store, StoreError
 from environment.model import events as ev
 from environment.model.cluster_model import Changes, ClusterModel
 from environment.model.event_log import replay
-from environment.model.events import Task
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.types import Job
 from framework.embedded import AgentSpec
@@ -326,7 +325,7 @@ class Witness(CommandLauncher):
         self.at_launch: list[tuple[str, str]] = []
 
     def describe(
-        self, task: Task, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]
+        self, task: ExecutorRecord, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]
     ) -> tuple[ProcessSpec, str]:
         """Look into the store first."""
         self.at_launch += [(kept.task_id, kept.state) for kept in self.store.executors(job.id)]

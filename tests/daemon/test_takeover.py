@@ -18,7 +18,6 @@ from conf.schema import Config, JobSpec
 from daemon.cli import main
 from daemon.service import Service
 from daemon.store import Store
-from environment.model.events import Task
 from environment.model.records import ExecutorRecord
 from environment.types import Job
 from framework.session import SessionOptions
@@ -40,7 +39,7 @@ class Witness(CommandLauncher):
         self.tasks: list[str] = []
 
     def describe(
-        self, task: Task, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]
+        self, task: ExecutorRecord, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]
     ) -> tuple[ProcessSpec, str]:
         """Note the task."""
         self.tasks.append(task.task_id)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel, ModelOptions
-from environment.model.decisions import decided
+from environment.model.launches import decided
 from environment.model.records import JobRecord
 from environment.policy import Policy
 from environment.resources import Resources, total
@@ -129,8 +129,8 @@ class PerfectMaster:
             for offer_id in command.offer_ids:
                 self._offered.pop(offer_id, None)
         if isinstance(command, ev.Launch):
-            for task in command.tasks:
-                self._send(ev.TaskChanged(self._now, task.task_id, "running", command.vm.id))
+            for task_id in command.task_ids:
+                self._send(ev.TaskChanged(self._now, task_id, "running", command.vm.id))
         elif isinstance(command, ev.KillTask):
             self._send(ev.TaskChanged(self._now, command.task_id, "killed", command.vm_id))
         elif isinstance(command, ev.StartDriver):

@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from agents.registry import POLICIES, create
 from environment.check import shortage, whole_cluster_shortfall
-from environment.elastic import Fitting, room_in_all
 from environment.explain import explain
 from environment.kernel.arrays import refusals
 from environment.resources import Resources
-from environment.rounds import decide_in_turn, decide_once
+from environment.rounds import Fitting, decide_in_turn, decide_once, room_in_all
 from environment.simulation.simulator import simulate
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
@@ -125,7 +124,7 @@ def test_an_elastic_job_leaves_room_for_its_driver() -> None:
     request = elastic(4, 2, driver)
     assert room_in_all(view, request) == 3
     verdict = decide_once(first_vm, view, [request])
-    assert (verdict.decision, verdict.driver_vm) == (Place("job-1", (0,) * 3, ("there",) * 3), 0)
+    assert verdict.decision == Place("job-1", (0,) * 3, ("there",) * 3, driver=0)
     # Where a policy leaves no room, the last executors make some.
     tight = make_view(make_vms(2, cpus=4), free_cpus=[3, 0.5])
 
@@ -133,7 +132,7 @@ def test_an_elastic_job_leaves_room_for_its_driver() -> None:
         return Place("job-1", (0,) * 3, ("there",) * 3)
 
     verdict = decide_once(greedy, tight, [request])
-    assert (verdict.decision, verdict.driver_vm) == (Place("job-1", (0,) * 2, ("there",) * 2), 0)
+    assert verdict.decision == Place("job-1", (0,) * 2, ("there",) * 2, driver=0)
     # Never below its fewest.
     verdict = decide_once(greedy, tight, [elastic(4, 3, driver)])
     assert isinstance(verdict.decision, Wait)

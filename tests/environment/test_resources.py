@@ -105,7 +105,9 @@ def test_from_the_offer_to_the_end() -> None:
     world.offer()
     launches = [command for command in world.decide() if isinstance(command, Launch)]
     assert [launch.vm.name for launch in launches] == ["vm-3"]
-    assert [task.resources.others for task in launches[0].tasks] == [{"gpus": 2}] * 2
+    assert [task.resources.others for task in map(world.model.task, launches[0].task_ids) if task] == [
+        {"gpus": 2}
+    ] * 2
     assert world.model.ledger.held(FOUR.id).others == {"gpus": 4}
     world.submit(make_job("job-2", 1, gpus=2))
     world.offer()

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from agents.baselines.first_fit import FirstFit
-from environment.model.decisions import decided
 from environment.model.events import Placement, Waiting
+from environment.model.launches import decided
 from environment.resources import Resources
 from environment.rounds import Queue, decide_in_turn, decide_once
 from environment.types import Decision, Place, PlacementRequest, Wait
@@ -178,7 +178,8 @@ def test_the_driver_goes_beside_the_executors_when_there_is_room() -> None:
     for executors, cpus, expected in ((1, 1.0, 0), (2, 1.0, 1), (1, 1.5, 1)):
         job = make_job(executors=executors, driver=Resources.of(cpus, 1024))
         verdict = decide_once(first_fit, make_view(vms), [PlacementRequest(job, executors)])
-        assert verdict.driver_vm == expected
+        assert isinstance(verdict.decision, Place)
+        assert verdict.decision.driver == expected
     job = make_job(executors=4, driver=Resources.of(1, 1024))
     verdict = decide_once(first_fit, make_view(vms), [PlacementRequest(job, 4)])
     assert verdict.decision == Wait(
@@ -198,7 +199,8 @@ def test_lost_executors_get_no_second_driver() -> None:
     """Even when all executors are placed again, the driver is there already."""
     job = make_job(executors=2, driver=Resources.of(1, 1024))
     verdict = decide_once(first_fit, VIEW, [PlacementRequest(job, 2, (), again=True)])
-    assert verdict.driver_vm is None
+    assert isinstance(verdict.decision, Place)
+    assert verdict.decision.driver is None
 
 
 def test_the_event_of_a_round_names_vms_by_id() -> None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 from agents.baselines.first_fit import FirstFit
 from environment.model import events as ev
 from environment.model.cluster_model import Changes, ClusterModel, ModelOptions
-from environment.model.decisions import decided
 from environment.model.event_log import encode
+from environment.model.launches import decided
 from environment.model.records import JobRecord
 from environment.resources import Resources
 from environment.rounds import decide_in_turn
@@ -136,7 +136,7 @@ def launched(commands: Sequence[ev.Command]) -> dict[str, list[str]]:
     """The tasks that are to be launched, by VM name."""
     launches = [command for command in commands if isinstance(command, ev.Launch)]
     assert all(launch.offer_ids for launch in launches)
-    return {launch.vm.name: [task.task_id for task in launch.tasks] for launch in launches}
+    return {launch.vm.name: list(launch.task_ids) for launch in launches}
 
 
 def costs(model: ClusterModel, at: float) -> dict[str, float]:

@@ -9,12 +9,14 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from environment.model import events as ev
+from environment.model.records import ExecutorRecord
 from environment.resources import Resources
 from framework.agent_sizes import _size
 from framework.link import MesosLink
@@ -58,11 +60,12 @@ class Framework:
             pass
         return event
 
-    def launch(self, offer: ev.Offer, *tasks: ev.Task, script: str = "true") -> None:
+    def launch(self, offer: ev.Offer, *tasks: ExecutorRecord, script: str = "true") -> None:
         """Launch tasks on an offer."""
         process = ProcessSpec(("bash", "-c", script), {"PLAIN": "1"}, {"HIDDEN": "hush"})
-        command = ev.Launch(1, offer.vm, (offer.id,), tasks)
-        self.link.execute(command, lambda task: (process, f"test: {task.task_id}"))
+        known = {task.task_id: replace(task, vm_id=offer.vm.id) for task in tasks}
+        command = ev.Launch(1, offer.vm, (offer.id,), tuple(known))
+        self.link.execute(command, lambda task_id: (known[task_id], process, f"test: {task_id}"))
 
     def __enter__(self) -> "Framework":
         self.link.start()
@@ -72,14 +75,14 @@ class Framework:
         self.link.stop()
 
 
-def undescribed(task: ev.Task) -> tuple[ProcessSpec, str]:
+def undescribed(task_id: str) -> tuple[ExecutorRecord, ProcessSpec, str]:
     """For commands that launch nothing."""
-    raise AssertionError(task)
+    raise AssertionError(task_id)
 
 
-def task(task_id: str, port: int, cpus: float = 1.0) -> ev.Task:
+def task(task_id: str, port: int, cpus: float = 1.0) -> ExecutorRecord:
     """A task of 64 MiB with one port."""
-    return ev.Task(task_id, "job-1", 0, Resources.of(cpus, 64), (port,))
+    return ExecutorRecord(task_id, "job-1", 0, "", "", "", "", 0.0, Resources.of(cpus, 64), (port,), 0.0)
 
 
 @contextmanager
@@ -173,16 +176,17 @@ def test_a_task_that_cannot_be_described_takes_no_other_along(tmp_path: Path) ->
     """It is reported as never run; one of another job, launched on the same VM at once, runs."""
     process = ProcessSpec(("true",), {}, {})
 
-    def describe(task: ev.Task) -> tuple[ProcessSpec, str]:
-        if task.task_id == "job-1.0":
+    def describe(task_id: str) -> tuple[ExecutorRecord, ProcessSpec, str]:
+        if task_id == "job-1.0":
             raise ValueError("no specification")
-        return process, task.task_id
+        return tasks[task_id], process, task_id
 
     with mesos_and_framework(tmp_path) as (_, framework):
         offer = framework.wait(ev.OffersReceived).offers[0]
         ports = range(offer.ports[0][0], offer.ports[0][0] + 2)
-        tasks = tuple(task(f"job-{n}.0", port) for n, port in enumerate(ports, start=1))
-        framework.link.execute(ev.Launch(1, offer.vm, (offer.id,), tasks), describe)
+        made = [task(f"job-{n}.0", port) for n, port in enumerate(ports, start=1)]
+        tasks = {each.task_id: replace(each, vm_id=offer.vm.id) for each in made}
+        framework.link.execute(ev.Launch(1, offer.vm, (offer.id,), tuple(tasks)), describe)
         assert framework.until("job-1.0", "dropped").message == "no specification"
         framework.until("job-2.0", "finished")
 
@@ -355,8 +359,9 @@ def test_a_call_that_the_master_refuses_raises_nothing(tmp_path: Path) -> None:
     """A 400 is logged; the link goes on, and what was launched so is found to be gone."""
     with mesos_and_framework(tmp_path) as (_, framework):
         offer = framework.wait(ev.OffersReceived).offers[0]
-        launch = ev.Launch(1, offer.vm, (offer.id,), (task("job-1.0", offer.ports[0][0]),))
-        framework.link.execute(launch, lambda _: (ProcessSpec(("true",), {}, {}), 5))  # type: ignore[arg-type, return-value]  # no name
+        launch = ev.Launch(1, offer.vm, (offer.id,), ("job-1.0",))
+        wanted = replace(task("job-1.0", offer.ports[0][0]), vm_id=offer.vm.id)
+        framework.link.execute(launch, lambda _: (wanted, ProcessSpec(("true",), {}, {}), 5))  # type: ignore[arg-type, return-value]  # no name
         framework.link.execute(ev.Reconcile(1, (("job-1.0", offer.vm.id),)), undescribed)
         assert framework.wait(ev.TaskChanged).state == "gone"
         assert framework.link.subscribed
@@ -461,7 +466,7 @@ def test_what_was_decided_under_an_earlier_subscription_is_not_said_on_a_later_o
         offer = framework.wait(ev.OffersReceived).offers[0]
         before = mesos.get("/frameworks")["frameworks"][0]["offers"]
         assert offer.id in {known["id"] for known in before}
-        launch = ev.Launch(1, offer.vm, (offer.id,), (task("job-2.0", offer.ports[0][0]),))
+        launch = ev.Launch(1, offer.vm, (offer.id,), ("job-2.0",))
         for command in (ev.Suppress(1), ev.Decline(1, (offer.id,), 60.0), launch):
             framework.link.execute(command, undescribed, first)
         assert "decided under an earlier connection" in framework.until("job-2.0", "dropped").message

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from environment.model.events import Task
+from environment.model.records import ExecutorRecord
 from environment.resources import Resources
 from framework.spark import ProcessSpec, Uri
 from framework.translate import (
@@ -142,8 +142,10 @@ def test_a_task_carries_its_secrets_as_secrets() -> None:
     process = ProcessSpec(
         ("bash", "-c", "true"), {"A": "1"}, {"S": "hush"}, (Uri("file:///x.tgz", True),), "spark:3.5"
     )
-    task = Task("job-1.0", "job-1", 0, Resources.of(1.0, 1024), (31000,))
-    info = task_to_json(task, process, "S0", "wordcount: executor 0", [], user="spark")
+    task = ExecutorRecord(
+        "job-1.0", "job-1", 0, "S0", "vm-1", "", "", 0.0, Resources.of(1.0, 1024), (31000,), 0.0
+    )
+    info = task_to_json(task, process, "wordcount: executor 0", [], user="spark")
     plain, secret = info["command"]["environment"]["variables"]
     assert plain == {"name": "A", "type": "VALUE", "value": "1"}
     assert secret["type"] == "SECRET"

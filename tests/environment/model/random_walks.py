@@ -11,7 +11,8 @@ from random import Random
 from agents.registry import create
 from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel
-from environment.model.decisions import decided
+from environment.model.launches import decided
+from environment.model.records import ExecutorRecord
 from environment.model.states import ENDED_JOB
 from environment.resources import Resources, total
 from environment.rounds import decide_in_turn
@@ -38,7 +39,7 @@ class Chaos:
         self.now = 0.0
         self.log: list[tuple[ev.Event, list[ev.Command]]] = []
         self.offers: dict[str, ev.Offer] = {}
-        self.tasks: dict[str, tuple[str, ev.Task]] = {}
+        self.tasks: dict[str, tuple[str, ExecutorRecord]] = {}
         self.states: dict[str, ev.TaskState] = {}
         self.drivers: set[str] = set()
         #: Tasks by job that ran its driver on the cluster.
@@ -226,8 +227,9 @@ class Chaos:
     def execute(self, command: ev.Command) -> None:
         """Do as the master and the daemon's host would."""
         match command:
-            case ev.Launch(vm=vm, offer_ids=offer_ids, tasks=tasks):
-                self.launch(vm, offer_ids, tasks)
+            case ev.Launch(vm=vm, offer_ids=offer_ids, task_ids=task_ids):
+                records = map(self.model.task, task_ids)
+                self.launch(vm, offer_ids, tuple(task for task in records if task is not None))
             case ev.Decline(offer_ids=offer_ids):
                 for offer_id in offer_ids:
                     del self.offers[offer_id]
@@ -247,7 +249,7 @@ class Chaos:
             case ev.KillDriver(job_id=job_id):
                 self.drivers.discard(job_id)
 
-    def launch(self, vm: Vm, offer_ids: tuple[str, ...], tasks: tuple[ev.Task, ...]) -> None:
+    def launch(self, vm: Vm, offer_ids: tuple[str, ...], tasks: tuple[ExecutorRecord, ...]) -> None:
         """Accept offers that are held, and start tasks that fit them and were never launched before."""
         assert offer_ids
         assert tasks

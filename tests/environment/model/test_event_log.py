@@ -45,7 +45,8 @@ def test_logs_of_the_first_stoker_replay() -> None:
     model, launches, sizes = ClusterModel(), [], []
     for event, commands in replay(lines):
         assert model.handle(event) == commands
-        launches += [task.resources for c in commands if isinstance(c, ev.Launch) for task in c.tasks]
+        ids = [task_id for c in commands if isinstance(c, ev.Launch) for task_id in c.task_ids]
+        launches += [task.resources for task in map(model.task, ids) if task]
         if isinstance(event, ev.Decided):
             sizes += [size for placement in event.placements for size in placement.sizes]
     assert (launches[-1], sizes) == (Resources.of(0.5, 1024, {"gpus": 1}), [Resources.of(1.5, 1024)])

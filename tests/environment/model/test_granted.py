@@ -8,8 +8,8 @@ import pytest
 from environment.check import check
 from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel
-from environment.model.decisions import decided
 from environment.model.event_log import replay
+from environment.model.launches import decided
 from environment.resources import Resources
 from environment.rounds import decide_in_turn, decide_once
 from environment.types import Decision, EndedJob, Place, PlacementRequest
@@ -122,10 +122,11 @@ def world() -> World:
     return world
 
 
-def sizes(commands: list[ev.Command]) -> list[Resources]:
+def sizes(world: World, commands: list[ev.Command]) -> list[Resources]:
     """Of the tasks that are launched."""
     launched = [command for command in commands if isinstance(command, ev.Launch)]
-    return [task.resources for command in launched for task in command.tasks]
+    tasks = (world.model.task(task_id) for command in launched for task_id in command.task_ids)
+    return [task.resources for task in tasks if task is not None]
 
 
 def replayed(world: World) -> bool:
@@ -136,7 +137,7 @@ def replayed(world: World) -> bool:
 
 def test_a_job_starts_on_what_it_was_given(world: World) -> None:
     """Launched in these sizes, charged and shown so; it runs when those that there are run."""
-    assert sizes(world.log[-1][1]) == [*SIZES]
+    assert sizes(world, world.log[-1][1]) == [*SIZES]
     assert (world.model.ledger.held("id-vm-1").cpus, world.model.ledger.held("id-vm-2").memory_mib) == (
         1.5,
         2048,
@@ -161,7 +162,7 @@ def test_a_lost_executor_keeps_its_size(world: World) -> None:
         each.offer()
         (request,) = each.model.requests()
         assert (request.count, request.sizes, request.cpus) == (1, SIZES[1:], 0.125)
-        assert sizes(each.decide()) == [SIZES[1]]
+        assert sizes(each, each.decide()) == [SIZES[1]]
         assert replayed(each)
 
 

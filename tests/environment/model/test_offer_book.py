@@ -231,7 +231,8 @@ def test_ports_are_part_of_a_placement() -> None:
     job = replace(make_job(executors=2), driver=Resources.of(1.0, 1024))
     request = PlacementRequest(job, 2)
     verdict = decide_once(first_vm, view, [request])
-    assert verdict.driver_vm == 1
+    assert isinstance(verdict.decision, Place)
+    assert verdict.decision.driver == 1
     full = view.with_placement(make_request(4), (0,) * 4)
     assert shortage(full, make_request(5)) == (
         "room for 4 of 5 executors of 1 cpus and 1024 MiB; of 2 VMs, 1 lack ports"

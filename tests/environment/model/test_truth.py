@@ -15,6 +15,7 @@ from environment.check import check, shortage
 from environment.explain import explain
 from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel, ModelOptions
+from environment.model.records import ExecutorRecord
 from environment.resources import Resources, total
 from environment.rounds import Verdict
 from environment.types import Place, PlacementRequest, Vm, Wait
@@ -133,7 +134,7 @@ class Walk(Chaos):
         elif event.state == "dropped":
             known.never_ran.add(at)
 
-    def launch(self, vm: Vm, offer_ids: tuple[str, ...], tasks: tuple[ev.Task, ...]) -> None:
+    def launch(self, vm: Vm, offer_ids: tuple[str, ...], tasks: tuple[ExecutorRecord, ...]) -> None:
         """Note when."""
         ports = [port for task in tasks for port in task.ports]
         assert len(set(ports)) == len(ports) == sum(3 if ".driver-" in t.task_id else 1 for t in tasks)
