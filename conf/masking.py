@@ -5,7 +5,7 @@ Rules: the value of a name that sounds secret; in a text also NAME=VALUE, "NAME"
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 MASK = "***"
 
@@ -13,6 +13,8 @@ _WORDS = r"secret|passw|passphrase|pwd|token|key|credential|auth|signature"
 _SECRET = re.compile(_WORDS, re.IGNORECASE)
 # Whoever submits a job writes these texts, and matching holds up the whole process: so each pattern takes
 # time in proportion to the text. A run of characters is tried from its start only, and is not given back.
+#: Characters of a secret at least; what is shorter would tear holes into every text.
+_SHORTEST = 4
 _USER = re.compile(r"((?<=[A-Za-z0-9+.-])://)[^/\s?#]*@")
 _ASSIGNED = re.compile(
     rf"""((?<![\w.-])(?=[\w.-]*?(?:{_WORDS}|\bsig))[\w.-]++["']?\s*+[=:]\s*+)"""
@@ -30,6 +32,21 @@ def masked_urls(text: str) -> str:
 def masked_text(text: str) -> str:
     """The text without users in URLs and without what is assigned to names that sound secret."""
     return _ASSIGNED.sub(rf"\1{MASK}", masked_urls(text))
+
+
+def without(text: str, secrets: Iterable[str]) -> str:
+    """The text without these secrets wherever they stand in it; what is too short to be one stays."""
+    for secret in sorted(set(secrets), key=len, reverse=True):
+        if len(secret) >= _SHORTEST:
+            text = text.replace(secret, MASK)
+    return text
+
+
+def secrets_in(values: Mapping[str, str], arguments: Sequence[str]) -> tuple[str, ...]:
+    """The values of settings or variables, and the arguments, that are masked because of their names."""
+    named = [value for name, value in values.items() if _SECRET.search(name)]
+    shown = zip(arguments, masked_arguments(arguments), strict=True)
+    return (*named, *(argument for argument, mask in shown if mask == MASK))
 
 
 def masked_values(values: Mapping[str, str]) -> dict[str, str]:

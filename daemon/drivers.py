@@ -5,6 +5,7 @@ it slow, and comes back as events. How a driver becomes a process is the launche
 means the cluster model's.
 """
 
+import contextlib
 import math
 import threading
 import time
@@ -298,9 +299,17 @@ class HostDrivers:
             self._crew.hand(job_id, lambda: self._begin_afresh(job_id, why))
             return
         message = _reason(status)
+        if status.exit_code and not message:
+            said = self._launcher.failure(job_id, self._kept_spec(job_id))
+            message = f"its driver exited with code {status.exit_code}{said}"
         if status.state != "ended":
             self.stop(job_id)  # it may have lost its supervisor, or its records, only
         self._put(ev.DriverEnded(self._now(), job_id, status.exit_code, message))
+
+    def _kept_spec(self, job_id: str) -> JobSpec | None:
+        with contextlib.suppress(StoreError):
+            return self._store.spec(job_id)
+        return None
 
 
 def _reason(status: DriverStatus) -> str:

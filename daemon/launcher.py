@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from conf.schema import Config, Driver, JobSpec
+from daemon.failures import failure_line
 from daemon.launch_records import LaunchLostError, LaunchRecord, LaunchRecords
 from daemon.rights import Rights, own_rights
 from environment.model.records import ExecutorRecord, sizes_of
@@ -23,6 +24,7 @@ from environment.types import Job
 from framework.embedded.isolation.cgroups import make_tracker
 from framework.hostile_files import read_tail
 from framework.spark import (
+    TAIL,
     Application,
     DriverEndpoint,
     DriverPlace,
@@ -49,7 +51,6 @@ _PORT_TAKEN = re.compile(
 )
 #: How `driver.sh` ends where its folder cannot be written, before there is an `events` in it.
 _NOT_WRITTEN = 74
-_TAIL = 1 << 16
 
 
 class Launcher:
@@ -193,9 +194,25 @@ class Launcher:
         if status.exit_code == _NOT_WRITTEN and not os.path.lexists(self.folder(job_id) / "driver/events"):
             return "its folder takes nothing: the disk may be full"
         with contextlib.suppress(OSError):
-            if found := _PORT_TAKEN.search(read_tail(self.folder(job_id), "driver/stderr", _TAIL)):
+            if found := _PORT_TAKEN.search(read_tail(self.folder(job_id), "driver/stderr", TAIL)):
                 return found[0].decode(errors="replace")[:300]
         return ""
+
+    def failure(self, job_id: str, spec: JobSpec | None) -> str:
+        """What a reason says of a driver that failed on this host; see `failure_line`."""
+        tails = {"stderr": b"", "stdout": b""}
+        for stream in tails:
+            with contextlib.suppress(OSError):
+                tails[stream] = read_tail(self.folder(job_id), f"driver/{stream}", TAIL)
+        return self.failure_in(job_id, spec, **tails)
+
+    def failure_in(self, job_id: str, spec: JobSpec | None, stderr: bytes, stdout: bytes) -> str:
+        """What a reason says of the ends of what the job's driver printed; see `failure_line`."""
+        secrets: tuple[str, ...] = ()
+        with contextlib.suppress(OSError, ValueError):
+            if launch := self._launches.kept(job_id):
+                secrets = launch.secret, ui_key(launch.secret)
+        return failure_line(stderr, stdout, spec, secrets)
 
     def stop_driver(self, job_id: str) -> None:
         """Ask the driver on this host to end."""

@@ -15,6 +15,7 @@ from framework.spark.driver import (
 )
 from framework.spark.homes import SparkHome, SparkHomes, line_of, local_spark_home
 from framework.spark.java import find_java
+from framework.spark.last_error import TAIL, last_words
 from framework.spark.launch import (
     DriverEndpoint,
     ExecutorPlace,
@@ -30,6 +31,7 @@ __all__ = [
     "RESERVED_CONF",
     "RESERVED_ENVIRONMENT",
     "SMALLEST_MEMORY_MIB",
+    "TAIL",
     "Application",
     "DriverEndpoint",
     "DriverPlace",
@@ -48,6 +50,7 @@ __all__ = [
     "executor_process",
     "find_java",
     "heap_mib",
+    "last_words",
     "line_of",
     "local_spark_home",
     "start_driver",

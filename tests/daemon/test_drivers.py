@@ -176,6 +176,29 @@ def test_records_that_vanish_fail_the_job(stage: Stage) -> None:
     until(lambda: not supervisors_of(records))
 
 
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("echo 'ValueError: no rows' >&2; exit 3", "its driver exited with code 3: ValueError: no rows"),
+        (
+            "echo Traceback '(most recent call last):'; echo 'KeyError: 1'; exit 1",
+            "its driver exited with code 1: KeyError: 1",
+        ),
+        ("echo key=SECRET SECRET >&2; exit 1", "its driver exited with code 1; it printed last: key=*** ***"),
+        ("exit 3", "its driver exited with code 3"),
+        ("rm stderr; ln -s ../../../stoker.db stderr; exit 3", "its driver exited with code 3"),
+        ("rm stderr; mkfifo stderr; exit 3", "its driver exited with code 3"),
+        ("rm stderr; truncate -s 1T stderr; exit 3", "its driver exited with code 3"),
+        ("exit 0", ""),
+    ],
+)
+def test_a_failed_driver_says_why(stage: Stage, script: str, why: str) -> None:
+    """Its reason has the last error that it printed, whatever it left in place of its log."""
+    own = '$(grep -oP \'(?<="secret": ")[^"]+\' ../../../records/job-1/launch.json)'
+    event = stage.end_of(stage.start(script.replace("SECRET", own)))
+    assert event.message == why
+
+
 def test_what_a_job_writes_into_its_own_folder_says_nothing(stage: Stage) -> None:
     """Neither that it has ended, nor how, nor which process it is."""
     job = stage.start(

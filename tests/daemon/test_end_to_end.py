@@ -220,13 +220,16 @@ def test_a_driver_on_the_cluster_whose_port_is_taken_is_tried_again(daemon: Daem
 
 
 def test_a_job_that_fails_says_why(daemon: Daemon) -> None:
-    """A driver that exits with another code than 0 fails its job, whose log tells the rest."""
+    """A driver that exits with another code than 0 fails its job, and its last error is the job's reason."""
     app = daemon.folder / "broken.py"
-    app.write_text("raise SystemExit(3)")
+    app.write_text("raise ValueError('no rows')")
     job_id = daemon.client.submit({"app": str(app), "executors": 1, "cpus": 0.5, "memory": 1024})["id"]
     job = daemon.ended(job_id)
-    assert (job["state"], job["exit_code"]) == ("failed", 3)
-    assert "code 3" in job["reason"]
+    assert (job["state"], job["exit_code"]) == ("failed", 1)
+    assert job["reason"] == "its driver exited with code 1: ValueError: no rows"
+    for command in ("job", "jobs", "explain"):
+        shown = daemon.stoker(command, *([] if command == "jobs" else [job_id]))
+        assert "ValueError" in shown, shown
 
 
 def test_jobs_wait_with_a_reason_and_are_killed(daemon: Daemon) -> None:

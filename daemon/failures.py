@@ -1,0 +1,35 @@
+"""Why a job failed, as its reason says it: the last error of its driver, fit for everybody who sees jobs.
+
+A driver prints what it likes, secrets of its own among it. Which line it is says `last_words`, where it was
+printed `launcher` and `failed_drivers` know.
+"""
+
+from collections.abc import Sequence
+
+from conf.characters import visible
+from conf.masking import masked_text, secrets_in, without
+from conf.schema import JobSpec
+from framework.spark import last_words
+
+#: Characters of the line that are shown; the log has all of it.
+_LONGEST = 300
+
+
+def failure_line(stderr: bytes, stdout: bytes, spec: JobSpec | None, secrets: Sequence[str] = ()) -> str:
+    """What a reason says, behind the exit code, of what a driver printed last; empty when that is nothing.
+
+    It is a single line in which nothing is hidden from its reader, cut where it is long. Neither `secrets`
+    nor what the job's `spec` gives to names that sound secret are in it, nor what `conf.masking` finds.
+    """
+    if spec is not None:
+        secrets = (*secrets, *secrets_in({**spec.conf, **spec.env}, spec.args))
+    words = last_words(stderr, stdout)
+    kind, colon, said = words.text.partition(": ")
+    if not words.error or not kind.replace(".", "").isidentifier():
+        kind, colon, said = "", "", words.text
+    # An exception's name is nobody's secret: what a KeyError is about is to be read.
+    line = visible(" ".join(f"{kind}{colon}{masked_text(without(said, secrets))}".split()))
+    if not line:
+        return ""
+    line = line if len(line) <= _LONGEST else f"{line[: _LONGEST - 4]} ..."
+    return f": {line}" if words.error else f"; it printed last: {line}"
