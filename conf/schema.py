@@ -172,12 +172,20 @@ class Strict(BaseModel):
 class Driver(Strict):
     """Where Spark drivers run: on the daemon's host, or on the cluster as a Mesos task of this size."""
 
-    on: Literal["host", "cluster"] = "host"
-    """On the daemon's host, or on the cluster as a Mesos task."""
+    on: Literal["host", "cluster", "client"] = "host"
+    """On the daemon's host, or on the cluster as a Mesos task; `client`: it is a process of its user's own,
+    which asked for executors by `POST /v1/applications`."""
     cpus: Cpus = 1.0
     """Cores of a driver on the cluster."""
     memory: Memory = 1024
     """Memory of a driver on the cluster: MiB, or an amount with its unit, such as 512m."""
+
+
+def _of_ours(driver: Driver) -> Driver:
+    """A check that a driver's place is one where the daemon can start it."""
+    if driver.on == "client":
+        raise ValueError("should be {on: host} or {on: cluster}: that is where the daemon can start drivers")
+    return driver
 
 
 class JobSpec(Strict):
@@ -185,10 +193,10 @@ class JobSpec(Strict):
 
     app: Annotated[
         Text,
-        Field(min_length=1, json_schema_extra={"pattern": rf"^[^{UNSEEN_IN_PLANE_0}]*\.(py|jar)$"}),
+        Field(json_schema_extra={"pattern": rf"^([^{UNSEEN_IN_PLANE_0}]*\.(py|jar))?$"}),
         AfterValidator(_one_line),
     ]
-    """The program: a Python file (.py) or a jar (.jar)."""
+    """The program: a Python file (.py) or a jar (.jar); empty for a driver of its user's, who has it."""
     name: Name | None = None
     """What to call it; else it is called after its app."""
     type: Name = "unknown"
@@ -235,7 +243,11 @@ class JobSpec(Strict):
     """Seconds of running after which it is ended and has failed."""
 
     @model_validator(mode="after")
-    def _jar_needs_a_class(self) -> "JobSpec":
+    def _has_an_app(self) -> "JobSpec":
+        if self.driver is not None and self.driver.on == "client":
+            if self.app:
+                raise ValueError("app: a driver of its user's (driver.on: client) has its program itself")
+            return self
         if self.app.endswith(".jar") and self.main_class is None:
             raise ValueError("a jar needs main_class, the class whose main method is the job")
         if not self.app.endswith((".jar", ".py")):
@@ -253,7 +265,7 @@ class JobSpec(Strict):
     @property
     def label(self) -> str:
         """The name to show: the given one, or the app's file name without its ending."""
-        return self.name or PurePosixPath(self.app).stem
+        return self.name or PurePosixPath(self.app).stem or "application"
 
 
 class VmGroup(Strict):
@@ -467,7 +479,7 @@ class Config(Strict):
     decision_timeout: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 5.0
     mesos: Mesos = Mesos()
     spark: Spark = Spark()
-    driver: Driver = Driver()
+    driver: Annotated[Driver, AfterValidator(_of_ours)] = Driver()
     leader: Leader = Leader()
     event_log: EventLog = EventLog()
     retention: Retention = Retention()

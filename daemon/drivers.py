@@ -154,7 +154,7 @@ class HostDrivers:
         """Find an earlier daemon's drivers again, given the jobs that are not over or have open tasks."""
         for job in jobs:
             launched = job.started_at is not None or job.placed_at is not None
-            if job.job.driver is None and launched and not (job.ended or job.aborting):
+            if job.job.driver_here and launched and not (job.ended or job.aborting):
                 self._resume(job)
         self.over(jobs)
         going_on = {job.job.id for job in jobs if not job.ended}

@@ -74,6 +74,9 @@ class Intake:
 
     def accept(self, spec: JobSpec, idempotency_key: str | None) -> tuple[JobRecord, bool]:
         """Accept a job; see `Scheduler.submit`."""
+        if spec.driver is not None and spec.driver.on == "client":
+            why = "driver.on: a driver of its user's asks for its executors itself, by POST /v1/applications"
+            raise RejectedError(422, "The job cannot be launched", why)
         self._check(spec)
         if self._queued + len(self._arriving) >= self._most:
             detail = f"{self._most} jobs are queued already (max_queued_jobs)"
@@ -103,6 +106,7 @@ class Intake:
             spark=self._launcher.spark(spec),
             submitted_at=at,
             driver=self._launcher.driver_size(spec),
+            client_driver="",
             expected_duration=profile.duration(spec.cpus, spec.memory, spec.executors) if profile else None,
             prefers=profile.prefers if profile else None,
             spread=profile.spread if profile else MEASURED_SPREAD,

@@ -61,6 +61,8 @@ class Job:
     A job that runs for more than `max_runtime` seconds, if given, is ended and has failed. `owner` is whose
     job it is, as who submitted it said (empty: nothing was said), and `queue` which queue it belongs to.
     `spark` is the name of the Spark that runs its driver and executors (empty: the only one that there was).
+    `client_driver` is the host of a Spark driver that its user runs, and that was there before the job was;
+    empty where Stoker starts the driver.
     """
 
     id: str
@@ -78,6 +80,7 @@ class Job:
     owner: str = ""
     queue: str = DEFAULT_QUEUE
     spark: str = ""
+    client_driver: str = ""
 
     @property
     def cpus(self) -> float:
@@ -88,6 +91,11 @@ class Job:
     def memory_mib(self) -> int:
         """Memory of one executor, MiB."""
         return self.size.memory_mib
+
+    @property
+    def driver_here(self) -> bool:
+        """Whether its driver runs on the daemon's host."""
+        return self.driver is None and not self.client_driver
 
     @property
     def fewest(self) -> int:

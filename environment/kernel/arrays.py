@@ -32,6 +32,7 @@ def jobs_of(workload: Workload, profiles: Mapping[str, JobProfile]) -> tuple[Job
             spread=profiles[job.type].spread if job.type in profiles else MEASURED_SPREAD,
             driver=None,
             spark="",
+            client_driver="",
             max_runtime=None,
         )
         for job in workload.jobs

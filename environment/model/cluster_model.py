@@ -270,7 +270,7 @@ class ClusterModel:
             return
         job.exit_code = event.exit_code
         if event.exit_code == 0:
-            self._lives.end(job, "finished", "its driver exited with code 0")
+            self._lives.end(job, "finished", event.message or "its driver exited with code 0")
         else:
             why = event.message or f"its driver exited with code {event.exit_code}"
             self._lives.end(job, "failed", why)

@@ -334,7 +334,7 @@ class DriverDelayed(Event):
 
 @dataclass(frozen=True, slots=True)
 class DriverEnded(Event):
-    """The driver on the daemon's host is gone: with an exit code, or without one when nobody saw it end.
+    """A driver that is no task is gone: with an exit code, or without one when nobody saw it end.
 
     With `requeue`, it and not the job is over: the job is to start afresh.
     """

@@ -51,7 +51,7 @@ class JobLives:
         if self._line.is_new(job):
             job.state, job.placed_at = "placing", self._turn.now
             # Its executors are told now where their driver will be.
-            job.driver_on = self._options.host if job.job.driver is None else ""
+            job.driver_on = self._options.host if job.job.driver_here else ""
             self._roster.explain(job, f"{self._executors_of(job)} are being launched")
         else:
             self._roster.replace_ended(job)
@@ -92,7 +92,7 @@ class JobLives:
             number = len(executors)
             fewer = "" if number == job.job.executors else f" ({number} of {job.job.executors})"
             self._roster.explain(job, f"all its executors run{fewer}")
-            if job.job.driver is None:
+            if job.job.driver_here:
                 self._turn.command(ev.StartDriver, job.job.id)
         elif job.state == "relaunching":
             job.state = "running"
@@ -113,7 +113,7 @@ class JobLives:
 
     def stop_driver(self, job: JobRecord) -> None:
         """End its driver on the host, if there is one."""
-        if job.started_at is not None and job.job.driver is None:
+        if job.started_at is not None and job.job.driver_here:
             self._turn.command(ev.KillDriver, job.job.id)
 
     def end_overdue(self) -> None:

@@ -79,7 +79,10 @@ def test_the_default_config_has_every_key() -> None:
         ("app: x.py\nconf:\n  a: 3", "job.yaml:3: conf.a: should be a text, found 3"),
         ("app: x.py\nconf: [a]", "job.yaml:2: conf: should be keys and values, found ['a']"),
         ("app: x.py\ndriver: here", "job.yaml:2: driver: should be keys and values, found 'here'"),
-        ("app: x.py\ndriver: {on: x}", "job.yaml:2: driver.on: should be 'host' or 'cluster', found 'x'"),
+        (
+            "app: x.py\ndriver: {on: x}",
+            "job.yaml:2: driver.on: should be 'host', 'cluster' or 'client', found 'x'",
+        ),
         ("app: x.py\nname: ~\ntype: ~", "job.yaml:3: type: should be a text, found nothing"),
         ('app: x.py\nname: "a\\nb"',
          "job.yaml:2: name: should be one line without control or invisible characters (here \\n), "
@@ -103,6 +106,7 @@ def test_errors_of_a_job_file(text: str, says: str) -> None:
         ("mesos: {roles: []}", "mesos.roles: should have at least 1 item, found []"),
         ("mesos: {principal: me}", "principal and secret_file go together"),
         ("spark: {connect_timeout: .inf}", "connect_timeout: should be a finite number"),
+        ("driver: {on: client}", "driver: should be {on: host} or {on: cluster}"),
         ("policy: ff", "policy: should be keys and values, found 'ff'"),
     ],
 )

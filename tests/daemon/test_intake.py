@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conf.schema import Config, JobSpec
+from conf.schema import Config, Driver, JobSpec
 from daemon import intake as intake_module
 from daemon.contract import RejectedError
 from daemon.intake import Intake
@@ -91,3 +91,10 @@ def test_what_no_quota_lets_us_have_is_refused(door: Door) -> None:
     door.intake.accept(JobSpec(app=APP, cpus=4, memory=1024, executors=2), None)
     door.intake.accept(JobSpec(app=APP, cpus=3, memory=1024, executors=3, min_executors=2), None)
     assert door.looks == 2, "it was asked whether the quota is another by now"
+
+
+def test_a_driver_of_its_users_is_no_job_file(door: Door) -> None:
+    """Who wants executors for a driver of their own asks by another way, which the refusal names."""
+    spec = JobSpec(app="", driver=Driver(on="client"))
+    with pytest.raises(RejectedError, match="by POST /v1/applications"):
+        door.intake.accept(spec, None)

@@ -57,6 +57,20 @@ def test_a_job_from_submission_to_its_end(world: World) -> None:
     assert world.model.tasks("job-1") == ()
 
 
+def test_a_driver_of_its_users_is_neither_started_nor_ended(world: World) -> None:
+    """It is there already: its job runs when its executors do, and ends when that is told of its driver."""
+    world.subscribe()
+    world.submit(*(replace(make_job(job_id, 2), client_driver="lap") for job_id in ("left", "killed")))
+    world.offer()
+    world.decide()
+    for job_id in ("left", "killed"):
+        assert world.tell("running", *world.open_tasks(job_id)) == []
+        assert (world.job(job_id).state, world.job(job_id).driver_on) == ("running", "")
+    assert names(world.send(ev.DriverEnded(world.now, "left", 0, "it said goodbye"))) == ["KillTask"] * 2
+    assert (world.job("left").state, world.job("left").reason) == ("finished", "it said goodbye")
+    assert names(world.kill("killed")) == ["KillTask"] * 2
+
+
 def test_a_driver_that_its_host_could_not_start_is_waited_for(world: World) -> None:
     """The job's reason says so; nothing is charged to it, and nothing done, until its driver has ended."""
     world.subscribe()
