@@ -5,7 +5,7 @@ over. One pymesos driver lives for one connection: when that is lost, refused or
 driver is put away and, after a pause that doubles, the next one subscribes with the same framework id.
 The framework is torn down by nothing that happens here.
 
-Nobody who uses a link waits for the master: calls are made by a thread of each connection (`call_queue`), the
+Nobody who uses a link waits for the master: calls are made by a thread of each connection (`session`), the
 watch over the connection is kept by one of the link, which makes no call itself, and who leads is followed
 by a third (`detector`).
 """
@@ -23,7 +23,8 @@ from framework.agent_sizes import read_agents
 from framework.asking import Credentials
 from framework.census import Census
 from framework.detector import Detector, is_zookeeper
-from framework.session import SchedulerDriver, Session, SessionOptions
+from framework.pymesos_driver import SchedulerDriver
+from framework.session import Session, SessionOptions
 from framework.spark import ProcessSpec
 from framework.translate import (
     Json,

@@ -1,43 +1,29 @@
-"""One connection to a Mesos master: a pymesos driver from its start to its loss.
+"""One connection to a Mesos master: a driver of pymesos from its start to its loss, and what is told to it.
 
 pymesos runs callbacks in its I/O thread, where an exception ends the thread: callbacks only hand things over.
-What is told to the master goes through `call_queue`, as pymesos holds a lock while it waits for an answer:
-nobody else may ask its driver for anything. When a session is in trouble, whoever holds it closes it and
-makes another (see `link`).
+Calls to the master wait in `Calls` and are made one after another by a thread of the session's own, as
+pymesos holds a lock while it waits for an answer: nobody else may ask its driver for anything. When a session
+is in trouble, whoever holds it closes it and makes another (see `link`). What pymesos lacks is in
+`pymesos_driver.py`.
 """
 
 import contextlib
-import logging
-import signal
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any, Protocol
 
+import structlog
 from typing_extensions import override
 
 from environment.model import events as ev
-from framework import http_parser
-from framework.call_queue import Calls, QueuedCall
-from framework.fence import CallConnection
+from framework.pymesos_driver import Scheduler, SchedulerDriver, last_words
 from framework.translate import Json, task_changed_from_json
 
-http_parser.install()
-# Importing pymesos puts a SIGINT handler of its own in place and writes to stderr; both are ours to decide.
-_sigint = signal.getsignal(signal.SIGINT)
-import pymesos  # noqa: E402 - needs the parser that was just installed
-import pymesos.process  # noqa: E402 - likewise
-
-if threading.current_thread() is threading.main_thread():
-    signal.signal(signal.SIGINT, _sigint)
-# Its I/O thread would interrupt the main thread when it ends; a session notices the end by itself.
-pymesos.process.thread = SimpleNamespace(interrupt_main=lambda: None)
-for _handler in list(pymesos.logger.handlers):
-    pymesos.logger.removeHandler(_handler)
-pymesos.logger.setLevel(logging.CRITICAL)
+log = structlog.get_logger("mesos")
 
 #: A master that was not heard for so many of its heartbeats is taken for gone.
 HEARTBEATS_MISSED = 3
@@ -47,6 +33,8 @@ _DOUBTFUL = 1.5
 _GRACE = 1.0
 #: What a master says to a framework id that it has removed: torn down, or away for too long.
 _REMOVED = "framework has been removed"
+#: Calls that may wait for earlier ones. A master that lets more of them pile up is not served by more.
+MOST_WAITING = 10_000
 _CAPABILITIES = ("MULTI_ROLE", "PARTITION_AWARE")
 
 
@@ -94,74 +82,104 @@ class Listener(Protocol):
         """The session is of no use any more."""
 
 
-class EventConnection(pymesos.process.Connection):  # type: ignore[misc]  # pymesos has no types
-    """pymesos' connection for events, which subscribes a driver of ours only if it may."""
+@dataclass(frozen=True, slots=True)
+class QueuedCall:
+    """Something to tell the master. `unsent` is told why, when it is certain that it was never told."""
 
-    @override
-    def write(self) -> bool:
-        """Send some of the subscription; False gives the connection up."""
-        driver = self._callback
-        if isinstance(driver, SchedulerDriver) and not driver.sched.may_call():
-            return False
-        return bool(super().write())
+    name: str
+    make: Callable[[], object]
+    unsent: Callable[[str], None] = lambda _: None
 
 
-pymesos.process.Connection = EventConnection
+class Calls:
+    """An ordered, bounded queue of calls, and what makes them: `run`, in a thread of its own.
 
+    Invariant: every call that was put is made once, or was never begun and its `unsent` is told. What
+    becomes of one that was made is not known here: an answer that does not come proves nothing.
+    """
 
-class SchedulerDriver(pymesos.MesosSchedulerDriver):  # type: ignore[misc]  # pymesos has no types
-    """pymesos' driver, with what it lacks."""
+    def __init__(self, may_call: Callable[[], bool], hangs: Callable[[str], None]) -> None:
+        """`may_call` is asked before each call.
 
-    _conn: CallConnection | None
-
-    @override
-    def change_master(self, new_master: str | None) -> None:
-        """Note where a master that does not lead sends us."""
-        if self._master is not None and new_master and new_master != self._master:
-            self.sched.redirected_to = new_master
-        super().change_master(new_master)
-
-    @property
-    @override
-    def framework(self) -> Json:
-        """Who subscribes; pymesos would leave GPU_RESOURCES out, as it does not know the version."""
-        return dict(self._framework)
-
-    @override
-    def _get_version(self, master: str | None) -> None:
-        # pymesos asks for it to tell inverse offers and GPUs of old masters apart, and fails on 1.12.0-dev.
-        return None
-
-    @override
-    def on_event(self, event: Json) -> None:
-        """Hand an event over. What goes wrong with it ends the session, which then knows why.
-
-        pymesos would take an OSError of ours (a full disk) for one of its socket's, and subscribe again.
+        `hangs` is told of one that was not answered in time; none is made after it.
         """
-        try:
-            super().on_event(event)
-        except Exception as error:
-            self.sched.at_odds(f"an event could not be handled: {type(error).__name__}: {error}")
+        self._may_call = may_call
+        self._hangs = hangs
+        self._waiting: deque[QueuedCall] = deque()
+        self._changed = threading.Condition()
+        self._closed = ""
+        self._since: float | None = None
 
-    @override
-    def _get_conn(self) -> CallConnection | None:
-        if self.connected and self._conn is None:
-            self._conn = CallConnection(self.master, self._timeout, self.sched.may_call)
-        return self._conn if self.connected else None
+    def put(self, call: QueuedCall) -> None:
+        """Make this call after those before it; returns at once."""
+        with self._changed:
+            why = self._closed
+            if not why and len(self._waiting) >= MOST_WAITING:
+                why = f"{MOST_WAITING} calls to the master wait already"
+            if not why:
+                self._waiting.append(call)
+                self._changed.notify_all()
+        if why:
+            call.unsent(why)
 
-    def works(self) -> bool:
-        """Whether the I/O thread lives. One that dies before it has a connection tells nobody."""
-        return self._io_thread is not None and self._io_thread.is_alive()
+    def pending(self, now: float) -> float:
+        """For how many seconds the present call has been waiting for its answer; 0 when there is none."""
+        since = self._since
+        return 0.0 if since is None else now - since
 
-    def reconcile(self, tasks: tuple[tuple[str, str], ...]) -> None:
-        """Ask for the tasks' states, naming their agents: without them a lost agent's tasks stay unknown."""
-        asked = [{"task_id": {"value": t}, **({"agent_id": {"value": a}} if a else {})} for t, a in tasks]
-        if self.connected:
-            call = {"type": "RECONCILE", "framework_id": {"value": self.framework_id}}
-            self._send({**call, "reconcile": {"tasks": asked}})
+    def drain(self, seconds: float) -> None:
+        """Give the calls that wait so many seconds to be made."""
+        deadline = time.monotonic() + seconds
+        with self._changed:
+            while (self._waiting or self._since is not None) and not self._closed:
+                if not self._changed.wait(deadline - time.monotonic()):
+                    return
+
+    def close(self, why: str) -> None:
+        """Begin no call any more; `run` returns when the present one is over."""
+        with self._changed:
+            if self._closed:
+                return
+            self._closed = why
+            left, self._waiting = self._waiting, deque()
+            self._changed.notify_all()
+        for call in left:
+            call.unsent(why)
+
+    def run(self) -> None:
+        """Make calls until `close`."""
+        while (call := self._next()) is not None:
+            if not self._may_call():
+                call.unsent("this daemon does not lead any more")
+                continue
+            try:
+                call.make()
+            except Exception as error:  # whatever it is, the next call has to be made
+                # pymesos raises RuntimeError for whatever is not a 2xx.
+                log.warning("call failed", call=call.name, error=f"{type(error).__name__}: {error}"[:300])
+                if isinstance(error, TimeoutError):
+                    self._hangs(f"it did not answer {call.name} in time")
+                    self._await_close()
+
+    def _await_close(self) -> None:
+        with self._changed:
+            while not self._closed:
+                self._changed.wait()
+
+    def _next(self) -> QueuedCall | None:
+        """The next call, which counts as begun; None after `close`."""
+        with self._changed:
+            self._since = None
+            self._changed.notify_all()
+            while not self._waiting and not self._closed:
+                self._changed.wait()
+            if self._closed:
+                return None
+            self._since = time.monotonic()
+            return self._waiting.popleft()
 
 
-class Session(pymesos.Scheduler):  # type: ignore[misc]  # pymesos has no types
+class Session(Scheduler):  # type: ignore[misc]  # pymesos has no types
     """A driver with its callbacks. Not subscribed at first; of no use once `trouble` says why."""
 
     def __init__(
@@ -257,7 +275,7 @@ class Session(pymesos.Scheduler):  # type: ignore[misc]  # pymesos has no types
         if (pending := self._calls.pending(now)) > self._call_timeout + _GRACE:
             return f"a call was not answered for {pending:.0f} s"
         if self._started and not self._driver.works():
-            self._trouble = _last_words() or "its connection ended"
+            self._trouble = last_words() or "its connection ended"
         return self._trouble
 
     def doubt(self, now: float) -> str:
@@ -371,15 +389,9 @@ class Session(pymesos.Scheduler):  # type: ignore[misc]  # pymesos has no types
     @override
     def disconnected(self, driver: Any) -> None:
         """End this session. When the I/O thread died of an exception, that is why: a 401, for example."""
-        if why := _last_words():
+        if why := last_words():
             self._fail(why)
         elif self.subscribed:
             self._fail("the connection was lost")
         else:
             self._fail("it does not accept the connection")
-
-
-def _last_words() -> str:
-    """What ended pymesos' I/O thread, told once; empty when nothing did."""
-    error, pymesos.process._exc_info = pymesos.process._exc_info, None
-    return "" if error is None else f"{error[1] or type(error[1]).__name__}"

@@ -18,8 +18,7 @@ from kazoo.client import KazooClient
 
 from environment.model import events as ev
 from framework import link as link_module
-from framework.call_queue import Calls, QueuedCall
-from framework.session import Session
+from framework.session import Calls, QueuedCall, Session
 from tests.daemon.conftest import ZooKeeper
 from tests.framework.embedded.running import PATIENCE, Mesos, eventually, running
 from tests.framework.test_hostile_master import GOOD, HEAD, chunk, record
@@ -179,7 +178,7 @@ def test_calls_are_made_in_order_and_only_by_who_leads() -> None:
 
 def test_calls_that_pile_up_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """What has no room is told at once; what waits is told at the end."""
-    monkeypatch.setattr("framework.call_queue.MOST_WAITING", 2)
+    monkeypatch.setattr("framework.session.MOST_WAITING", 2)
     unsent: list[str] = []
     calls = Calls(lambda: True, lambda _: None)
     for _ in range(3):

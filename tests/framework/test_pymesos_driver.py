@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from framework.fence import CallConnection, FencedError
 from framework.link import MesosLink
+from framework.pymesos_driver import CallConnection, FencedError
 from framework.session import Session, SessionOptions
 from tests.framework.embedded.running import Mesos, eventually, running
 
