@@ -263,6 +263,11 @@ class JobSpec(Strict):
         return self
 
     @property
+    def references(self) -> tuple[str, ...]:
+        """All files that it names: paths, URIs and uploaded ones; of archives, with the folder behind a #."""
+        return (self.app, *self.py_files, *self.files, *self.jars, *self.archives)
+
+    @property
     def label(self) -> str:
         """The name to show: the given one, or the app's file name without its ending."""
         return self.name or PurePosixPath(self.app).stem or "application"
@@ -454,6 +459,14 @@ class Retention(Strict):
     size: Annotated[int, Field(ge=0)] | None = None
 
 
+class UploadsSection(Strict):
+    """Files that clients send: MiB of one (0: none is taken) and of all, days that an unneeded one stays."""
+
+    size: Annotated[int, Field(ge=0, le=1 << 20)] = 2048
+    total: Annotated[int, Field(ge=0)] = 20_480
+    age: Annotated[float, Field(gt=0, le=36_500, allow_inf_nan=False)] = 7.0
+
+
 class Config(Strict):
     """The daemon's config file."""
 
@@ -483,6 +496,7 @@ class Config(Strict):
     leader: Leader = Leader()
     event_log: EventLog = EventLog()
     retention: Retention = Retention()
+    uploads: UploadsSection = UploadsSection()
 
     @field_validator("listen")
     @classmethod

@@ -17,9 +17,10 @@ from starlette.responses import RedirectResponse
 
 from agents.registry import list_policies
 from conf.schema import JobSpec, PolicyChoice
-from daemon import cluster_schemas, explanation_schemas, policy_schemas, schemas
+from daemon import cluster_schemas, explanation_schemas, handing, policy_schemas, schemas
 from daemon.audit import Audit
 from daemon.contract import WITH_DRIVER, RejectedError, Scheduler, Standing
+from daemon.file_routes import add_files
 from daemon.gate import OPEN, Gate
 from daemon.metrics import Metrics
 from daemon.problems import describe, handle_problems
@@ -60,10 +61,11 @@ def create_app(
     submissions = Submissions(scheduler)
     _add_submissions(app, submissions)
     _add_jobs(app, scheduler, store)
+    add_files(app, scheduler, store)
     _add_cluster(app, scheduler)
     _add_policy(app, scheduler, store)
     _add_operations(app, scheduler, metrics, version, audit)
-    guard = Guard(token, hosts, open_paths=OPEN)
+    guard = Guard(token, hosts, open_paths=OPEN, open_below=handing.PATH)
     app.add_middleware(ShortWay, submissions=submissions)
     app.add_middleware(Gate, guard=guard, observe=metrics.observe, most=max_requests, audit=audit)
     handle_problems(app)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import structlog
 
@@ -28,7 +29,9 @@ from daemon.rights import Rights
 from daemon.service import Service
 from daemon.store import Store, StoreError
 from daemon.terms import Term
+from daemon.uploads import Uploads
 from framework.embedded.isolation import IsolationOptions
+from framework.guard import is_loopback
 from framework.session import SessionOptions
 from profiles.job_profile import load_profiles
 
@@ -54,14 +57,15 @@ def candidacy(setting: DaemonSetting, store: Store, restored: Callable[[], None]
     """
     config = setting.config
     profiles = load_profiles(str(find(config.profiles, setting.config_dir)))
-    launcher = _launcher(setting)
+    uploads = Uploads(setting.data_dir / "uploads", config.uploads)
+    launcher = _launcher(setting, uploads)
     election = election_on(store, config.leader)
 
     @contextmanager
     def lead(term: Term) -> Iterator[Service]:
         own = store.during(term)
         with (
-            retention(own, setting.data_dir, config.retention),
+            retention(own, setting.data_dir, config.retention, uploads),
             _embedded_mesos(setting, store) as watch,
         ):
             embedded = watch.embedded if watch else None
@@ -69,7 +73,7 @@ def candidacy(setting: DaemonSetting, store: Store, restored: Callable[[], None]
                 service = Service(
                     config,
                     own,
-                    _launcher(setting, embedded.host if embedded else ""),
+                    _launcher(setting, uploads, embedded),
                     _session(setting, embedded),
                     term,
                     data_dir=setting.data_dir,
@@ -126,11 +130,16 @@ def _session(setting: DaemonSetting, embedded: Embedded | None) -> SessionOption
     )
 
 
-def _launcher(setting: DaemonSetting, host: str = "") -> Launcher:
-    """`host` is where executors reach drivers here; empty: where the master would."""
+def _launcher(setting: DaemonSetting, uploads: Uploads, embedded: Embedded | None = None) -> Launcher:
+    """For an embedded Mesos, or for the master that the config names."""
+    config = setting.config
     try:
-        driver_host = host or _own_address(setting.config.mesos.master)
-        return Launcher(setting.config, setting.data_dir, driver_host, setting.rights)
+        driver_host = (embedded.host if embedded else "") or _own_address(config.mesos.master)
+        # Agents on other machines reach no loopback.
+        host = urlsplit(setting.url).hostname or "localhost"
+        reached = config.mesos.master == "embedded" or not (host == "localhost" or is_loopback(host))
+        url = setting.url if reached else ""
+        return Launcher(config, setting.data_dir, driver_host, setting.rights, uploads, url)
     except OSError as error:
         raise ConfigError(str(error)) from error
 

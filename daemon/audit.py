@@ -30,6 +30,8 @@ _LONGEST = 200
 AUTHORIZED, BODY = "stoker.authorized", "stoker.body"
 _CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _REFUSED = frozenset({401, 403, 421})
+#: A file comes in many parts: what is kept is that all of it came, or that it could not.
+_FILES, _PART = "/v1/files/", 202
 
 
 class Audit:
@@ -58,7 +60,8 @@ class Audit:
         """
         authorized = bool(scope.get(AUTHORIZED))
         refused = status in _REFUSED and not authorized
-        if not refused and scope["method"] not in _CHANGING:
+        part = status == _PART and scope["path"].startswith(_FILES)
+        if not refused and (scope["method"] not in _CHANGING or part):
             return
         record: dict[str, Any] = {
             "at": round(time.time(), 3),

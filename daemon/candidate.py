@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
 from typing import Any
 
 import structlog
@@ -18,6 +19,7 @@ from daemon.leadership import Election
 from daemon.service import Service
 from daemon.store import Store, StoreError
 from daemon.terms import Term
+from daemon.uploads import Uploads
 from environment.model.records import ExecutorRecord, JobRecord
 from framework.spark import DriverUi
 
@@ -179,6 +181,14 @@ class Candidate:
     def ui(self, job: JobRecord) -> DriverUi | None:
         """See `Scheduler.ui`."""
         return self._leader().ui(job)
+
+    def uploads(self) -> Uploads:
+        """See `Scheduler.uploads`."""
+        return self._leader().uploads()
+
+    def handed(self, job: JobRecord, key: str) -> tuple[Path, str] | None:
+        """See `Scheduler.handed`."""
+        return self._leader().handed(job, key)
 
     def health(self) -> Health:
         """See `Scheduler.health`; a daemon that waits is not ready."""

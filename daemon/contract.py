@@ -7,12 +7,16 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from conf.schema import JobSpec
 from daemon.tables import job_number
 from environment.model.records import ExecutorRecord, JobRecord
 from framework.spark import DriverUi
+
+if TYPE_CHECKING:
+    from daemon.uploads import Uploads
 
 
 class RejectedError(Exception):
@@ -181,6 +185,14 @@ class Scheduler(Protocol):
 
     def ui(self, job: JobRecord) -> DriverUi | None:
         """Where the Spark UI of a job's driver is; None while there is none."""
+        ...
+
+    def uploads(self) -> "Uploads":
+        """The files that clients have sent."""
+        ...
+
+    def handed(self, job: JobRecord, key: str) -> tuple[Path, str] | None:
+        """The file that this key opens for the job's driver, and its name; None when it opens none."""
         ...
 
     def health(self) -> Health:

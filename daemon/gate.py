@@ -31,9 +31,13 @@ SLOWEST_BODY = 20.0
 _DEEPEST = 32
 #: Asked without a token and by any name, by whatever watches over the daemon.
 OPEN = frozenset({"/healthz", "/readyz"})
+#: Below this, a body is part of a file, and is not looked into.
+FILES = "/v1/files/"
 _AGAIN = {"Retry-After": "1"}
 _CLOSE = {"Connection": "close"}
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+#: How part of a file may be said to be one; nothing is said of an empty file.
+_PARTS = frozenset({"", "application/octet-stream"})
 
 #: Told of every answer: method, route, status, seconds.
 Observer = Callable[[str, str, int, float], None]
@@ -103,7 +107,11 @@ class Gate:
             refusal = await self._read(held, headers, receive)
         except _GoneError:
             return
-        if refusal is None and held:
+        if refusal is None and scope["path"].startswith(FILES):
+            refusal = (
+                None if _kind(headers) in _PARTS else _unkind(headers, "bytes", "application/octet-stream")
+            )
+        elif refusal is None and held:
             refusal, scope[BODY] = _understood(headers, held)
         if refusal is not None:
             await refusal.response()(scope, receive, send)
@@ -178,11 +186,8 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 def _understood(headers: Headers, body: bytearray) -> tuple[Refusal | None, Any]:
     """Why a body is not taken, and what it says."""
-    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        found = kind or "no Content-Type"
-        why = f"a body should be JSON, with Content-Type: application/json; found {found}"
-        return Refusal(415, why), None
+    if _kind(headers) != "application/json":
+        return _unkind(headers, "JSON", "application/json"), None
     try:
         value = json.loads(body, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
@@ -191,6 +196,15 @@ def _understood(headers: Headers, body: bytearray) -> tuple[Refusal | None, Any]
     if _is_deep(value):
         return Refusal(400, f"the body is nested deeper than {_DEEPEST} levels"), None
     return None, value
+
+
+def _kind(headers: Headers) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _unkind(headers: Headers, what: str, kind: str) -> Refusal:
+    found = _kind(headers) or "no Content-Type"
+    return Refusal(415, f"a body should be {what}, with Content-Type: {kind}; found {found}")
 
 
 def _no_number(name: str) -> Any:

@@ -19,7 +19,7 @@ _STEP = 16 * 1024
 _LONGEST_REST = 8 * 2**20
 #: Requests that may wait behind another on one connection; no client of ours sends a second one.
 _MOST_WAITING = 16
-#: Seconds in which an answer has to be taken, from when it began to wait for that.
+#: Seconds in which an answer, or some of a long one, has to be taken, from when it began to wait for that.
 _SLOWEST_READER = 60.0
 #: Seconds from the last answer to the end of the connection.
 _GOODBYE = 5.0
@@ -58,6 +58,11 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
         self._visit.visitor = self
         self._since = self.loop.time()
+
+    def resume_writing(self) -> None:
+        """See `asyncio.Protocol`: some of a long answer was taken."""
+        self._unsent_since = None
+        super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See `asyncio.Protocol`."""

@@ -11,13 +11,17 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from conf.masking import masked_urls
 from conf.schema import Config, Driver, JobSpec
+from conf.uploaded import uploaded
 from daemon.failures import failure_line
+from daemon.handing import copy_in, files_of, url, wanted
 from daemon.launch_records import LaunchLostError, LaunchRecord, LaunchRecords
 from daemon.rights import Rights, own_rights
+from daemon.uploads import Uploads
 from environment.model.records import ExecutorRecord, sizes_of
 from environment.resources import Resources
 from environment.types import Job
@@ -41,6 +45,7 @@ from framework.spark import (
     start_driver,
     stop_driver,
     ui_key,
+    unserved,
 )
 
 # Spark's own words for a port that it could not have, at the end of what the driver printed. Bounded, since
@@ -57,9 +62,20 @@ class Launcher:
     """Turns jobs into processes; keeps nothing in memory that is not in the job's folder."""
 
     def __init__(
-        self, config: Config, data_dir: Path, driver_host: str, rights: Rights | None = None
+        self,
+        config: Config,
+        data_dir: Path,
+        driver_host: str,
+        rights: Rights | None = None,
+        uploads: Uploads | None = None,
+        url: str = "",
     ) -> None:
-        """`driver_host` is where executors reach drivers here; without `rights`, jobs have the daemon's."""
+        """`driver_host` is where executors reach drivers here; without `rights`, jobs have the daemon's.
+
+        `url` is where agents reach the daemon's API; empty: nowhere.
+        """
+        self.uploads = uploads or Uploads(data_dir / "uploads", config.uploads)
+        self._url = url
         self._config = config
         self._rights = rights or own_rights(config, data_dir)
         self._jobs = data_dir / "jobs"
@@ -91,25 +107,66 @@ class Launcher:
         application.heap_mib(spec.memory)
         application.heap_mib(self._driver(spec).memory, "driver")
         application.check()
-        archives = (archive_parts(archive)[0] for archive in spec.archives)
-        for path in (spec.app, *spec.py_files, *spec.files, *spec.jars, *archives):
+        self._check_uploaded(spec)
+        for reference in spec.references:
+            if uploaded(reference) is not None:
+                continue
+            path = archive_parts(reference)[0] if reference in spec.archives else reference
             if path.startswith("/"):
                 _check_file(Path(path))
             self._rights.check(path)
+            if why := unserved(path, (*spec.jars, *spec.packages), spec.conf, self._home_jars(spec)):
+                raise ValueError(f"{masked_urls(path)}: {why}")
         for repository in spec.repositories:
             self._rights.check(repository)
+
+    def _check_uploaded(self, spec: JobSpec) -> None:
+        files = files_of(spec).values()
+        for file in files:
+            self.uploads.use(file)
+        if files and self._driver(spec).on == "cluster" and not self._url:
+            raise ValueError(
+                "a driver on the cluster fetches uploaded files from this daemon, which listens on loopback "
+                "only; `listen` (with token_file) lets others reach it, or leave the driver on the host"
+            )
+
+    def _home_jars(self, spec: JobSpec) -> list[str] | None:
+        """What lies among the jars of the driver's Spark; None where nobody here can look."""
+        home = self.homes.there if self._driver(spec).on == "cluster" else self.homes.here
+        try:
+            return [path.name for path in Path(home(spec.spark).home, "jars").iterdir()]
+        except OSError:
+            return None
+
+    def handed(self, job_id: str, spec: JobSpec, key: str) -> tuple[Path, str] | None:
+        """The file that this key opens for the job's driver, and its name; None when it opens none."""
+        with contextlib.suppress(OSError, ValueError):
+            launch = self._launches.kept(job_id)
+            file = None if launch is None else wanted(files_of(spec).values(), launch.secret, key)
+            if file is not None:
+                return self.uploads.path(file), file.name
+        return None
 
     def describe(
         self, task: ExecutorRecord, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]
     ) -> tuple[ProcessSpec, str]:
         """The process of one Mesos task and the name it is shown under; ValueError when it cannot be made."""
-        launch, application = self._launches.of(job.id), _application(spec)
+        launch, files = self._launches.of(job.id), files_of(spec)
+        paths = {reference: f"/{file.sha256}/{file.name}" for reference, file in files.items()}
+        application = _application(spec, paths)
         if self._driver(spec).on == "cluster":
             self._launches.release(job.id)  # it listens elsewhere
         endpoint, spark = self._endpoint(spec, launch, tasks), self.homes.there(job.spark)
         if task.number is None:
+            urls = {paths[each]: url(self._url, job.id, launch.secret, files[each]) for each in files}
             process = driver_process(
-                job.name, application, endpoint, _sizes(job, tasks), launch.secret, spark, fetch=True
+                job.name,
+                application,
+                endpoint,
+                _sizes(job, tasks),
+                launch.secret,
+                spark,
+                fetched=lambda path: urls.get(path) or f"file://{path}",
             )
             return process, f"{job.name}: driver"
         if not task.ports:
@@ -139,10 +196,14 @@ class Launcher:
         launch = self._launches.kept(job.id)
         if launch is None:
             raise LaunchLostError("its launch was given up before its driver was started")
-        endpoint = self._endpoint(spec, launch, ())
+        endpoint, folder, files = (
+            self._endpoint(spec, launch, ()),
+            self.folder(job.id) / "driver",
+            files_of(spec),
+        )
         process = driver_process(
             job.name,
-            _application(spec),
+            _application(spec, {each: str(folder / file.name) for each, file in files.items()}),
             endpoint,
             _sizes(job, tasks),
             launch.secret,
@@ -150,8 +211,12 @@ class Launcher:
             self.homes.there(job.spark).python,
         )
         address = endpoint.bind_address or endpoint.host
+        try:
+            copy_in(self.uploads, set(files.values()), folder, self._rights.account)
+        except OSError as error:
+            raise HostError(f"a file of it cannot be copied: {error}") from error
         place = DriverPlace(
-            self.folder(job.id) / "driver",
+            folder,
             records,
             tuple((address, port) for port in launch.ports),
             self._rights.account,
@@ -276,15 +341,22 @@ def _host_id(data_dir: Path) -> str:
     return f"{path.read_text().strip()}@{socket.gethostname()}"
 
 
-def _application(spec: JobSpec) -> Application:
+def _application(spec: JobSpec, paths: Mapping[str, str] | None = None) -> Application:
+    """What is to be run; `paths` are those of uploaded files, by how the job names them."""
+    at = paths or {}
+
+    def placed(references: Sequence[str]) -> tuple[str, ...]:
+        return tuple(at.get(reference, reference) for reference in references)
+
+    archives = (reference.partition("#") for reference in spec.archives)
     return Application(
-        app=spec.app,
+        app=at.get(spec.app, spec.app),
         main_class=spec.main_class,
         arguments=spec.args,
-        py_files=spec.py_files,
-        files=spec.files,
-        jars=spec.jars,
-        archives=spec.archives,
+        py_files=placed(spec.py_files),
+        files=placed(spec.files),
+        jars=placed(spec.jars),
+        archives=tuple(f"{at.get(file, file)}{mark}{folder}" for file, mark, folder in archives),
         packages=spec.packages,
         repositories=spec.repositories,
         conf=spec.conf,

@@ -18,6 +18,7 @@ from daemon.database import DeposedError, StoreError
 from daemon.folders import Folders, measure, remove
 from daemon.past import Past
 from daemon.store import Store
+from daemon.uploads import Uploads
 
 log = structlog.get_logger("retention")
 
@@ -27,6 +28,8 @@ _STEP = 50
 _SETTLES = 60.0
 #: Seconds between two looks when there is nothing to do.
 _PAUSE = 30.0
+#: Seconds between two looks for uploaded files that nobody needs.
+_SWEEP = 600.0
 #: Of the time, so much may be spent on removing.
 _SHARE = 0.2
 
@@ -129,11 +132,13 @@ def prune_all(pruner: Pruner, now: float, progress: Callable[[Pruned], None]) ->
 
 
 @contextmanager
-def retention(store: Store, data_dir: Path, rules: Retention) -> Iterator[None]:
+def retention(store: Store, data_dir: Path, rules: Retention, uploads: Uploads) -> Iterator[None]:
     """Keep to the rules, in a thread of its own, for as long as the context lasts."""
     stopping = threading.Event()
     pruner = Pruner(store, data_dir, rules, stopped=stopping.is_set)
-    thread = threading.Thread(target=_keep_to_it, args=(pruner, stopping), name="retention", daemon=True)
+    thread = threading.Thread(
+        target=_keep_to_it, args=(pruner, uploads, store, stopping), name="retention", daemon=True
+    )
     thread.start()
     try:
         yield
@@ -142,14 +147,17 @@ def retention(store: Store, data_dir: Path, rules: Retention) -> Iterator[None]:
         thread.join()
 
 
-def _keep_to_it(pruner: Pruner, stopping: threading.Event) -> None:
-    pause = 1.0
+def _keep_to_it(pruner: Pruner, uploads: Uploads, store: Store, stopping: threading.Event) -> None:
+    pause, swept = 1.0, -_SWEEP
     total = Pruned()
     while not stopping.wait(pause):
         began = time.monotonic()
         try:
             busy = pruner.measure()
             pruned = pruner.step(time.time())
+            if began > swept + _SWEEP:
+                swept = began
+                _sweep(uploads, store)
         except DeposedError:
             return
         except StoreError as error:
@@ -162,3 +170,13 @@ def _keep_to_it(pruner: Pruner, stopping: threading.Event) -> None:
             log.info("pruned", jobs=total.jobs, bytes=total.size, troubles=list(total.troubles[:3]))
             total = Pruned()
         pause = max(0.05, (time.monotonic() - began) / _SHARE) if busy else _PAUSE
+
+
+def _sweep(uploads: Uploads, store: Store) -> None:
+    try:
+        number, size = uploads.sweep(store.uploads_needed)
+    except OSError as error:
+        log.warning("uploaded files cannot be removed now", why=str(error))
+        return
+    if number:
+        log.info("uploaded files were removed", files=number, bytes=size)

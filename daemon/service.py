@@ -33,6 +33,7 @@ from daemon.readiness import Readiness
 from daemon.store import Store, StoreError
 from daemon.tenure import Tenure
 from daemon.terms import Term
+from daemon.uploads import Uploads
 from environment.explain import Explanation
 from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel, ModelOptions
@@ -322,6 +323,15 @@ class Service:
         if spec is None or job.state not in WITH_DRIVER:
             return None
         return self._launcher.ui(job.job.id, spec, self._store.executors(job.job.id))
+
+    def uploads(self) -> Uploads:
+        """The files that clients have sent."""
+        return self._launcher.uploads
+
+    def handed(self, job: JobRecord, key: str) -> tuple[Path, str] | None:
+        """What a key opens; see `Scheduler.handed`."""
+        spec = self._store.spec(job.job.id)
+        return None if spec is None or job.ended else self._launcher.handed(job.job.id, spec, key)
 
     def health(self) -> Health:
         """Whether jobs can be scheduled now."""

@@ -4,6 +4,7 @@ What a method has written is on disk when it returns. How records become rows is
 transactions are made in `database.py`; the life of a job is the model's business, not this one's.
 """
 
+import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
@@ -18,6 +19,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import OperationalError
 
 from conf.schema import JobSpec
+from conf.uploaded import SCHEME, SHA256
 from daemon import listing, past, tables, terms
 from daemon.damage import Damage, Damages, put_aside
 from daemon.database import (
@@ -55,6 +57,7 @@ Result = TypeVar("Result")
 _CHECK_SECONDS = 2.0
 #: Chosen: what is read at once when somebody asks for them, in well under a second.
 COMPARISONS_KEPT = 10_000
+_UPLOADED = re.compile(f"{SCHEME}:({SHA256})/")
 
 
 class IdempotencyConflictError(Exception):
@@ -308,6 +311,13 @@ class Store:
         records = _JOB.join(numbers, numbers.c.number == jobs.c.number).order_by(jobs.c.number)
         tasks = _TASK.join(numbers, numbers.c.number == executors.c.job)
         return self._jobs(records), self._tasks(tasks)
+
+    def uploads_needed(self) -> set[str]:
+        """The hashes of uploaded files that jobs which are not over name."""
+        named = jobs.c.spec.contains(f"{SCHEME}:", autoescape=True)
+        query = sa.select(jobs.c.spec).where(jobs.c.state.in_(tables.OPEN_JOB), named)
+        with self._database.read() as connection:
+            return {found for text in connection.scalars(query) for found in _UPLOADED.findall(text)}
 
     def put_damaged_aside(self, at: float) -> tuple[Damage, ...]:
         """Put aside what cannot be read of the jobs that `unfinished` gives; what that was.

@@ -35,11 +35,17 @@ class Guard:
     """
 
     def __init__(
-        self, token: str | None, hosts: Collection[str] = (), open_paths: Collection[str] = ()
+        self,
+        token: str | None,
+        hosts: Collection[str] = (),
+        open_paths: Collection[str] = (),
+        open_below: str | None = None,
     ) -> None:
+        """Open to whoever comes are `open_paths`, and what has a path that begins with `open_below`."""
         self._token = None if token is None else token.encode()
         self._hosts = frozenset(host.lower() for host in (*hosts, "localhost"))
         self._open = frozenset(open_paths)
+        self._open_below = open_below
 
     @property
     def has_token(self) -> bool:
@@ -51,7 +57,7 @@ class Guard:
 
         Names of headers are in lower case; the values of one that came several times are joined by a comma.
         """
-        if path in self._open:
+        if path in self._open or (self._open_below is not None and path.startswith(self._open_below)):
             return None
         host = headers.get("host", "")
         if not _HOST.fullmatch(host):

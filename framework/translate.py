@@ -116,7 +116,10 @@ def task_to_json(
         "value": process.argv[0],
         "arguments": list(process.argv),
         "environment": {"variables": [*_variables(process, secret_variables)]},
-        "uris": [{"value": uri.value, "extract": uri.extract} for uri in process.uris],
+        "uris": [
+            {"value": uri.value, "extract": uri.extract} | ({"output_file": uri.name} if uri.name else {})
+            for uri in process.uris
+        ],
     }
     if user:
         command["user"] = user

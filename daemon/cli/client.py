@@ -36,6 +36,14 @@ class UnreachableError(CommandError):
         self.sent = sent
 
 
+class RefusedError(CommandError):
+    """The daemon does not do what it was asked for, and says why; `status` is HTTP's."""
+
+    def __init__(self, text: str, status: int) -> None:
+        super().__init__(text)
+        self.status = status
+
+
 class Client:
     """A connection to one daemon."""
 
@@ -93,6 +101,26 @@ class Client:
         params = _given(executor=executor, stream=stream, offset=offset)
         return self._ask("GET", f"/v1/jobs/{_part(job_id)}/logs", params=params)
 
+    def upload(self, sha256: str) -> Json:
+        """What is there of a file: received (bytes), complete."""
+        try:
+            return self._ask("GET", f"/v1/files/{sha256}")
+        except RefusedError as error:
+            if error.status != 404:
+                raise
+            return {"received": 0, "complete": False}
+
+    def put_part(self, sha256: str, size: int, offset: int, data: bytes) -> Json:
+        """Send the part of a file that begins there; what is there then, perhaps by somebody else."""
+        headers = {"Content-Type": "application/octet-stream"}
+        where = {"size": size, "offset": offset}
+        try:
+            return self._ask("PUT", f"/v1/files/{sha256}", params=where, content=data, headers=headers)
+        except RefusedError as error:
+            if error.status != 409:
+                raise
+            return self.upload(sha256)
+
     def cluster(self) -> Json:
         """The VMs."""
         return self._ask("GET", "/v1/cluster")
@@ -147,7 +175,7 @@ class Client:
             return self._ask(method, leader, hops=hops - 1, **request)
         if response.is_success:
             return self._body(response)
-        raise CommandError("\n".join(self._problem(response)))
+        raise RefusedError("\n".join(self._problem(response)), response.status_code)
 
     def _body(self, response: httpx.Response) -> Json:
         try:

@@ -8,10 +8,11 @@ from typing import Any
 
 from conf.loader import ConfigError, build, load
 from conf.schema import JobSpec
+from conf.uploaded import SCHEME
 
 _PATH_LISTS = ("py_files", "files", "jars", "archives")
 _ARCHIVE = re.compile(r"\.(tar|gz|tgz|zip|jar)#[^/]+$")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_SCHEME = re.compile(rf"[A-Za-z][A-Za-z0-9+.-]*:/|{SCHEME}:")
 
 
 def read_spec(target: str, arguments: Sequence[str], flags: Mapping[str, Any]) -> JobSpec:

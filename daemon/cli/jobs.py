@@ -70,6 +70,15 @@ def submit(
     idempotency_key: Annotated[
         str | None, _option("--idempotency-key", "Submissions with one key are one job.", "KEY")
     ] = None,
+    upload: Annotated[
+        bool | None,
+        typer.Option(
+            "--upload/--no-upload",
+            help="Send the files, or say that the daemon has them at the same paths; without either they are "
+            "sent to a daemon on another machine.",
+            show_default=False,
+        ),
+    ] = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Stay until the job has ended; exit 1 unless it finished.")
     ] = False,
@@ -106,6 +115,10 @@ def submit(
     pairs = {"conf": conf or [], "env": env or [], "resource": resource or []}
     spec = _spec(target, arguments or [], given, pairs)
     with connect(url, token_file, ca) as client:
+        from daemon.cli.uploading import is_here, upload_files
+
+        if upload or (upload is None and not is_here(url)):
+            spec = upload_files(client, spec, _notice)
         job = client.submit(spec, idempotency_key)
         if not wait:
             _print_submitted(job, output)

@@ -135,17 +135,18 @@ def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
     output: Output = "table",
 ) -> None:
-    """Remove jobs that are over, with their folders, logs and explanations.
+    """Remove jobs that are over, with folders, logs and explanations, and uploaded files that none needs.
 
     What runs or waits is not touched. Without an option, what `retention` in the config says goes.
     """
     from conf.schema import Retention
     from daemon.pruning import Pruned, Pruner, prune_all
     from daemon.store import Store, StoreError
+    from daemon.uploads import Uploads
 
     loaded, _ = read_config(config, settings)
     data_dir = data_dir_of(loaded)
-    rules = loaded.retention
+    rules, uploads = loaded.retention, Uploads(data_dir / "uploads", loaded.uploads)
     if older_than is not None or keep is not None or size is not None:
         rules = Retention(age=_days(older_than), jobs=keep, size=_mebibytes(size))
     if url_of(loaded, data_dir).startswith("sqlite") and not sqlite_file_of(loaded, data_dir, "").exists():
@@ -161,6 +162,7 @@ def prune(
                 pruned = Pruned(len(found), sum(job.size or 0 for job in found))
             else:
                 pruned = prune_all(pruner, time.time(), lambda so_far: tell(f"{so_far.jobs} jobs"))
+            files, size_of_files = uploads.sweep(store.uploads_needed, _days(older_than), dry_run=dry_run)
             kept = store.kept().jobs - (pruned.jobs if dry_run else 0)
     except StoreError as error:
         raise CommandError(str(error)) from None
@@ -168,10 +170,13 @@ def prune(
         print(f"stoker: not removed: {trouble}", file=sys.stderr)
     if output == "json":
         answer = {"jobs": pruned.jobs, "bytes": pruned.size, "dry_run": dry_run, "kept": kept}
+        answer |= {"files": files, "file_bytes": size_of_files}
         print_json({**answer, "troubles": list(pruned.troubles)})
         return
     gone, stay = ("would go", "would be kept") if dry_run else ("are gone", "are kept")
     print(f"{pruned.jobs} jobs {gone}; {kept} that are over {stay}.")
+    if files:
+        print(f"{files} uploaded files ({size_of_files >> 20} MiB) that no job needs {gone}.")
 
 
 def _days(text: str | None) -> float | None:

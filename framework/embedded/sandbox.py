@@ -7,9 +7,11 @@ import tarfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from http.client import HTTPException
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
+from urllib.request import ProxyHandler, build_opener
 
 from framework.accounts import find_account, may_read
 
@@ -17,6 +19,9 @@ Json = dict[str, Any]
 
 _INHERITED = ("PATH", "HOME", "LANG")
 _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_REMOTE = ("http", "https")
+#: Seconds in which something has to come of a file that is fetched.
+_PATIENCE = 60.0
 _TAR = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 
 
@@ -70,9 +75,9 @@ def environment(command: Json, context: Context, task_id: str | None) -> dict[st
 
 
 def fetch(uris: Sequence[Json], folder: Path, user: str | None) -> None:
-    """Copy `file://` URIs and absolute paths into a sandbox; SandboxError when one cannot be had.
+    """Bring files of this machine and of HTTP servers into a sandbox; SandboxError when one cannot be had.
 
-    Nor is one copied that the user whom the task runs as (None: we ourselves) may not read.
+    Nor is one of this machine copied that the user whom the task runs as (None: we ourselves) may not read.
     """
     for uri in uris:
         try:
@@ -91,19 +96,35 @@ def _value(variable: Mapping[str, Any]) -> str:
 
 
 def _fetch_one(uri: Json, folder: Path, user: str | None) -> None:
-    source = _source(uri["value"])
-    name, source = source.name, source.resolve()
-    if user is not None and not may_read(find_account(user), source):
+    source = None if urlsplit(uri["value"]).scheme in _REMOTE else _source(uri["value"])
+    name = unquote(PurePosixPath(urlsplit(uri["value"]).path).name) if source is None else source.name
+    if source is not None and user is not None and not may_read(find_account(user), source.resolve()):
         raise SandboxError(f"{uri['value']}: {user} may not read it")
     target = folder / uri.get("output_file", name)
     if not target.resolve().is_relative_to(folder.resolve()):
         raise SandboxError(f"{uri['value']}: output_file must stay in the sandbox, got {uri['output_file']}")
     target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(source, target)
+    if source is None:
+        _download(uri["value"], target)
+    else:
+        shutil.copyfile(source.resolve(), target)
     if uri.get("executable"):
         target.chmod(0o755)
     elif uri.get("extract", True):
         _extract(target, folder)
+
+
+def _download(url: str, target: Path) -> None:
+    """As Mesos' fetcher does; what does not come in time, or not as a whole, is an error."""
+    try:
+        # Proxies of the environment are for others: what is fetched is in the cluster's own network.
+        with build_opener(ProxyHandler({})).open(url, timeout=_PATIENCE) as answer, target.open("wb") as file:
+            shutil.copyfileobj(answer, file, 1 << 20)
+            length = answer.headers.get("Content-Length")
+            if length is not None and file.tell() != int(length):
+                raise OSError(f"{file.tell()} of {length} bytes came")
+    except HTTPException as error:
+        raise OSError(f"{type(error).__name__}: {error}") from error
 
 
 def _source(value: str) -> Path:
@@ -112,7 +133,9 @@ def _source(value: str) -> Path:
         return Path(unquote(parts.path))
     if not parts.scheme and value.startswith("/"):
         return Path(value)
-    raise SandboxError(f"{value}: the embedded Mesos fetches file:// URIs and absolute paths only")
+    raise SandboxError(
+        f"{value}: the embedded Mesos fetches http(s):// and file:// URIs and absolute paths only"
+    )
 
 
 def _extract(archive: Path, folder: Path) -> None:

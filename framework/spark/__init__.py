@@ -25,6 +25,7 @@ from framework.spark.launch import (
     executor_process,
 )
 from framework.spark.memory import SMALLEST_MEMORY_MIB, executor_cores, heap_mib
+from framework.spark.schemes import unserved
 from framework.spark.ui import DriverUi, ui_key
 
 __all__ = [
@@ -56,4 +57,5 @@ __all__ = [
     "start_driver",
     "stop_driver",
     "ui_key",
+    "unserved",
 ]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
+from conf.uploaded import TAKEN
 from framework.spark.memory import heap_mib
 from framework.spark.properties import properties_text
 from framework.spark.spark_values import size_mib
@@ -66,8 +67,6 @@ MOST_TEXT = 1024 * 1024
 _POINTER = 8
 
 _EXECUTOR_OPTIONS = ("spark.executor.defaultJavaOptions", "spark.executor.extraJavaOptions")
-#: What lies in the folder of a driver or of an executor anyway.
-_OURS = ("events", "spark.properties", "stderr", "stdout", "stoker-ui", "tmp")
 #: Fields that become one argument of spark-submit each.
 _LISTS = ("py_files", "files", "jars", "archives", "packages", "repositories")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -166,7 +165,7 @@ def _check_folders(archives: tuple[str, ...]) -> None:
     for folder in folders:
         if folders.count(folder) > 1:
             raise ValueError(f"archives: two are unpacked into {folder}: name other folders, as in x.zip#x")
-        if folder in _OURS:
+        if folder in TAKEN:
             raise ValueError(f"archives: {folder} is the name of a file that is there already: name another")
 
 

@@ -6,7 +6,7 @@ single worker, so that only the executors that we launch can join. Each of those
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
@@ -72,6 +72,8 @@ class Uri:
 
     value: str
     extract: bool
+    name: str = ""
+    """What it is called there; empty: as the last part of the URI."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ def driver_process(
     secret: str,
     spark: SparkHome,
     executor_python: str | None = None,
-    fetch: bool = False,
+    fetched: Callable[[str], str] | None = None,
 ) -> ProcessSpec:
     """The driver's process, the same for a driver on this host and for one that is a Mesos task.
 
@@ -102,12 +104,12 @@ def driver_process(
     waits for all `executors`, one at least, before its first task. They need not be alike: each tells the
     driver itself how many tasks it runs at once. By `secret`, made anew for every job, driver and executors
     know each other. `spark` is as seen by the machine on which the driver runs, `executor_python` the
-    interpreter of the executors' machines, when it is not `spark.python`. With `fetch`, the driver runs
-    elsewhere: files that are paths are brought to it by `ProcessSpec.uris`.
+    interpreter of the executors' machines, when it is not `spark.python`. With `fetched`, the driver runs
+    elsewhere: files that are paths are brought to it by `ProcessSpec.uris`, from where that says.
 
     ValueError when memory is not enough for the driver or an executor, or files cannot be fetched.
     """
-    files = _Files(application, fetch)
+    files = _Files(application, fetched)
     properties = _driver_properties(name, application, endpoint, executors, secret)
     environment = {
         **application.environment,
@@ -167,11 +169,14 @@ def executor_process(
 class _Files:
     """An application's files as the driver sees them: where they are, or fetched into its folder."""
 
-    def __init__(self, application: Application, fetch: bool) -> None:
+    def __init__(self, application: Application, fetched: Callable[[str], str] | None) -> None:
         self.uris: tuple[Uri, ...] = ()
-        self._fetch = fetch
-        if fetch:
-            self.uris = tuple(Uri(f"file://{path}", extract=False) for path in _local_files(application))
+        self._fetch = fetched is not None
+        if fetched is not None:
+            self.uris = tuple(
+                Uri(fetched(path), extract=False, name=PurePosixPath(path).name)
+                for path in _local_files(application)
+            )
 
     def __call__(self, path: str) -> str:
         return PurePosixPath(path).name if self._fetch and not urlsplit(path).scheme else path

@@ -2,12 +2,15 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from agents.registry import PolicyError, create
-from conf.schema import JobSpec
+from conf.schema import JobSpec, UploadsSection
 from daemon.contract import Health, LogChunk, PolicyStatus, RejectedError, ShadowStatus, Standing, VmStatus
 from daemon.store import Store
+from daemon.uploads import Uploads
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.resources import Resources
@@ -25,6 +28,10 @@ class SmallScheduler:
         self.pausing: Collection[str] = ()
         self.shown_ui: DriverUi | None = None
         self.store = self._store = store
+        self._folder = TemporaryDirectory()
+        self.kept = Uploads(Path(self._folder.name, "uploads"), UploadsSection(size=4, total=6))
+        #: What keys open.
+        self.opened: dict[str, tuple[Path, str]] = {}
         self._policy = PolicyStatus("ff", {}, 3, 2, 1, "it raised ValueError", cut_short=4)
 
     def submit(self, spec: JobSpec, idempotency_key: str | None = None) -> tuple[JobRecord, bool]:
@@ -98,6 +105,14 @@ class SmallScheduler:
     def ui(self, job: JobRecord) -> DriverUi | None:
         """Where the test says."""
         return self.shown_ui
+
+    def uploads(self) -> Uploads:
+        """Files of 4 MiB at most, in a folder of its own."""
+        return self.kept
+
+    def handed(self, job: JobRecord, key: str) -> tuple[Path, str] | None:
+        """What a test says."""
+        return self.opened.get(key)
 
     def health(self) -> Health:
         """As the test says."""

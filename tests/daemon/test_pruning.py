@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from conf.schema import Retention
+from conf.schema import Retention, UploadsSection
 from daemon.folders import measure, remove
 from daemon.pruning import Pruned, Pruner, prune_all, retention
 from daemon.shadow_comparison import Comparison, Outcome
 from daemon.store import Store
+from daemon.uploads import Uploads
 from environment.model.cluster_model import Changes
 from tests.daemon.test_store import SPEC, make_explanation, make_job, make_task, submit, url_of
 
@@ -178,7 +179,8 @@ def test_no_query_looks_through_all_jobs(store: Store, tmp_path: Path) -> None:
 
 def test_a_daemon_keeps_to_the_rules_by_itself(store: Store, tmp_path: Path) -> None:
     """In a thread of its own, soon after its start."""
-    with retention(store, tmp_path, Retention(jobs=2)):
+    uploads = Uploads(tmp_path / "uploads", UploadsSection())
+    with retention(store, tmp_path, Retention(jobs=2), uploads):
         deadline = time.monotonic() + 30
         while left(store) != [7, 8, 9, 10] and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from agents.registry import PolicyError, create
-from conf.schema import Http, JobSpec
+from conf.schema import Http, JobSpec, UploadsSection
 from daemon.api import create_app
 from daemon.cli import main, watch
 from daemon.contract import Health, LogChunk, PolicyStatus, RejectedError, ShadowStatus, VmStatus
 from daemon.front import make_server
 from daemon.store import Store
+from daemon.uploads import Uploads
 from environment.explain import CandidateVm, Choice, Explanation
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
@@ -37,6 +38,7 @@ class Cast:
     """A scheduler without a cluster: jobs are in the state in which the test puts them."""
 
     store: Store
+    folder: Path | None = None
     logs: dict[str, str] = field(default_factory=dict)
     status: PolicyStatus = field(default_factory=lambda: PolicyStatus("ff", {}, 3, 1, 0, ""))
     #: What becomes of a job right after its submission.
@@ -105,6 +107,14 @@ class Cast:
     def ui(self, job: JobRecord) -> DriverUi | None:
         """There is none."""
         return None
+
+    def uploads(self) -> Uploads:
+        """Files, in the folder of the test."""
+        assert self.folder is not None
+        return Uploads(self.folder / "uploads", UploadsSection())
+
+    def handed(self, job: JobRecord, key: str) -> None:
+        """There is nothing."""
 
     def health(self) -> Health:
         """All is well."""
@@ -212,7 +222,7 @@ class Daemon:
 def cast(tmp_path: Path) -> Iterator[Cast]:
     """A scheduler on a store of its own."""
     store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
-    yield Cast(store)
+    yield Cast(store, tmp_path)
     store.close()
 
 

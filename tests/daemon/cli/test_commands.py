@@ -1,5 +1,6 @@
 """Every command that talks to the daemon, against the real API: for people, as JSON, and with bad input."""
 
+import hashlib
 import json
 import os
 import threading
@@ -10,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from daemon.cli import main
+from conf.uploaded import Uploaded
+from daemon.cli import main, uploading
+from daemon.cli.client import Client
 from daemon.shadow_comparison import Comparison, Outcome
 from tests.daemon.cli.conftest import VMS, Cast, Daemon, served
 
@@ -107,6 +110,54 @@ def test_every_flag_reaches_the_job(daemon: Daemon, app: str) -> None:
     assert spec.resources == {"gpus": 2.0, "disk": 0.5}
     assert spec.driver is not None
     assert spec.driver.on == "cluster"
+
+
+def test_files_are_sent_where_that_is_wanted(
+    daemon: Daemon, app: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With --upload, or to a daemon elsewhere; what was sent in part goes on, what is there is not sent."""
+    Path(app).write_text("print('hello')\n")
+    large = tmp_path / "large.zip"
+    large.write_bytes(os.urandom(3 << 20))
+    flags = ["--files", f"{large},https://h/x", "--archives", f"{large}#data", "--py-files", f"file://{app}"]
+    assert daemon.run("submit", *flags, app, "in") == 0
+    uploads = daemon.cast.uploads()
+    sha256 = hashlib.sha256(large.read_bytes()).hexdigest()
+    assert uploads.status(sha256) is None  # the daemon is here, and has the paths
+    uploads.put(sha256, 3 << 20, 0, large.read_bytes()[:1000])
+    sent: list[int] = []
+    put = Client.put_part
+
+    def noted(client: Client, *part: Any) -> Any:
+        sent.append(len(part[3]))
+        return put(client, *part)
+
+    monkeypatch.setattr(Client, "put_part", noted)
+    assert daemon.run("submit", "--upload", *flags, app, "in") == 0
+    monkeypatch.setattr(uploading, "is_here", lambda _: False)
+    assert daemon.run("submit", *flags, app, "in") == 0
+    assert sum(sent) == (3 << 20) - 1000 + 15
+    assert max(sent) <= 1 << 20
+    first, second = daemon.cast.store.spec("job-2"), daemon.cast.store.spec("job-3")
+    assert first is not None
+    assert first == second
+    name = f"stoker-file:{sha256}/large.zip"
+    assert (first.files, first.archives) == ((name, "https://h/x"), (f"{name}#data",))
+    assert (first.app, first.args) == (first.py_files[0], ("in",))
+    assert first.app == f"stoker-file:{hashlib.sha256(Path(app).read_bytes()).hexdigest()}/count.py"
+    assert uploads.path(Uploaded(sha256, "large.zip")).read_bytes() == large.read_bytes()
+    bad = tmp_path / "stdout"
+    bad.write_text("")
+    capsys.readouterr()
+    assert daemon.run("submit", "--files", str(bad), app) == 2
+    assert "a file of Stoker's is called so" in capsys.readouterr().err
+
+
+def test_where_a_daemon_is() -> None:
+    """Here, by whatever name or address of this machine; an address of nobody's is elsewhere."""
+    assert uploading.is_here("http://127.0.0.1:8642")
+    assert uploading.is_here("http://localhost:8642")
+    assert not uploading.is_here("http://192.0.2.1:8642")
 
 
 def test_whose_job_it_is_and_in_which_queue(

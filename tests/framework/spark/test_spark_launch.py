@@ -1,6 +1,7 @@
 """The commands of drivers and executors, as values."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -94,10 +95,10 @@ def test_archives_and_packages_are_spark_submits() -> None:
     )
     near = "/envs/env.tar.gz#env\n/envs/data.zip#data.zip"
     assert process.environment["STOKER_ARCHIVES"] == near
-    fetched = make_driver(more, fetch=True)
+    fetched = make_driver(more, fetched="file://{}".format)
     assert fetched.argv[5] == "env.tar.gz#env,data.zip,https://example.org/far.tgz#far"
     assert fetched.environment["STOKER_ARCHIVES"] == "env.tar.gz#env\ndata.zip#data.zip"
-    assert Uri("file:///envs/env.tar.gz", extract=False) in fetched.uris
+    assert Uri("file:///envs/env.tar.gz", extract=False, name="env.tar.gz") in fetched.uris
 
 
 def test_driver_settings_fix_what_the_launch_depends_on() -> None:
@@ -194,11 +195,11 @@ def test_driver_tells_workers_their_python() -> None:
 def test_driver_on_the_cluster_fetches_its_files() -> None:
     """A driver elsewhere gets paths as URIs and finds them in its folder; real URIs it is left to open."""
     spark = replace(SPARK, home="spark-3.5", uris=("https://example.org/spark-3.5.tgz",))
-    process = make_driver(spark=spark, fetch=True)
+    process = make_driver(spark=spark, fetched="file://{}".format)
     paths = ("/apps/app.py", "/apps/a.py", "/apps/b.zip", "/data/words.txt")
     assert process.uris == (
         Uri("https://example.org/spark-3.5.tgz", extract=True),
-        *(Uri(f"file://{path}", extract=False) for path in paths),
+        *(Uri(f"file://{path}", extract=False, name=Path(path).name) for path in paths),
     )
     assert process.argv[4:] == (
         *("--py-files", "a.py,b.zip", "--files", "words.txt,https://example.org/x.csv"),
@@ -210,7 +211,7 @@ def test_files_of_one_name_cannot_be_fetched() -> None:
     """Two files with one name would overwrite each other in the driver's folder."""
     twice = replace(APPLICATION, files=("/elsewhere/a.py",))
     with pytest.raises(ValueError, match=r"two files are named a\.py"):
-        make_driver(twice, fetch=True)
+        make_driver(twice, fetched="file://{}".format)
 
 
 def test_executor_command_names_driver_and_executor() -> None:

@@ -87,8 +87,9 @@ class Cluster:
 
     def driver_spec(self, application: Application, fetch: bool = False) -> ProcessSpec:
         """The driver's process."""
+        fetched = "file://{}".format if fetch else None
         return driver_process(
-            "sum", application, self.endpoint, [self.shape] * 2, self.secret, self.spark, fetch=fetch
+            "sum", application, self.endpoint, [self.shape] * 2, self.secret, self.spark, fetched=fetched
         )
 
     def start_executor(

@@ -1,0 +1,280 @@
+"""What becomes of files that clients send: taken in parts, resumed, refused, kept while needed, removed."""
+
+import errno
+import hashlib
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conf.schema import JobSpec, UploadsSection
+from conf.uploaded import Uploaded, uploaded
+from daemon import handing
+from daemon.contract import RejectedError
+from daemon.uploads import Upload, Uploads
+from framework.accounts import Account
+
+DATA = bytes(range(256)) * 40
+SHA = hashlib.sha256(DATA).hexdigest()
+FILE = Uploaded(SHA, "app.py")
+DAY = 86_400.0
+
+
+class Clock:
+    """The time, as a test sets it."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        """Seconds."""
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """A clock that stands."""
+    return Clock()
+
+
+@pytest.fixture
+def uploads(tmp_path: Path, clock: Clock) -> Uploads:
+    """Files of 1 MiB at most, and 2 MiB in all."""
+    return Uploads(tmp_path / "uploads", UploadsSection(size=1, total=2, age=7.0), now=clock)
+
+
+def files(tmp_path: Path) -> dict[str, int]:
+    """What is in the folder: names and sizes."""
+    return {path.name: path.stat().st_size for path in (tmp_path / "uploads").glob("*")}
+
+
+def refused(status: int, call: Any, *arguments: Any) -> str:
+    """The words with which a call is refused."""
+    with pytest.raises(RejectedError) as refusal:
+        call(*arguments)
+    assert refusal.value.status == status
+    return refusal.value.detail
+
+
+def send(uploads: Uploads, data: bytes = DATA, step: int = 1000) -> Upload:
+    """Send a file in parts; what is there then."""
+    sha256 = hashlib.sha256(data).hexdigest()
+    for begin in range(0, max(len(data), 1), step):
+        found = uploads.put(sha256, len(data), begin, data[begin : begin + step])
+    return found
+
+
+def test_a_file_comes_in_parts(uploads: Uploads, tmp_path: Path) -> None:
+    """It is there when all of it is, under its hash, and nobody but the daemon may read it."""
+    assert uploads.status(SHA) is None
+    assert uploads.put(SHA, len(DATA), 0, DATA[:100]) == Upload(SHA, 100, False)
+    assert uploads.status(SHA) == Upload(SHA, 100, False)
+    with pytest.raises(ValueError, match="no file with the hash"):
+        uploads.path(FILE)
+    assert uploads.put(SHA, len(DATA), 100, DATA[100:]) == Upload(SHA, len(DATA), True)
+    assert uploads.path(FILE).read_bytes() == DATA
+    assert uploads.path(FILE).stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "uploads").stat().st_mode & 0o777 == 0o700
+    assert uploads.put(SHA, len(DATA), 0, b"anything") == Upload(SHA, len(DATA), True)
+    assert uploads.path(FILE).read_bytes() == DATA
+    assert send(uploads, b"").complete
+
+
+def test_an_upload_goes_on_where_it_was_interrupted(uploads: Uploads, tmp_path: Path) -> None:
+    """By this daemon or the next one; whoever is at the wrong place is told the right one."""
+    uploads.put(SHA, len(DATA), 0, DATA[:100])
+    later = Uploads(tmp_path / "uploads", UploadsSection(size=1, total=2))
+    with pytest.raises(RejectedError) as refusal:
+        later.put(SHA, len(DATA), 0, DATA[:200])
+    assert (refusal.value.status, refusal.value.headers) == (409, {"Upload-Offset": "100"})
+    assert "100 bytes are there" in refused(409, later.put, SHA, len(DATA), 300, b"x")
+    assert later.put(SHA, len(DATA), 100, DATA[100:]).complete
+
+
+def test_a_file_that_is_not_what_its_hash_says_is_not_kept(uploads: Uploads, tmp_path: Path) -> None:
+    """Nothing of it stays, so that the next one begins anew; nor does a longer one stand in the way."""
+    uploads.put(SHA, len(DATA), 0, b"x" * 100)
+    assert "another hash" in refused(422, uploads.put, SHA, len(DATA), 100, DATA[100:])
+    assert files(tmp_path) == {}
+    uploads.put(SHA, 500_000, 0, b"x" * (len(DATA) + 1))
+    assert send(uploads).complete
+
+
+def test_what_is_too_large_is_refused(uploads: Uploads, tmp_path: Path) -> None:
+    """By what is said of it before anything came, by what comes, and by what is there of all."""
+    assert "1 MiB (uploads.size)" in refused(413, uploads.put, SHA, (1 << 20) + 1, 0, b"x")
+    assert "said to have 5" in refused(422, uploads.put, SHA, 5, 0, b"123456")
+    assert files(tmp_path) == {}
+    for byte in (b"a", b"b"):
+        send(uploads, byte * (1 << 20), 1 << 20)
+    assert "2 of 2 MiB are used" in refused(507, uploads.put, SHA, len(DATA), 0, DATA)
+    none = Uploads(tmp_path / "none", UploadsSection(size=0))
+    assert "takes no files" in refused(413, none.put, SHA, 1, 0, b"x")
+
+
+def test_a_full_disk_keeps_nothing_of_a_part(
+    uploads: Uploads, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What had come before stays, and the upload goes on when there is room."""
+    uploads.put(SHA, len(DATA), 0, DATA[:100])
+    write = os.pwrite
+
+    def full(file: int, data: Any, offset: int) -> int:
+        if offset >= 150:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(file, data[: 150 - offset], offset)
+
+    monkeypatch.setattr(os, "pwrite", full)
+    assert "No space left" in refused(507, uploads.put, SHA, len(DATA), 100, DATA[100:])
+    assert files(tmp_path) == {f"{SHA}.part": 100}
+    monkeypatch.undo()
+    assert uploads.put(SHA, len(DATA), 100, DATA[100:]).complete
+    assert uploads.path(FILE).read_bytes() == DATA
+
+
+def test_uploads_leave_room_for_jobs(
+    uploads: Uploads, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk with little left is for what the daemon writes down."""
+    seen = os.statvfs(tmp_path)
+    little = os.statvfs_result((seen[0], 4096, *seen[2:4], 50_000, *seen[5:10]))
+    monkeypatch.setattr(os, "statvfs", lambda _: little)
+    assert "for jobs" in refused(507, uploads.put, SHA, len(DATA), 0, DATA)
+    assert files(tmp_path) == {}
+
+
+def test_many_send_the_same_file_at_once(uploads: Uploads) -> None:
+    """Each goes on where the others have come to; all of it is there once, and right."""
+    done: list[Upload] = []
+
+    def client() -> None:
+        offset = 0
+        while True:
+            try:
+                found = uploads.put(SHA, len(DATA), offset, DATA[offset : offset + 100])
+            except RejectedError as refusal:
+                offset = int((refusal.headers or {})["Upload-Offset"])
+                continue
+            if found.complete:
+                done.append(found)
+                return
+            offset = found.received
+
+    threads = [threading.Thread(target=client) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert done == [Upload(SHA, len(DATA), True)] * 8
+    assert uploads.path(FILE).read_bytes() == DATA
+
+
+def test_what_no_job_needs_goes_by_and_by(uploads: Uploads, tmp_path: Path, clock: Clock) -> None:
+    """What a job needs stays, and what somebody used lately; parts of which no more comes go after a day."""
+    send(uploads)
+    send(uploads, b"other")
+    part = hashlib.sha256(b"part").hexdigest()
+    uploads.put(part, 4, 0, b"pa")
+    for path in (tmp_path / "uploads").iterdir():
+        os.utime(path, (clock.now, clock.now))
+    clock.now += 1.1 * DAY
+    assert uploads.sweep(set, dry_run=True) == (1, 2)
+    assert uploads.sweep(set) == (1, 2)
+    clock.now += 7 * DAY
+    assert uploads.sweep(lambda: {SHA}) == (1, 5)
+    assert files(tmp_path) == {SHA: len(DATA)}
+    uploads.use(FILE)
+    assert uploads.sweep(set) == (0, 0)
+    assert uploads.sweep(set, age=0.001) == (0, 0)
+    clock.now += 200
+    assert uploads.sweep(set, age=0.001) == (1, len(DATA))
+    with pytest.raises(ValueError, match=r"app\.py: no file with the hash"):
+        uploads.use(FILE)
+    # What is gone does not count any more.
+    for byte in (b"a", b"b"):
+        send(uploads, byte * (1 << 20), 1 << 20)
+
+
+def test_a_file_that_is_used_meanwhile_stays(uploads: Uploads, clock: Clock) -> None:
+    """A job may name it while it is found out who needs it."""
+    send(uploads)
+    os.utime(uploads.path(FILE), (0, 0))
+
+    def needed() -> set[str]:
+        uploads.use(FILE)
+        return set()
+
+    assert uploads.sweep(needed) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", ".", "..", "../x.py", "a/b.py", "a\\b.py", "a\nb.py", "a\0b.py", "a,b.py", "-a.py", "stdout", "tmp"],
+)
+def test_names_that_lead_elsewhere_are_refused(name: str) -> None:
+    """Or that would replace what is in a driver's folder."""
+    with pytest.raises(ValueError, match="cannot be a file's name"):
+        uploaded(f"stoker-file:{SHA}/{name}")
+
+
+def test_names_of_uploaded_files() -> None:
+    """What can be had; paths and other URIs are none."""
+    assert uploaded(f"stoker-file:{SHA}/é b.py") == Uploaded(SHA, "é b.py")
+    assert uploaded(f"stoker-file:{SHA}/env.tgz#env") == Uploaded(SHA, "env.tgz", "#env")
+    assert [uploaded(text) for text in ("/a.py", "s3a://b/a.py", "stoker-file.py")] == [None] * 3
+    for wrong in (f"stoker-file:{SHA}", f"stoker-file:{SHA.upper()}/a.py", f"stoker-file:{SHA[1:]}/a.py"):
+        with pytest.raises(ValueError, match="should be stoker-file:SHA256/NAME"):
+            uploaded(wrong)
+
+
+def spec(app: str = f"stoker-file:{SHA}/app.py", **more: Any) -> JobSpec:
+    """A job of uploaded files."""
+    return JobSpec(app=app, **more)
+
+
+def test_the_files_of_a_job() -> None:
+    """Archives without their folder; two of one name could not lie in one folder."""
+    other = f"stoker-file:{'0' * 64}"
+    found = handing.files_of(spec(files=("/x", f"{other}/a.txt"), archives=(f"{other}/e.tgz#e",)))
+    assert [file.name for file in found.values()] == ["app.py", "a.txt", "e.tgz"]
+    with pytest.raises(ValueError, match=r"two uploaded files are named app\.py"):
+        handing.files_of(spec(py_files=(f"{other}/app.py",)))
+    with pytest.raises(ValueError, match="only an archive"):
+        handing.files_of(spec(files=(f"{other}/a.txt#b",)))
+
+
+def test_keys_open_one_file_of_one_job() -> None:
+    """Who does not know the job's secret cannot make one, and it does not show the secret."""
+    other = Uploaded("0" * 64, "other.py")
+    key = handing.key("secret", FILE)
+    assert handing.wanted([other, FILE], "secret", key) == FILE
+    assert handing.wanted([other], "secret", key) is None
+    assert handing.wanted([FILE], "another", key) is None
+    assert handing.wanted([FILE], "secret", "") is None
+    address = handing.url("http://h:1", "job-7", "secret", Uploaded(SHA, "a b#?.py"))
+    assert address.startswith("http://h:1/v1/fetch/job-7/")
+    assert address.endswith("/a%20b%23%3F.py")
+    assert "secret" not in address
+    assert SHA not in address
+
+
+def test_copies_are_the_jobs_and_go_nowhere_else(uploads: Uploads, tmp_path: Path) -> None:
+    """Not through a link that lies where a copy is to be; what the job does to a copy stays its own."""
+    send(uploads)
+    folder, elsewhere = tmp_path / "driver", tmp_path / "elsewhere"
+    folder.mkdir()
+    elsewhere.write_text("mine")
+    (folder / "app.py").symlink_to(elsewhere)
+    owner = Account("nobody", 65534, 65534) if os.geteuid() == 0 else None
+    handing.copy_in(uploads, {FILE}, folder, owner)
+    copy = folder / "app.py"
+    assert (copy.is_symlink(), copy.read_bytes(), elsewhere.read_text()) == (False, DATA, "mine")
+    assert copy.stat().st_uid == (os.geteuid() if owner is None else 65534)
+    copy.write_text("changed")
+    assert uploads.path(FILE).read_bytes() == DATA
+    folder.rename(tmp_path / "moved")
+    folder.symlink_to(tmp_path / "moved")
+    with pytest.raises(OSError, match="driver"):
+        handing.copy_in(uploads, {FILE}, folder, owner)
