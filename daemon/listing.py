@@ -1,6 +1,6 @@
-"""Pages of jobs from the store: which they are and in which order, and who is before whom in the queue.
+"""Lists from the store: pages of jobs in their order, who is before whom in the queue, and comparisons.
 
-Each page comes from indexes that are in its order: no more than a page is read, however many jobs there are.
+A page of jobs comes from indexes that are in its order: no more is read, however many jobs there are.
 """
 
 from bisect import bisect_left
@@ -11,7 +11,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from daemon import tables
-from daemon.tables import jobs
+from daemon.damage import Damages
+from daemon.shadow_comparison import Comparison
+from daemon.tables import comparisons, jobs
+from environment.model.records import JobRecord
 from environment.model.states import JobState
 
 
@@ -65,3 +68,16 @@ def _kinds(
         for name in sorted(set(names))
         for state in sorted(set(states or get_args(JobState)))
     ]
+
+
+def comparisons_of(connection: Connection, damages: Damages) -> list[tuple[Comparison, JobRecord]]:
+    """All comparisons that are kept and can be read, the newest first, with their jobs."""
+    columns = (comparisons.c.number, comparisons.c.body, jobs.c.number.label("job"), jobs.c.record)
+    query = sa.select(*columns).join(jobs, jobs.c.number == comparisons.c.job)
+    found: list[tuple[Comparison, JobRecord]] = []
+    for row in connection.execute(query.order_by(comparisons.c.number.desc())).all():
+        read = tables.read_comparison
+        comparison = damages.read("comparisons", str(row.number), row.job, read, row.body)
+        if comparison is not None:
+            found.append((comparison, damages.job(connection, row.job, row.record)))
+    return found

@@ -5,7 +5,6 @@ transactions are made in `database.py`; the life of a job is the model's busines
 """
 
 import re
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -14,13 +13,11 @@ from secrets import token_hex
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
-from sqlalchemy.exc import OperationalError
 
 from conf.schema import JobSpec
 from conf.uploaded import SCHEME, SHA256
-from daemon import listing, past, tables, terms
+from daemon import listing, past, store_opening, tables, terms
 from daemon.damage import Damage, Damages, put_aside
 from daemon.database import (
     Database,
@@ -31,9 +28,18 @@ from daemon.database import (
     StoreStuckError,
     notes,
 )
-from daemon.migrations import FIRST, SCHEMA_VERSION, complete, migrate
 from daemon.shadow_comparison import Comparison
-from daemon.tables import comparisons, executors, explanations, facts, jobs, sums
+from daemon.tables import (
+    LAST_NUMBER,
+    add_explanations,
+    comparisons,
+    executors,
+    explanations,
+    facts,
+    jobs,
+    sums,
+    upsert,
+)
 from daemon.terms import Term, Vigil
 from environment.explain import Explanation
 from environment.model.cluster_model import Changes
@@ -53,8 +59,6 @@ __all__ = [
 
 Result = TypeVar("Result")
 
-#: Seconds for which a file is checked before a start. Chosen: enough for a million jobs that are in memory.
-_CHECK_SECONDS = 2.0
 #: Chosen: what is read at once when somebody asks for them, in well under a second.
 COMPARISONS_KEPT = 10_000
 _UPLOADED = re.compile(f"{SCHEME}:({SHA256})/")
@@ -86,7 +90,7 @@ class Store:
         self._damages = Damages()
 
         def prepare(connection: Connection) -> None:
-            self._prepare(connection, at)
+            store_opening.prepare(connection, self._database.name, at)
             terms.prepare(connection)
 
         try:
@@ -158,7 +162,7 @@ class Store:
             if idempotency_key is not None and (known := _by_key(connection, idempotency_key, spec)):
                 return known, False
             so_far = notes(connection)
-            number = (so_far.get("last") or connection.scalar(_LAST) or 0) + 1
+            number = (so_far.get("last") or connection.scalar(LAST_NUMBER) or 0) + 1
             record = JobRecord(job(tables.job_id(number)))
             kept = {
                 "spec": tables.seal(spec.model_dump_json()),
@@ -187,17 +191,17 @@ class Store:
         fact_rows: list[tables.Row] = [{"key": k, "value": v} for k, v in (facts_known or {}).items()]
 
         def work(connection: Connection) -> None:
-            _upsert(connection, jobs, job_rows)
-            _upsert(connection, executors, executor_rows)
-            _add_explanations(connection, explanation_rows)
-            _upsert(connection, facts, fact_rows)
+            upsert(connection, jobs, job_rows)
+            upsert(connection, executors, executor_rows)
+            add_explanations(connection, explanation_rows)
+            upsert(connection, facts, fact_rows)
 
         if job_rows or executor_rows or explanation_rows or fact_rows:
             self._write(work)
 
     def put(self, key: str, value: str) -> None:
         """Keep a small fact, such as the framework's id."""
-        self._write(lambda connection: _upsert(connection, facts, [{"key": key, "value": value}]))
+        self._write(lambda connection: upsert(connection, facts, [{"key": key, "value": value}]))
 
     def add_comparisons(self, found: Sequence[Comparison]) -> None:
         """Keep comparisons, and of all only the latest `COMPARISONS_KEPT`."""
@@ -291,16 +295,8 @@ class Store:
 
     def comparisons(self) -> list[tuple[Comparison, JobRecord]]:
         """All comparisons that are kept, the newest first, with their jobs."""
-        columns = (comparisons.c.number, comparisons.c.body, jobs.c.number.label("job"), jobs.c.record)
-        query = sa.select(*columns).join(jobs, jobs.c.number == comparisons.c.job)
-        found: list[tuple[Comparison, JobRecord]] = []
         with self._database.read() as connection:
-            for row in connection.execute(query.order_by(comparisons.c.number.desc())).all():
-                read = tables.read_comparison
-                comparison = self._damages.read("comparisons", str(row.number), row.job, read, row.body)
-                if comparison is not None:
-                    found.append((comparison, self._damages.job(connection, row.job, row.record)))
-        return found
+            return listing.comparisons_of(connection, self._damages)
 
     def unfinished(self) -> tuple[list[JobRecord], list[ExecutorRecord]]:
         """What a daemon takes up at its start: jobs that are not over or have open tasks; all their tasks.
@@ -358,47 +354,6 @@ class Store:
 
     # ---- helpers ---------------------------------------------------------------------------------
 
-    def _prepare(self, connection: Connection, at: float | None) -> None:
-        if connection.dialect.name == "postgresql":  # two daemons may come to an empty database at once
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtext("stoker schema"))))
-        else:
-            self._check_pages(connection)
-        if not sa.inspect(connection).has_table(facts.name):
-            tables.metadata.create_all(connection)
-            complete(connection)
-            made = {"schema": str(SCHEMA_VERSION), "made_at": str(at or "")}
-            _upsert(connection, facts, [{"key": key, "value": value} for key, value in made.items()])
-            return
-        found = str(connection.scalar(sa.select(facts.c.value).where(facts.c.key == "schema")))
-        if not found.isdecimal() or not FIRST <= int(found) <= SCHEMA_VERSION:
-            raise StoreError(
-                f"the job store {self._database.name} has schema {found}, this program knows schemas"
-                f" {FIRST} to {SCHEMA_VERSION}; use the Stoker that wrote it, or a new store"
-            )
-        if int(found) < SCHEMA_VERSION:
-            migrate(connection, int(found))
-            _upsert(connection, facts, [{"key": "schema", "value": str(SCHEMA_VERSION)}])
-        tables.metadata.create_all(connection)  # the first Stoker did without one of them
-
-    def _check_pages(self, connection: Connection) -> None:
-        """Look at as much of the file as a start has time for; `stoker doctor` looks at all of it."""
-        driver: Any = connection.connection.driver_connection
-        until = time.monotonic() + _CHECK_SECONDS
-        driver.set_progress_handler(lambda: time.monotonic() > until, 10_000)
-        try:
-            found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
-        except OperationalError as error:
-            if "interrupted" not in str(error.orig):
-                raise
-            return
-        finally:
-            driver.set_progress_handler(None, 0)
-        if found != "ok":
-            what = str(found).splitlines()[-1]
-            raise StoreError(
-                f"the job store {self._database.name} is corrupt ({what}); restore a backup of it"
-            )
-
     def _write(self, work: Callable[[Connection], Result]) -> Result:
         term = self._term
         if term is None:
@@ -442,19 +397,6 @@ def _going_on() -> sa.CompoundSelect[Any]:
     return sa.union(sa.select(jobs.c.number).where(jobs.c.state.in_(tables.OPEN_JOB)), with_open)
 
 
-#: The highest number that a job ever had, pruned ones too.
-_LAST = sa.select(
-    sa.func.max(
-        sa.union_all(
-            sa.select(sa.func.max(jobs.c.number).label("number")),
-            sa.select(sums.c.number).where(sums.c.name == "highest"),
-        )
-        .subquery()
-        .c.number
-    )
-)
-
-
 def _by_key(connection: Connection, key: str, spec: JobSpec) -> JobRecord | None:
     query = sa.select(jobs.c.number, jobs.c.record, jobs.c.spec).where(jobs.c.idempotency_key == key)
     known = connection.execute(query).first()
@@ -467,27 +409,6 @@ def _by_key(connection: Connection, key: str, spec: JobSpec) -> JobRecord | None
             f"the idempotency key was used for {record.job.id}, which is another job; use a new key"
         )
     return record
-
-
-def _upsert(connection: Connection, table: sa.Table, rows: list[tables.Row]) -> None:
-    if not rows:
-        return
-    keys = table.primary_key.columns.keys()
-    # The same words in both dialects, which SQLAlchemy keeps apart.
-    on_sqlite = connection.dialect.name == "sqlite"
-    insert = sqlite.insert(table) if on_sqlite else postgresql.insert(table)
-    new = {name: insert.excluded[name] for name in rows[0] if name not in keys}
-    connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=new), rows)
-
-
-def _add_explanations(connection: Connection, rows: list[tables.Row]) -> None:
-    waits = {row["job"]: row for row in rows if row["decision"] == "wait"}
-    if waits:
-        old = explanations.c.job.in_(waits) & (explanations.c.decision == "wait")
-        connection.execute(sa.delete(explanations).where(old))
-    if rows:
-        lasting = [row for row in rows if row["decision"] != "wait" or row is waits[row["job"]]]
-        connection.execute(sa.insert(explanations), lasting)
 
 
 def _launch(task: ExecutorRecord) -> Any:

@@ -14,6 +14,8 @@ from typing import Any, TypeVar, get_args
 
 import numpy as np
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
 
 from conf.accepted import accepted
 from conf.assumptions import DEFAULT_QUEUE
@@ -297,5 +299,37 @@ def _choice(values: Row) -> Choice:
     return Choice(**{"size": taken_out(values), **values, "candidates": candidates})
 
 
-def _candidate(values: Row) -> CandidateVm:
-    return CandidateVm(**{"free": free_taken_out(values), **values, "lacks": tuple(values["lacks"])})
+#: The highest number that a job ever had, pruned ones too.
+LAST_NUMBER = sa.select(
+    sa.func.max(
+        sa.union_all(
+            sa.select(sa.func.max(jobs.c.number).label("number")),
+            sa.select(sums.c.number).where(sums.c.name == "highest"),
+        )
+        .subquery()
+        .c.number
+    )
+)
+
+
+def upsert(connection: Connection, table: sa.Table, rows: list[Row]) -> None:
+    """Insert rows, or change those that are there; all have the same columns."""
+    if not rows:
+        return
+    keys = table.primary_key.columns.keys()
+    # The same words in both dialects, which SQLAlchemy keeps apart.
+    on_sqlite = connection.dialect.name == "sqlite"
+    insert = sqlite.insert(table) if on_sqlite else postgresql.insert(table)
+    new = {name: insert.excluded[name] for name in rows[0] if name not in keys}
+    connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=new), rows)
+
+
+def add_explanations(connection: Connection, rows: list[Row]) -> None:
+    """Insert rows of explanations; a job's explanation of its waiting takes the place of earlier ones."""
+    waits = {row["job"]: row for row in rows if row["decision"] == "wait"}
+    if waits:
+        old = explanations.c.job.in_(waits) & (explanations.c.decision == "wait")
+        connection.execute(sa.delete(explanations).where(old))
+    if rows:
+        lasting = [row for row in rows if row["decision"] != "wait" or row is waits[row["job"]]]
+        connection.execute(sa.insert(explanations), lasting)
