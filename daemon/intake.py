@@ -110,6 +110,7 @@ class Intake:
             expected_duration=profile.duration(spec.cpus, spec.memory, spec.executors) if profile else None,
             prefers=profile.prefers if profile else None,
             spread=profile.spread if profile else MEASURED_SPREAD,
+            dynamic=None,
         )
 
     def _check(self, spec: JobSpec) -> None:

@@ -174,6 +174,8 @@ STEPS: Mapping[int, Migration] = {
     ),
     # Whose job it is and in which queue, so that lists of jobs can be asked for by that.
     4: Migration(sqlite=_OWNER_AND_QUEUE, postgresql=_OWNER_AND_QUEUE),
+    # Records with what drivers ask for while they run: an earlier program would take them for damaged.
+    5: Migration(sqlite=(), postgresql=()),
 }
 
 #: The schema that this program reads and writes.

@@ -23,10 +23,10 @@ from conf.schema import JobSpec
 from daemon.amounts import flat, flat_free, free_taken_out, taken_out
 from daemon.shadow_comparison import Comparison, Outcome
 from environment.explain import CandidateVm, Choice, Explanation
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.records import Asked, ExecutorRecord, JobRecord
 from environment.model.states import ENDED_EXECUTOR, ENDED_JOB, ExecutorState, JobState
 from environment.resources import Resources
-from environment.types import Job
+from environment.types import Dynamic, Job
 
 Row = dict[str, Any]
 Result = TypeVar("Result")
@@ -271,8 +271,10 @@ def _read(build: Callable[[Row], Result], text: str | bytes) -> Result:
 
 def _job(values: Row) -> JobRecord:
     job = values["job"]
-    driver = job["driver"] and _amounts(job["driver"])
-    return JobRecord(**{**values, "job": Job(**{"size": _amounts(job), **job, "driver": driver})})
+    driver, dynamic = job["driver"] and _amounts(job["driver"]), job.get("dynamic")
+    made = {"driver": driver, "dynamic": dynamic and Dynamic(*dynamic)}
+    asked = tuple(Asked(profile, _amounts(size), total) for profile, size, total in values.get("wanted", ()))
+    return JobRecord(**{**values, "job": Job(**{"size": _amounts(job), **job, **made}), "wanted": asked})
 
 
 def _executor(values: Row) -> ExecutorRecord:

@@ -71,9 +71,11 @@ def explain(verdict: Verdict, policy: str) -> Explanation:
     decision, request, view = verdict.decision, verdict.request, verdict.view
     if isinstance(decision, Place):
         placed = ", ".join(view.vms[i].name for i in decision.placement)
-        count = f"{len(decision.placement)} of {request.job.executors} executors"
+        count = f"{len(decision.placement)} of {request.job.begins_with} executors"
         fewer = len(decision.placement) < request.count
         kind, reason = "place", f"started with {count}: {placed}" if fewer else f"{count} placed: {placed}"
+        if request.grows:
+            reason = f"{len(decision.placement)} of {request.count} more executors placed: {placed}"
         choices = _choices(view, request, decision)
     else:
         kind, reason = "wait", decision.reason

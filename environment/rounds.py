@@ -122,7 +122,7 @@ class Fitting(Sequence[PlacementRequest]):
             count = self._room(request)
             if count < request.fewest:  # nor is more asked for than it could ever get
                 count = max(request.fewest, self._room_when_empty(request))
-            shown = replace(request, count=count) if count < request.count else request
+            shown = request.first(count)
             self._shown[request.job.id] = shown
         return shown
 
@@ -141,7 +141,7 @@ class Fitting(Sequence[PlacementRequest]):
 def room_in_all(view: ClusterView, request: PlacementRequest) -> int:
     """For how many executors of the request there is room now, beside a driver that is on the cluster."""
     room, driver = _room(view, request), request.job.driver
-    if driver is None or request.again or room <= request.fewest:
+    if driver is None or request.joins or room <= request.fewest:
         return room
     best = 0
     for vm in np.flatnonzero(view.room_for_driver(driver))[:_DRIVER_PLACES].tolist():
@@ -241,7 +241,7 @@ def _misshapen_details(details: Any, vms: int) -> tuple[str, ...]:
 def room_for_driver(view: ClusterView, request: PlacementRequest, place: Place) -> int | str | None:
     """The VM for the job's driver, best beside its executors; why there is none; None without a driver."""
     driver = request.job.driver
-    if driver is None or request.again:
+    if driver is None or request.joins:
         return None
     after = view.with_placement(request, place.placement, place.sizes)
     nearest: dict[int, None] = dict.fromkeys((*place.placement, *range(len(after.vms))))

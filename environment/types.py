@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,16 @@ class Vm:
         return self.resources.memory_mib
 
 
+class Dynamic(NamedTuple):
+    """A job whose driver asks for executors, and gives them back, while it runs (dynamic allocation).
+
+    It begins with `initial` of them; what it is short of to have `min` it gets before new jobs get theirs.
+    """
+
+    min: int
+    initial: int
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """A Spark application: `executors` equal executors, each taking resources of one `size` from one VM.
@@ -63,6 +73,9 @@ class Job:
     `spark` is the name of the Spark that runs its driver and executors (empty: the only one that there was).
     `client_driver` is the host of a Spark driver that its user runs, and that was there before the job was;
     empty where Stoker starts the driver.
+
+    With `dynamic`, its driver asks for executors while it runs, and `executors` is the most that it may have
+    of each resource profile.
     """
 
     id: str
@@ -81,6 +94,7 @@ class Job:
     queue: str = DEFAULT_QUEUE
     spark: str = ""
     client_driver: str = ""
+    dynamic: Dynamic | None = None
 
     @property
     def cpus(self) -> float:
@@ -101,6 +115,13 @@ class Job:
     def fewest(self) -> int:
         """The fewest executors on which it runs."""
         return self.executors if self.min_executors is None else self.min_executors
+
+    @property
+    def begins_with(self) -> int:
+        """How many executors it asks for to begin with; a driver on the cluster is placed beside one."""
+        if self.dynamic is None:
+            return self.executors
+        return max(self.dynamic.initial, int(self.driver is not None))
 
     @property
     def asked(self) -> tuple[Resources, ...]:
@@ -126,12 +147,13 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class PlacementRequest:
-    """Executors that a job still needs: all of them at first, the lost ones later.
+    """Executors that a job still needs: all of them at first, later those that were lost or are asked for.
 
-    `present_on` names, by VM id, where the job's other executors are; `again` says that these replace lost
-    ones, so that a driver on the cluster is there already; `first_number` is the first new executor's number.
-    `sizes` is what the lost ones had, one for each of `count`; without it all are what the job asks for.
-    `avoided` names, by id, VMs that are no place for it now: its last launches there never ran.
+    `present_on` names, by VM id, where the job's other executors are; `first_number` is the first new
+    executor's number. `again` says that these replace lost ones, and go before new jobs; `grows` that they
+    are more for a running job, which takes as many as there are. `sizes` is what each of `count` takes;
+    without it all are what the job asks for. `avoided` names, by id, VMs that are no place for it now: its
+    last launches there never ran. `profile` is the number of their resource profile in Spark.
     """
 
     job: Job
@@ -141,18 +163,31 @@ class PlacementRequest:
     first_number: int = 0
     sizes: tuple[Resources, ...] = ()
     avoided: tuple[str, ...] = ()
+    grows: bool = False
+    profile: int = 0
+
+    @property
+    def joins(self) -> bool:
+        """Whether its job runs already, so that a driver on the cluster is there."""
+        return self.again or self.grows
 
     @property
     def fewest(self) -> int:
         """How many executors a placement has at least: a job's `fewest` at first, and all of lost ones."""
+        if self.grows:
+            return min(self.count, 1)
         return self.count if self.again else min(self.job.fewest, self.count)
+
+    def first(self, count: int) -> "PlacementRequest":
+        """The request for its first executors alone."""
+        return self if count >= self.count else replace(self, count=count, sizes=self.sizes[:count])
 
     @property
     def full(self) -> "PlacementRequest":
         """The request for all executors that a new job asks for, where it is shown for what fits only."""
-        if self.again or self.job.min_executors is None or self.count == self.job.executors:
+        if self.joins or self.job.min_executors is None or self.count == self.job.begins_with:
             return self
-        return replace(self, count=self.job.executors)
+        return replace(self, count=self.job.begins_with)
 
     @property
     def size(self) -> Resources:

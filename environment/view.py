@@ -256,7 +256,7 @@ class ClusterView:
         self, request: PlacementRequest, placement: Sequence[int], sizes: tuple[Resources, ...]
     ) -> tuple[RunningJob, ...]:
         job, vm_ids = request.job, tuple(self.vms[index].id for index in placement)
-        for at, known in enumerate(self.running if request.again else ()):
+        for at, known in enumerate(self.running if request.joins else ()):
             if known.job.id == job.id:
                 joined = known.joined(vm_ids, sizes or request.asked)
                 return (*self.running[:at], joined, *self.running[at + 1 :])

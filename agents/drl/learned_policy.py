@@ -123,7 +123,7 @@ class LearnedPolicy:
 
     def _count(self, request: PlacementRequest) -> None:
         """Count the oldest jobs; lost executors, which go before, are none."""
-        if not request.again and request.job.id != self._oldest:
+        if not request.joins and request.job.id != self._oldest:
             self._oldest, self._number = request.job.id, self._number + 1
 
     def _seen(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> tuple[object, ...]:

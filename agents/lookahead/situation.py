@@ -107,7 +107,7 @@ class Situations:
         rows = [(group.milli_cpus, group.memory_mib, len(group.vms), ANYWHERE, 0.0) for group in groups]
         for request in queue:
             # Where a job's other executors are is not known to the kernel, so lost ones may go anywhere.
-            prefers = ANYWHERE if request.again else PREFERENCES[request.job.prefers]
+            prefers = ANYWHERE if request.joins else PREFERENCES[request.job.prefers]
             duration = max(duration_of(request.job, self._unknown), 0.001)
             rows.append((request.size.get(CPUS), request.memory_mib, request.count, prefers, duration))
         cpus, memory, executors, prefer, durations = zip(*rows, strict=True)

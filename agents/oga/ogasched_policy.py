@@ -150,7 +150,7 @@ class OgaSched:
         """
         options, kind = self._options, request.job.type
         wanted = self._slots.wanted(kind)
-        if request.again:  # what was lost is put back as it was
+        if request.joins:  # what was lost is put back as it was, what is asked for comes in turn
             placement = whole(view, request, wanted["cpus"])
             return None if placement is None else (placement, request.asked)
         conserving = options.variant == "oga-conserving"

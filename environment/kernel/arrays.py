@@ -34,6 +34,7 @@ def jobs_of(workload: Workload, profiles: Mapping[str, JobProfile]) -> tuple[Job
             spark="",
             client_driver="",
             max_runtime=None,
+            dynamic=None,
         )
         for job in workload.jobs
     )

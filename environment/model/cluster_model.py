@@ -61,6 +61,9 @@ class ClusterModel:
             ev.DriverStarted: self._on_driver_started,
             ev.DriverDelayed: self._on_driver_delayed,
             ev.DriverEnded: self._on_driver_ended,
+            ev.ExecutorsAsked: self._on_executors_asked,
+            ev.ExecutorsReleased: self._on_executors_released,
+            ev.DecommissionAsked: self._on_decommission_asked,
             ev.Tick: self._on_tick,
         }
 
@@ -109,7 +112,7 @@ class ClusterModel:
 
     def snapshot(self) -> ev.Restored:
         """An event after which any model goes on exactly as this one does."""
-        relaunch_at, told = self._line.state()
+        relaunch_at, told, growing = self._line.state()
         moment = ev.Moment(
             self._turn.number,
             self._supply.state(),
@@ -118,6 +121,7 @@ class ClusterModel:
             relaunch_at,
             told,
             *self._setbacks.state(),
+            growing,
         )
         return ev.Restored(self.now, *self._roster.records(), self.options, moment)
 
@@ -206,7 +210,7 @@ class ClusterModel:
         self._turn.begin(event.at)
         for job in map(copy, event.jobs):
             self._roster.add(job)
-            if job.state == "queued":
+            if job.state == "queued" and job.job.begins_with:
                 self._line.join(job)
         for task in map(copy, event.tasks):
             self._roster.add_task(task)
@@ -228,13 +232,16 @@ class ClusterModel:
                 self._line.relaunch(job, self.now)
             elif job.aborting:
                 self._lives.requeue_when_clear(job)
+            elif job.state == "queued" and not job.job.begins_with:
+                self._lives.begin(job)
+        self._lives.look_for_all_growth()
 
     def _go_on(self, moment: ev.Moment) -> None:
         self._turn.number = moment.number
         self._book.resume(moment.book)
         self._supply.resume(moment.supply)
         self._watch.resume(moment.watch)
-        self._line.resume(moment.relaunch_at, moment.told)
+        self._line.resume(moment.relaunch_at, moment.told, moment.growing)
         self._setbacks.resume(moment.job_setbacks, moment.vm_setbacks, moment.vms_started)
 
     def _on_submitted(self, event: ev.JobSubmitted) -> None:
@@ -242,7 +249,10 @@ class ClusterModel:
             return
         job = JobRecord(event.job)
         self._roster.add(job)  # as it is stored: nothing has changed
-        self._line.join(job)
+        if job.job.begins_with:
+            self._line.join(job)
+        else:
+            self._lives.begin(job)
         self._supply.want()  # a policy may place it at once, whoever waits before it
 
     def _on_kill_requested(self, event: ev.KillRequested) -> None:
@@ -275,6 +285,21 @@ class ClusterModel:
             why = event.message or f"its driver exited with code {event.exit_code}"
             self._lives.end(job, "failed", why)
 
+    def _on_executors_asked(self, event: ev.ExecutorsAsked) -> None:
+        job = self._roster.job(event.job_id)
+        if job is not None:
+            self._lives.asked(job, event.profiles)
+
+    def _on_executors_released(self, event: ev.ExecutorsReleased) -> None:
+        job = self._roster.job(event.job_id)
+        if job is not None and not job.ended:
+            self._lives.released(job, event.numbers)
+
+    def _on_decommission_asked(self, event: ev.DecommissionAsked) -> None:
+        job = self._roster.job(event.job_id)
+        if job is not None:
+            self._lives.decommission(job, event.numbers, event.why)
+
     # ---- decisions -------------------------------------------------------------------------------
 
     def _on_decided(self, event: ev.Decided) -> None:
@@ -291,9 +316,10 @@ class ClusterModel:
                 self._supply.reconsider()
                 break
             launches.add(job, placement, new=new)
-            self._lives.placed(job)
+            self._lives.placed(job, len(placement.vm_ids))
         else:
-            self._line.tell(event.waiting)
+            if self._line.tell(event.waiting, self.now, self.options.growth_patience):
+                self._supply.reconsider()  # those behind it may be placed now
         launches.command()
         if self._line.told and not outdated:
             self._supply.decline()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.records import Asked, ExecutorRecord, JobRecord
 from environment.model.timings import ModelOptions
 from environment.resources import NOTHING, Resources
 from environment.types import Job, Vm
@@ -159,6 +159,15 @@ class VmSetback(NamedTuple):
     trying: str
 
 
+class Growth(NamedTuple):
+    """A job that waits for more executors; what each field means is said in `growing.py`."""
+
+    job_id: str
+    asked_at: float
+    due: float
+    waits_since: float | None
+
+
 @dataclass(frozen=True, slots=True)
 class Moment:
     """All that a model knows beyond its records, `number` events after it began."""
@@ -172,6 +181,7 @@ class Moment:
     job_setbacks: tuple[JobSetback, ...] = ()
     vm_setbacks: tuple[VmSetback, ...] = ()
     vms_started: tuple[tuple[str, float], ...] = ()
+    growing: tuple[Growth, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +210,31 @@ class KillRequested(Event):
     """A user wants a job ended."""
 
     job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorsAsked(Event):
+    """The driver of a job says how many executors it wants now, in all, of each of its resource profiles."""
+
+    job_id: str
+    profiles: tuple[Asked, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorsReleased(Event):
+    """The driver of a job gives executors back, by their numbers: they are to end, and none is lost."""
+
+    job_id: str
+    numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DecommissionAsked(Event):
+    """The driver of a job is to give executors up, by their numbers, once their blocks are elsewhere."""
+
+    job_id: str
+    numbers: tuple[int, ...]
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,13 +303,15 @@ class InverseOffersReceived(Event):
 class Placement:
     """An accepted decision: each executor's VM by id, and the driver's when it runs on the cluster.
 
-    `sizes` is what each executor takes; without it each takes what is asked for it.
+    `sizes` is what each executor takes; without it each takes what is asked for it. `profile` is the number
+    of their resource profile in Spark.
     """
 
     job_id: str
     vm_ids: tuple[str, ...]
     driver_vm_id: str | None = None
     sizes: tuple[Resources, ...] = ()
+    profile: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,6 +415,14 @@ class KillDriver(Command):
     """End the driver process on the daemon's host."""
 
     job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decommission(Command):
+    """Have the job's driver give these executors up, once their blocks are elsewhere."""
+
+    job_id: str
+    numbers: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from environment.model.events import Decided, Launch, Placement, Waiting
+from environment.model.growing import lacks
 from environment.model.ledger import Ledger
 from environment.model.offer_book import OfferBook
 from environment.model.records import ExecutorRecord, JobRecord
@@ -32,7 +33,8 @@ def decided(verdicts: Iterable[Verdict], at: float) -> Decided:
             vms = verdict.view.vms
             driver = None if decision.driver is None else vms[decision.driver].id
             vm_ids = tuple(vms[i].id for i in decision.placement)
-            placements.append(Placement(job_id, vm_ids, driver, decision.sizes))
+            profile = verdict.request.profile
+            placements.append(Placement(job_id, vm_ids, driver, decision.sizes, profile))
         else:
             waiting = Waiting(job_id, decision.reason)
     return Decided(at, tuple(placements), waiting, view_at)
@@ -58,10 +60,13 @@ class Launches:
     def refusal(self, job: JobRecord, placement: Placement, *, new: bool) -> str | None:
         """Say why a placement no longer holds after what happened while it was decided; None when it does.
 
-        `new` tells whether the job as a whole is to be placed, and not only lost executors of it.
+        `new` tells whether the job as a whole is to be placed, and not only lost executors of it, or more.
         """
-        most = job.job.executors if new else self._roster.missing(job)
-        least = job.job.fewest if new else most
+        grows = job.job.dynamic is not None and not new
+        most = len(self._asked(job, placement, new=new))
+        least = min(job.job.fewest, most) if new else min(most, 1) if grows else most
+        if not most:
+            return "its driver asks for no more executors now"
         if not least <= len(placement.vm_ids) <= most:
             needed = f"{most}" if least == most else f"{least} to {most}"
             return f"{needed} of its executors are to be placed and not {len(placement.vm_ids)}"
@@ -83,7 +88,7 @@ class Launches:
     def add(self, job: JobRecord, placement: Placement, *, new: bool) -> None:
         """Make the tasks of a placement that was not refused; they hold their VMs from now on."""
         for vm_id, size in zip(placement.vm_ids, self._sizes(job, placement, new=new), strict=True):
-            self._add(job, vm_id, size, driver=False)
+            self._add(job, vm_id, size, driver=False, profile=placement.profile)
         if placement.driver_vm_id and (driver := job.job.driver):
             self._add(job, placement.driver_vm_id, driver, driver=True)
 
@@ -95,11 +100,20 @@ class Launches:
 
     def _sizes(self, job: JobRecord, placement: Placement, *, new: bool) -> tuple[Resources, ...]:
         """What each executor of the placement takes."""
-        asked = job.job.asked if new else self._roster.lost_sizes(job)
-        return placement.sizes or asked[: len(placement.vm_ids)]
+        return placement.sizes or self._asked(job, placement, new=new)[: len(placement.vm_ids)]
 
-    def _add(self, job: JobRecord, vm_id: str, size: Resources, *, driver: bool) -> None:
+    def _asked(self, job: JobRecord, placement: Placement, *, new: bool) -> tuple[Resources, ...]:
+        """What is asked for each executor that the placement may have."""
+        if new:
+            return job.job.asked[: job.job.begins_with]
+        if job.job.dynamic is None:
+            return self._roster.lost_sizes(job)
+        short = (lack for lack in lacks(job, self._roster) if lack.profile == placement.profile)
+        return next(((lack.size,) * lack.missing for lack in short), ())
+
+    def _add(self, job: JobRecord, vm_id: str, size: Resources, *, driver: bool, profile: int = 0) -> None:
         task = self._record(job, vm_id, size, driver=driver)
+        task.profile = profile
         self._roster.add_task(task)
         self._roster.mark_task(task)
         self._roster.charge(self._ledger.open(task))

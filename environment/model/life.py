@@ -7,7 +7,8 @@ from typing import Literal
 
 from environment.model import events as ev
 from environment.model.doubts import Watch
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.growing import bounded, runs_on, wanted
+from environment.model.records import Asked, ExecutorRecord, JobRecord
 from environment.model.roster import Roster
 from environment.model.setbacks import Setbacks
 from environment.model.supply import Supply
@@ -46,17 +47,37 @@ class JobLives:
 
     # ---- its start ---------------------------------------------------------------------------------
 
-    def placed(self, job: JobRecord) -> None:
-        """It waits no more: executors of it are about to be launched."""
+    def begin(self, job: JobRecord) -> None:
+        """It waits in its place; or it runs at once, as it needs no executors to begin with."""
+        if job.job.begins_with:
+            self._line.rejoin(job)
+            return
+        self._roster.begun(job)
+        job.placed_at, job.driver_on = self._turn.now, self._options.host if job.job.driver_here else ""
+        self._start(job, "runs without executors, until its driver asks for some")
+        self._look_for_growth(job)
+
+    def _start(self, job: JobRecord, reason: str) -> None:
+        job.started_at, job.state = self._turn.now, "running"
+        self._roster.explain(job, reason)
+        if job.job.driver_here:
+            self._turn.command(ev.StartDriver, job.job.id)
+
+    def placed(self, job: JobRecord, number: int) -> None:
+        """It waits no more: so many executors of it are about to be launched."""
         if self._line.is_new(job):
             job.state, job.placed_at = "placing", self._turn.now
             # Its executors are told now where their driver will be.
             job.driver_on = self._options.host if job.job.driver_here else ""
             self._roster.explain(job, f"{self._executors_of(job)} are being launched")
+        elif job.job.dynamic is not None:
+            more = "1 more executor is" if number == 1 else f"{number} more executors are"
+            self._roster.explain(job, f"{more} being launched")
         else:
             self._roster.replace_ended(job)
             self._roster.explain(job, "lost executors are being launched again")
         self._line.leave(job)
+        self._look_for_growth(job)  # what is left asks again behind all who wait
 
     def task_is_there(self, task: ExecutorRecord, state: ev.TaskState, message: str) -> None:
         """One of its tasks starts, runs, or is seen again."""
@@ -77,7 +98,7 @@ class JobLives:
 
     def _executors_of(self, job: JobRecord) -> str:
         """Its executors in words: how many there are when it was started on fewer than it asks for."""
-        number, asked = len(self._roster.executors(job)), job.job.executors
+        number, asked = len(self._roster.executors(job)), job.job.begins_with
         return "its executors" if number == asked else f"{number} of its {asked} executors"
 
     def _look_whether_all_run(self, job: JobRecord) -> None:
@@ -88,12 +109,12 @@ class JobLives:
             return
         self._setbacks.forget(job.job.id)
         if job.started_at is None:
-            job.started_at, job.state = self._turn.now, "running"
-            number = len(executors)
-            fewer = "" if number == job.job.executors else f" ({number} of {job.job.executors})"
-            self._roster.explain(job, f"all its executors run{fewer}")
-            if job.job.driver_here:
-                self._turn.command(ev.StartDriver, job.job.id)
+            number, asked = len(executors), job.job.begins_with
+            fewer = "" if number == asked else f" ({number} of {asked})"
+            self._start(job, f"all its executors run{fewer}")
+            self._look_for_growth(job)
+        elif job.job.dynamic is not None:
+            self._say_runs(job)
         elif job.state == "relaunching":
             job.state = "running"
             self._roster.explain(job, "all its executors run again")
@@ -131,6 +152,7 @@ class JobLives:
     def start_afresh(self, job: JobRecord, reason: str) -> None:
         """Its driver is out of reach and given up: it waits again, for new executors and a new driver."""
         job.aborting, job.started_at = True, None
+        job.wanted, job.capped = (), ""
         self._line.leave(job)
         self._roster.explain(job, reason)
         self._kill_tasks(job)
@@ -142,16 +164,76 @@ class JobLives:
             return
         self._roster.replace_ended(job)
         job.aborting, job.state, job.placed_at = False, "queued", None
-        self._line.rejoin(job)
+        self.begin(job)
         self._roster.mark(job)
+
+    # ---- executors that its driver asks for, or gives back -------------------------------------------
+
+    def asked(self, job: JobRecord, profiles: tuple[Asked, ...]) -> None:
+        """Its driver says how many executors it wants now; one that is not dynamic keeps what it has."""
+        if job.job.dynamic is None or not self._may_have_driver(job):
+            return
+        wants, capped = bounded(job.job, profiles)
+        if (wants, capped) != (wanted(job), job.capped):
+            job.wanted, job.capped = wants, capped
+            self._roster.mark(job)
+            self._look_for_growth(job)
+            self._say_runs(job)
+
+    def released(self, job: JobRecord, numbers: tuple[int, ...]) -> None:
+        """Its driver gives these executors back: they end, and none of them is lost."""
+        if not self._may_have_driver(job):
+            return
+        for task in self._roster.executors(job):
+            if task.number in numbers and not task.released:
+                task.released = True
+                self._roster.mark_task(task)
+                if task.killed_at is None:
+                    self._watch.kill(task)
+
+    def _may_have_driver(self, job: JobRecord) -> bool:
+        """Whether somebody may speak for its driver; what is heard late of an earlier one is void."""
+        there = self._roster.stands(job) or bool(job.job.client_driver)
+        return there and not (job.ended or job.aborting)
+
+    def decommission(self, job: JobRecord, numbers: tuple[int, ...], why: str) -> None:
+        """Its driver is to give these executors up, once their blocks are elsewhere."""
+        if not self._may_have_driver(job):
+            return
+        found = [
+            task
+            for task in self._roster.executors(job)
+            if task.number in numbers and task.decommissioned_at is None and task.killed_at is None
+        ]
+        for task in found:
+            task.decommissioned_at = self._turn.now
+            self._roster.move(task, task.state, f"is to end, once its blocks are elsewhere: {why or 'asked'}")
+        if found:
+            self._turn.command(
+                ev.Decommission, job.job.id, tuple(t.number for t in found if t.number is not None)
+            )
+
+    def _look_for_growth(self, job: JobRecord, due: float = 0.0) -> None:
+        """See whether it has fewer executors than it wants; it gets more from that time on."""
+        if self._line.grow(job, self._turn.now, due):
+            self._supply.want()
+
+    def look_for_all_growth(self) -> None:
+        """The same for all that run, as they were kept."""
+        for job in self._roster.jobs():
+            self._look_for_growth(job)
 
     def taken_along(self, task: ExecutorRecord) -> str:
         """Why a task ends that was killed, and so not for a reason of its own; empty for others."""
         job = self._roster.job_of(task)
+        if not job.ended and task.decommissioned_at is not None:
+            return "decommissioned"
         if task.killed_at is None:
             return ""
         if job.ended:
             return "ended with its job"
+        if task.released:
+            return "given back by its driver"
         return "ended because its job's launch was undone" if job.aborting else ""
 
     def task_ended(self, task: ExecutorRecord, end: ev.TaskChanged, *, never_ran: bool) -> None:
@@ -164,13 +246,40 @@ class JobLives:
             self._cluster_driver_ended(job, task, end)
         elif job.aborting:
             self.requeue_when_clear(job)
+        elif task.released:
+            self._given_up(job, task)
         elif task.number is None or not self._roster.stands(job):
             self._undo_launch(job, task, end)
+        elif task.decommissioned_at is not None and job.job.dynamic is None:
+            self._lost(job, f"{_name(task)} on {task.vm_name} was decommissioned; it is placed again")
+        elif task.decommissioned_at is not None:
+            self._given_up(job, task)
         elif state == "finished":
-            task.replaced = True  # its driver told it to stop
-            self._look_whether_all_run(job)
+            self._let_go(job, task.profile)
+            self._given_up(job, task)  # its driver told it to stop
         else:
             self._executor_lost(job, task, end)
+
+    def _given_up(self, job: JobRecord, task: ExecutorRecord) -> None:
+        """It has ended as it should; if its driver wants as many as before, another takes its place."""
+        task.replaced = True
+        # An executor that ends may be the first sign that its driver is ending.
+        self._look_for_growth(job, self._turn.now + self._options.relaunch_grace)
+        self._look_whether_all_run(job)
+        self._say_runs(job)
+
+    def _say_runs(self, job: JobRecord) -> None:
+        """A dynamic job that runs, and waits for nothing, says on how many executors."""
+        if job.job.dynamic is not None and self._roster.stands(job) and job not in self._line:
+            self._roster.explain(job, runs_on(job, self._roster))
+
+    @staticmethod
+    def _let_go(job: JobRecord, profile: int) -> None:
+        """Its driver had an executor stop, and asks for no other in its place, unless it says so."""
+        job.wanted = tuple(
+            asked._replace(total=max(asked.total - 1, 0)) if asked.profile == profile else asked
+            for asked in wanted(job)
+        )
 
     def _cluster_driver_ended(self, job: JobRecord, task: ExecutorRecord, end: ev.TaskChanged) -> None:
         if end.state == "finished":
@@ -203,11 +312,20 @@ class JobLives:
     def _executor_lost(self, job: JobRecord, task: ExecutorRecord, end: ev.TaskChanged) -> None:
         if self._too_many_failures(job, task, end.state):
             return
-        job.state = "relaunching"
         again = "it is placed again" if task.running_at is not None else self._set_back(task, end)
         due = max(self._turn.now + self._pause(job, end.state), self._setbacks.due(job.job.id))
-        self._line.relaunch(job, due)
         why = f"{_name(task)} on {task.vm_name} was lost ({task.message}); {again}"
+        if job.job.dynamic is None:
+            self._lost(job, why, due)
+            return
+        task.replaced = True  # how many it wants is known without it
+        self._look_for_growth(job, due)
+        self._roster.explain(job, why)
+
+    def _lost(self, job: JobRecord, why: str, due: float = 0.0) -> None:
+        """It is short of an executor, which is placed again from that time on."""
+        job.state = "relaunching"
+        self._line.relaunch(job, due)
         self._roster.explain(job, why)
 
     def _set_back(self, task: ExecutorRecord, end: ev.TaskChanged) -> str:

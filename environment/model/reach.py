@@ -47,7 +47,7 @@ class Reach:
         Empty when they may, once others have ended.
         """
         job = request.job
-        driver = () if job.driver is None or request.again else (job.driver,)
+        driver = () if job.driver is None or request.joins else (job.driver,)
         has = (task.resources for task in held)
         return over_quota(self.quota, total((*request.asked[: request.fewest], *driver, *has))) or ""
 
@@ -58,7 +58,7 @@ class Reach:
         """
         if not (self.known and self._open) or not request.count:
             return ""
-        driver = None if request.again else request.job.driver
+        driver = None if request.joins else request.job.driver
         kind = (_least(request), request.fewest, driver, request.avoided)
         key = repr(kind)
         if key not in self._found:
@@ -101,7 +101,7 @@ class Reach:
 
     def _has_room(self, request: PlacementRequest) -> bool:
         """Whether it certainly fits, found quickly."""
-        if request.avoided or (request.job.driver is not None and not request.again):
+        if request.avoided or (request.job.driver is not None and not request.joins):
             return False
         least, room = _least(request), 0
         for resources, number in self._shapes:

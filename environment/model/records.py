@@ -5,10 +5,19 @@ The model owns and changes them; everyone else reads copies.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from environment.model.states import ENDED_EXECUTOR, ENDED_JOB, ExecutorState, JobState
 from environment.resources import Resources
 from environment.types import Job
+
+
+class Asked(NamedTuple):
+    """What a driver asks for of a resource profile, by its number in Spark: so many executors, so large."""
+
+    profile: int
+    size: Resources
+    total: int
 
 
 @dataclass(slots=True)
@@ -40,6 +49,12 @@ class ExecutorRecord:
     killed_at: float | None = None
     #: Set when a lost executor has been asked to be placed again, or needs no replacement.
     replaced: bool = False
+    #: The number of its resource profile in Spark.
+    profile: int = 0
+    #: Its driver gave it back: it is killed, and its end is no loss.
+    released: bool = False
+    #: Since when its driver is to give it up, once its blocks are elsewhere; its end is no failure.
+    decommissioned_at: float | None = None
 
     @property
     def ended(self) -> bool:
@@ -75,6 +90,10 @@ class JobRecord:
     driver_on: str = ""
     #: The launch is being undone, because one of its executors could not be started.
     aborting: bool = False
+    #: What the driver of a dynamic job asks for now, within its bounds; empty: what it begins with.
+    wanted: tuple[Asked, ...] = ()
+    #: Why that is less than its driver asks for; empty when it is not.
+    capped: str = ""
 
     @property
     def ended(self) -> bool:

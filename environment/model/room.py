@@ -25,12 +25,21 @@ class Room:
         return self._jvms is not None
 
     def let_in(self, new: Iterable[PlacementRequest]) -> Iterator[PlacementRequest]:
-        """The first of these jobs, in order, that there is room for together; none overtakes."""
+        """The first of these jobs, in order, that there is room for together; none overtakes.
+
+        Jobs that grow are let in with as many executors as there is room for, and passed over without any.
+        """
         if self._jvms is None:
             yield from new
             return
         taken = self._taken()
         for request in new:
+            if request.grows:
+                more = min(request.count, self._jvms - taken)
+                if more > 0:
+                    taken += more
+                    yield request.first(more)
+                continue
             if taken and taken + _needs(request) > self._jvms:
                 return
             taken += _needs(request)
@@ -39,9 +48,10 @@ class Room:
     def why_not(self, request: PlacementRequest, let_in: Iterable[PlacementRequest]) -> str:
         """Why a job is not let in after these were."""
         taken = self._taken() + sum(map(_needs, let_in))
+        needs = "one for each" if request.grows else f"{_needs(request)} with its driver"
         return (
             f"this machine carries {self._jvms} JVMs at once (mesos.jvms): the jobs before it take {taken}, "
-            f"and it needs {_needs(request)} with its driver"
+            f"and it needs {needs}"
         )
 
     def _taken(self) -> int:
@@ -57,4 +67,4 @@ class Room:
 
 
 def _needs(request: PlacementRequest) -> int:
-    return request.count + 1
+    return request.count + (not request.grows)

@@ -68,8 +68,12 @@ class Roster:
         """All jobs, in the order of their submission."""
         return self._jobs.values()
 
+    def begun(self, job: JobRecord) -> None:
+        """The job runs, without any task so far."""
+        self._with_tasks[job.job.id] = None
+
     def with_tasks(self) -> Iterator[JobRecord]:
-        """The jobs that have tasks, ended or not."""
+        """The jobs that have tasks, ended or not, or run without."""
         return (self._jobs[job_id] for job_id in self._with_tasks if job_id in self._jobs)
 
     def task(self, task_id: str) -> ExecutorRecord | None:
@@ -152,8 +156,11 @@ class Roster:
         self._changed_tasks[task.task_id] = None
 
     def over(self, job: JobRecord, at: float) -> None:
-        """The job is over, whatever its executors still do."""
-        if job.started_at is None:
+        """The job is over, whatever its executors still do.
+
+        Of a dynamic one nobody learns: how long it took says nothing of any number of executors.
+        """
+        if job.started_at is None or job.job.dynamic is not None:
             return
         executors = (task for task in self.tasks(job.job.id) if task.number is not None)
         # One that has finished counts: its driver told it to stop.

@@ -37,6 +37,9 @@ class ModelOptions:
     leave_out_after: int = 3
     leave_out_first: float = 30.0
     leave_out_longest: float = 300.0
+    #: How long executors that a running job asks for keep the place before new jobs when there is no room
+    #: for one of them: then they stand behind all who wait.
+    growth_patience: float = 10.0
     #: First and longest pause between two questions about the same tasks.
     reconcile_first: float = 2.0
     reconcile_longest: float = 60.0

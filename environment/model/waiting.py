@@ -1,13 +1,15 @@
 """Who waits for a placement, in which order, and why the first one does.
 
-Whether offers are asked for on their behalf is in `supply.py`; what nobody could have now, in `reach.py`.
+Whether offers are asked for on their behalf is in `supply.py`; what nobody could have now, in `reach.py`; how
+many executors running jobs ask for, and when it is their turn, in `growing.py`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
-from itertools import islice
+from heapq import merge
 
-from environment.model.events import Waiting
+from environment.model.events import Growth, Waiting
+from environment.model.growing import Growing, runs_on
 from environment.model.reach import Reach
 from environment.model.records import JobRecord
 from environment.model.room import Room
@@ -17,15 +19,17 @@ from environment.types import PlacementRequest
 
 #: How the reason of a job begins that waits aside, and what is said of it when it does not any more.
 _ASIDE, _BACK = "it could not run now even alone", "waits for its turn"
+#: How the reason of a running job begins that waits for more executors.
+_MORE = "asks for more executors than it has"
 
 
 class WaitingLine:
-    """New jobs, first come first served, and jobs whose lost executors are to be placed again.
+    """New jobs, first come first served, jobs whose lost executors are placed again, and jobs that grow.
 
-    Some of both wait aside: they could not run now even if nothing else did, as their VMs are not there or
+    Some of all wait aside: they could not run now even if nothing else did, as their VMs are not there or
     a quota is too small. They keep their places, are not placed, and block nobody.
 
-    Invariants: a job is in one of the two at most; new jobs stand in the order of their submission; after
+    Invariants: a job is in one of the three at most; new jobs stand in the order of their submission; after
     `look` those are aside, and only those, who have to be by what may be reached then.
     """
 
@@ -36,6 +40,9 @@ class WaitingLine:
         self._queue: dict[str, PlacementRequest] = {}
         #: Jobs that lost executors, and when these may be placed again.
         self._relaunch_at: dict[str, float] = {}
+        self._growing = Growing(roster)
+        #: Of jobs that grow, the resource profiles of which they could not have an executor even alone.
+        self._stuck: dict[str, frozenset[int]] = {}
         #: The job that a policy told to wait, so that its reason is not replaced by a lesser one.
         self._told: str | None = None
         #: Who waits aside, and whether for a quota alone, so that no VM that comes would help.
@@ -45,23 +52,27 @@ class WaitingLine:
         self._unseen: dict[str, None] = {}
 
     def __len__(self) -> int:
-        return len(self._queue) + len(self._relaunch_at)
+        return len(self._queue) + len(self._relaunch_at) + len(self._growing)
 
     def __contains__(self, job: JobRecord) -> bool:
-        return job.job.id in self._queue or job.job.id in self._relaunch_at
+        return any(job.job.id in waiting for waiting in (self._queue, self._relaunch_at, self._growing))
 
-    def state(self) -> tuple[tuple[tuple[str, float], ...], str | None]:
-        """When lost executors of which jobs may be placed again, and which job was told to wait."""
-        return tuple(self._relaunch_at.items()), self._told
+    def state(self) -> tuple[tuple[tuple[str, float], ...], str | None, tuple[Growth, ...]]:
+        """When lost executors of which jobs may be placed again, who was told to wait, and who grows."""
+        return tuple(self._relaunch_at.items()), self._told, self._growing.state()
 
-    def resume(self, relaunch_at: Iterable[tuple[str, float]], told: str | None) -> None:
+    def resume(
+        self, relaunch_at: Iterable[tuple[str, float]], told: str | None, growing: Iterable[Growth]
+    ) -> None:
         """Go on from there."""
         self._relaunch_at, self._told = dict(relaunch_at), told
+        self._growing.resume(growing)
         self._reach = None
 
     def join(self, job: JobRecord) -> None:
         """A new job waits behind all others."""
-        self._queue[job.job.id] = PlacementRequest(job.job, job.job.executors, first_number=job.next_executor)
+        count = job.job.begins_with
+        self._queue[job.job.id] = PlacementRequest(job.job, count, first_number=job.next_executor)
         self._unseen[job.job.id] = None
 
     def rejoin(self, job: JobRecord) -> None:
@@ -75,11 +86,28 @@ class WaitingLine:
         self._relaunch_at.setdefault(job.job.id, due)
         self._unseen[job.job.id] = None
 
+    def grow(self, job: JobRecord, now: float, due: float = 0.0) -> bool:
+        """See whether a running job has fewer executors than it wants; from `due` on it waits for more."""
+        job_id = job.job.id
+        if job_id in self._queue or job_id in self._relaunch_at:
+            return False
+        grew, grows = job_id in self._growing, self._growing.update(job, now, due)
+        if grows:
+            self._unseen[job_id] = None
+            if not grew and job.state == "running":
+                self._roster.explain(job, _MORE)
+            return True
+        self._aside.pop(job_id, None)
+        if job.reason.startswith(_MORE):
+            self._roster.explain(job, runs_on(job, self._roster))
+        return False
+
     def leave(self, job: JobRecord) -> bool:
         """The job waits no more; returns whether it did."""
         self._aside.pop(job.job.id, None)
+        grew = self._growing.leave(job.job.id)
         queued = self._queue.pop(job.job.id, None) is not None
-        return queued or self._relaunch_at.pop(job.job.id, None) is not None
+        return queued or self._relaunch_at.pop(job.job.id, None) is not None or grew
 
     def is_new(self, job: JobRecord) -> bool:
         """Whether the job as a whole waits, and not only lost executors of it."""
@@ -89,23 +117,28 @@ class WaitingLine:
         """Whether someone may be placed at that time."""
         if any(at <= now for job_id, at in self._relaunch_at.items() if job_id not in self._aside):
             return True
-        if self._room.bounded:
-            return next(self._room.let_in(self._new(now)), None) is not None
+        growing = self._to_grow(now)
+        if self._room.bounded and not any(request.again for _, request in growing):
+            return next(self._room.let_in(self._in_turn(now)), None) is not None
+        if growing:
+            return True
         pauses = self._setbacks.paused().items()
         out = sum(at > now and i in self._queue and i not in self._aside for i, at in pauses)
-        lost = sum(i in self._aside for i in self._relaunch_at)  # these are few, and those aside may be many
-        return len(self._queue) > out + len(self._aside) - lost
+        # These are few, and those aside may be many.
+        run = sum(i in self._aside for waiting in (self._relaunch_at, self._growing) for i in waiting)
+        return len(self._queue) > out + len(self._aside) - run
 
     def requests(self, now: float) -> tuple[PlacementRequest, ...]:
-        """What may be placed now, in order; lost executors come before new jobs.
+        """What may be placed now, in order; lost executors come before new jobs, more executors among them.
 
         A job that pauses, because its launches never ran, or waits aside is not among them, and keeps its
         place; nor are those that there is no room for yet.
         """
         lost = ((i, at) for i, at in self._relaunch_at.items() if i not in self._aside)
         due = (self._roster.job(job_id) for job_id, at in lost if at <= now)
-        new = self._room.let_in(self._new(now))
-        waiting = (*(self._again(job) for job in due if job is not None), *new)
+        short = (request for _, request in self._to_grow(now) if request.again)
+        in_turn = self._room.let_in(self._in_turn(now))
+        waiting = (*(self._again(job) for job in due if job is not None), *short, *in_turn)
         return tuple(map(self._placeable, waiting)) if self._setbacks else waiting
 
     def head(self, now: float) -> str:
@@ -117,6 +150,29 @@ class WaitingLine:
         """The jobs that wait as a whole, neither pausing nor aside, in order."""
         paused, aside = self._setbacks.paused(), self._aside
         return (r for i, r in self._queue.items() if paused.get(i, now) <= now and i not in aside)
+
+    def _in_turn(self, now: float) -> Iterator[PlacementRequest]:
+        """The same, and among them by the time at which they asked, jobs that grow."""
+        growing = [(at, request) for at, request in self._to_grow(now) if not request.again]
+        if not growing:
+            return self._new(now)
+        new = ((request.job.submitted_at, request) for request in self._new(now))
+        return (request for _, request in merge(new, growing, key=lambda waiting: waiting[0]))
+
+    def _to_grow(self, now: float) -> list[tuple[float, PlacementRequest]]:
+        """What running jobs ask for, of those that neither pause nor are aside, by the time they asked."""
+        paused, aside = self._setbacks.paused(), self._aside
+        return [
+            (asked_at, request)
+            for asked_at, job in self._growing.due(now)
+            if paused.get(job.job.id, now) <= now and job.job.id not in aside
+            for request in self._to_have(job)[:1]
+        ]
+
+    def _to_have(self, job: JobRecord) -> list[PlacementRequest]:
+        """A request for each profile that a job is short of and may have executors of, the first in front."""
+        requests, stuck = self._growing.requests(job), self._stuck.get(job.job.id, frozenset())
+        return [request for request in requests if request.profile not in stuck]
 
     def _placeable(self, request: PlacementRequest) -> PlacementRequest:
         """The request with the VMs that are no place for it."""
@@ -142,7 +198,7 @@ class WaitingLine:
         """
         if again or reach != self._reach:
             self._reach = reach
-            self._unseen = dict.fromkeys((*self._queue, *self._relaunch_at))
+            self._unseen = dict.fromkeys((*self._queue, *self._relaunch_at, *self._growing))
         for job_id in self._unseen:
             job = self._roster.job(job_id)
             if job is not None and job in self:
@@ -151,34 +207,62 @@ class WaitingLine:
 
     def _look_at(self, job: JobRecord, reach: Reach) -> None:
         job_id, quota, why = job.job.id, "", ""
-        if job_id not in self._setbacks.paused():  # who pauses is not placed either, and says why
+        if job_id in self._growing:
+            quota, why = self._look_at_growth(job, reach)
+        elif job_id not in self._setbacks.paused():  # who pauses is not placed either, and says why
             request = self._placeable(self._queue.get(job_id) or self._again(job))
-            quota = reach.beyond_quota(request, self._roster.open_tasks(job)) if reach.quota else ""
-            why = quota or reach.beyond_vms(request)
+            quota, why = self._beyond(job, request, reach)
         if why:
             self._aside[job_id] = bool(quota)
-            reason = f"{_ASIDE}: {why}; jobs behind it do not wait for it"
-            if reason != job.reason:
-                self._roster.explain(job, reason)
+            self._say(job, f"{_ASIDE}: {why}; jobs behind it do not wait for it")
         else:
             self._aside.pop(job_id, None)
-            if job.reason.startswith(_ASIDE):
-                self._roster.explain(job, _BACK)
+            if job.reason.startswith((_ASIDE, f"{_MORE}: {_ASIDE}")):
+                self._say(job, _BACK)
+
+    def _beyond(self, job: JobRecord, request: PlacementRequest, reach: Reach) -> tuple[str, str]:
+        """Why quotas keep the request from what it needs, and why it could not run now even alone."""
+        quota = reach.beyond_quota(request, self._roster.open_tasks(job)) if reach.quota else ""
+        return quota, quota or reach.beyond_vms(request)
+
+    def _look_at_growth(self, job: JobRecord, reach: Reach) -> tuple[str, str]:
+        """The same of a job that grows, if it is so of all profiles that it is short of; note which."""
+        requests = self._growing.requests(job)
+        found = {r.profile: self._beyond(job, self._placeable(r), reach) for r in requests}
+        self._stuck.pop(job.job.id, None)
+        if stuck := frozenset(profile for profile, (_, why) in found.items() if why):
+            self._stuck[job.job.id] = stuck
+        if len(stuck) < len(found):
+            return "", ""
+        quotas, whys = zip(*found.values(), strict=True)
+        return ("; ".join(dict.fromkeys(quotas)) if all(quotas) else ""), "; ".join(dict.fromkeys(whys))
+
+    def _say(self, job: JobRecord, reason: str) -> None:
+        """The job waits for this reason."""
+        if job.job.id in self._growing:
+            reason = "; ".join(filter(None, (f"{_MORE}: {reason}", job.capped)))
+        if reason != job.reason:
+            self._roster.explain(job, reason)
 
     @property
     def told(self) -> bool:
         """Whether a policy told someone to wait."""
         return self._told is not None
 
-    def tell(self, waiting: Waiting | None) -> None:
-        """A policy told this job to wait, or none; one that does not wait any more is not told."""
+    def tell(self, waiting: Waiting | None, now: float = 0.0, patience: float = 0.0) -> bool:
+        """A policy told this job to wait, or none; one that does not wait any more is not told.
+
+        Returns whether the job has let others go before it: one that grows and was first for that long.
+        """
         self._told = None
         job = self._roster.job(waiting.job_id) if waiting else None
         if waiting is None or job is None or job not in self:
-            return
+            return False
+        self._say(job, waiting.reason)
+        if job.job.id in self._growing and self._growing.yields(job.job.id, now, patience):
+            return True
         self._told = job.job.id
-        if job.reason != waiting.reason:
-            self._roster.explain(job, waiting.reason)
+        return False
 
     def explain_silence(self, why: Callable[[PlacementRequest], str], now: float) -> None:
         """Nothing can be decided for this reason: the first one says so, unless a policy told it another."""
@@ -186,19 +270,18 @@ class WaitingLine:
         job = self._roster.job(head.job.id) if head else None
         if head is None or job is None or job.job.id == self._told:
             return
-        if (reason := why(head)) != job.reason:
-            self._roster.explain(job, reason)
+        self._say(job, why(head))
 
     def explain_room(self, now: float) -> None:
         """The first job that there is no room for says so."""
         if not self._room.bounded:
             return
-        let_in = tuple(self._room.let_in(self._new(now)))
-        request = next(islice(self._new(now), len(let_in), None), None)
+        let_in = tuple(self._room.let_in(self._in_turn(now)))
+        there = {request.job.id for request in let_in}
+        request = next((r for r in self._in_turn(now) if r.job.id not in there), None)
         job = self._roster.job(request.job.id) if request else None
-        reason = self._room.why_not(request, let_in) if request else ""
-        if job is not None and reason != job.reason:
-            self._roster.explain(job, reason)
+        if request is not None and job is not None:
+            self._say(job, self._room.why_not(request, let_in))
 
     def _again(self, job: JobRecord) -> PlacementRequest:
         present = tuple(task.vm_id for task in self._roster.executors(job))

@@ -27,9 +27,9 @@ from daemon.shadow_comparison import Comparison, Outcome
 from daemon.store import IdempotencyConflictError, Store, StoreBusyError, StoreError
 from environment.explain import CandidateVm, Choice, Explanation
 from environment.model.cluster_model import Changes
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.records import Asked, ExecutorRecord, JobRecord
 from environment.resources import Resources
-from environment.types import Job
+from environment.types import Dynamic, Job
 
 SPEC = JobSpec(app="count.py", args=("a", "b"), env={"A": "1"}, driver=Driver(on="cluster"))
 
@@ -532,8 +532,9 @@ job_records = st.builds(
     job=st.builds(
         Job, id=st.just("job-1"), type=texts, size=amounts, executors=whole, name=texts,
         submitted_at=numbers, expected_duration=maybe, prefers=st.sampled_from(["spread", None]),
-        driver=st.none() | amounts,
+        driver=st.none() | amounts, dynamic=st.none() | st.builds(Dynamic, whole, whole),
     ),
+    wanted=st.lists(st.builds(Asked, whole, amounts, whole), max_size=2).map(tuple), capped=texts,
     state=st.sampled_from([*tables.OPEN_JOB, "finished", "failed", "killed"]), reason=texts, placed_at=maybe,
     started_at=maybe, finished_at=maybe, exit_code=st.none() | st.integers(-255, 255), next_executor=whole,
     losses=whole, cost=numbers, aborting=st.booleans(),
@@ -544,6 +545,7 @@ executor_records = st.builds(
     resources=amounts, ports=st.lists(st.integers(0, 65535), max_size=3).map(tuple), launched_at=numbers,
     state=st.sampled_from([*tables.OPEN_EXECUTOR, "lost"]), running_at=maybe, ended_at=maybe, message=texts,
     cost=numbers, accrued_until=numbers, killed_at=maybe, replaced=st.booleans(),
+    profile=whole, released=st.booleans(), decommissioned_at=maybe,
 )  # fmt: skip
 candidates = st.builds(
     CandidateVm, vm=texts, type=texts, free=free, lacks=some_texts, score=maybe,

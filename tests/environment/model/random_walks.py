@@ -5,18 +5,20 @@ fit them; after each event it checks what must always hold of the model.
 """
 
 import math
+import re
 from collections import Counter
+from dataclasses import replace
 from random import Random
 
 from agents.registry import create
 from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel
 from environment.model.launches import decided
-from environment.model.records import ExecutorRecord
+from environment.model.records import Asked, ExecutorRecord, JobRecord
 from environment.model.states import ENDED_JOB
 from environment.resources import Resources, total
 from environment.rounds import decide_in_turn
-from environment.types import Vm
+from environment.types import Dynamic, Vm
 from tests.builders import make_job, make_offer
 from tests.environment.world import costs
 
@@ -24,7 +26,7 @@ from tests.environment.world import costs
 ACTIONS = {
     "submit": 2, "kill": 1, "offer": 3, "decide": 2, "decide_late": 1, "rescind": 1, "progress": 4, "fail": 1,
     "driver": 2, "tick": 2, "reconnect": 1, "vm_lost": 1, "unreach": 1,
-    "change_policy": 1,
+    "change_policy": 1, "ask": 3, "release": 1, "decommission": 1, "client": 1,
 }  # fmt: skip
 
 
@@ -42,6 +44,8 @@ class Chaos:
         self.tasks: dict[str, tuple[str, ExecutorRecord]] = {}
         self.states: dict[str, ev.TaskState] = {}
         self.drivers: set[str] = set()
+        #: Jobs whose drivers are processes of their users.
+        self.clients: set[str] = set()
         #: Tasks by job that ran its driver on the cluster.
         self.drivers_ran: dict[str, set[str]] = {}
         self.suppressed = False
@@ -74,6 +78,9 @@ class Chaos:
             for job_id in sorted(self.drivers):
                 self.drivers.discard(job_id)
                 self.send(ev.DriverEnded(self.now, job_id, 0))
+            for job_id in sorted(self.clients):
+                self.clients.discard(job_id)
+                self.send(ev.DriverEnded(self.now, job_id, 0))
             for task_id in [i for i in self.tasks if ".driver-" in i]:
                 self.end(task_id, "finished")
             if len(self.ended) == self.jobs and not self.tasks:
@@ -89,9 +96,48 @@ class Chaos:
         driver = Resources.of(1.0, 1024) if self.random.random() < 0.2 else None
         job = make_job(f"job-{self.jobs}", pick((1, 1, 2, 3, 5)), pick((0.1, 0.5, 1.0, 2.0)), 512, self.now)
         self.jobs += 1
-        self.send(
-            ev.JobSubmitted(self.now, make_job(job.id, job.executors, job.cpus, 512, self.now, 60.0, driver))
+        job = make_job(job.id, job.executors, job.cpus, 512, self.now, 60.0, driver)
+        if self.random.random() < 0.5:
+            least = self.random.randint(0, job.executors)
+            initial = self.random.randint(least, job.executors)
+            job = replace(job, min_executors=max(least, 1), dynamic=Dynamic(least, initial))
+        if driver is None and self.random.random() < 0.3:
+            self.clients.add(job.id)
+            job = replace(job, client_driver="127.0.0.1")
+        self.send(ev.JobSubmitted(self.now, job))
+
+    def ask(self) -> None:
+        """Any job's driver asks for executors: of its own kind, of another, and of one that fits no VM."""
+        job = self.model.job(f"job-{self.random.randrange(self.jobs + 1)}")
+        most = 2 if job is None else job.job.executors + 2
+        others = (
+            Asked(1, Resources.of(1.5, 700), self.random.randint(0, 3)),
+            Asked(2, Resources.of(99, 1), 1),
         )
+        of_its_own = Asked(0, Resources.of(0.25, 512), self.random.randint(0, most))
+        chosen = (of_its_own, *self.random.sample(others, self.random.choice((0, 0, 1, 2))))
+        self.send(ev.ExecutorsAsked(self.now, "job-x" if job is None else job.job.id, chosen))
+
+    def release(self) -> None:
+        """Any job's driver gives executors back, some of which are not there."""
+        self.send(ev.ExecutorsReleased(self.now, *self.some_executors()))
+
+    def decommission(self) -> None:
+        """Executors are to be given up."""
+        self.send(ev.DecommissionAsked(self.now, *self.some_executors(), "for a test"))
+
+    def some_executors(self) -> tuple[str, tuple[int, ...]]:
+        """A job, and numbers of executors that it may have or not."""
+        job_id = f"job-{self.random.randrange(self.jobs + 1)}"
+        there = [t.number for t in self.model.tasks(job_id) if t.number is not None and not t.ended]
+        return job_id, (*self.random.sample(there, self.random.randint(0, len(there))), 99)
+
+    def client(self) -> None:
+        """A driver that is its user's ends."""
+        if self.clients:
+            job_id = self.random.choice(sorted(self.clients))
+            self.clients.discard(job_id)
+            self.send(ev.DriverEnded(self.now, job_id, self.random.choice((0, 1, None))))
 
     def kill(self) -> None:
         """Any job, over or not."""
@@ -245,6 +291,7 @@ class Chaos:
                     self.send(ev.TaskChanged(self.now, task_id, known))
             case ev.StartDriver(job_id=job_id):
                 assert job_id not in self.drivers
+                assert job_id not in self.clients
                 self.drivers.add(job_id)
             case ev.KillDriver(job_id=job_id):
                 self.drivers.discard(job_id)
@@ -261,6 +308,7 @@ class Chaos:
             self.launched.add(task.task_id)
             self.tasks[task.task_id] = (vm.id, task)
             self.states[task.task_id] = "staging"
+            self.check_wanted(task)
 
     def tell(self, task_id: str, state: ev.TaskState) -> None:
         """A task that was not killed goes into a state."""
@@ -317,15 +365,59 @@ class Chaos:
         tasks = [task for task in self.model.tasks(job_id) if task.number is not None]
         assert len({task.number for task in tasks}) == len(tasks)
         present = [task for task in tasks if not task.ended]
-        if job.state == "queued":
+        if job.job.dynamic is not None:
+            self.check_dynamic(job, waiting)
+        elif job.state == "queued":
             assert (job_id in waiting) != (job_id in {*self.model.paused(), *self.model.aside()})
             assert not present
         elif not job.aborting and job.started_at is None and job.job.driver is None:
-            assert len(present) == job.job.executors
+            assert len(present) + sum(task.released for task in tasks) >= job.job.executors
+            assert len(present) <= job.job.executors
         elif not job.aborting:
             lost = [task for task in tasks if task.ended and not task.replaced]
             assert len(present) + len(lost) <= job.job.executors
             assert not lost or job.state == "relaunching"
+
+    def check_wanted(self, task: ExecutorRecord) -> None:
+        """No executor is launched that a dynamic job does not begin with, nor its driver has asked for."""
+        job = self.model.job(task.job_id)
+        if job is None or job.job.dynamic is None or task.number is None:
+            return
+        present = [other for other in self.executors(task.job_id) if other.profile == task.profile]
+        begins = (Asked(0, job.job.size, job.job.begins_with),)
+        wants = (*begins, *job.wanted) if job.state == "placing" else job.wanted or begins
+        assert any(len(present) <= most for profile, _, most in wants if profile == task.profile)
+
+    def executors(self, job_id: str) -> list[ExecutorRecord]:
+        """A job's executors that have not ended."""
+        return [t for t in self.model.tasks(job_id) if t.number is not None and not t.ended]
+
+    def check_dynamic(self, job: JobRecord, waiting: list[str]) -> None:
+        """It never has more executors than it may; if it has fewer than it asks for, it waits; it says so."""
+        job_id, present = job.job.id, self.executors(job.job.id)
+        counts = Counter(task.profile for task in present)
+        assert all(count <= job.job.executors for count in counts.values())
+        wants = job.wanted or (Asked(0, job.job.size, job.job.begins_with),)
+        assert all(asked.total <= job.job.executors for asked in wants)
+        stands = not job.aborting and (
+            job.started_at is not None or (job.job.driver is not None and job.placed_at is not None)
+        )
+        lacks = stands and any(counts[profile] < most for profile, _, most in wants)
+        moment = self.model.snapshot().moment
+        assert moment is not None
+        grows = job_id in {growth.job_id for growth in moment.growing}
+        assert grows == lacks
+        if job.state == "queued":
+            assert job.job.begins_with
+            assert (job_id in waiting) != (job_id in {*self.model.paused(), *self.model.aside()})
+            assert not present
+        elif not stands and not job.aborting:
+            given_back = sum(task.released for task in self.model.tasks(job_id))
+            assert min(job.job.fewest, job.job.begins_with) <= len(present) + given_back
+            assert job_id not in waiting
+        assert grows or not job.reason.startswith("asks for more")
+        if found := re.match(r"runs on (\d+) executors?", job.reason):
+            assert int(found[1]) == len(present)
 
     def check_view(self) -> None:
         """What a policy may use is what the master has offered; free is no more than what nobody holds."""
