@@ -9,7 +9,7 @@ from daemon.contract import RejectedError
 from daemon.launcher import Launcher
 from daemon.store import IdempotencyConflictError, Store, StoreError
 from environment.check import whole_cluster_shortfall
-from environment.model.events import Quota
+from environment.model.moment import Quota
 from environment.model.reach import Reach, over_quota
 from environment.model.records import JobRecord
 from environment.resources import NOTHING, Resources

@@ -4,7 +4,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from environment.model.events import VmSize, VmsMeasured
+from environment.model.events import VmsMeasured
+from environment.model.moment import VmSize
 from environment.resources import BASIC, Resources, total
 from framework.asking import Credentials, RefusedAnswerError, read_json
 from framework.translate import agent_from_json

@@ -18,6 +18,7 @@ from environment.model.doubts import Watch
 from environment.model.launches import Launches
 from environment.model.ledger import Ledger
 from environment.model.life import JobLives
+from environment.model.moment import Moment
 from environment.model.offer_book import OfferBook
 from environment.model.reach import Reach
 from environment.model.records import ExecutorRecord, JobRecord
@@ -113,7 +114,7 @@ class ClusterModel:
     def snapshot(self) -> ev.Restored:
         """An event after which any model goes on exactly as this one does."""
         relaunch_at, told, growing = self._line.state()
-        moment = ev.Moment(
+        moment = Moment(
             self._turn.number,
             self._supply.state(),
             self._book.state(),
@@ -236,7 +237,7 @@ class ClusterModel:
                 self._lives.begin(job)
         self._lives.look_for_all_growth()
 
-    def _go_on(self, moment: ev.Moment) -> None:
+    def _go_on(self, moment: Moment) -> None:
         self._turn.number = moment.number
         self._book.resume(moment.book)
         self._supply.resume(moment.supply)

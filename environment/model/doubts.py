@@ -4,7 +4,8 @@ Messages to the master can be lost, so what stays without an answer is asked abo
 answer means for its job is in `cluster_model.py`.
 """
 
-from environment.model.events import KillTask, Reconcile, Watched
+from environment.model.events import KillTask, Reconcile
+from environment.model.moment import Watched
 from environment.model.questions import Questions
 from environment.model.records import ExecutorRecord
 from environment.model.roster import Roster

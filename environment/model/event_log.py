@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from environment.model import events
+from environment.model.moment import VmSize
 
 #: Where sizes of VMs are listed, and what a size of an executor consisted of in logs of the first Stoker.
 _VM_SIZES = frozenset({"sizes", "told", "others"})
@@ -59,7 +60,7 @@ def _as_written_now(value: Any) -> Any:
 
 
 def _vm_size(item: Any) -> Any:
-    if isinstance(item, list) and len(item) > len(events.VmSize._fields):
+    if isinstance(item, list) and len(item) > len(VmSize._fields):
         vm_id, cpus, memory_mib, *others = item
         return [vm_id, {"cpus": cpus, "memory_mib": memory_mib, **(others[0] if others else {})}]
     return item

@@ -4,17 +4,14 @@ Events go into `ClusterModel.handle`, commands come out. Both are plain values t
 replayed. Every command carries `cause`, the number of the event that led to it.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from environment.model.moment import Moment, Offer, Quota, VmSize
 from environment.model.records import Asked, ExecutorRecord, JobRecord
 from environment.model.timings import ModelOptions
-from environment.resources import NOTHING, Resources
+from environment.resources import Resources
 from environment.types import Job, Vm
-
-#: The most that may be held of each resource, by Mesos' names; of what is not named, any amount.
-Quota = Mapping[str, float]
 
 #: A Mesos task's state, without the TASK_ prefix, in lower case.
 TaskState = Literal[
@@ -61,18 +58,6 @@ PORT_TAKEN = 98
 NEVER_RAN: frozenset[str] = frozenset({"error", "dropped"})
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """Resources of one VM that the master lets us use now; `ports` are inclusive ranges."""
-
-    id: str
-    vm: Vm
-    resources: Resources = NOTHING
-    ports: tuple[tuple[int, int], ...] = ()
-    #: When planned maintenance of the VM begins, and for how long (None: for ever), seconds.
-    unavailable: tuple[float, float | None] | None = None
-
-
 class InverseOffer(NamedTuple):
     """The master's wish to have a VM back from a time on, for so long (None: for ever), seconds."""
 
@@ -81,107 +66,11 @@ class InverseOffer(NamedTuple):
     unavailable: tuple[float, float | None]
 
 
-class VmSize(NamedTuple):
-    """How large a VM is, as the master tells it."""
-
-    vm_id: str
-    resources: Resources
-
-
 @dataclass(frozen=True, slots=True)
 class Event:
     """Something that happened at a time (seconds since the epoch, or simulated seconds)."""
 
     at: float
-
-
-@dataclass(frozen=True, slots=True)
-class Supplied:
-    """How the talk with the master about offers stands; what each field means is said in `supply.py`."""
-
-    subscribed: bool
-    suppressed: bool
-    stale: bool
-    asked_at: float
-    revived_at: float
-    changed_at: float
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Booked:
-    """What is known of VMs and held of offers; what each field means is said in `offer_book.py`."""
-
-    since: float
-    offers: tuple[Offer, ...]
-    vms: tuple[Vm, ...]
-    measured: tuple[str, ...]
-    gone: tuple[str, ...]
-    told: tuple[VmSize, ...]
-    others: tuple[VmSize, ...] = ()
-    awaited: tuple[str, ...] = ()
-    guessed: tuple[str, ...] = ()
-    closed: tuple[tuple[str, str], ...] = ()
-    windows: tuple[tuple[str, float, float | None], ...] = ()
-    limits: tuple[str, ...] = ()
-    quota: Quota = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """Which tasks are in doubt; what each field means is said in `doubts.py`."""
-
-    questions: tuple[tuple[str, float, float], ...]
-    unreachable_since: tuple[tuple[str, float], ...]
-    swept_at: float
-
-
-class JobSetback(NamedTuple):
-    """A job whose launches never ran; what each field means is said in `setbacks.py`."""
-
-    job_id: str
-    launches: int
-    due: float
-    last: float
-    avoided: tuple[tuple[str, float], ...]
-
-
-class VmSetback(NamedTuple):
-    """A VM whose launches never ran; what each field means is said in `setbacks.py`."""
-
-    vm_id: str
-    name: str
-    launches: int
-    last: float
-    left_out: int
-    until: float
-    message: str
-    trying: str
-
-
-class Growth(NamedTuple):
-    """A job that waits for more executors; what each field means is said in `growing.py`."""
-
-    job_id: str
-    asked_at: float
-    due: float
-    waits_since: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """All that a model knows beyond its records, `number` events after it began."""
-
-    number: int
-    supply: Supplied
-    book: Booked
-    watch: Watched
-    relaunch_at: tuple[tuple[str, float], ...]
-    told: str | None
-    job_setbacks: tuple[JobSetback, ...] = ()
-    vm_setbacks: tuple[VmSetback, ...] = ()
-    vms_started: tuple[tuple[str, float], ...] = ()
-    growing: tuple[Growth, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

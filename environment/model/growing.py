@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from environment.model.events import Growth
+from environment.model.moment import Growth
 from environment.model.records import Asked, JobRecord
 from environment.model.roster import Roster
 from environment.resources import Resources

@@ -11,8 +11,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from environment.model.events import Booked, Offer, Quota, VmSize, VmsMeasured
+from environment.model.events import VmsMeasured
 from environment.model.ledger import Ledger
+from environment.model.moment import Booked, Offer, Quota, VmSize
 from environment.model.reach import Reach
 from environment.offered import Offered
 from environment.resource_arrays import ResourceArrays

@@ -10,7 +10,7 @@ from functools import cached_property, reduce
 from operator import and_
 
 from environment.check import whole_cluster_shortfall
-from environment.model.events import Quota
+from environment.model.moment import Quota
 from environment.model.records import ExecutorRecord
 from environment.resources import Resources, thousandths, told, total
 from environment.types import PlacementRequest, Vm

@@ -9,7 +9,7 @@ that runs decides. What follows for a job's state is in `life.py`.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from environment.model.events import JobSetback, VmSetback
+from environment.model.moment import JobSetback, VmSetback
 from environment.model.records import ExecutorRecord
 from environment.model.timings import ModelOptions
 from environment.model.turn import Turn

@@ -6,7 +6,8 @@ What is offered is in `offer_book.py`; who waits for it is in `waiting.py`.
 import math
 from collections.abc import Iterable
 
-from environment.model.events import Decline, Offer, Revive, Supplied, Suppress
+from environment.model.events import Decline, Revive, Suppress
+from environment.model.moment import Offer, Supplied
 from environment.model.offer_book import OfferBook
 from environment.model.timings import ModelOptions
 from environment.model.turn import Turn

@@ -8,8 +8,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from heapq import merge
 
-from environment.model.events import Growth, Waiting
+from environment.model.events import Waiting
 from environment.model.growing import Growing, runs_on
+from environment.model.moment import Growth
 from environment.model.reach import Reach
 from environment.model.records import JobRecord
 from environment.model.room import Room

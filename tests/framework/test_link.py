@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from environment.model import events as ev
+from environment.model.moment import Offer
 from environment.model.records import ExecutorRecord
 from environment.resources import Resources
 from framework.agent_sizes import _size
@@ -60,7 +61,7 @@ class Framework:
             pass
         return event
 
-    def launch(self, offer: ev.Offer, *tasks: ExecutorRecord, script: str = "true") -> None:
+    def launch(self, offer: Offer, *tasks: ExecutorRecord, script: str = "true") -> None:
         """Launch tasks on an offer."""
         process = ProcessSpec(("bash", "-c", script), {"PLAIN": "1"}, {"HIDDEN": "hush"})
         known = {task.task_id: replace(task, vm_id=offer.vm.id) for task in tasks}

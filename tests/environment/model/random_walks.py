@@ -14,6 +14,7 @@ from agents.registry import create
 from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel
 from environment.model.launches import decided
+from environment.model.moment import Offer
 from environment.model.records import Asked, ExecutorRecord, JobRecord
 from environment.model.states import ENDED_JOB
 from environment.resources import Resources, total
@@ -40,7 +41,7 @@ class Chaos:
         self.model = ClusterModel()
         self.now = 0.0
         self.log: list[tuple[ev.Event, list[ev.Command]]] = []
-        self.offers: dict[str, ev.Offer] = {}
+        self.offers: dict[str, Offer] = {}
         self.tasks: dict[str, tuple[str, ExecutorRecord]] = {}
         self.states: dict[str, ev.TaskState] = {}
         self.drivers: set[str] = set()
@@ -157,7 +158,7 @@ class Chaos:
             if any(offers):
                 self.send(ev.OffersReceived(self.now, tuple(offer for offer in offers if offer)))
 
-    def new_offer(self, vm: Vm, share: float) -> ev.Offer | None:
+    def new_offer(self, vm: Vm, share: float) -> Offer | None:
         """An offer of a share of what is neither used nor offered."""
         cpus, memory_mib = vm.cpus, vm.memory_mib
         for vm_id, task in self.tasks.values():

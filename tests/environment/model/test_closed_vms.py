@@ -7,6 +7,7 @@ import pytest
 from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.event_log import decode, encode
+from environment.model.moment import VmSize
 from environment.resources import Resources
 from environment.types import Vm
 from tests.builders import make_job, make_offer, make_vms
@@ -30,7 +31,7 @@ def told(
     **quota: float,
 ) -> list[ev.Command]:
     """The master tells of its agents, and of the most that we may have."""
-    sizes = tuple(ev.VmSize(vm.id, vm.resources) for vm in vms)
+    sizes = tuple(VmSize(vm.id, vm.resources) for vm in vms)
     return world.send(ev.VmsMeasured(world.now, sizes, vms, closed, limits, quota))
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel, ModelOptions
+from environment.model.moment import VmSize
 from environment.model.records import JobRecord
 from environment.resources import Resources
 from tests.builders import make_job, make_offer, make_vm, make_vms
@@ -794,7 +795,7 @@ def test_the_master_knows_better_how_large_vms_are() -> None:
     other.offer(ONE, cpus=4, memory_mib=16384)
     other.offer(TWO)
     assert [vm.cpus for vm in other.model.vms()] == [8, 4], "learned from offers alone, it is overrated"
-    sizes = tuple(ev.VmSize(vm.id, vm.resources) for vm in VMS)
+    sizes = tuple(VmSize(vm.id, vm.resources) for vm in VMS)
     other.send(ev.VmsMeasured(other.now, sizes))
     assert [vm.cpus for vm in other.model.vms()] == [4, 4]
     assert [vm.memory_mib for vm in other.model.vms()] == [16384, 16384]

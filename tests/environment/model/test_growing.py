@@ -8,6 +8,7 @@ from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.event_log import decode, encode, replay
 from environment.model.growing import bounded
+from environment.model.moment import VmSize
 from environment.model.records import Asked
 from environment.resources import Resources
 from environment.types import Dynamic, Job
@@ -212,7 +213,7 @@ def test_each_profile_gets_executors_of_its_size() -> None:
     large = Resources.of(2.0, 2048)
     profiles = (Asked(0, SIZE, 2), Asked(1, large, 2), Asked(2, Resources.of(64.0, 1024), 1))
     world.send(ev.ExecutorsAsked(world.now, "job-1", profiles))
-    world.send(ev.VmsMeasured(world.now, tuple(ev.VmSize(vm.id, vm.resources) for vm in VMS), VMS))
+    world.send(ev.VmsMeasured(world.now, tuple(VmSize(vm.id, vm.resources) for vm in VMS), VMS))
     for _ in range(3):
         grow(world)
     found = [(task.profile, task.resources) for task in world.model.tasks("job-1")]

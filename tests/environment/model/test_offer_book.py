@@ -11,6 +11,7 @@ from environment.explain import explain
 from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel
 from environment.model.event_log import decode, encode
+from environment.model.moment import VmSize
 from environment.offered import DRIVER_PORTS, Offered
 from environment.resources import Resources
 from environment.rounds import decide_once
@@ -199,7 +200,7 @@ def test_a_vm_of_which_only_our_tasks_are_known_is_not_full(world: World) -> Non
     world.subscribe()
     assert waiting(world, 1) == "no VM is known now for 1 executors of 1 cpus and 1024 MiB"
     assert [vm.name for vm in world.model.vms()] == ["vm-1"]
-    world.send(ev.VmsMeasured(world.now, (ev.VmSize(ONE.id, Resources.of(8.0, 16384)),)))
+    world.send(ev.VmsMeasured(world.now, (VmSize(ONE.id, Resources.of(8.0, 16384)),)))
     assert world.model.view().free_cpus.tolist() == [4]
     assert waiting(world, 1).endswith(f"of 1 VMs, 1 {NO_OFFER}")
 

@@ -15,6 +15,7 @@ from environment.check import check, shortage
 from environment.explain import explain
 from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel, ModelOptions
+from environment.model.moment import Offer, VmSize
 from environment.model.records import ExecutorRecord
 from environment.resources import Resources, total
 from environment.rounds import Verdict
@@ -67,7 +68,7 @@ class Walk(Chaos):
     def begin(self) -> None:
         """The master is there, and tells how large its agents are."""
         self.reconnect()
-        sizes = tuple(ev.VmSize(vm.id, vm.resources) for vm in VMS)
+        sizes = tuple(VmSize(vm.id, vm.resources) for vm in VMS)
         self.send(ev.VmsMeasured(self.now, sizes))
 
     def step(self) -> None:
@@ -102,7 +103,7 @@ class Walk(Chaos):
             share = self.random.choice((0.0, 0.0, 0.25, 0.5, 1.0))
             self.others[vm.id] = (round(left[0] * share, 3), int(left[1] * share))
 
-    def new_offer(self, vm: Vm, share: float) -> ev.Offer | None:
+    def new_offer(self, vm: Vm, share: float) -> Offer | None:
         """All that nobody holds and that is not offered yet."""
         cpus, memory_mib = self.others.get(vm.id, (0.0, 0))
         smaller = replace(vm, resources=vm.resources - Resources.of(cpus, memory_mib))

@@ -1,0 +1,122 @@
+"""All that a cluster model knows at a moment beyond its records, as plain values: where another goes on from.
+
+Each part says what its fields mean where it keeps them. What happens to a model is in `events.py`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from environment.resources import NOTHING, Resources
+from environment.types import Vm
+
+#: The most that may be held of each resource, by Mesos' names; of what is not named, any amount.
+Quota = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Resources of one VM that the master lets us use now; `ports` are inclusive ranges."""
+
+    id: str
+    vm: Vm
+    resources: Resources = NOTHING
+    ports: tuple[tuple[int, int], ...] = ()
+    #: When planned maintenance of the VM begins, and for how long (None: for ever), seconds.
+    unavailable: tuple[float, float | None] | None = None
+
+
+class VmSize(NamedTuple):
+    """How large a VM is, as the master tells it."""
+
+    vm_id: str
+    resources: Resources
+
+
+@dataclass(frozen=True, slots=True)
+class Supplied:
+    """How the talk with the master about offers stands; what each field means is said in `supply.py`."""
+
+    subscribed: bool
+    suppressed: bool
+    stale: bool
+    asked_at: float
+    revived_at: float
+    changed_at: float
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Booked:
+    """What is known of VMs and held of offers; what each field means is said in `offer_book.py`."""
+
+    since: float
+    offers: tuple[Offer, ...]
+    vms: tuple[Vm, ...]
+    measured: tuple[str, ...]
+    gone: tuple[str, ...]
+    told: tuple[VmSize, ...]
+    others: tuple[VmSize, ...] = ()
+    awaited: tuple[str, ...] = ()
+    guessed: tuple[str, ...] = ()
+    closed: tuple[tuple[str, str], ...] = ()
+    windows: tuple[tuple[str, float, float | None], ...] = ()
+    limits: tuple[str, ...] = ()
+    quota: Quota = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """Which tasks are in doubt; what each field means is said in `doubts.py`."""
+
+    questions: tuple[tuple[str, float, float], ...]
+    unreachable_since: tuple[tuple[str, float], ...]
+    swept_at: float
+
+
+class JobSetback(NamedTuple):
+    """A job whose launches never ran; what each field means is said in `setbacks.py`."""
+
+    job_id: str
+    launches: int
+    due: float
+    last: float
+    avoided: tuple[tuple[str, float], ...]
+
+
+class VmSetback(NamedTuple):
+    """A VM whose launches never ran; what each field means is said in `setbacks.py`."""
+
+    vm_id: str
+    name: str
+    launches: int
+    last: float
+    left_out: int
+    until: float
+    message: str
+    trying: str
+
+
+class Growth(NamedTuple):
+    """A job that waits for more executors; what each field means is said in `growing.py`."""
+
+    job_id: str
+    asked_at: float
+    due: float
+    waits_since: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """All that a model knows beyond its records, `number` events after it began."""
+
+    number: int
+    supply: Supplied
+    book: Booked
+    watch: Watched
+    relaunch_at: tuple[tuple[str, float], ...]
+    told: str | None
+    job_setbacks: tuple[JobSetback, ...] = ()
+    vm_setbacks: tuple[VmSetback, ...] = ()
+    vms_started: tuple[tuple[str, float], ...] = ()
+    growing: tuple[Growth, ...] = ()
