@@ -67,6 +67,8 @@ class Deciders:
             return _Thinker(config.name, policy, seconds, learned, meanwhile)
 
         self.config = config
+        #: Is shown every verdict.
+        self.watch: Watch | None = None
         self._now = now
         self._acting = thinker(config)
         self._second = None if fallback is None else thinker(fallback)
@@ -104,7 +106,7 @@ class Deciders:
         )
 
     def decide(
-        self, view: ClusterView, requests: Sequence[PlacementRequest], watch: Watch | None = None
+        self, view: ClusterView, requests: Sequence[PlacementRequest]
     ) -> tuple[Decided, tuple[Explanation, ...]]:
         """Decide about the queue until it is empty or the policy waits; what to keep, and why."""
         explanations: list[Explanation] = []
@@ -114,8 +116,8 @@ class Deciders:
             for verdict, queue, name in self._round(view, Queue(requests)):
                 if self._is_news(verdict):
                     explanations.append(explain(verdict, name))
-                if watch is not None:
-                    watch(verdict, queue, name)
+                if self.watch is not None:
+                    self.watch(verdict, queue, name)
                 yield verdict
 
         event = decided(explained(), self._now())

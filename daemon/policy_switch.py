@@ -19,16 +19,13 @@ from daemon.deciding import Deciders
 from daemon.policy_memory import Memory
 from daemon.shadow import Shadow
 from daemon.store import Store, StoreError
-from environment.explain import Explanation
-from environment.model.events import Decided
-from environment.types import EndedJob, PlacementRequest
-from environment.view import ClusterView
+from environment.types import EndedJob
 
 log = structlog.get_logger("policy")
 
 
 class PolicySwitch:
-    """The acting policy, its fallback and the shadow. `decide` and `close` are for the scheduling loop."""
+    """The acting policy, its fallback and the shadow. `acting` and `close` are for the scheduling loop."""
 
     def __init__(
         self,
@@ -51,16 +48,15 @@ class PolicySwitch:
         self._retired: list[Deciders | Shadow] = []
         self._lock = Lock()
 
-    def decide(
-        self, view: ClusterView, requests: Sequence[PlacementRequest]
-    ) -> tuple[Decided, tuple[Explanation, ...]]:
-        """A round of decisions: what is decided, and why."""
+    def acting(self) -> Deciders:
+        """Who decides now, before the eyes of the shadow; those that were switched off end."""
         with self._lock:
             deciders, shadow = self._deciders, self._shadow
             retired, self._retired = self._retired, []
         for earlier in retired:
             earlier.close()
-        return deciders.decide(view, requests, shadow.watch if shadow else None)
+        deciders.watch = shadow.watch if shadow else None
+        return deciders
 
     def observe(self, ended: Sequence[EndedJob]) -> None:
         """These jobs are over: policies that learn from it are told."""

@@ -245,7 +245,7 @@ class Service:
         if trouble := self._disk.trouble:
             self._hold(f"nothing is launched: {trouble}")
             return
-        event, explanations = self._policies.decide(self._model.view(), self._model.requests())
+        event, explanations = self._policies.acting().decide(self._model.view(), self._model.requests())
         self._handle([Item(event)], explanations)
 
     def _hold(self, why: str) -> None:

@@ -98,7 +98,7 @@ def shadow_of(status: PolicyStatus) -> ShadowStatus:
 def test_the_shadow_is_compared_and_never_acts(panel: Callable[[Config], PolicySwitch], store: Store) -> None:
     """First fit's placements are executed; what round robin would have done is in the store."""
     room = panel(CONFIG)
-    event, explanations = room.decide(VIEW, requests(1, 2, 1))
+    event, explanations = room.acting().decide(VIEW, requests(1, 2, 1))
     assert [p.vm_ids for p in event.placements] == [("id-vm-1",), ("id-vm-1", "id-vm-1"), ("id-vm-1",)]
     assert {why.policy for why in explanations} == {"ff"}
     until(lambda: shadow_of(room.status()).compared == 3)
@@ -120,7 +120,7 @@ def test_a_shadow_that_would_take_another_job_differs(
 ) -> None:
     """The comparison is about the job that was placed, which the shadow would have let wait."""
     config = Config(policy=PolicyChoice(name=f"{__name__}:backwards"), shadow=PolicyChoice(name="ff"))
-    panel(config).decide(VIEW, requests(1, 1))
+    panel(config).acting().decide(VIEW, requests(1, 1))
     until(lambda: len(store.comparisons()) == 2)
     first, second = sorted((found for found, _ in store.comparisons()), key=lambda found: found.job_id)
     assert (first.job_id, first.differs) == ("job-1", False)
@@ -132,15 +132,15 @@ def test_the_same_wait_is_compared_once(panel: Callable[[Config], PolicySwitch],
     """A job that has to wait is decided about again and again, which is no news."""
     room = panel(Config(shadow=PolicyChoice(name=f"{__name__}:packs")))
     for _ in range(5):
-        room.decide(VIEW, requests(13))
-    room.decide(VIEW, requests(1))
+        room.acting().decide(VIEW, requests(13))
+    room.acting().decide(VIEW, requests(1))
     until(lambda: len(store.comparisons()) + shadow_of(room.status()).faults == 6)
     assert shadow_of(room.status()).faults == 5, "packs cannot do it either"
     room.set_shadow("rr", {})
     for _ in range(5):
-        room.decide(VIEW, requests(13))
+        room.acting().decide(VIEW, requests(13))
     room.set_shadow(None, {})
-    room.decide(VIEW, requests(1))
+    room.acting().decide(VIEW, requests(1))
     until(lambda: len(store.comparisons()) == 2)
 
 
@@ -151,7 +151,7 @@ def test_a_shadow_that_misbehaves_is_its_own_trouble(
     """The acting policy decides as ever; the shadow's faults are counted apart, what it missed too."""
     room = panel(Config(shadow=PolicyChoice(name=f"{__name__}:{name}")))
     for _ in range(_BACKLOG + 2):
-        event, _ = room.decide(VIEW, requests(1))
+        event, _ = room.acting().decide(VIEW, requests(1))
         assert len(event.placements) == 1
     status = room.status()
     assert (status.faults, status.placed, status.busy) == (0, _BACKLOG + 2, 0.0)
@@ -245,7 +245,7 @@ def test_policies_are_switched_under_load(panel: Callable[[Config], PolicySwitch
     thread.start()
     rounds = 0
     while not done.is_set() or rounds < 20:
-        event, explanations = room.decide(VIEW, requests(1, 1))
+        event, explanations = room.acting().decide(VIEW, requests(1, 1))
         assert len(event.placements) == 2
         assert not any(why.faults for why in explanations)
         rounds += 1
