@@ -1,7 +1,8 @@
 """What of a text is nobody's business, and how it is shown instead. What is stored stays as it is.
 
 Rules: the value of a name that sounds secret; in a text also NAME=VALUE, "NAME": VALUE and the argument after
---NAME; whoever is named before the @ of a URL, and its signature.
+--NAME; whoever is named before the @ of a URL, and its signature; the id of a submission of spark-submit, by
+which it may be ended.
 """
 
 import re
@@ -21,6 +22,7 @@ _ASSIGNED = re.compile(
     r"""(?:"[^"]*"|'[^']*'|[^\s&;,"'}]+)""",
     re.IGNORECASE,
 )
+_SUBMISSION = re.compile(r"(driver-[0-9]{14}-)[0-9]{39}")
 _FLAG = re.compile(r"--?[\w.-]+")
 
 
@@ -30,8 +32,9 @@ def masked_urls(text: str) -> str:
 
 
 def masked_text(text: str) -> str:
-    """The text without users in URLs and without what is assigned to names that sound secret."""
-    return _ASSIGNED.sub(rf"\1{MASK}", masked_urls(text))
+    """The text without users in URLs, what is assigned to names that sound secret, and submissions' ids."""
+    text = _ASSIGNED.sub(rf"\1{MASK}", masked_urls(text))
+    return _SUBMISSION.sub(rf"\1{MASK}", text) if "driver-" in text else text
 
 
 def without(text: str, secrets: Iterable[str]) -> str:

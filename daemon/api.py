@@ -5,6 +5,7 @@ ask is in `gate.py`, what is answered when something is wrong in `problems.py`.
 """
 
 import math
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
@@ -16,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse
 
 from agents.registry import list_policies
-from conf.schema import JobSpec, PolicyChoice
+from conf.schema import Driver, JobSpec, PolicyChoice, Spark
 from daemon import cluster_schemas, explanation_schemas, handing, policy_schemas, schemas
 from daemon.audit import Audit
 from daemon.contract import WITH_DRIVER, RejectedError, Scheduler, Standing
@@ -25,11 +26,14 @@ from daemon.gate import OPEN, Gate
 from daemon.metrics import Metrics
 from daemon.problems import describe, handle_problems
 from daemon.shadow_comparison import report
+from daemon.spark_protocol import SparkErrors
+from daemon.spark_rest import add_spark_rest, version_teller
 from daemon.spark_ui import SparkUi
 from daemon.store import Store
 from daemon.submissions import PATH, IdempotencyKey, ShortWay, Submissions
 from environment.model.records import ExecutorRecord, JobRecord
 from framework.guard import Guard
+from framework.spark import SparkHomes
 
 #: A job in a path.
 JobName = Annotated[str, Path(description="The job's id, such as job-17.")]
@@ -44,11 +48,15 @@ def create_app(
     hosts: Collection[str] = (),
     max_requests: int = 200,
     audit: Audit | None = None,
+    homes: SparkHomes | None = None,
+    driver: Driver | None = None,
 ) -> FastAPI:
     """The API as an ASGI app, which answers so many requests at once and no more.
 
-    Without a token, only requests for localhost, a loopback address or one of `hosts` are answered.
+    Without a token, only requests for localhost, a loopback address or one of `hosts` are answered. `homes`
+    are the Sparks that are served, those of this host unless given; `driver` is what the config says of them.
     """
+    homes = homes or SparkHomes(Spark(), os.environ)
     app = FastAPI(
         title="Stoker",
         summary="Places the executors of Apache Spark jobs on cloud VMs",
@@ -64,10 +72,12 @@ def create_app(
     add_files(app, scheduler, store)
     _add_cluster(app, scheduler)
     _add_policy(app, scheduler, store)
+    add_spark_rest(app, scheduler, store, homes, driver or Driver())
     _add_operations(app, scheduler, metrics, version, audit)
     guard = Guard(token, hosts, open_paths=OPEN, open_below=handing.PATH)
     app.add_middleware(ShortWay, submissions=submissions)
     app.add_middleware(Gate, guard=guard, observe=metrics.observe, most=max_requests, audit=audit)
+    app.add_middleware(SparkErrors, spark_version=version_teller(homes))
     handle_problems(app)
     describe(app, with_token=token is not None)
     return app

@@ -17,7 +17,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from daemon.audit import AUTHORIZED, BODY, Audit
 from daemon.problems import Refusal, problem
+from daemon.spark_protocol import CREATE, by_id, token_taken
 from framework.guard import Guard
+from framework.spark.spark_properties import TOKEN
 
 log = structlog.get_logger("api")
 
@@ -25,6 +27,9 @@ log = structlog.get_logger("api")
 LONGEST_BODY = 1 << 20
 #: Bytes of bodies that may be held at one time, those that are still arriving among them.
 _MOST_BODIES = 32 << 20
+#: So many bodies of this size (bytes) are read of clients that may bring their token in the body.
+_MOST_STRANGERS = 64
+_LONGEST_OF_STRANGERS = 256 << 10
 #: Seconds within which a body has to arrive.
 SLOWEST_BODY = 20.0
 #: Chosen: no body that any route takes is nested deeper than a policy's options may sensibly be.
@@ -53,6 +58,7 @@ class Gate:
         self._app = app
         self._most = most
         self._under_way = 0
+        self._strangers = 0
         self._held = 0
         self._guard = guard
         self._observe = observe
@@ -86,9 +92,10 @@ class Gate:
                 self._audit.note(scope, status, location)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers, method = Headers(scope=scope), scope["method"]
-        refusal = self._denied(method, scope["path"], headers)
-        scope[AUTHORIZED] = refusal is None and self._guard.has_token
+        headers, method, path = Headers(scope=scope), scope["method"], scope["path"]
+        keyless = "authorization" not in headers and (path == CREATE or by_id(path))
+        refusal = self._denied(method, path, headers, keyless=keyless)
+        scope[AUTHORIZED] = refusal is None and self._guard.has_token and not keyless
         if refusal is not None:
             await refusal.response()(scope, receive, send)
         elif method in _SAFE:
@@ -96,15 +103,18 @@ class Gate:
         else:
             held = bytearray()
             try:
-                await self._serve_body(held, scope, receive, send)
+                await self._serve_body(held, scope, receive, send, strange=keyless and self._guard.has_token)
             finally:
                 self._held -= len(held)
 
-    async def _serve_body(self, held: bytearray, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve_body(
+        self, held: bytearray, scope: Scope, receive: Receive, send: Send, *, strange: bool
+    ) -> None:
         """Serve a request once its body is there, which is read into `held`."""
         headers = Headers(scope=scope)
+        read = self._read_strange if strange else self._read
         try:
-            refusal = await self._read(held, headers, receive)
+            refusal = await read(held, headers, receive)
         except _GoneError:
             return
         if refusal is None and scope["path"].startswith(FILES):
@@ -113,10 +123,27 @@ class Gate:
             )
         elif refusal is None and held:
             refusal, scope[BODY] = _understood(headers, held)
+        body = bytes(held)
+        if refusal is None and scope["path"] == CREATE:
+            # Behind this line nobody sees the token: it cannot be kept, logged or shown.
+            token = token_taken(scope.get(BODY))
+            body = json.dumps(scope.get(BODY)).encode()
+            refusal = self._stranger_refusal(token) if strange else None
+            scope[AUTHORIZED] = refusal is None and self._guard.has_token
         if refusal is not None:
             await refusal.response()(scope, receive, send)
             return
-        await self._ask(scope, _replayed(bytes(held), receive), send)
+        await self._ask(scope, _replayed(body, receive), send)
+
+    def _stranger_refusal(self, token: str | None) -> Refusal | None:
+        """Why a submission is not taken from whoever gave that token; None when it is."""
+        if self._guard.knows(token):
+            return None
+        if token is None:
+            return Refusal(
+                401, f"this daemon wants its token: write {TOKEN} into a file for --properties-file"
+            )
+        return Refusal(401, f"{TOKEN} is not the token that this daemon was given")
 
     async def _ask(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the app answer, unless it has enough to do; a body that is slow to come is not done yet."""
@@ -130,15 +157,28 @@ class Gate:
         finally:
             self._under_way -= 1
 
-    def _denied(self, method: str, path: str, headers: Headers) -> Refusal | None:
-        denial = self._guard.denial(method, path, _joined(headers))
+    def _denied(self, method: str, path: str, headers: Headers, *, keyless: bool) -> Refusal | None:
+        denial = self._guard.denial(method, path, _joined(headers), keyless=keyless)
         return None if denial is None else Refusal(denial.status, denial.detail, headers=denial.headers)
 
-    async def _read(self, held: bytearray, headers: Headers, receive: Receive) -> Refusal | None:
+    async def _read_strange(self, held: bytearray, headers: Headers, receive: Receive) -> Refusal | None:
+        """Read the body of somebody who may have the token or not; few of them at a time."""
+        if self._strangers >= _MOST_STRANGERS:
+            detail = f"{_MOST_STRANGERS} bodies of clients without a token in a header are under way already"
+            return Refusal(429, detail, headers=_AGAIN | _CLOSE)
+        self._strangers += 1
+        try:
+            return await self._read(held, headers, receive, _LONGEST_OF_STRANGERS)
+        finally:
+            self._strangers -= 1
+
+    async def _read(
+        self, held: bytearray, headers: Headers, receive: Receive, longest: int = LONGEST_BODY
+    ) -> Refusal | None:
         """Read the whole body into `held`; a refusal when it is too large, too slow, or one too many."""
-        too_large = Refusal(413, f"a request may have {LONGEST_BODY} bytes", headers=_CLOSE)
+        too_large = Refusal(413, f"a request may have {longest} bytes", headers=_CLOSE)
         length = headers.get("content-length", "0")
-        if not (length.isascii() and length.isdecimal()) or int(length[:20]) > LONGEST_BODY:
+        if not (length.isascii() and length.isdecimal()) or int(length[:20]) > longest:
             return too_large
         more = True
         with contextlib.suppress(TimeoutError):
@@ -150,7 +190,7 @@ class Gate:
                     part = message.get("body", b"")
                     held += part
                     self._held += len(part)
-                    if len(held) > LONGEST_BODY:
+                    if len(held) > longest:
                         return too_large
                     if self._held > _MOST_BODIES:
                         detail = f"{_MOST_BODIES} bytes of bodies are under way already"

@@ -201,7 +201,9 @@ def _described(app: FastAPI, with_token: bool) -> dict[str, Any]:
     for path in found["paths"].values():
         for operation in path.values():
             operation["responses"].pop("422", None)
-            operation["responses"]["default"] = {"description": "What went wrong", "content": content}
+            operation["responses"].setdefault(
+                "default", {"description": "What went wrong", "content": content}
+            )
     if with_token:
         found["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         found["security"] = [{"token": []}]

@@ -72,6 +72,8 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
             version=version("stoker"),
             max_requests=config.max_requests,
             audit=_audit(config, data_dir, stack),
+            homes=SparkHomes(config.spark, os.environ),
+            driver=config.driver,
         )
         _settle()
         # Several threads make an answer in turn: each of their turns would wait 5 ms for somebody else's.

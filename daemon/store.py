@@ -242,6 +242,16 @@ class Store:
             return None
         return self._damages.read("specs", job_id, number, tables.read_spec, text)
 
+    def job_by_key(self, key: str) -> JobRecord | None:
+        """The job that was submitted with this idempotency key; None when there is none."""
+        return next(iter(self._jobs(_JOB.where(jobs.c.idempotency_key == key))), None)
+
+    def open_by_keys(self, prefix: str) -> list[str]:
+        """The ids of jobs that are not over and were submitted with keys that begin so."""
+        theirs = jobs.c.idempotency_key.startswith(prefix, autoescape=True)
+        query = sa.select(jobs.c.number).where(theirs, jobs.c.state.in_(tables.OPEN_JOB))
+        return self._list(tables.job_id, query.order_by(jobs.c.number))
+
     def jobs(
         self,
         *,

@@ -52,10 +52,13 @@ class Guard:
         """Whether only those are let in who have a token."""
         return self._token is not None
 
-    def denial(self, method: str, path: str, headers: Mapping[str, str]) -> Denial | None:
+    def denial(
+        self, method: str, path: str, headers: Mapping[str, str], *, keyless: bool = False
+    ) -> Denial | None:
         """Why the request is refused; None when it is not.
 
         Names of headers are in lower case; the values of one that came several times are joined by a comma.
+        Of a `keyless` request no token is wanted: it brings one elsewhere, or asks by what nobody can guess.
         """
         if path in self._open or (self._open_below is not None and path.startswith(self._open_below)):
             return None
@@ -69,7 +72,13 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and method not in _SAFE and origin.partition("://")[2].lower() != host.lower():
             return Denial(403, f"pages of {origin} may not ask this server for anything")
-        return None if self._token is None else self._token_denial(headers.get("authorization"))
+        return None if self._token is None or keyless else self._token_denial(headers.get("authorization"))
+
+    def knows(self, token: str | None) -> bool:
+        """Whether that is the token, or none is wanted."""
+        return self._token is None or hmac.compare_digest(
+            (token or "").encode("utf-8", "replace"), self._token
+        )
 
     def _is_known(self, host: str) -> bool:
         name = _name(host)

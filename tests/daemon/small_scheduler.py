@@ -1,10 +1,12 @@
 """A small real scheduler for the API's tests: it keeps jobs in a store and launches nothing."""
 
+import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import Any
+from weakref import finalize
 
 from agents.registry import PolicyError, create
 from conf.schema import JobSpec, UploadsSection
@@ -28,8 +30,9 @@ class SmallScheduler:
         self.pausing: Collection[str] = ()
         self.shown_ui: DriverUi | None = None
         self.store = self._store = store
-        self._folder = TemporaryDirectory()
-        self.kept = Uploads(Path(self._folder.name, "uploads"), UploadsSection(size=4, total=6))
+        folder = mkdtemp()
+        finalize(self, shutil.rmtree, folder)
+        self.kept = Uploads(Path(folder, "uploads"), UploadsSection(size=4, total=6))
         #: What keys open.
         self.opened: dict[str, tuple[Path, str]] = {}
         self._policy = PolicyStatus("ff", {}, 3, 2, 1, "it raised ValueError", cut_short=4)

@@ -1,0 +1,200 @@
+"""Spark's REST submission protocol as far as it is about messages: their fields, and how they are written.
+
+Every answer names action, serverSparkVersion and success; what goes wrong is an ErrorResponse. What a
+submission means is in `spark_rest.py`.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from conf.schema import Arguments, Name, Text
+from framework.spark.spark_properties import TOKEN
+
+#: The version of the protocol that is spoken, and what Spark's own servers answer to another one.
+VERSION = "v1"
+UNKNOWN_VERSION = 468
+#: Where submissions are made.
+CREATE = f"/{VERSION}/submissions/create"
+
+_OURS = re.compile(r"/v[0-9]{1,9}/submissions(/.*)?")
+#: Whoever knows a submission's id may ask for these.
+_BY_ID = re.compile(rf"/{VERSION}/submissions/(status|kill)/[^/]+")
+_PROBLEM = b"application/problem+json"
+
+DriverState = Literal[
+    "SUBMITTED", "RUNNING", "FINISHED", "RELAUNCHING", "UNKNOWN", "KILLED", "FAILED", "ERROR"
+]
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, frozen=True, use_attribute_docstrings=True
+    )
+
+
+class SubmissionRequest(_Message):
+    """What spark-submit asks for; fields that are not known are told back, and not refused."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    action: Literal["CreateSubmissionRequest"]
+    """What is asked for."""
+    client_spark_version: Name
+    """The version of the client's Spark: the job is run by the one that is served of this line."""
+    app_resource: Annotated[Text, Field(min_length=1)]
+    """The application: the URI of a Python file or a jar."""
+    main_class: Annotated[Text, BeforeValidator(lambda name: name or "")] = ""
+    """The class whose main method is the job; empty for Python."""
+    app_args: Annotated[Arguments, BeforeValidator(lambda given: given or ())] = ()
+    """The application's arguments."""
+    spark_properties: Mapping[Text, Text]
+    """Spark's properties; docs/submit.md says what they mean."""
+    environment_variables: Annotated[Mapping[Text, Text], BeforeValidator(lambda given: given or {})] = {}
+    """Variables of the client whose names begin with SPARK_ or MESOS_."""
+
+
+class _Answer(_Message):
+    server_spark_version: str
+    """The version of Spark that the server speaks of."""
+    success: bool
+    """Whether it was done."""
+    message: str | None = None
+    """What there is to say of it."""
+
+
+class CreatedBody(_Answer):
+    """A submission was accepted: it is on disk."""
+
+    action: Literal["CreateSubmissionResponse"] = "CreateSubmissionResponse"
+    """What this answers."""
+    submission_id: str
+    """Who knows it may ask how the submission is doing, and end it."""
+    unknown_fields: list[str] | None = None
+    """Fields of the request that mean nothing here."""
+
+
+class StatusBody(_Answer):
+    """How a submission is doing."""
+
+    action: Literal["SubmissionStatusResponse"] = "SubmissionStatusResponse"
+    """What this answers."""
+    submission_id: str
+    """Which one."""
+    driver_state: DriverState
+    """The state of its driver."""
+    worker_id: str | None = None
+    """The VM on which its driver runs; absent for one on the daemon's host."""
+    worker_host_port: str | None = None
+    """Where that driver is reached."""
+
+
+class KilledBody(_Answer):
+    """A submission was ended, or had ended before."""
+
+    action: Literal["KillSubmissionResponse"] = "KillSubmissionResponse"
+    """What this answers."""
+    submission_id: str
+    """Which one."""
+
+
+class AllKilledBody(_Answer):
+    """All submissions were ended."""
+
+    action: Literal["KillAllSubmissionResponse"] = "KillAllSubmissionResponse"
+    """What this answers."""
+
+
+class ClearedBody(_Answer):
+    """Why nothing was cleared."""
+
+    action: Literal["ClearResponse"] = "ClearResponse"
+    """What this answers."""
+
+
+class ErrorBody(_Answer):
+    """What went wrong."""
+
+    action: Literal["ErrorResponse"] = "ErrorResponse"
+    """What this is."""
+    success: Literal[False] = False
+    """Nothing was done."""
+    message: str
+    """What is wrong, and what would be right."""
+    highest_protocol_version: str | None = None
+    """The version of the protocol that is spoken, where another one was asked for."""
+
+
+class Written(Response):
+    """A message as Spark writes it: what reads Spark's answers line by line can read it, too."""
+
+    media_type = "application/json"
+
+    def render(self, content: _Answer) -> bytes:
+        """The message's text."""
+        told = content.model_dump(by_alias=True, exclude_none=True)
+        return json.dumps(told, indent=2, separators=(",", " : "), sort_keys=True).encode()
+
+
+def by_id(path: str) -> bool:
+    """Whether a path names a submission by an id that nobody can guess."""
+    return _BY_ID.fullmatch(path) is not None
+
+
+def token_taken(body: Any) -> str | None:
+    """The API's token among a request's properties, which are left without it; None when there is none."""
+    properties = body.get("sparkProperties") if isinstance(body, dict) else None
+    token = properties.pop(TOKEN, None) if isinstance(properties, dict) else None
+    return token if isinstance(token, str) else None
+
+
+class SparkErrors:
+    """ASGI middleware around all: on the protocol's paths, problems are answered as ErrorResponse."""
+
+    def __init__(self, app: ASGIApp, spark_version: Callable[[], str]) -> None:
+        self._app = app
+        self._spark_version = spark_version
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http" or not _OURS.fullmatch(scope["path"]):
+            await self._app(scope, receive, send)
+            return
+        start: Message | None = None
+        body = b""
+
+        async def sending(message: Message) -> None:
+            nonlocal start, body
+            if message["type"] == "http.response.start" and message["status"] >= 300:
+                start = message
+            elif start is None:
+                await send(message)
+            else:
+                body += message.get("body", b"")
+                if not message.get("more_body", False):
+                    await self._error(start, body)(scope, receive, send)
+
+        await self._app(scope, receive, sending)
+
+    def _error(self, start: Message, body: bytes) -> Response:
+        """An ErrorResponse that says what the problem says."""
+        try:
+            problem = json.loads(body)
+        except ValueError:
+            problem = {}
+        status = start["status"]
+        kept = (b"retry-after", b"allow", b"www-authenticate", b"connection")
+        headers = {name.decode(): value.decode("latin-1") for name, value in start["headers"] if name in kept}
+        error = ErrorBody(
+            server_spark_version=self._spark_version(),
+            message=problem.get("detail") or f"HTTP status {status}",
+            highest_protocol_version=VERSION if status == UNKNOWN_VERSION else None,
+        )
+        # Java's client follows no redirection of what it posts: it is told who leads, and asks the next.
+        return Written(error, 503 if status < 400 else status, headers)
