@@ -74,11 +74,17 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class LogChunk:
-    """Part of a log: its text, where the next part begins (bytes), and whether more may still come."""
+    """Part of a log: its text, where the next part begins (bytes), and whether nothing can follow.
+
+    `source` says where it was read: in the folder of a driver on this host, a task's `sandbox`, or what was
+    `kept` of that; empty where nothing is there, and then `note` says why, or what is missing.
+    """
 
     text: str
     next_offset: int
     complete: bool
+    source: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

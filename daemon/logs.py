@@ -1,65 +1,109 @@
 """What drivers and executors printed: where it is, and how a part of it is read.
 
-A driver on this host writes into its job's folder; whatever is a Mesos task, into its sandbox on the agent.
+A driver on this host writes into its job's folder; whatever is a Mesos task, into its sandbox on the agent,
+the end of which is kept here when the task has ended (`kept_logs.py`).
 """
 
 from pathlib import Path
 
 from daemon.contract import LogChunk, RejectedError
+from daemon.kept_logs import KeptLog, KeptLogs
 from daemon.launcher import Launcher
 from daemon.store import Store
 from environment.model.records import ExecutorRecord, JobRecord
-from framework.executor_logs import read_local, read_remote
 from framework.hostile_files import UntrustedFileError, read_part
 from framework.link import MesosLink
+from framework.sandboxes import LocalSandbox, RemoteSandbox, Sandbox
 
 #: An agent that does not answer now may do so later.
 _AGAIN = {"Retry-After": "5"}
 
 
-class Logs:
-    """Reads logs; from any thread. `sandboxes` is where the embedded Mesos keeps its agents' folders."""
+class Sandboxes:
+    """Where tasks of Mesos are looked into; from any thread. `folder` has those of an embedded Mesos."""
 
-    def __init__(self, launcher: Launcher, store: Store, link: MesosLink, sandboxes: Path | None) -> None:
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        #: Set before it is asked for anything: the link is made with what is made with this.
+        self.link: MesosLink
+
+    def of(self, task: ExecutorRecord) -> Sandbox:
+        """The sandbox of a task; OSError when nobody knows where it is."""
+        framework_id = self.link.framework_id
+        if framework_id is None:
+            raise FileNotFoundError("no master knows the framework now")
+        if self._folder is not None:
+            return LocalSandbox(self._folder / task.vm_name, framework_id, task.task_id)
+        url = self.link.agent_url(task.vm_id)
+        if not url:
+            raise OSError(f"the agent on {task.vm_name} has not been heard of since the daemon started")
+        return RemoteSandbox(url, framework_id, task.task_id, self.link.credentials)
+
+
+class Logs:
+    """Reads logs; from any thread."""
+
+    def __init__(self, launcher: Launcher, store: Store, sandboxes: Sandboxes, kept: KeptLogs) -> None:
         self._launcher = launcher
         self._store = store
-        self._link = link
         self._sandboxes = sandboxes
+        self._kept = kept
 
     def read(
         self, job: JobRecord, executor: ExecutorRecord | None, stream: str, offset: int, limit: int
     ) -> LogChunk:
         """Read a log; see `Scheduler.log`."""
         try:
-            data = self._read(job, executor, stream, offset, limit)
+            if executor is not None or job.job.driver is not None:
+                return self._of_a_task(job, executor, stream, offset, limit)
+            data = read_part(self._launcher.folder(job.job.id), f"driver/{stream}", offset, limit)
         except UntrustedFileError as error:
             raise RejectedError(409, "The log is not readable", f"{error}: the job put it there") from error
         except OSError as error:
             raise RejectedError(503, "The log cannot be read now", str(error), _AGAIN) from error
-        over = executor.ended if executor is not None else job.ended
-        text, used = _whole_characters(data)
-        return LogChunk(text, offset + used, over and len(data) < limit)
+        return _chunk(data, offset, limit, over=job.ended, source="driver")
 
-    def _read(
-        self, job: JobRecord, executor: ExecutorRecord | None, stream: str, offset: int, limit: int
-    ) -> bytes:
-        if executor is None and job.job.driver is None:
-            return read_part(self._launcher.folder(job.job.id), f"driver/{stream}", offset, limit)
-        if executor is None:
+    def _of_a_task(
+        self, job: JobRecord, task: ExecutorRecord | None, stream: str, offset: int, limit: int
+    ) -> LogChunk:
+        over = task.ended if task is not None else job.ended
+        if task is None:
             drivers = [task for task in self._store.executors(job.job.id) if task.number is None]
             if not drivers:
-                return b""
-            executor = drivers[-1]
-        framework_id = self._link.framework_id
-        if framework_id is None:
-            return b""
-        if self._sandboxes is not None:
-            folder = self._sandboxes / executor.vm_name
-            return read_local(folder, framework_id, executor.task_id, stream, offset, limit)
-        url = self._link.agent_url(executor.vm_id)
-        if not url:
-            raise OSError(f"the agent on {executor.vm_name} has not been heard of since the daemon started")
-        return read_remote(url, framework_id, executor.task_id, stream, offset, limit, self._link.credentials)
+                return LogChunk("", offset, over, "", "no driver of it was launched")
+            task = drivers[-1]
+        kept = self._kept.find(task.job_id, task.task_id, stream) if task.ended else None
+        if kept is not None and offset >= kept.first:
+            return _kept_chunk(kept, offset, limit)
+        try:
+            data = self._sandboxes.of(task).read(stream, offset, limit)
+        except UntrustedFileError:
+            raise
+        except OSError as error:
+            if kept is not None:
+                return _kept_chunk(kept, offset, limit)
+            if not task.ended:
+                if isinstance(error, FileNotFoundError):
+                    return LogChunk("", offset, over, "", "it has printed nothing yet")
+                raise
+            why = self._kept.why(task.job_id, task.task_id) or str(error)
+            return LogChunk("", offset, over, "", f"nothing of it was kept when it ended: {why}")
+        return _chunk(data, offset, limit, over=over, source="sandbox")
+
+
+def _chunk(data: bytes, offset: int, limit: int, *, over: bool, source: str, note: str = "") -> LogChunk:
+    text, used = _whole_characters(data)
+    return LogChunk(text, offset + used, over and len(data) < limit, source, note)
+
+
+def _kept_chunk(kept: KeptLog, offset: int, limit: int) -> LogChunk:
+    note = ""
+    if offset < kept.first:
+        note = (
+            f"the first {kept.first} bytes are gone: the last {kept.end - kept.first} were kept when it ended"
+        )
+    begin = max(offset, kept.first)
+    return _chunk(kept.read(begin, limit), begin, limit, over=True, source="kept", note=note)
 
 
 def _whole_characters(data: bytes) -> tuple[str, int]:

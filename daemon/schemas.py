@@ -183,6 +183,11 @@ class LogBody(Body):
     """Where the next part begins, bytes."""
     complete: bool
     """Whether nothing can follow."""
+    source: Literal["driver", "sandbox", "kept", ""] = ""
+    """Where it is from: the driver's folder on the daemon's host, the task's on its VM, or what the daemon
+    kept of that when the task had ended; empty where nothing is there."""
+    note: Said = ""
+    """What is missing, and why."""
 
 
 def job_body(record: JobRecord, reason: str | None = None) -> JobBody:

@@ -25,8 +25,10 @@ from daemon.embedded_watch import EmbeddedWatch
 from daemon.inbox import Inbox, Item
 from daemon.intake import Intake
 from daemon.journal import Journal
+from daemon.kept_logs import KeptLogs
 from daemon.launcher import Launcher
-from daemon.logs import Logs
+from daemon.log_keeper import LogKeeper
+from daemon.logs import Logs, Sandboxes
 from daemon.picture import Picture, picture_of
 from daemon.policy_switch import PolicySwitch
 from daemon.readiness import Readiness
@@ -97,8 +99,10 @@ class Service:
         now = self._clock.now
         self._policies = PolicySwitch(config, store, self._tenure.renew, now)
         framework_id, may_act = store.get("framework_id"), self._tenure.may_act
-        self._link = MesosLink(session, self._inbox.put, framework_id, may_act, now)
-        self._logs = Logs(launcher, store, self._link, sandboxes)
+        kept, looked_into = KeptLogs(data_dir), Sandboxes(sandboxes)
+        self._log_keeper = LogKeeper(kept, launcher, store, looked_into.of, self._inbox.put)
+        self._link = looked_into.link = MesosLink(session, self._log_keeper.take, framework_id, may_act, now)
+        self._logs = Logs(launcher, store, looked_into, kept)
         log_files = config.event_log
         self._journal = Journal(
             data_dir / "events.jsonl", size=log_files.size << 20, earlier=log_files.earlier
@@ -147,6 +151,7 @@ class Service:
             self._disk.stop()
             self._link.stop()
             self._drivers.close()
+            self._log_keeper.close()
             self._policies.close()
             self._journal.close()
 
@@ -162,6 +167,7 @@ class Service:
         if time.monotonic() >= self._next_tick:
             self._next_tick = time.monotonic() + TICK
             self._drivers.tend()
+            self._log_keeper.tend()
             if self._clock.look(idle=self._model.idle):
                 self._keep_time()
             items += [Item(event) for event in self._gone_with_mesos()]
@@ -230,6 +236,7 @@ class Service:
         if anything and not self._tenure.save(changes, explanations, facts):
             return False
         self._drivers.over(changes.jobs)
+        self._log_keeper.ended(changes.executors)
         self._policies.observe(changes.ended)
         for task in changes.executors:
             if task.state == "lost" and task.running_at is None:

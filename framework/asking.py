@@ -3,12 +3,17 @@
 import base64
 import contextlib
 import json
+import os
 import socket
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
 from urllib.parse import urlsplit
+
+#: Bytes at once.
+_PART = 1 << 16
 
 
 class RefusedAnswerError(OSError):
@@ -44,9 +49,37 @@ def read_json(url: str, credentials: Credentials, *, seconds: float, most: int) 
     Raises RefusedError for an answer other than 200, OSError when it cannot be had, ValueError when it is no
     JSON, or has no end.
     """
+    with _answer(url, credentials, "application/json", seconds) as answer:
+        data = answer.read(most + 1)
+    host = urlsplit(url).netloc
+    if len(data) > most:
+        raise ValueError(f"{host} answers with more than {most >> 20} MiB")
+    try:
+        return json.loads(data)
+    except RecursionError as error:
+        raise ValueError(f"{host} answers with JSON that is nested too deep") from error
+
+
+def read_into(to: int, url: str, credentials: Credentials, *, seconds: float, most: int) -> int:
+    """Write the first `most` bytes of what is at a URL to a descriptor; how many these were.
+
+    Raises as `read_json` does, but for ValueError.
+    """
+    left = most
+    with _answer(url, credentials, "*/*", seconds) as answer:
+        while left and (part := answer.read(min(_PART, left))):
+            rest = memoryview(part)
+            while rest:
+                rest = rest[os.write(to, rest) :]
+            left -= len(part)
+    return most - left
+
+
+@contextlib.contextmanager
+def _answer(url: str, credentials: Credentials, kind: str, seconds: float) -> Iterator[HTTPResponse]:
     parts = urlsplit(url)
-    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    connection = kind(parts.netloc, timeout=seconds)
+    made = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    connection = made(parts.netloc, timeout=seconds)
     end: threading.Timer | None = None
     try:
         connection.connect()
@@ -55,25 +88,19 @@ def read_json(url: str, credentials: Credentials, *, seconds: float, most: int) 
         end.daemon = True
         end.start()
         target = parts.path + (f"?{parts.query}" if parts.query else "")
-        connection.request("GET", target, headers={"Accept": "application/json", **credentials.headers})
+        connection.request("GET", target, headers={"Accept": kind, **credentials.headers})
         with connection.getresponse() as answer:
             if answer.status != 200:
                 raise RefusedAnswerError(
                     f"{parts.netloc} answers {answer.status} {answer.reason}", answer.status
                 )
-            data = answer.read(most + 1)
+            yield answer
     except HTTPException as error:
         raise OSError(f"{parts.netloc} does not answer as HTTP demands: {type(error).__name__}") from error
     finally:
         if end is not None:
             end.cancel()
         connection.close()
-    if len(data) > most:
-        raise ValueError(f"{parts.netloc} answers with more than {most >> 20} MiB")
-    try:
-        return json.loads(data)
-    except RecursionError as error:
-        raise ValueError(f"{parts.netloc} answers with JSON that is nested too deep") from error
 
 
 def _cut(connection: socket.socket) -> None:

@@ -16,6 +16,10 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NO_FILE = frozenset({errno.ELOOP, errno.ENOTDIR, errno.ENXIO})
 
 
+#: Files that a list of them has.
+MOST_LISTED = 500
+
+
 class UntrustedFileError(OSError):
     """What is there is no regular file of the folder, or larger than it can be; the text says what it is."""
 
@@ -75,6 +79,40 @@ def read_tail(folder: Path, name: str, limit: int) -> bytes:
         return os.pread(file, limit, max(0, os.fstat(file).st_size - limit))
     finally:
         os.close(file)
+
+
+def list_beneath(folder: Path, name: str, deep: int = 2) -> list[str]:
+    """The names of regular files in a folder below `folder`, and in its folders: `MOST_LISTED` at most.
+
+    No link is followed. FileNotFoundError and UntrustedFileError as `open_beneath` has them.
+    """
+    found: list[str] = []
+    at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in PurePosixPath(name).parts:
+            below = _open(part, _DIRECTORY, at, name)
+            os.close(at)
+            at = below
+        _list(at, name, deep, found)
+    finally:
+        os.close(at)
+    return found
+
+
+def _list(at: int, name: str, deep: int, found: list[str]) -> None:
+    with os.scandir(at) as entries:
+        for entry in entries:
+            if len(found) >= MOST_LISTED:
+                return
+            path = f"{name}/{entry.name}"
+            if entry.is_file(follow_symlinks=False):
+                found.append(path)
+            elif deep > 1 and entry.is_dir(follow_symlinks=False):
+                below = _open(entry.name, _DIRECTORY, at, path)
+                try:
+                    _list(below, path, deep - 1, found)
+                finally:
+                    os.close(below)
 
 
 def read_whole(folder: Path, name: str, limit: int) -> bytes:

@@ -176,7 +176,10 @@ def logs(
     executor: Annotated[
         int | None, typer.Option("--executor", metavar="N", help="This executor's, not the driver's.")
     ] = None,
-    stderr: Annotated[bool, typer.Option("--stderr/--stdout", help="Which of the two.")] = False,
+    stderr: Annotated[
+        bool | None,
+        typer.Option("--stderr/--stdout", help="Which of the two; else stdout, or stderr if that is empty."),
+    ] = None,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the job has ended.")] = False,
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
@@ -186,13 +189,28 @@ def logs(
     """Print the driver's log, or an executor's; as JSON, an object per line for each part."""
     from daemon.cli import watch
 
+    told: set[str] = set()
+
+    def notice(text: str) -> None:
+        if text not in told:
+            told.add(text)
+            _notice(text)
+
+    whose = "the driver" if executor is None else f"executor {executor}"
     with connect(url, token_file, ca) as client:
-        for part in watch.log(client, job_id, executor, "stderr" if stderr else "stdout", follow, _notice):
-            if output == "json":
-                print(visible_json(json.dumps(part, ensure_ascii=False)))
-            else:
-                sys.stdout.write(part["text"])
-            sys.stdout.flush()
+        for stream in ("stdout", "stderr") if stderr is None else ("stderr" if stderr else "stdout",):
+            printed = False
+            for part in watch.log(client, job_id, executor, stream, follow, notice):
+                if stderr is None and stream == "stderr" and not printed:
+                    notice(f"{whose} printed nothing to stdout; this is its stderr")
+                printed = True
+                if output == "json":
+                    print(visible_json(json.dumps({"stream": stream, **part}, ensure_ascii=False)))
+                else:
+                    sys.stdout.write(part["text"])
+                sys.stdout.flush()
+            if printed:
+                return
 
 
 def kill(

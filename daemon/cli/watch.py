@@ -42,12 +42,18 @@ def log(
     follow: bool,
     notice: Callable[[str], None],
 ) -> Iterator[Json]:
-    """Yield a log's parts as the API gives them; all that is there, or until no more can come."""
-    offset = 0
+    """Yield a log's parts as the API gives them; all that is there, or until no more can come.
+
+    What the API notes of it, `notice` is told once.
+    """
+    offset, noted = 0, ""
     while True:
         fetch = partial(client.log, job_id, executor, stream, offset)
         part = patient(fetch, notice) if follow else fetch()
         offset = part["next_offset"]
+        if part["note"] not in ("", noted) and (part["complete"] or not follow):
+            noted = part["note"]
+            notice(noted)
         if part["text"]:
             yield part
         elif not follow or part["complete"]:

@@ -311,10 +311,11 @@ def test_logs(api: Api, store: Store) -> None:
     """Logs are read part by part, by byte offsets; an executor that never was is not found."""
     submit(api)
     first = api("GET", "/v1/jobs/job-1/logs?limit=7").json()
-    assert first == {"text": "début\n", "next_offset": 7, "complete": False}
+    rest = {"complete": False, "source": "", "note": ""}
+    assert first == {"text": "début\n", "next_offset": 7, **rest}
     run_job(store)
     rest = api("GET", "/v1/jobs/job-1/logs?executor=0&offset=7&stream=stdout").json()
-    assert rest == {"text": "fin\n", "next_offset": len(LOG), "complete": True}
+    assert rest == {"text": "fin\n", "next_offset": len(LOG), "complete": True, "source": "", "note": ""}
     assert api("GET", "/v1/jobs/job-1/logs?stream=stderr").json()["text"] == ""
     missing = api("GET", "/v1/jobs/job-1/logs?executor=7")
     assert (missing.status_code, missing.json()["detail"]) == (404, "job-1 has no executor 7")

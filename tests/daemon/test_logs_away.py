@@ -1,19 +1,21 @@
 """Logs on agents that do not answer."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from daemon.contract import RejectedError
-from daemon.logs import Logs
+from daemon.kept_logs import KeptLogs
+from daemon.logs import Logs, Sandboxes
 from environment.model.records import ExecutorRecord
 from environment.resources import Resources
 from tests.daemon.ports import free_port
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_an_agent_that_does_not_answer_is_asked_again_later(known: bool) -> None:
+def test_an_agent_that_does_not_answer_is_asked_again_later(tmp_path: Path, known: bool) -> None:
     """It is a 503 with a time, not a mistake of the daemon."""
     url = f"http://127.0.0.1:{free_port()}" if known else ""
     link: Any = SimpleNamespace(framework_id="F", credentials=None, agent_url=lambda _: url)
@@ -22,6 +24,9 @@ def test_an_agent_that_does_not_answer_is_asked_again_later(known: bool) -> None
         "job-1.0", "job-1", 0, "S1", "vm-1", "m1.large", "10.0.0.1", 0.24, Resources.of(1.0, 1024), (), 1.0
     )
     anything: Any = None
+    sandboxes = Sandboxes(None)
+    sandboxes.link = link
+    logs = Logs(anything, anything, sandboxes, KeptLogs(tmp_path))
     with pytest.raises(RejectedError) as error:
-        Logs(anything, anything, link, None).read(job, task, "stdout", 0, 100)
+        logs.read(job, task, "stdout", 0, 100)
     assert (error.value.status, error.value.headers) == (503, {"Retry-After": "5"})

@@ -1,5 +1,6 @@
 """Archives and packages, with real Spark: both reach the driver and the executors."""
 
+import shutil
 import tarfile
 import zipfile
 from pathlib import Path
@@ -72,3 +73,23 @@ def test_archives_and_packages_reach_driver_and_executors(daemon: Daemon, tmp_pa
     seen = ["yes", "of the archive", "packaged"]
     printed = daemon.printed(job_id).splitlines()
     assert printed[-3:] == [f"DRIVER {seen}", f"EXECUTORS {[seen, seen]}", "JAR words.txt"], printed
+
+
+def test_what_a_failed_driver_on_the_cluster_printed_outlives_its_vm(daemon: Daemon) -> None:
+    """A package that nobody has is its reason; logs are there when the agents' folders are not."""
+    app = daemon.folder / "fails.py"
+    app.write_text("raise SystemExit(1)")
+    driver = {"on": "cluster", "cpus": 0.5, "memory": 1024}
+    spec = {"app": str(app), "executors": 1, "driver": driver, "packages": ["org.example:nope:1.0"]}
+    # Where Maven's own repository would be asked, nobody answers.
+    spec["env"] = {"DEFAULT_ARTIFACT_REPOSITORY": "http://127.0.0.1:1/"}
+    job = daemon.ended(job_id := daemon.client.submit(spec)["id"])
+    assert job["state"] == "failed"
+    assert "[unresolved dependency: org.example#nope;1.0: not found]" in job["reason"], job["reason"]
+    agents = daemon.folder / "data/mesos/work/agents"
+    for sandbox in agents.glob(f"*/frameworks/*/executors/{job_id}.*"):
+        shutil.rmtree(sandbox)
+    part = daemon.client.log(job_id, None, "stderr", 0)
+    assert (part["source"], "unresolved dependency" in part["text"]) == ("kept", True)
+    part = daemon.client.log(job_id, 0, "stderr", 0)
+    assert (part["source"], "Executor 0 waits for the driver" in part["text"]) == ("kept", True), part

@@ -280,7 +280,7 @@ def test_an_unknown_job_is_said_so(daemon: Daemon, capsys: Capture, command: str
 
 
 def test_logs(daemon: Daemon, job_id: str, capsys: Capture) -> None:
-    """The driver's stdout by default, its stderr or an executor's on request; however long."""
+    """The driver's stdout by default, its stderr if there is none, or what is asked for; however long."""
     daemon.cast.place(job_id)
     text = "".join(f"line {i}\n" for i in range(20))
     daemon.cast.logs = {"driver stdout": text, "driver stderr": "warned\n", "0 stderr": "executor\n"}
@@ -288,10 +288,14 @@ def test_logs(daemon: Daemon, job_id: str, capsys: Capture) -> None:
         ([], text),
         (["--stderr"], "warned\n"),
         (["--executor", "0", "--stderr"], "executor\n"),
-        (["--executor", "0"], ""),
+        (["--executor", "0"], "executor\n"),
+        (["--executor", "0", "--stdout"], ""),
     ):
         assert daemon.run("logs", job_id, *flags) == 0
-        assert capsys.readouterr().out == expected
+        printed = capsys.readouterr()
+        assert printed.out == expected
+        told = "executor 0 printed nothing to stdout; this is its stderr"
+        assert (told in printed.err) == (flags == ["--executor", "0"])
     assert daemon.run("logs", job_id, "--executor", "7") == 2
     assert daemon.run("logs", job_id, "-o", "json", "--stderr") == 0
     parts = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

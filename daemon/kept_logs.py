@@ -1,0 +1,113 @@
+"""What the daemon keeps of the logs of tasks that have ended, since VMs go and their folders with them.
+
+In `records/JOB/logs/TASK/`, which no job can write: `stdout.FIRST` and `stderr.FIRST`, where FIRST is the
+offset at which what is kept of them begins; `events/`, the event log of a driver on the cluster; `why`, where
+something could not be had. It goes with the job's other records.
+"""
+
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from framework.hostile_files import read_part, read_tail
+from framework.sandboxes import Sandbox, read_end
+
+STREAMS = ("stdout", "stderr")
+#: Bytes of each stream of a task, and of all tasks of a job; each task gets so much in any case.
+_MOST, _OF_A_JOB, _LEAST = 1 << 18, 1 << 26, 1 << 13
+#: Bytes of a driver's event log; more is cut off.
+_EVENTS = 1 << 28
+_WHY = 1 << 12
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLog:
+    """A stream of which this is kept: from the offset `first` to `end`."""
+
+    path: Path
+    first: int
+    end: int
+
+    def read(self, offset: int, limit: int) -> bytes:
+        """At most `limit` bytes from that offset of the whole stream on."""
+        return read_part(self.path.parent, self.path.name, max(0, offset - self.first), limit)
+
+
+class KeptLogs:
+    """The logs that are kept under a data folder; from any thread."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._records = data_dir / "records"
+
+    def keep(self, job_id: str, task_id: str, sandbox: Sandbox, *, executors: int, events: bool) -> None:
+        """Keep the ends of a task's logs, the shorter the more `executors` its job has; `events` too.
+
+        OSError when they cannot be had, or not be kept, which is noted.
+        """
+        folder = self._folder(job_id, task_id)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        limit = min(_MOST, max(_LEAST, _OF_A_JOB // (2 * max(1, executors))))
+        try:
+            for stream in STREAMS:
+                if self.find(job_id, task_id, stream) is None:
+                    first, data = read_end(sandbox, stream, limit)
+                    _write(folder / f"{stream}.{first}", data)
+            if events and not (folder / "events").exists():
+                _keep_events(folder, sandbox)
+        except OSError as error:
+            self.note(job_id, task_id, str(error))
+            raise
+
+    def note(self, job_id: str, task_id: str, why: str) -> None:
+        """Note why a task's logs could not be kept."""
+        with contextlib.suppress(OSError):
+            folder = self._folder(job_id, task_id)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _write(folder / "why", why.encode(errors="replace")[:_WHY])
+
+    def find(self, job_id: str, task_id: str, stream: str) -> KeptLog | None:
+        """What is kept of a stream; None when nothing is."""
+        with contextlib.suppress(OSError):
+            for path in self._folder(job_id, task_id).iterdir():
+                name, _, first = path.name.partition(".")
+                if name == stream and first.isdecimal():
+                    return KeptLog(path, int(first), int(first) + path.stat().st_size)
+        return None
+
+    def why(self, job_id: str, task_id: str) -> str:
+        """Why something of a task could not be kept; empty when nothing was noted."""
+        with contextlib.suppress(OSError):
+            return read_tail(self._folder(job_id, task_id), "why", _WHY).decode(errors="replace")
+        return ""
+
+    def _folder(self, job_id: str, task_id: str) -> Path:
+        return self._records / job_id / "logs" / task_id
+
+
+def _keep_events(folder: Path, sandbox: Sandbox) -> None:
+    """Copy the event log: a file, or a folder with some, as Spark's history server wants to find it."""
+    try:
+        names = sandbox.files("events")
+    except FileNotFoundError:
+        return  # it ended before it made a context
+    draft = folder / "events.draft"
+    left = _EVENTS
+    for name in names:
+        place = draft / Path(name).relative_to("events")
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with place.open("wb") as file:
+            left -= sandbox.copy(name, file.fileno(), left)
+        if left <= 0:
+            # Spark's word for one that may end in the middle of a line.
+            place.rename(place.with_name(f"{place.name.removesuffix('.inprogress')}.inprogress"))
+            break
+    if draft.exists():
+        draft.rename(folder / "events")
+
+
+def _write(path: Path, data: bytes) -> None:
+    draft = path.with_name(f"{path.name}.draft")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(data)
+    draft.rename(path)

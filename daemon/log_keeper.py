@@ -1,0 +1,123 @@
+"""Reads what tasks have printed when they end, on threads of its own: to keep it, and to say why one failed.
+
+The end of a driver on the cluster that failed is passed on to the scheduling loop with the last error that
+it printed, or without, when its agent takes too long to tell.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import structlog
+
+from daemon.crew import Crew
+from daemon.kept_logs import KeptLogs
+from daemon.launcher import Launcher
+from daemon.store import Store, StoreError
+from environment.model import events as ev
+from environment.model.records import ExecutorRecord
+from framework.sandboxes import Sandbox, read_end
+from framework.spark import TAIL
+from framework.translate import Json
+
+log = structlog.get_logger("logs")
+
+#: Threads, and seconds that one may be busy with a task.
+_THREADS, _PATIENCE = 4, 120.0
+#: Seconds for what is being done when the daemon stops.
+_LAST_PATIENCE = 2.0
+#: Seconds for which the end of a driver is held back.
+_HELD = 5.0
+
+Emit = Callable[[ev.Event, Json | None], None]
+
+
+class LogKeeper:
+    """Stands between the link to Mesos and the loop's inbox. `ended` and `tend` are for the loop's thread."""
+
+    def __init__(
+        self,
+        kept: KeptLogs,
+        launcher: Launcher,
+        store: Store,
+        sandbox_of: Callable[[ExecutorRecord], Sandbox],
+        emit: Emit,
+    ) -> None:
+        """`sandbox_of` raises OSError for a task whose sandbox cannot be looked into; `emit` takes events."""
+        self._kept = kept
+        self._launcher = launcher
+        self._store = store
+        self._sandbox_of = sandbox_of
+        self._emit = emit
+        self._crew = Crew(_THREADS, _PATIENCE)
+        self._lock = threading.Lock()
+        #: Ends of drivers that are held back: until when (monotonic), and what the master told.
+        self._held: dict[str, tuple[float, ev.TaskChanged, Json | None]] = {}
+
+    def take(self, event: ev.Event, status: Json | None = None) -> None:
+        """Pass an event on, but that of a driver's failure only when it is known why; from any thread."""
+        if (
+            not isinstance(event, ev.TaskChanged)
+            or event.state != "failed"
+            or ".driver-" not in event.task_id
+        ):
+            self._emit(event, status)
+            return
+        with self._lock:
+            if event.task_id in self._held:
+                return  # the agent tells it again, as nobody has acknowledged it
+            self._held[event.task_id] = (time.monotonic() + _HELD, event, status)
+        self._crew.hand(event.task_id, lambda: self._let_go(event.task_id, self._why(event.task_id)))
+
+    def ended(self, tasks: Iterable[ExecutorRecord]) -> None:
+        """Keep the logs of those of these tasks that have ended after they ran."""
+        for task in tasks:
+            if task.ended and (task.running_at is not None or task.state == "failed"):
+                self._crew.hand(task.task_id, lambda task=task: self._keep(task))  # type: ignore[misc]
+
+    def tend(self) -> None:
+        """Hold nothing back for too long. Never waits."""
+        now = time.monotonic()
+        with self._lock:
+            late = [task_id for task_id, (until, _, _) in self._held.items() if until < now]
+        for task_id in late:
+            self._let_go(task_id, "")
+        for task_id in self._crew.overdue():
+            log.warning("the logs of a task are not kept: it takes too long", task=task_id)
+
+    def close(self) -> None:
+        """Begin nothing more; what is held back is told again to the next daemon."""
+        self._crew.close(_LAST_PATIENCE)
+
+    def _let_go(self, task_id: str, why: str) -> None:
+        with self._lock:
+            held = self._held.pop(task_id, None)
+        if held is not None:
+            _, event, status = held
+            self._emit(replace(event, message=f"{event.message}{why}"), status)
+
+    def _why(self, task_id: str) -> str:
+        """What a reason says of a driver that failed; empty when that cannot be had."""
+        job_id = task_id.partition(".")[0]
+        try:
+            task = next(task for task in self._store.executors(job_id) if task.task_id == task_id)
+            spec, sandbox = self._store.spec(job_id), self._sandbox_of(task)
+            _, stderr = read_end(sandbox, "stderr", TAIL)
+            _, stdout = read_end(sandbox, "stdout", TAIL)
+        except (OSError, StoreError, StopIteration) as error:
+            log.warning("why a driver failed cannot be read", task=task_id, why=str(error))
+            return ""
+        return self._launcher.failure_in(job_id, spec, stderr, stdout)
+
+    def _keep(self, task: ExecutorRecord) -> None:
+        try:
+            job = self._store.job(task.job_id)
+            if job is None:
+                return
+            sandbox = self._sandbox_of(task)
+            driver = task.number is None
+            self._kept.keep(task.job_id, task.task_id, sandbox, executors=job.job.executors, events=driver)
+        except (OSError, StoreError) as error:
+            self._kept.note(task.job_id, task.task_id, str(error))
+            log.warning("the logs of a task are not kept", task=task.task_id, why=str(error))

@@ -1,0 +1,261 @@
+"""Logs that outlive the VM: kept when a task ends, read afterwards, and looked into when a driver fails."""
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from conf.schema import Config, Driver, JobSpec
+from daemon import kept_logs, log_keeper
+from daemon.contract import LogChunk, RejectedError
+from daemon.kept_logs import KeptLogs
+from daemon.launcher import Launcher
+from daemon.log_keeper import LogKeeper
+from daemon.logs import Logs, Sandboxes
+from daemon.store import Store
+from environment.model import events as ev
+from environment.model.cluster_model import Changes
+from environment.model.records import ExecutorRecord, JobRecord
+from environment.resources import Resources
+from tests.builders import make_job
+
+EXECUTOR, DRIVER = "job-1.0", "job-1.driver-1"
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait for a condition that comes to hold when all is well."""
+    deadline = time.monotonic() + 30.0
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+class Stage:
+    """A job with a driver and an executor on a VM of an embedded Mesos, and who keeps their logs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.agents = folder / "agents"
+        self.store = Store(f"sqlite:///{folder / 'stoker.db'}")
+        spec = JobSpec(app="/a.py", driver=Driver(on="cluster"), env={"DB_PASSWORD": "4711"})
+        self.job, _ = self.store.add_job(spec, self._job, None, 100.0)
+        self.tasks = {
+            task_id: ExecutorRecord(
+                task_id, "job-1", number, "S1", "vm-1", "m1.large", "10.0.0.1", 0.2, Resources.of(1.0, 1024),
+                (), 1.0, state="running", running_at=2.0,
+            )
+            for task_id, number in ((EXECUTOR, 0), (DRIVER, None))
+        }  # fmt: skip
+        self.store.save(Changes((), tuple(self.tasks.values())))
+        self.kept = KeptLogs(folder)
+        self.sandboxes = Sandboxes(self.agents)
+        link: Any = SimpleNamespace(framework_id="F")
+        self.sandboxes.link = link
+        self.launcher = Launcher(Config(data_dir=str(folder)), folder, "127.0.0.1")
+        self.events: list[ev.Event] = []
+        self.keeper = LogKeeper(
+            self.kept,
+            self.launcher,
+            self.store,
+            self.sandboxes.of,
+            lambda event, _: self.events.append(event),
+        )
+        self.logs = Logs(self.launcher, self.store, self.sandboxes, self.kept)
+
+    @staticmethod
+    def _job(job_id: str) -> Any:
+        return make_job(job_id, driver=Resources.of(1.0, 1024))
+
+    def sandbox(self, task_id: str = EXECUTOR) -> Path:
+        """The folder of a task."""
+        run = self.agents / f"vm-1/frameworks/F/executors/{task_id}/runs/only"
+        run.mkdir(parents=True, exist_ok=True)
+        return run
+
+    def end(self, task_id: str = EXECUTOR) -> ExecutorRecord:
+        """Tell that a task has ended, and wait until its logs were kept or not."""
+        task = self.tasks[task_id]
+        task.state, task.ended_at = "failed", 3.0
+        self.keeper.ended([task])
+        until(lambda: self.kept.find("job-1", task_id, "stderr") or self.kept.why("job-1", task_id))
+        self.rest()
+        return task
+
+    def rest(self) -> None:
+        """Wait until nothing is being done."""
+        until(lambda: not self.keeper._crew._busy and not self.keeper._crew._waiting)
+
+    def read(self, task: ExecutorRecord, offset: int = 0, stream: str = "stdout") -> LogChunk:
+        """Read a log as the API does."""
+        return self.logs.read(self.job, task, stream, offset, 1 << 16)
+
+    def fail(self) -> None:
+        """The master tells that the driver has failed."""
+        self.keeper.take(ev.TaskChanged(5.0, DRIVER, "failed", "S1", "", "Command exited with status 1"))
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    """See `Stage`."""
+    stage = Stage(tmp_path)
+    yield stage
+    stage.keeper.close()
+    stage.store.close()
+
+
+def test_logs_outlive_the_folder_of_the_agent(stage: Stage) -> None:
+    """What an executor printed is there when its VM is not, byte by byte."""
+    run = stage.sandbox()
+    (run / "stdout").write_text("all is well\n")
+    (run / "stderr").write_text("")
+    task = stage.end()
+    shutil.rmtree(stage.agents)
+    assert stage.read(task) == LogChunk("all is well\n", 12, True, "kept", "")
+    assert stage.read(task, 4) == LogChunk("is well\n", 12, True, "kept", "")
+    assert stage.read(task, stream="stderr") == LogChunk("", 0, True, "kept", "")
+
+
+def test_of_a_long_log_the_end_is_kept(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Offsets stay those of the whole log, and it is said what is gone; while it is there, all is read."""
+    monkeypatch.setattr(kept_logs, "_MOST", 10)
+    run = stage.sandbox()
+    (run / "stdout").write_text("0123456789" * 3)
+    (run / "stderr").write_text("")
+    task = stage.end()
+    assert stage.read(task) == LogChunk("0123456789" * 3, 30, True, "sandbox", "")
+    shutil.rmtree(stage.agents)
+    gone = "the first 20 bytes are gone: the last 10 were kept when it ended"
+    assert stage.read(task) == LogChunk("0123456789", 30, True, "kept", gone)
+    assert stage.read(task, 25) == LogChunk("56789", 30, True, "kept", "")
+
+
+def test_it_is_said_why_nothing_is_there(stage: Stage) -> None:
+    """A log that went with its VM is not silently empty; one that has not begun says that."""
+    task = stage.tasks[EXECUTOR]
+    assert stage.read(task) == LogChunk("", 0, False, "", "it has printed nothing yet")
+    stage.end()
+    chunk = stage.read(task)
+    assert (chunk.complete, chunk.source) == (True, "")
+    assert chunk.note == "nothing of it was kept when it ended: there is no sandbox of job-1.0"
+
+
+def test_what_a_job_put_in_place_of_its_log_is_not_kept(stage: Stage) -> None:
+    """A link is not followed, a pipe not waited for; nor does a log without end fill the disk."""
+    run = stage.sandbox()
+    (run / "stdout").symlink_to("/etc/passwd")
+    os.mkfifo(run / "stderr")
+    task = stage.end()
+    folder = stage.kept._folder("job-1", EXECUTOR)
+    assert [path.name for path in folder.iterdir()] == ["why"]
+    assert "is a link" in stage.kept.why("job-1", EXECUTOR)
+    with pytest.raises(RejectedError, match="the job put it there"):
+        stage.read(task)
+    for stream in ("stdout", "stderr"):
+        (run / stream).unlink()
+        with (run / stream).open("wb") as file:
+            file.truncate(1 << 40)
+    stage.keeper.ended([task])
+    until(lambda: stage.kept.find("job-1", EXECUTOR, "stderr"))
+    sizes = [path.stat().st_size for path in folder.iterdir() if path.name != "why"]
+    assert sizes == [kept_logs._MOST] * 2
+
+
+def test_the_event_log_of_a_driver_is_kept(stage: Stage) -> None:
+    """That of Spark 4 is a folder; what is no file is left behind."""
+    run = stage.sandbox(DRIVER)
+    for name in ("stdout", "stderr"):
+        (run / name).write_text("")
+    (run / "events/eventlog_v2_app-1").mkdir(parents=True)
+    (run / "events/eventlog_v2_app-1/events_1_app-1").write_text("{}\n" * 10)
+    (run / "events/link").symlink_to("/etc/passwd")
+    stage.end(DRIVER)
+    events = stage.kept._folder("job-1", DRIVER) / "events"
+    assert [str(path.relative_to(events)) for path in events.rglob("*") if path.is_file()] == [
+        "eventlog_v2_app-1/events_1_app-1"
+    ]
+    assert (events / "eventlog_v2_app-1/events_1_app-1").read_text() == "{}\n" * 10
+
+
+def test_an_event_log_without_end_is_cut(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And is called unfinished then, as Spark calls one that may end in the middle of a line."""
+    monkeypatch.setattr(kept_logs, "_EVENTS", 10)
+    run = stage.sandbox(DRIVER)
+    for name in ("stdout", "stderr"):
+        (run / name).write_text("")
+    (run / "events").mkdir()
+    (run / "events/app-1").write_text("{}\n" * 10)
+    stage.end(DRIVER)
+    kept = stage.kept._folder("job-1", DRIVER) / "events/app-1.inprogress"
+    assert kept.read_text() == ("{}\n" * 10)[:10]
+
+
+def test_the_more_executors_the_less_of_each_is_kept(stage: Stage) -> None:
+    """A job of ten thousand does not fill the disk."""
+    run = stage.sandbox()
+    for name in ("stdout", "stderr"):
+        (run / name).write_text("x" * (1 << 18))
+    sandbox = stage.sandboxes.of(stage.tasks[EXECUTOR])
+    stage.kept.keep("job-1", EXECUTOR, sandbox, executors=4096, events=False)
+    kept = stage.kept.find("job-1", EXECUTOR, "stdout")
+    assert kept is not None
+    assert kept.end - kept.first == 1 << 13
+
+
+def test_a_driver_on_the_cluster_that_failed_says_why(stage: Stage) -> None:
+    """Its end is passed on with its last error, without secrets; told twice, it is passed on once."""
+    run = stage.sandbox(DRIVER)
+    (run / "stdout").write_text("Traceback (most recent call last):\nValueError: no account 4711\n")
+    (run / "stderr").write_text("")
+    stage.fail()
+    stage.fail()
+    until(lambda: stage.events)
+    stage.rest()
+    (event,) = stage.events
+    assert isinstance(event, ev.TaskChanged)
+    assert event.message == "Command exited with status 1: ValueError: no account ***"
+
+
+def test_other_ends_are_passed_on_at_once(stage: Stage) -> None:
+    """An executor's failure, and a driver that finished."""
+    ends = [
+        ev.TaskChanged(5.0, EXECUTOR, "failed", "S1", "", "Command exited with status 1"),
+        ev.TaskChanged(5.0, DRIVER, "finished", "S1"),
+    ]
+    for event in ends:
+        stage.keeper.take(event)
+    assert stage.events == ends
+
+
+def test_an_agent_that_does_not_answer_holds_up_no_end(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a few seconds the driver's end is passed on without its last error."""
+    hang = threading.Event()
+    monkeypatch.setattr(stage.keeper, "_why", lambda _: str(hang.wait(30.0)))
+    monkeypatch.setattr(log_keeper, "_HELD", 0.1)
+    stage.fail()
+    stage.keeper.tend()
+    assert not stage.events
+
+    def told() -> bool:
+        stage.keeper.tend()
+        return bool(stage.events)
+
+    until(told)
+    hang.set()
+    stage.rest()
+    (event,) = stage.events
+    assert isinstance(event, ev.TaskChanged)
+    assert event.message == "Command exited with status 1"
+
+
+def test_nobody_knows_a_task_of_an_unknown_framework(stage: Stage) -> None:
+    """Its log is not there, which is said and is no mistake of the daemon."""
+    link: Any = SimpleNamespace(framework_id=None)
+    stage.sandboxes.link = link
+    assert stage.read(stage.tasks[EXECUTOR]).note == "it has printed nothing yet"
+    record: JobRecord = stage.job
+    assert stage.logs.read(record, None, "stdout", 0, 100).note == "it has printed nothing yet"
