@@ -48,16 +48,27 @@ def simulate(
         typer.Option("--draw", help="With --durations: the mean, or drawn by seed."),
     ] = "mean",
     belief: BeliefOption = "spread",
+    as_daemon: Annotated[
+        bool,
+        typer.Option(
+            "--as-daemon",
+            help="With --durations: expect of running jobs what a daemon does, which knows of no such model.",
+        ),
+    ] = False,
     output: Output = "table",
 ) -> None:
     """Compare policies on a workload, in the simulator; no daemon is needed."""
     names = ",".join(policy) if policy else COMPARED
-    numbers, options = range(seed, seed + seeds), options_of(belief, durations, draw)
+    numbers, options = range(seed, seed + seeds), options_of(belief, durations, draw, as_daemon=as_daemon)
     compare_policies(names.split(","), [workload], cluster, numbers, plot, output, options, jobs=jobs)
 
 
 def options_of(
-    belief: str, durations: Path | None = None, draw: Literal["mean", "sample"] = "mean"
+    belief: str,
+    durations: Path | None = None,
+    draw: Literal["mean", "sample"] = "mean",
+    *,
+    as_daemon: bool = False,
 ) -> "SimulationOptions":
     """What is true and what is believed in a simulation, from a command's options."""
     with _errors():
@@ -65,7 +76,7 @@ def options_of(
         from environment.simulation.options import SimulationOptions
 
         fitted = None if durations is None else FittedDurations(read_model(durations), draw)
-        return SimulationOptions(fitted=fitted, belief=belief_of(belief))
+        return SimulationOptions(fitted=fitted, belief=belief_of(belief), as_daemon=as_daemon)
 
 
 def belief_of(text: str) -> "Belief":
@@ -250,6 +261,9 @@ def _remarks(runs: "list[SimulatedRun]") -> Iterator[str]:
     if refused:
         name, why = next(iter(refused.items()))
         yield f"Refused, as they fit no VM or cluster: {len(refused)} jobs, such as {name}: {why}"
+    for run in runs:
+        for name, why in list(run.result.aside.items())[:1]:
+            yield f"{run.policy} left {len(run.result.aside)} jobs aside, such as {name}: {why}"
     broken = {run.policy: run.result.violations for run in runs if run.result.violations}
     for policy, count in broken.items():
         yield f"{policy} made {count} decisions that could not be executed."

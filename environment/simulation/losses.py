@@ -1,8 +1,10 @@
 """Executors and VMs that are lost in a simulation, and what is missing until it is placed again.
 
 As in the daemon: a lost executor's job goes on, and what it lost waits before new jobs, from a moment after
-the loss on, for a place of its own. A VM that is lost does not come back. What is modelled is where things
-run and what that costs, not the work that is lost: a job takes as long as it would have taken.
+the loss on, for a place of its own. A VM that is lost does not come back, and who fits no more waits aside.
+What is modelled is where things run and what that costs, not the work that is lost: a job takes as long as it
+would have taken. (Spark computes lost partitions again, which costs from nothing to all stages so far; nobody
+measured that here.)
 """
 
 import math

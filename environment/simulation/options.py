@@ -23,6 +23,9 @@ class SimulationOptions:
     #: What policies may expect of all that, and the seed of where they err.
     belief: Belief = field(default_factory=Belief)
     seed: int = 0
+    #: Whether it is expected of running jobs what a daemon expects, by the rule of placement: what a fitted
+    #: model says of placement and company no daemon knows.
+    as_daemon: bool = False
     #: What is lost on the way; nothing by default.
     losses: tuple[Loss, ...] = ()
     #: Keep what policies made of every VM with every decision; large for large clusters.

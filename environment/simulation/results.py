@@ -94,6 +94,8 @@ class Result:
     decisions: tuple[Traced, ...] = field(repr=False)
     #: Jobs that could not run even on the empty cluster, and why; they are in nothing else.
     refused: Mapping[str, str]
+    #: Jobs that waited to the end, as they fit no more when VMs were lost, and why; they are in nothing else.
+    aside: Mapping[str, str]
     #: How long each decision took, seconds, in order.
     decision_seconds: FloatArray = field(compare=False, repr=False)
     #: Where the durations came from that jobs really had: profile, fitted or drawn.
@@ -187,6 +189,7 @@ class Result:
             "bound": self.bound,
             "vm_hours": self.vm_hours,
             "refused": dict(self.refused),
+            "aside": dict(self.aside),
             "cut_short": self.cut_short,
             "vms": [
                 {"name": vm.name, "type": vm.type, "seconds": seconds}

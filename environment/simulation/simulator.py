@@ -51,6 +51,7 @@ def simulate(
 
     Jobs that would not fit the empty cluster are refused up front, and named in the result. A decision that
     cannot be executed counts as a violation and becomes the fallback's decision, or a wait if there is none.
+    Who fits no more after VMs were lost waits aside, as in the daemon, and is named in the result.
 
     StuckError when the policy waits (and so does the fallback) although nothing will ever happen.
     """
@@ -146,16 +147,16 @@ def _report(progress: Progress, placed: int, jobs: int) -> None:
 def _result(
     world: World, trace: Sequence[Traced], refused: Mapping[str, str], seconds: Sequence[float]
 ) -> Result:
-    state, count = world.batch.state, len(world.jobs)
-    outcomes = {outcome.name: outcome for outcome in _outcomes(world)}
+    state, outcomes = world.batch.state, {outcome.name: outcome for outcome in _outcomes(world)}
     return Result(
-        jobs=tuple(outcomes[job.id] for job in world.jobs),
+        jobs=tuple(outcomes[job.id] for job in world.jobs if job.id in outcomes),
         vms=world.vms,
         vm_seconds=tuple(state.used[0, : len(world.vms)].tolist()),
         cost=rewards.cost(world.batch, 0),
-        bound=_bound(world) if count else 0.0,
+        bound=_bound(world) if outcomes else 0.0,
         decisions=tuple(trace),
         refused=refused,
+        aside=world.aside(),
         decision_seconds=np.array(seconds),
         truth=world.options.truth,
         belief=str(world.options.belief),
@@ -163,21 +164,24 @@ def _result(
 
 
 def _bound(world: World) -> float:
-    return perfect_packing_bound(list(world.truth.values()), world.vms, world.partial)
+    aside = world.aside()
+    ran = [job for job in world.truth.values() if job.id not in aside]
+    return perfect_packing_bound(ran, world.vms, world.partial)
 
 
 def _outcomes(world: World) -> Iterator[JobOutcome]:
+    """Of the jobs that ran; those that wait to the end stand behind them."""
     jobs, state = world.batch.jobs, world.batch.state
     placement = state.placement[0].tolist()
     rows = zip(
-        (request.job for request in world.requests),
+        (request.job for request in world.requests[: world.head]),
         jobs.first[0].tolist(),
         jobs.executors[0].tolist(),
         jobs.prefers[0].tolist(),
         state.start[0].tolist(),
         state.end[0].tolist(),
         _shares(world).tolist(),
-        strict=True,
+        strict=False,
     )
     for number, (job, first, executors, prefers, start, end, cost) in enumerate(rows):
         vms = tuple(world.first.get(at, placement[at]) for at in range(first, first + executors))

@@ -14,6 +14,7 @@ from environment.kernel.arrays import episode_of
 from environment.kernel.rule_options import DurationOptions, RewardOptions
 from environment.kernel.rule_options import rules as numbers_of
 from environment.kernel.state import Batch, SmallIntArray, make_batch
+from environment.model.reach import Reach
 from environment.resource_arrays import ResourceArrays
 from environment.resources import BASIC, CPUS, NOTHING, Resources
 from environment.rounds import Queue
@@ -40,6 +41,8 @@ class World:
         #: By number in the kernel: the VMs that are there, and one behind them for what is lost, if anything.
         self._there: IntArray = np.arange(len(vms))
         self._losses = sorted(options.losses, key=lambda loss: loss.at)
+        #: What could be had of the VMs that are left; None as long as none is lost.
+        self._reach: Reach | None = None
         rows = (*vms, _NOWHERE) if self._losses else vms
         # With a pace, what a job takes is known to it alone, and told to the kernel when the job is placed.
         self.pace = pace
@@ -70,6 +73,7 @@ class World:
         self._others = {name: np.array([vm.resources.get(name) for vm in vms], np.int64) for name in others}
         self._empty = _empty(vms, others)
         rules.reset(self.batch, 0)
+        self._lose_until(self.now)
         self._arrive()
 
     @property
@@ -97,10 +101,23 @@ class World:
         )
 
     def queue(self) -> Queue:
-        """Who waits: lost executors that may be placed again, then jobs in order."""
+        """Who waits: lost executors that may be placed again, then jobs in order; not who is aside."""
         due = [self._again(number) for number, at in self._due.items() if at <= self.now]
         new = Queue(self.requests, self.head)
+        if self._reach is not None:
+            return Queue([request for request in (*due, *new) if not self._beyond(request)])
         return Queue([*due, *new]) if due else new
+
+    def aside(self) -> dict[str, str]:
+        """The jobs, by id, that wait and could not run even alone on the VMs that are left, and why."""
+        waiting = self.requests[self.head :]
+        return {request.job.id: why for request in waiting if (why := self._beyond(request))}
+
+    def _beyond(self, request: PlacementRequest) -> str:
+        """Why the VMs that are left would not do even if nobody held anything; empty when they would."""
+        if self._reach is None:
+            return ""
+        return self._reach.beyond_vms(request) if self._reach.vms else "no VM is left"
 
     def place(self, request: PlacementRequest, place: Place) -> None:
         """Execute a decision about a request of the queue."""
@@ -162,7 +179,7 @@ class World:
         """
         if self.options.belief.exact:
             return float(self.batch.state.end[0, number] - self.batch.state.start[0, number])
-        if mean is None or self.pace is None or job.expected_duration is None:
+        if mean is None or self.pace is None or self.options.as_daemon or job.expected_duration is None:
             return job.expected_on(sizes, vms)
         # Without luck, which would show in the last bits; there is none where no mean is known.
         best = self.pace.mean(job) or self.truth[job.id].expected_duration
@@ -204,19 +221,23 @@ class World:
             self._take(was.vm_ids, was.taken, -1)
             self._executors.pop(number, None)
             self._due.pop(number, None)
-        while self._losses and self._losses[0].at <= until:
-            self._lose(self._losses.pop(0))
+        self._lose_until(until)
         self._arrive()
         return ended
 
     # ---- what is lost ------------------------------------------------------------------------------
+
+    def _lose_until(self, at: float) -> None:
+        while self._losses and self._losses[0].at <= at:
+            self._lose(self._losses.pop(0))
 
     def _lose(self, loss: Loss) -> None:
         """The VM, or the executor, is gone."""
         if loss.vm in self._index:
             gone = self._index[loss.vm]
             self._there = self._there[self._there != gone]
-            self._empty = _empty(tuple(self.vms[vm] for vm in self._there), self._others)
+            there = tuple(self.vms[vm] for vm in self._there)
+            self._empty, self._reach = _empty(there, self._others), Reach(there, known=True)
             for number, executors in self._executors.items():
                 on = [at for at in executors.present if self.batch.state.placement[0, at] == gone]
                 self._miss(number, on)
@@ -273,7 +294,7 @@ class World:
         vm_ids = tuple(self._ids[self.batch.state.placement[0, at]] for at in executors.present)
         sizes = tuple(self._size(running.job, at) for at in executors.present)
         expected = running.expected
-        if not self.options.belief.exact and self.pace is None:
+        if not self.options.belief.exact and (self.pace is None or self.options.as_daemon):
             had_on, had = self._had(number, running)
             expected = running.job.expected_on(had, len(set(had_on)))
         sizes = () if sizes == running.job.asked else sizes
@@ -292,7 +313,7 @@ class World:
         return self._given.get(at, job.size)
 
     def finish(self) -> None:
-        """All jobs are placed: let the running ones end."""
+        """Nobody waits who could be placed: let the running jobs end."""
         sized.finish_sized(self.batch, self.spared, 0)
 
     def sizes(self, number: int) -> tuple[Resources, ...]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.launches import decided
+from environment.model.moment import VmSize
 from environment.model.records import JobRecord
 from environment.policy import Policy
 from environment.resources import Resources, total
@@ -25,11 +26,11 @@ _ENDS, _LOSES, _ARRIVES, _DUE = range(4)
 
 @dataclass
 class PerfectMaster:
-    """`seconds` says how long a job really takes: of its id, its executors' sizes and how many VMs."""
+    """`end` says when a job ends that starts now: of its id, now, its executors' sizes, and how many VMs."""
 
     policy: Policy
     vms: Sequence[Vm]
-    seconds: Callable[[str, tuple[Resources, ...], int], float]
+    end: Callable[[str, float, tuple[Resources, ...], int], float]
     model: ClusterModel = field(default_factory=lambda: ClusterModel(ModelOptions(revive_pause=0.0)))
     done: dict[str, JobRecord] = field(default_factory=dict)
     #: How many executors each loss took, in their order.
@@ -50,6 +51,8 @@ class PerfectMaster:
             self._push(loss.at, _LOSES, loss)
         self._now = self._events[0][0]
         self._send(ev.Subscribed(self._now))
+        sizes = tuple(VmSize(vm.id, vm.resources) for vm in self.vms)
+        self._send(ev.VmsMeasured(self._now, sizes, tuple(self.vms)))
         while self._events:
             self._now = self._events[0][0]
             while self._events and self._events[0][0] == self._now:
@@ -137,5 +140,5 @@ class PerfectMaster:
             self._send(ev.DriverStarted(self._now, command.job_id))
             tasks = [task for task in self.model.tasks(command.job_id) if not task.ended]
             sizes = tuple(task.resources for task in tasks)
-            taken = self.seconds(command.job_id, sizes, len({task.vm_id for task in tasks}))
-            self._push(self._now + taken, _ENDS, command.job_id)
+            end = self.end(command.job_id, self._now, sizes, len({task.vm_id for task in tasks}))
+            self._push(end, _ENDS, command.job_id)

@@ -2,12 +2,13 @@
 
 Once through the cluster model as the daemon drives it, under a master that does everything at once, and once
 through the simulator: with errors in what is believed of durations, types that nobody knows, jobs that run on
-fewer executors than they ask for, executors that are lost, and a VM. Truth is that of profiles: of a fitted
-model a simulation believes what it says of placement and company, of which the daemon knows nothing.
+fewer executors than they ask for, executors that are lost, and VMs. Truth is that of profiles, of a fitted
+model, or drawn; of a fitted model a simulation believes here what a daemon does, who knows of none.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import pytest
 
@@ -18,25 +19,28 @@ from environment.kernel.rule_options import DurationOptions
 from environment.policy import Policy
 from environment.resources import CPUS, MEMORY, Resources
 from environment.simulation.expectations import Belief
+from environment.simulation.fitted import FittedDurations, FittedModel, Pace, TypeModel
 from environment.simulation.losses import Loss
 from environment.simulation.options import SimulationOptions, believed
+from environment.simulation.results import Result
 from environment.simulation.simulator import simulate
-from environment.types import Decision, EndedJob, Observer, Place, PlacementRequest, natural_key
+from environment.types import Decision, EndedJob, Observer, Place, PlacementRequest, Vm, natural_key
 from environment.view import ClusterView
 from profiles.generators import load_workload
 from profiles.job_profile import load_profiles
-from profiles.workload import Workload
+from profiles.workload import Workload, WorkloadJob
+from tests.builders import make_vm, make_vms
 from tests.environment.perfect_master import PerfectMaster
 
 VMS = checked_vms(sorted(load_cluster("paper"), key=lambda vm: natural_key(vm.name)))
-#: An executor of a job, another of the same while that is missing, one of another job; VMs in between.
-LOSSES = (
+#: An executor of a job, another of the same while that is missing, one of another job.
+EXECUTORS = (
     Loss(120.0, job="job-000"),
     Loss(121.0, job="job-000"),
-    Loss(250.0, vm=VMS[1].id),
     Loss(321.5, job="job-003", executor=1),
-    Loss(640.0, vm=VMS[9].id),
 )
+#: When VMs are lost.
+VMS_LOST_AT = (250.0, 640.0)
 #: All that come with Stoker, and executors of sizes that nobody asked for.
 CASES: dict[str, tuple[str, dict[str, object]]] = {
     **{name: (name, {}) for name in POLICIES},
@@ -67,14 +71,14 @@ class Recorder:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.placed: list[tuple[float, str, tuple[str, ...], tuple[Resources, ...]]] = []
-        self.shown: list[dict[str, object]] = []
+        self.shown: list[dict[str, Any]] = []
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """As the policy does."""
         decision = self.policy.decide(view, queue)
         ends = [(job.job.id, job.vm_ids, job.sizes, job.end_at(view.at)) for job in view.running]
         asked = [(r.job.id, r.count, r.present_on, r.again, r.sizes) for r in queue]
-        shown = {
+        shown: dict[str, Any] = {
             "at": view.at,
             "vms": [vm.id for vm in view.vms],
             "free": {name: view.free.get(name).tolist() for name in (CPUS, MEMORY)},
@@ -106,39 +110,130 @@ def workload(name: str, jobs: int) -> Workload:
     return Workload(tuple(replace(j, min_executors=1) if i % 7 == 2 else j for i, j in enumerate(changed)))
 
 
+def known_before(shown: Sequence[dict[str, Any]], ends: Mapping[str, float], at: float) -> str:
+    """The first VM, by id, that an executor is on at that time; `ends` says when jobs end."""
+    last = [each for each in shown if each["at"] < at][-1]
+    return str(next(vm_ids[0] for job, vm_ids, *_ in last["running"] if ends[job] > at and vm_ids))
+
+
+@dataclass
+class Both:
+    """The same workload through the simulator and through a daemon's model."""
+
+    case: str
+    jobs: Workload
+    options: SimulationOptions
+    vms: tuple[Vm, ...] = VMS
+
+    def simulated(self, losses: Sequence[Loss]) -> tuple[Recorder, Result]:
+        """Through the simulator."""
+        made, options = CASES[self.case]
+        here = Recorder(create(made, options))
+        return here, simulate(here, self.jobs, self.vms, options=replace(self.options, losses=tuple(losses)))
+
+    def losses(self) -> tuple[Loss, ...]:
+        """Those of executors, and of two VMs, each at a time at which an executor is there."""
+        losses: tuple[Loss, ...] = EXECUTORS
+        for at in VMS_LOST_AT:
+            here, result = self.simulated(losses)
+            vm = known_before(here.shown, {job.name: job.ended_at for job in result.jobs}, at)
+            losses = (*losses, Loss(at, vm=vm))
+        return losses
+
+    def played(self, result: Result, losses: Sequence[Loss]) -> tuple[Recorder, PerfectMaster]:
+        """Through the model; jobs end when they did in the simulation, whatever is believed of them."""
+        made, options = CASES[self.case]
+        there, ends = Recorder(create(made, options)), {job.name: job.ended_at for job in result.jobs}
+        master = PerfectMaster(there, self.vms, lambda job_id, *_: ends[job_id])
+        pace = Pace(self.options.fitted, self.jobs) if self.options.fitted else None
+        true = jobs_of(self.jobs, self.options.profiles)
+        true = true if pace is None else pace.best(true, len(self.vms))
+        master.run(believed(true, self.options, pace), losses)
+        return there, master
+
+    def compare(self, losses: Sequence[Loss]) -> tuple[Recorder, Result, PerfectMaster]:
+        """Both, held together: the same placements, starts, ends and costs, the same to see before each."""
+        here, result = self.simulated(losses)
+        there, master = self.played(result, losses)
+        for one, other in zip(here.shown, there.shown, strict=False):
+            assert str(one) == str(other)
+        assert here.placed == there.placed
+        assert len(here.shown) == len(there.shown)
+        over = {name: record for name, record in master.done.items() if record.ended}
+        times = {job.name: (job.started_at, job.ended_at) for job in result.jobs}
+        assert times == {name: (record.started_at, record.finished_at) for name, record in over.items()}
+        costs = {job.name: job.cost for job in result.jobs}
+        assert costs == pytest.approx({name: record.cost for name, record in over.items()})
+        assert result.cost == pytest.approx(sum(record.cost for record in over.values()))
+        waiting = {name: record.reason for name, record in master.done.items() if name not in over}
+        said = "it could not run now even alone: {}; jobs behind it do not wait for it"
+        assert waiting == {name: said.format(why) for name, why in result.aside.items()}
+        cut = [getattr(recorder.policy, "cut_short", 0) for recorder in (here, there)]
+        assert cut == [0, 0], "its safety stop made it depend on the machine"
+        return here, result, master
+
+
 @pytest.mark.parametrize("name", ["burst", "normal"])
 @pytest.mark.parametrize("case", CASES)
 def test_policies_decide_the_same_in_both_worlds(case: str, name: str) -> None:
-    """The same placements, starts, ends and costs, and the same to see before every decision."""
-    made, options = CASES[case]
-    jobs = workload(name, 30)
-    simulated = SimulationOptions(
-        DurationOptions(partial="proportional"), belief=Belief.read(0.3), seed=2, losses=LOSSES
-    )
-    if name == "normal":
-        simulated = replace(simulated, belief=Belief("spread"))
-    true = {job.id: job for job in jobs_of(jobs, load_profiles())}
-
-    def seconds(job_id: str, sizes: tuple[Resources, ...], vms: int) -> float:
-        return true[job_id].expected_on(sizes, vms) or 0.0
-
-    here, there = Recorder(create(made, options)), Recorder(create(made, options))
-    result = simulate(here, jobs, VMS, options=simulated)
-    master = PerfectMaster(there, VMS, seconds)
-    records = master.run(believed(tuple(true.values()), simulated), LOSSES)
-    for one, other in zip(here.shown, there.shown, strict=False):
-        assert str(one) == str(other)
-    assert here.placed == there.placed
-    assert len(here.shown) == len(there.shown)
+    """With losses of executors and of VMs, each of which hits somebody."""
+    belief = Belief("spread") if name == "normal" else Belief.read(0.3)
+    options = SimulationOptions(DurationOptions(partial="proportional"), belief=belief, seed=2)
+    both = Both(case, workload(name, 30), options)
+    here, result, master = both.compare(both.losses())
     assert any(sizes for *_, sizes in here.placed) == (case in ("cuts", "ogasched"))
-    times = {job.name: (job.started_at, job.ended_at) for job in result.jobs}
-    assert times == {name: (record.started_at, record.finished_at) for name, record in records.items()}
-    costs = {job.name: job.cost for job in result.jobs}
-    assert costs == pytest.approx({name: record.cost for name, record in records.items()})
-    assert result.cost == pytest.approx(sum(record.cost for record in records.values()))
-    first, second, vm, third, other_vm = master.lost
-    assert first == second == third == 1
-    assert vm + other_vm > 0, "no executor was on either of the VMs that were lost"
-    cut = [getattr(recorder.policy, "cut_short", 0) for recorder in (here, there)]
-    assert cut == [0, 0], "its safety stop made it depend on the machine"
+    true = {job.id: job for job in jobs_of(both.jobs, options.profiles)}
+    took = {job.name: true[job.name].expected_on(job.taken, len(set(job.placement))) for job in result.jobs}
+    assert {job.name: job.duration for job in result.jobs} == pytest.approx(took)
+    assert len(master.lost) == 5
+    assert min(master.lost) > 0, "a loss hit nobody"
     assert [job for _, job, *_ in here.placed].count("job-000") > 1
+
+
+@pytest.mark.parametrize("draw", ["mean", "sample"])
+@pytest.mark.parametrize("case", ["lookahead", "reinforce", "ilp", "rrc"])
+def test_they_do_when_jobs_last_as_a_fitted_model_says(case: str, draw: Literal["mean", "sample"]) -> None:
+    """By placement, company and luck, of which neither world tells policies anything."""
+    known = TypeModel(
+        method="additive", coefficients=(4.0, 3.0, 40.0, 30.0, 0.25, 2.0, 0.0), slowdown=0.5, sigma=0.4,
+        errors={}, runs=9, input_mib=16.0,
+    )  # fmt: skip
+    fitted = FittedDurations(FittedModel(types=dict.fromkeys(load_profiles(), known)), draw, seed=3)
+    both = Both(case, workload("burst", 30), SimulationOptions(fitted=fitted, seed=2, as_daemon=True))
+    _, result, master = both.compare(both.losses())
+    assert master.lost[2] > 0, "a VM that was lost had nobody"
+    assert master.lost[4] > 0, "a VM that was lost had nobody"
+    ends = {name: record.job.expected_duration for name, record in master.done.items()}
+    assert all(ends[job.name] != job.duration for job in result.jobs), "what is believed is not what happens"
+
+
+def test_who_fits_no_more_waits_aside_in_both_worlds() -> None:
+    """The large VM is lost: what needs it waits to the end and says so, and nobody waits for it."""
+    vms = (make_vm("large", cpus=16.0), *make_vms(2, cpus=4.0))
+    jobs = Workload(
+        tuple(
+            WorkloadJob(name, at, "sort", cpus, 1024, executors, 100.0)
+            for name, at, cpus, executors in (
+                ("wide", 0.0, 8.0, 2),
+                ("first", 1.0, 2.0, 2),
+                ("big", 50.0, 8.0, 1),
+                ("next", 60.0, 2.0, 4),
+                ("many", 61.0, 4.0, 3),
+            )
+        )
+    )
+    both = Both("ff", jobs, SimulationOptions(seed=2), vms)
+    _, result, master = both.compare((Loss(30.0, vm="id-large"),))
+    assert master.lost == [2], "and nobody places what was lost with it again"
+    assert [job.name for job in result.jobs] == ["wide", "first", "next"]
+    assert list(result.aside) == ["big", "many"]
+    assert result.aside["big"].startswith("an executor of 8 cpus and 1024 MiB fits no VM of the cluster")
+    assert result.to_json()["aside"] == result.aside
+
+
+def test_without_a_vm_everybody_waits_aside() -> None:
+    """A simulation ends, and says so."""
+    jobs = Workload((WorkloadJob("late", 50.0, "sort", 1.0, 1024, 1, 100.0),))
+    options = SimulationOptions(losses=(Loss(10.0, vm="id-vm-1"),))
+    result = simulate(create("ff"), jobs, make_vms(1), options=options)
+    assert (result.jobs, result.aside) == ((), {"late": "no VM is left"})
