@@ -30,7 +30,8 @@ def _whole(annotation: Any, value: Any) -> Any:
     """The value of a field; a model within it is of its own kind again."""
     if not isinstance(value, BaseModel):
         return value
-    kinds = (annotation, *get_args(annotation))
+    each = (annotation, *get_args(annotation))
+    kinds = (get_args(kind)[0] if get_origin(kind) is Annotated else kind for kind in each)
     return next(_as(kind, value) for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel))
 
 

@@ -266,7 +266,7 @@ def _locate(root: yaml.Node | None, location: Location) -> tuple[int | None, tup
     """
     node, line, path = root, root.start_mark.line + 1 if root else None, []
     for step in location:
-        if step == "[key]":
+        if str(step).startswith("["):
             continue
         if isinstance(node, yaml.MappingNode):
             found = [(k, v) for k, v in node.value if isinstance(k, yaml.ScalarNode) and k.value == str(step)]

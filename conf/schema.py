@@ -13,7 +13,9 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
+    Tag,
     WithJsonSchema,
     field_validator,
     model_validator,
@@ -188,6 +190,41 @@ def _of_ours(driver: Driver) -> Driver:
     return driver
 
 
+class DynamicExecutors(Strict):
+    """How many executors a job may have whose driver asks for them while it runs: dynamic allocation."""
+
+    max: Annotated[int, Field(ge=1, le=10_000)]
+    """How many it may have at most, of each resource profile."""
+    min: Annotated[int, Field(ge=0, le=10_000)] = 0
+    """How many it has at least: what it is short of them, it gets before new jobs get theirs."""
+    initial: Annotated[int | None, Field(ge=0, le=10_000)] = None
+    """How many it begins with, if there is room, and no fewer than `min`; null: `min`, or else one."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> "DynamicExecutors":
+        if not self.min <= self.begins_with <= self.max:
+            raise ValueError(
+                f"should have min <= initial <= max, found {self.min}, {self.begins_with}, {self.max}"
+            )
+        return self
+
+    @property
+    def begins_with(self) -> int:
+        """How many it begins with."""
+        return max(self.min, 1) if self.initial is None else self.initial
+
+
+def _number_or_bounds(value: object) -> str:
+    return "[bounds]" if isinstance(value, Mapping | DynamicExecutors) else "[number]"
+
+
+#: A number of executors, or bounds of it; which is meant is told by its kind, so that errors are about that.
+Executors = Annotated[
+    Annotated[int, Field(ge=1, le=10_000), Tag("[number]")] | Annotated[DynamicExecutors, Tag("[bounds]")],
+    Discriminator(_number_or_bounds),
+]
+
+
 class JobSpec(Strict):
     """A Spark job as a user submits it: a YAML file, command line flags, or the body of POST /v1/jobs."""
 
@@ -205,8 +242,8 @@ class JobSpec(Strict):
     """Whose job it is, as whoever submits it says; nobody checks it. `stoker submit` says the login name."""
     queue: Name = DEFAULT_QUEUE
     """Which queue it belongs to."""
-    executors: Annotated[int, Field(ge=1, le=10_000)] = 1
-    """How many executors it asks for."""
+    executors: Executors = 1
+    """How many executors it asks for; with bounds, its driver asks for them while it runs."""
     min_executors: Annotated[int | None, Field(ge=1)] = None
     """On no fewer executors it runs; null: on all of them only."""
     cpus: Cpus = 1.0
@@ -256,7 +293,12 @@ class JobSpec(Strict):
 
     @model_validator(mode="after")
     def _no_fewer_than_all(self) -> "JobSpec":
-        if self.min_executors is not None and self.min_executors > self.executors:
+        if isinstance(self.executors, DynamicExecutors):
+            if self.min_executors is not None:
+                raise ValueError(
+                    "min_executors goes with a number of executors; executors.min is such a bound"
+                )
+        elif self.min_executors is not None and self.min_executors > self.executors:
             raise ValueError(
                 f"min_executors should be at most executors, {self.executors}, found {self.min_executors}"
             )
@@ -266,6 +308,18 @@ class JobSpec(Strict):
     def references(self) -> tuple[str, ...]:
         """All files that it names: paths, URIs and uploaded ones; of archives, with the folder behind a #."""
         return (self.app, *self.py_files, *self.files, *self.jars, *self.archives)
+
+    @property
+    def most_executors(self) -> int:
+        """How many executors it has at most."""
+        return self.executors.max if isinstance(self.executors, DynamicExecutors) else self.executors
+
+    @property
+    def fewest_executors(self) -> int | None:
+        """On how many executors it begins at least; None: on all that it asks for."""
+        return (
+            max(self.executors.min, 1) if isinstance(self.executors, DynamicExecutors) else self.min_executors
+        )
 
     @property
     def label(self) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from conf.assumptions import MEASURED_SPREAD
 from conf.carrying import carried
-from conf.schema import JobSpec
+from conf.schema import DynamicExecutors, JobSpec
 from daemon.contract import RejectedError
 from daemon.launcher import Launcher
 from daemon.store import IdempotencyConflictError, Store, StoreError
@@ -13,7 +13,7 @@ from environment.model.moment import Quota
 from environment.model.reach import Reach, over_quota
 from environment.model.records import JobRecord
 from environment.resources import NOTHING, Resources
-from environment.types import Job, Vm
+from environment.types import Dynamic, Job, Vm
 from profiles.job_profile import JobProfile
 
 #: After how many seconds a submission to a full queue may be tried again.
@@ -96,7 +96,7 @@ class Intake:
         return record, new
 
     def _job(self, job_id: str, spec: JobSpec, at: float) -> Job:
-        profile = self._profiles.get(spec.type)
+        profile, most, bounds = self._profiles.get(spec.type), spec.most_executors, spec.executors
         return carried(
             Job,
             spec,
@@ -107,10 +107,12 @@ class Intake:
             submitted_at=at,
             driver=self._launcher.driver_size(spec),
             client_driver="",
-            expected_duration=profile.duration(spec.cpus, spec.memory, spec.executors) if profile else None,
+            executors=most,
+            min_executors=spec.fewest_executors,
+            expected_duration=profile.duration(spec.cpus, spec.memory, most) if profile else None,
             prefers=profile.prefers if profile else None,
             spread=profile.spread if profile else MEASURED_SPREAD,
-            dynamic=None,
+            dynamic=Dynamic(bounds.min, bounds.begins_with) if isinstance(bounds, DynamicExecutors) else None,
         )
 
     def _check(self, spec: JobSpec) -> None:
@@ -128,14 +130,14 @@ class Intake:
 
     def _over_quota(self, spec: JobSpec) -> str | None:
         """Why our roles may never have what the job needs at least; None when they may."""
-        fewest = spec.executors if spec.min_executors is None else spec.min_executors
+        fewest = spec.fewest_executors or spec.most_executors
         driver = self._launcher.driver_size(spec) or NOTHING
         return over_quota(self._quota, _size(spec) * fewest + driver)
 
     def _shortfall(self, spec: JobSpec) -> str | None:
         """Why the job fits no cluster of the VMs that are or were there; None when it does."""
         vms = (*self._vms, *(vm for vm, _ in self._late.values()))
-        shortfall = whole_cluster_shortfall(vms, _size(spec), spec.executors, spec.min_executors)
+        shortfall = whole_cluster_shortfall(vms, _size(spec), spec.most_executors, spec.fewest_executors)
         driver = self._launcher.driver_size(spec)
         if shortfall is None and driver is not None:
             shortfall = whole_cluster_shortfall(vms, driver, 1)

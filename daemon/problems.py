@@ -161,7 +161,7 @@ def _invalid(request: Request, details: Iterable[Any]) -> Response:
 def _field_error(route: object, detail: ErrorDetails) -> FieldError:
     part, *location = detail["loc"]
     message = what_is_right(detail, _schema(route, part), tuple(location))
-    field = ".".join(str(step) for step in location if step != "[key]")
+    field = ".".join(str(step) for step in location if not str(step).startswith("["))
     if detail["type"] == "missing" and not location:
         message = "missing: the request needs a JSON object as its body"
     return FieldError(field=field, message=message)

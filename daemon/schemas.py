@@ -16,6 +16,7 @@ from conf.schema import JobSpec, Name, NameOrNone
 from daemon.amounts import flat
 from daemon.contract import LogChunk
 from daemon.problems import printable
+from environment.model.growing import wanted
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.model.states import ExecutorState, JobState
 
@@ -92,9 +93,11 @@ class JobBody(Body):
     reason: Said
     """Why it is in that state, in words."""
     executors: int
-    """How many executors it asks for."""
+    """How many executors it asks for; with dynamic allocation, how many it may have at most."""
     min_executors: int
     """On no fewer it runs: as many as `executors` where it runs on all of them only."""
+    wanted_executors: int | None
+    """With dynamic allocation, how many its driver asks for now; null where it has as many all the time."""
     cpus: float
     """Cores that each executor asks for."""
     memory_mib: int
@@ -241,7 +244,8 @@ def _job_body(body: type[Shown], record: JobRecord, reason: str | None, **others
         record,
         name=job.name or job.id,
         reason=record.reason if reason is None else reason,
-        min_executors=job.fewest,
+        min_executors=job.fewest if job.dynamic is None else job.dynamic.min,
+        wanted_executors=None if job.dynamic is None else sum(asked.total for asked in wanted(record)),
         **flat(job.size),
         duration=_between(record.started_at, record.finished_at),
         completion=_between(job.submitted_at, record.finished_at),

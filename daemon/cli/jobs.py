@@ -32,6 +32,10 @@ def submit(
     min_executors: Annotated[
         int | None, _option("--min-executors", "It also runs on so few of them.", "N")
     ] = None,
+    max_executors: Annotated[
+        int | None,
+        _option("--max-executors", "Its driver asks for executors while it runs, for so many at most.", "N"),
+    ] = None,
     cpus: Annotated[float | None, _option("--cpus", "Cpus of one executor.", "CPUS")] = None,
     memory: Annotated[str | None, _option("--memory", "Memory of one executor: 512m, 2g.", "SIZE")] = None,
     resource: Annotated[
@@ -92,8 +96,7 @@ def submit(
     What stands after an app is the app's, as with spark-submit; after a job file, what stands behind `--`.
     """
     flags: dict[str, Any] = {
-        "executors": executors,
-        "min_executors": min_executors,
+        **_executors(executors, min_executors, max_executors),
         "cpus": cpus,
         "memory": memory,
         "type": type,
@@ -249,6 +252,14 @@ def explain(
     from daemon.cli import render, views
 
     render.show(*views.explanation(answer))
+
+
+def _executors(number: int | None, fewest: int | None, most: int | None) -> dict[str, Any]:
+    """The flags about the number of executors as fields of a job: a number, or bounds of it."""
+    if most is None:
+        return {"executors": number, "min_executors": fewest}
+    bounds = {"initial": number, "min": fewest, "max": most}
+    return {"executors": {name: bound for name, bound in bounds.items() if bound is not None}}
 
 
 def _listed(texts: _Many) -> tuple[str, ...] | None:

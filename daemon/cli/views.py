@@ -24,8 +24,16 @@ _USUAL = {"owner": "", "queue": DEFAULT_QUEUE}
 def job_line(job: Json) -> str:
     """A job's shape in words: 3 executors of 1 cpu, 1 GiB."""
     each = f"{render.cpus(job['cpus'])}, {render.memory(job['memory_mib'])}{_others(job)}"
-    fewest = "" if job["min_executors"] == job["executors"] else f"{job['min_executors']} to "
-    return f"{fewest}{render.count(job['executors'], 'executor')} of {each}"
+    wanted = "" if job["wanted_executors"] is None else f", {job['wanted_executors']} asked for now"
+    fewest = f"{job['min_executors']} to " if wanted or job["min_executors"] != job["executors"] else ""
+    return f"{fewest}{render.count(job['executors'], 'executor')} of {each}{wanted}"
+
+
+def _number(job: Json) -> str:
+    """How many executors a job asks for: 3; with dynamic allocation also within which bounds: 3 (1-20)."""
+    if job["wanted_executors"] is None:
+        return str(job["executors"])
+    return f"{job['wanted_executors']} ({job['min_executors']}-{job['executors']})"
 
 
 def _others(of: Json) -> str:
@@ -62,7 +70,7 @@ def jobs(found: Sequence[Json]) -> RenderableType:
             job["type"],
             *(job[key] for key in shown),
             render.state(job["state"]),
-            f"{job['executors']} x {job['cpus']:g} cpu, {render.memory(job['memory_mib'])}{_others(job)}",
+            f"{_number(job)} x {job['cpus']:g} cpu, {render.memory(job['memory_mib'])}{_others(job)}",
             render.clock(job["submitted_at"]),
             render.duration(job["duration"]),
             render.duration(job["completion"]),

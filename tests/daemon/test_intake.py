@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from conf.schema import Config, Driver, JobSpec
+from conf.schema import Config, Driver, DynamicExecutors, JobSpec
 from daemon import intake as intake_module
 from daemon.contract import RejectedError
 from daemon.intake import Intake
 from daemon.launcher import Launcher
 from daemon.store import Store
 from environment.model.reach import Reach
-from environment.types import PlacementRequest, Vm
+from environment.types import Dynamic, PlacementRequest, Vm
 from tests.builders import make_vms
 
 APP = __file__  # any file that is there
@@ -24,6 +24,7 @@ class Door:
 
     def __init__(self, folder: Path, store: Store) -> None:
         self.found: tuple[Vm, ...] | None = None
+        self.store = store
         self.looks = 0
         launcher = Launcher(Config(data_dir=str(folder)), folder, "127.0.0.1")
         self.intake = Intake(store, launcher, {}, lambda *_: None, self._look, 10, time.time)
@@ -54,6 +55,22 @@ def test_policies_see_owner_and_queue(door: Door) -> None:
     record, _ = door.intake.accept(JobSpec(app=APP, owner="alice", queue="night"), None)
     assert (record.job.owner, record.job.queue) == ("alice", "night")
     assert PlacementRequest(record.job, 1).job.owner == "alice"
+
+
+def test_bounds_are_what_the_driver_may_ask_for(door: Door) -> None:
+    """A job that could begin is accepted, whatever it may want later; the store gives it back as it was."""
+    bounds = DynamicExecutors(min=2, max=500, initial=3)
+    record, _ = door.intake.accept(JobSpec(app=APP, executors=bounds), None)
+    job = record.job
+    assert (job.executors, job.fewest, job.begins_with, job.dynamic) == (500, 2, 3, Dynamic(2, 3))
+    assert door.store.job(job.id) == record
+    spec = door.store.spec(job.id)
+    assert spec is not None
+    assert spec.executors == bounds
+    with pytest.raises(RejectedError, match="9 are needed at least"):
+        door.intake.accept(JobSpec(app=APP, executors=DynamicExecutors(min=9, max=500)), None)
+    with pytest.raises(RejectedError, match="fits no VM"):
+        door.intake.accept(JobSpec(app=APP, cpus=64, executors=DynamicExecutors(max=5, initial=0)), None)
 
 
 def test_the_master_is_asked_before_a_job_is_refused(door: Door) -> None:

@@ -51,7 +51,7 @@ class Cast:
         now = time.time()
 
         def job(job_id: str) -> Job:
-            asked = (spec.type, Resources.of(spec.cpus, spec.memory), spec.executors)
+            asked = (spec.type, Resources.of(spec.cpus, spec.memory), spec.most_executors)
             return Job(job_id, *asked, now, spec.label, owner=spec.owner, queue=spec.queue)
 
         record, new = self.store.add_job(spec, job, idempotency_key, now)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from conf.loader import ConfigError
+from conf.schema import DynamicExecutors
 from daemon.cli.jobfile import amounts, assignments, read_spec
 
 
@@ -51,6 +52,19 @@ def test_an_app_alone_is_a_job(folder: Path) -> None:
     spec = read_spec("app.py", ["--fast"], {"type": "sort"})
     assert spec.app == str(Path.cwd() / "app.py")
     assert (spec.executors, spec.args, spec.type) == (1, ("--fast",), "sort")
+
+
+def test_bounds_of_executors(folder: Path) -> None:
+    """They are dynamic allocation; a number on the command line is that many all the time."""
+    (folder / "job.yaml").write_text("app: app.py\nexecutors: {max: 8}\n")
+    spec = read_spec(str(folder / "job.yaml"), [], {})
+    assert isinstance(spec.executors, DynamicExecutors)
+    assert (spec.executors.min, spec.executors.begins_with, spec.executors.max) == (0, 1, 8)
+    assert (spec.fewest_executors, spec.most_executors) == (1, 8)
+    spec = read_spec(str(folder / "job.yaml"), [], {"executors": {"min": 2, "max": 9}})
+    assert spec.executors == DynamicExecutors(min=2, max=9)
+    spec = read_spec(str(folder / "job.yaml"), [], {"executors": 4})
+    assert (spec.executors, spec.fewest_executors) == (4, None)
 
 
 def test_archives_are_found_without_the_folder_that_they_become(folder: Path) -> None:
