@@ -13,7 +13,20 @@ import typer
 from typer.exceptions import TyperException
 
 from conf.characters import visible
-from daemon.cli import cluster, config, demo, jobs, mesos, oga, profile, simulate, train, up, upkeep
+from daemon.cli import (
+    cluster,
+    config,
+    demo,
+    history_server,
+    jobs,
+    mesos,
+    oga,
+    profile,
+    simulate,
+    train,
+    up,
+    upkeep,
+)
 from daemon.cli.app_arguments import SubmitCommand
 from daemon.cli.errors import BAD_INPUT, CommandError, what_to_install
 
@@ -89,6 +102,7 @@ app.command()(jobs.job)
 app.command()(jobs.logs)
 app.command()(jobs.explain)
 app.command()(jobs.kill)
+app.command()(history_server.history)
 app.command()(cluster.cluster)
 app.add_typer(cluster.policy, name="policy")
 app.add_typer(config.config, name="config")

@@ -16,7 +16,7 @@ from framework.spark.application import Application, archive_parts
 from framework.spark.homes import SparkHome
 from framework.spark.memory import SMALLEST_HEAP_MIB, SMALLEST_OVERHEAD_MIB, executor_cores
 from framework.spark.properties import properties_text
-from framework.spark.ui import ui_filter, ui_key, ui_properties
+from framework.spark.ui import job_tag, ui_filter, ui_key, ui_properties
 
 _DRIVER_SCRIPT = Path(__file__).with_name("driver.sh").read_text()
 _EXECUTOR_SCRIPT = Path(__file__).with_name("executor.sh").read_text()
@@ -251,6 +251,8 @@ def _driver_properties(
         "spark.driver.memory": f"{application.heap_mib(endpoint.memory_mib, 'driver')}m",
         "spark.dynamicAllocation.enabled": "false",
         "spark.shuffle.service.enabled": "false",
+        # Two jobs that begin in one second would have one id, and event logs of one name. From 4.0 on.
+        "spark.deploy.appIdPattern": f"app-%s-%04d-{job_tag(secret)}",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": "events",  # in the driver's folder
         **_network_properties(endpoint),

@@ -30,6 +30,11 @@ def ui_key(secret: str) -> str:
     return hmac.digest(secret.encode(), b"the driver's UI", "sha256").hex()
 
 
+def job_tag(secret: str) -> str:
+    """What tells the application of the job with this secret from those of others."""
+    return hmac.digest(secret.encode(), b"the application's id", "sha256").hex()[:8]
+
+
 def ui_properties(secret: str, class_path: str) -> dict[str, str]:
     """The settings of a driver whose UI asks for its key; `class_path` is the application's, or empty.
 

@@ -1,0 +1,111 @@
+"""The event logs of jobs, found under a data folder and copied to where Spark's history server reads them.
+
+A driver on this host wrote its own into the job's folder, as whoever jobs run as; that of a driver on the
+cluster was kept in the records. All were written by jobs: what is copied is regular files, so many bytes.
+"""
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from framework.hostile_files import list_beneath, open_beneath
+from framework.sandboxes import copy_file
+
+#: What Spark calls an application, and so its log; Spark 4 makes a folder for it.
+_NAME = re.compile(r"(?:eventlog_v2_)?(?P<application>[A-Za-z][\w-]{0,200})(?:\.\w{1,20}){0,2}")
+_PLAIN = re.compile(r"[A-Za-z][\w-]{0,200}(?:\.inprogress)?")
+#: Characters of the first lines of a log, one of which names the application.
+_HEAD = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class EventLog:
+    """A job's event log: its files, below `folder`, and the application's id as Spark gave it."""
+
+    job_id: str
+    application: str
+    folder: Path
+    files: tuple[str, ...]
+    written_at: float
+    """Seconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What came of copying: logs by the id under which their applications are shown, and those left out."""
+
+    logs: dict[str, EventLog]
+    left_out: tuple[EventLog, ...]
+
+
+def find_event_logs(data_dir: Path, job_id: str | None = None) -> list[EventLog]:
+    """The event logs that are there, of one job or of all, the newest first; what cannot be read is not."""
+    wanted = job_id or "*"
+    found: list[EventLog] = []
+    for folder in (*data_dir.glob(f"jobs/{wanted}/driver*"), *data_dir.glob(f"records/{wanted}/logs/*")):
+        with contextlib.suppress(OSError):
+            found += _logs_in(folder, folder.relative_to(data_dir).parts[1])
+    return sorted(found, key=lambda log: -log.written_at)
+
+
+def copy_event_logs(
+    logs: list[EventLog], to: Path, most: int, progress: Callable[[int, int], None] = lambda *_: None
+) -> Copied:
+    """Copy logs, at most `most` bytes of all; what fits no more, or cannot be read, is left out.
+
+    Two applications of one id become two. `progress` takes how many were copied, and how many there are.
+    """
+    copied: dict[str, EventLog] = {}
+    left_out: list[EventLog] = []
+    for number, log in enumerate(logs):
+        shown = log.application if log.application not in copied else f"{log.application}-{log.job_id}"
+        try:
+            most -= _copy(log, to, shown, most)
+            copied[shown] = log
+        except (OSError, ValueError):
+            left_out.append(log)
+        progress(number + 1, len(logs))
+    return Copied(copied, tuple(left_out))
+
+
+def _logs_in(folder: Path, job_id: str) -> Iterator[EventLog]:
+    files: dict[str, list[str]] = {}
+    for name in list_beneath(folder, "events"):
+        if not Path(name).name.startswith("."):  # checksums, which nobody asks for
+            files.setdefault(Path(name).parts[1], []).append(name)
+    for top, names in files.items():
+        if match := _NAME.fullmatch(top):
+            written_at = (folder / names[0]).lstat().st_mtime
+            yield EventLog(job_id, match["application"], folder, tuple(sorted(names)), written_at)
+
+
+def _copy(log: EventLog, to: Path, shown: str, most: int) -> int:
+    """Copy one log, or nothing of it; its bytes. ValueError when it cannot be."""
+    opened = [(name, open_beneath(log.folder, name)) for name in log.files]
+    try:
+        size = sum(os.fstat(file).st_size for _, file in opened)
+        plain = len(log.files) == 1 and _PLAIN.fullmatch(Path(log.files[0]).name) is not None
+        if size > most or (shown != log.application and not plain):
+            raise ValueError(f"{log.job_id}: too large, or of one name with another one")
+        for name, file in opened:
+            place = to / Path(name.replace(log.application, shown)).relative_to("events")
+            place.parent.mkdir(mode=0o755, exist_ok=True)
+            with place.open("wb") as made:
+                if shown != log.application:
+                    made.write(_renamed(os.read(file, _HEAD), log.application, shown))
+                made.flush()
+                copy_file(file, made.fileno(), size)
+    finally:
+        for _, file in opened:
+            os.close(file)
+    return size
+
+
+def _renamed(head: bytes, old: str, new: str) -> bytes:
+    """The beginning of a log with another id for its application."""
+    name = b'"App ID":' + json.dumps(old).encode()
+    return head.replace(name, b'"App ID":' + json.dumps(new).encode(), 1)
