@@ -43,9 +43,9 @@ lint: $(READY)  ## Check style, types and import direction
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	PYTHONPATH=client $(BIN)/lint-imports
 
-openapi: $(READY)  ## Store in docs/openapi.json what the HTTP API is
+openapi: $(READY)  ## Store what the HTTP API is, and the client's types of it
 	$(BIN)/python -m tests.daemon.openapi
 
 bench: $(READY)  ## Print the benchmarks, with ratios to their references

@@ -72,8 +72,10 @@ def _send(client: Client, path: Path, sha256: str, notice: Callable[[str], None]
     with path.open("rb") as file:
         while not there["complete"]:
             file.seek(there["received"])
-            began = time.monotonic()
-            put = partial(client.put_part, sha256, size, there["received"], file.read(step))
+            data, began = file.read(step), time.monotonic()
+            if size and not data:
+                raise CommandError(f"{path}: changed while it was sent")
+            put = partial(client.put_part, sha256, size, there["received"], data)
             try:
                 there = watch.patient(put, notice)
             except RefusedError as error:

@@ -1,11 +1,17 @@
-"""What the HTTP API says of itself; `python -m tests.daemon.openapi` stores it in docs/openapi.json."""
+"""What the HTTP API says of itself; `python -m tests.daemon.openapi` stores it in docs/openapi.json.
+
+The types of the client follow from it, and are stored beside the client.
+"""
 
 import configparser
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, cast
 
 from daemon.api import create_app
+from tests.daemon import client_types
 
 _REPOSITORY = Path(__file__).parents[2]
 STORED = _REPOSITORY / "docs/openapi.json"
@@ -20,4 +26,7 @@ def described() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    STORED.write_text(json.dumps(described(), indent=1) + "\n", encoding="utf-8")
+    found = described()
+    STORED.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    client_types.STORED.write_text(client_types.client_types(found), encoding="utf-8")
+    subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", client_types.STORED], check=True)

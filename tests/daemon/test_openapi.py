@@ -1,9 +1,11 @@
 """The API is what docs/openapi.json says, and says of everything in it what it is."""
 
+import ast
 import json
 from collections.abc import Iterator
 from typing import Any
 
+from tests.daemon import client_types
 from tests.daemon.openapi import STORED, described
 
 
@@ -43,3 +45,9 @@ def test_the_stored_description_is_the_apis() -> None:
     """What users see of the API never changes unseen."""
     stored = json.loads(STORED.read_text(encoding="utf-8"))
     assert stored == described(), "the API has changed: `make openapi` stores what it is now"
+
+
+def test_the_client_knows_it() -> None:
+    """`make openapi` makes the client's types of it."""
+    stored = client_types.STORED.read_text(encoding="utf-8")
+    assert ast.dump(ast.parse(stored)) == ast.dump(ast.parse(client_types.client_types(described())))

@@ -1,0 +1,22 @@
+"""A client of Stoker, which schedules Spark jobs onto cloud VMs: `Stoker().submit("app.py", executors=4)`."""
+
+from stoker.client import AsyncStoker, Stoker
+from stoker.errors import (
+    JobFailedError,
+    NotFoundError,
+    ProblemError,
+    StokerError,
+    UnauthorizedError,
+    UnreachableError,
+)
+
+__all__ = [
+    "AsyncStoker",
+    "JobFailedError",
+    "NotFoundError",
+    "ProblemError",
+    "Stoker",
+    "StokerError",
+    "UnauthorizedError",
+    "UnreachableError",
+]

@@ -1,0 +1,601 @@
+"""What the API answers, and what a job may be given: as docs/openapi.json has it, by `make openapi`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any, Literal, TypedDict, Union
+
+File = Union[str, "PathLike[str]"]
+
+
+class Alive(TypedDict):
+    """That the server answers."""
+
+    status: Literal["ok"]
+    """Always the same."""
+    version: str
+    """Stoker's."""
+
+
+class Candidate(TypedDict):
+    """A VM that was looked at."""
+
+    vm: str
+    """The VM's name."""
+    type: str
+    """The VM's type."""
+    free_cpus: float
+    """Cores that were free on it."""
+    free_memory_mib: int
+    """Memory that was free on it, MiB."""
+    free_resources: dict[str, float]
+    """What else was free on it, by name."""
+    lacks: list[str]
+    """What it has too little of for the executor, in words; empty where it fits."""
+    score: float | None
+    """What the policy made of it: higher is better."""
+    chosen: bool
+    """Whether the executor went there."""
+    details: dict[str, float | None]
+    """More numbers of the policy, by name."""
+
+
+class Choice(TypedDict):
+    """The choice for one executor, or for the whole job."""
+
+    executor: int | None
+    """The executor's number; null for the whole job."""
+    vm: str | None
+    """The chosen VM's name; null where none was chosen."""
+    cpus: float | None
+    """Cores that it takes there."""
+    memory_mib: int | None
+    """Memory that it takes there, MiB."""
+    resources: dict[str, float]
+    """What it takes there besides, by name."""
+    why: str
+    """Why there, in words."""
+    candidates: list[Candidate]
+    """VMs that were looked at, the chosen ones among them."""
+    candidates_left_out: int
+    """How many more were looked at."""
+
+
+class Cluster(TypedDict):
+    """All VMs that are there."""
+
+    vms: list[Vm]
+    """Those that the master has told of."""
+
+
+class Comparison(TypedDict):
+    """How shadow policies would have decided, over the latest decisions."""
+
+    totals: list[Totals]
+    """One for each pair of policies."""
+    differences: list[Difference]
+    """The latest first."""
+
+
+class Decision(TypedDict):
+    """One decision about the job."""
+
+    at: float
+    """When it was taken, seconds since the epoch."""
+    policy: str
+    """Who took it."""
+    decision: str
+    """What was decided."""
+    reason: str
+    """The decision in words."""
+    faults: list[str]
+    """Why other policies' decisions were not taken."""
+    choices: list[Choice]
+    """One for each executor, or one for the whole job."""
+
+
+class Difference(TypedDict):
+    """A decision that two policies took otherwise."""
+
+    at: float
+    """When it was decided, seconds since the epoch."""
+    job: str
+    """The job's id."""
+    duration: float | None
+    """Seconds for which the job ran, or is expected to."""
+    known_from: Literal["run", "profile", "nothing"]
+    """Where the duration is known from."""
+    acting: Outcome
+    """What the acting policy decided."""
+    shadow: Outcome
+    """What the shadow policy decided."""
+
+
+class Driver(TypedDict):
+    """Where Spark drivers run: on the daemon's host, or on the cluster as a Mesos task of this size."""
+
+    on: Literal["host", "cluster", "client"]
+    """On the daemon's host, or on the cluster as a Mesos task; `client`: it is a process of its user's own,"""
+    cpus: float
+    """Cores, with at most three decimals"""
+    memory: int
+    """Memory of a driver on the cluster: MiB, or an amount with its unit, such as 512m."""
+
+
+class DriverOptions(TypedDict, total=False):
+    """Where Spark drivers run: on the daemon's host, or on the cluster as a Mesos task of this size."""
+
+    on: Literal["host", "cluster", "client"]
+    """On the daemon's host, or on the cluster as a Mesos task; `client`: it is a process of its user's own,"""
+    cpus: float
+    """Cores, with at most three decimals"""
+    memory: int | str
+    """Memory of a driver on the cluster: MiB, or an amount with its unit, such as 512m."""
+
+
+class Executor(TypedDict):
+    """An executor, or the driver when it runs on the cluster."""
+
+    number: int | None
+    """The executor's; null for the driver."""
+    task_id: str
+    """The task's id in Mesos."""
+    vm: str
+    """The name of the VM it is on."""
+    vm_type: str
+    """The VM's type."""
+    price_per_hour: float
+    """The whole VM's price, dollars per hour."""
+    state: Literal["launching", "starting", "running", "unreachable", "finished", "failed", "killed", "lost"]
+    """How far it is."""
+    cpus: float
+    """Cores that it got."""
+    memory_mib: int
+    """Memory that it got, MiB."""
+    resources: dict[str, float]
+    """What it got beside cpus and memory, by name."""
+    launched_at: float
+    """When its launch was decided, seconds since the epoch: from then on it holds what it got."""
+    running_at: float | None
+    """When it ran."""
+    ended_at: float | None
+    """When it ended."""
+    cost: float
+    """Dollars: its share of the VM's price, up to now."""
+    message: str
+    """What Mesos said of it last."""
+
+
+class Explanation(TypedDict):
+    """Why a job's executors are where they are, or why it waits."""
+
+    id: str
+    """The job."""
+    state: Literal["queued", "placing", "starting", "running", "relaunching", "finished", "failed", "killed"]
+    """How far it is."""
+    reason: str
+    """Why it is in that state, in words."""
+    explanations: list[Decision]
+    """The decisions about it that are kept, the oldest first."""
+
+
+class FieldError(TypedDict):
+    """One value that is wrong: where it is, and what would be right."""
+
+    field: str
+    """Where the value is: keys, with dots between them."""
+    message: str
+    """What is wrong with it, and what would be right."""
+
+
+class Health(TypedDict):
+    """Whether jobs can be scheduled now, and each check in words."""
+
+    ready: bool
+    """Whether all checks are well."""
+    checks: dict[str, str]
+    """By the name of what was looked at, what was found."""
+
+
+class Index(TypedDict):
+    """Where to go from here."""
+
+    name: str
+    """Who answers here."""
+    version: str
+    """Stoker's."""
+    links: dict[str, str]
+    """Paths, by what is there."""
+
+
+class Job(TypedDict):
+    """A job: what it asks for, and what became of it."""
+
+    id: str
+    """`job-` and a number, the larger the later it was submitted."""
+    name: str
+    """As submitted, or else after its app."""
+    type: str
+    """What jobs of its kind are called: profiles and policies know jobs by it."""
+    owner: str
+    """Whose job it is, as whoever submitted it said, which nobody checked; empty where nothing was said."""
+    queue: str
+    """Which queue it belongs to."""
+    spark: str
+    """The name of the Spark that runs driver and executors; empty where the store knew but one."""
+    state: Literal["queued", "placing", "starting", "running", "relaunching", "finished", "failed", "killed"]
+    """How far it is."""
+    reason: str
+    """Why it is in that state, in words."""
+    executors: int
+    """How many executors it asks for."""
+    min_executors: int
+    """On no fewer it runs: as many as `executors` where it runs on all of them only."""
+    cpus: float
+    """Cores that each executor asks for."""
+    memory_mib: int
+    """Memory that each executor asks for, MiB."""
+    resources: dict[str, float]
+    """What each executor takes beside cpus and memory, by the name that Mesos gives it."""
+    submitted_at: float
+    """When it was accepted, seconds since the epoch."""
+    placed_at: float | None
+    """When its executors got their places."""
+    started_at: float | None
+    """When the last of its executors ran for the first time."""
+    finished_at: float | None
+    """When it ended, however it did."""
+    duration: float | None
+    """Seconds from start to end."""
+    completion: float | None
+    """Seconds from submission to end, and so with the wait."""
+    cost: float
+    """Dollars: its share of the price of the VMs that it held, up to now."""
+    exit_code: int | None
+    """The driver's."""
+    losses: int
+    """Executors that were lost, and placed again."""
+
+
+class JobDetail(TypedDict):
+    """A job with what was submitted, and all its executors."""
+
+    id: str
+    """`job-` and a number, the larger the later it was submitted."""
+    name: str
+    """As submitted, or else after its app."""
+    type: str
+    """What jobs of its kind are called: profiles and policies know jobs by it."""
+    owner: str
+    """Whose job it is, as whoever submitted it said, which nobody checked; empty where nothing was said."""
+    queue: str
+    """Which queue it belongs to."""
+    spark: str
+    """The name of the Spark that runs driver and executors; empty where the store knew but one."""
+    state: Literal["queued", "placing", "starting", "running", "relaunching", "finished", "failed", "killed"]
+    """How far it is."""
+    reason: str
+    """Why it is in that state, in words."""
+    executors: int
+    """How many executors it asks for."""
+    min_executors: int
+    """On no fewer it runs: as many as `executors` where it runs on all of them only."""
+    cpus: float
+    """Cores that each executor asks for."""
+    memory_mib: int
+    """Memory that each executor asks for, MiB."""
+    resources: dict[str, float]
+    """What each executor takes beside cpus and memory, by the name that Mesos gives it."""
+    submitted_at: float
+    """When it was accepted, seconds since the epoch."""
+    placed_at: float | None
+    """When its executors got their places."""
+    started_at: float | None
+    """When the last of its executors ran for the first time."""
+    finished_at: float | None
+    """When it ended, however it did."""
+    duration: float | None
+    """Seconds from start to end."""
+    completion: float | None
+    """Seconds from submission to end, and so with the wait."""
+    cost: float
+    """Dollars: its share of the price of the VMs that it held, up to now."""
+    exit_code: int | None
+    """The driver's."""
+    losses: int
+    """Executors that were lost, and placed again."""
+    spec: JobSpec | None
+    """What was submitted; values that look secret are masked. Null where the store has lost it."""
+    tasks: list[Executor]
+    """Its executors, those that ended too, and its driver when it runs on the cluster."""
+    ui: str | None
+    """The path of the Spark UI of its driver, while that runs."""
+
+
+class JobList(TypedDict):
+    """A page of jobs."""
+
+    jobs: list[Job]
+    """The newest first."""
+    next: str | None
+    """What to give as `before` for the next page; null on the last one."""
+
+
+class JobOptions(TypedDict, total=False):
+    """A Spark job as a user submits it: a YAML file, command line flags, or the body of POST /v1/jobs."""
+
+    name: str | None
+    """What to call it; else it is called after its app."""
+    type: str
+    """What jobs of its kind are called: profiles and policies know jobs by it."""
+    owner: str
+    """Whose job it is, as whoever submits it says; nobody checks it. `stoker submit` says the login name."""
+    queue: str
+    """Which queue it belongs to."""
+    executors: int
+    """How many executors it asks for."""
+    min_executors: int | None
+    """On no fewer executors it runs; null: on all of them only."""
+    cpus: float
+    """Cores, with at most three decimals"""
+    memory: int | str
+    """Memory of each executor, Spark's overhead included: MiB, or an amount with its unit, such as 2g."""
+    resources: Mapping[str, float]
+    """Whatever else agents offer, by the name that Mesos gives it: gpus, disk (MiB), ..."""
+    args: Sequence[str | int | float]
+    """The program's arguments."""
+    main_class: str | None
+    """The class whose main method is the job; of jars only."""
+    py_files: Sequence[File]
+    """Python files and archives that it imports."""
+    files: Sequence[File]
+    """Files put into the folder of each executor."""
+    jars: Sequence[File]
+    """Jars on the class path."""
+    archives: Sequence[File]
+    """Archives that are unpacked in the folders of driver and executors: `env.tar.gz#env` becomes `env`."""
+    packages: Sequence[str]
+    """Jars by their Maven coordinates, `group:artifact:version`, with all that they need."""
+    repositories: Sequence[str]
+    """Where packages are looked for before the usual places: URLs of Maven repositories."""
+    conf: Mapping[str, str]
+    """Properties of Spark."""
+    env: Mapping[str, str]
+    """Variables for driver and executors."""
+    driver: DriverOptions | None
+    """Where its driver runs, if not where the daemon's config says."""
+    spark: str | float | None
+    """Which Spark runs it, by its name in the daemon's config, such as 3.5; null: the default one."""
+    max_runtime: float | None
+    """Seconds of running after which it is ended and has failed."""
+
+
+class JobSpec(TypedDict):
+    """A Spark job as a user submits it: a YAML file, command line flags, or the body of POST /v1/jobs."""
+
+    app: str
+    """The program: a Python file (.py) or a jar (.jar); empty for a driver of its user's, who has it."""
+    name: str | None
+    """What to call it; else it is called after its app."""
+    type: str
+    """What jobs of its kind are called: profiles and policies know jobs by it."""
+    owner: str
+    """Whose job it is, as whoever submits it says; nobody checks it. `stoker submit` says the login name."""
+    queue: str
+    """Which queue it belongs to."""
+    executors: int
+    """How many executors it asks for."""
+    min_executors: int | None
+    """On no fewer executors it runs; null: on all of them only."""
+    cpus: float
+    """Cores, with at most three decimals"""
+    memory: int
+    """Memory of each executor, Spark's overhead included: MiB, or an amount with its unit, such as 2g."""
+    resources: dict[str, float]
+    """Whatever else agents offer, by the name that Mesos gives it: gpus, disk (MiB), ..."""
+    args: list[str]
+    """The program's arguments."""
+    main_class: str | None
+    """The class whose main method is the job; of jars only."""
+    py_files: list[str]
+    """Python files and archives that it imports."""
+    files: list[str]
+    """Files put into the folder of each executor."""
+    jars: list[str]
+    """Jars on the class path."""
+    archives: list[str]
+    """Archives that are unpacked in the folders of driver and executors: `env.tar.gz#env` becomes `env`."""
+    packages: list[str]
+    """Jars by their Maven coordinates, `group:artifact:version`, with all that they need."""
+    repositories: list[str]
+    """Where packages are looked for before the usual places: URLs of Maven repositories."""
+    conf: dict[str, str]
+    """Properties of Spark."""
+    env: dict[str, str]
+    """Variables for driver and executors."""
+    driver: Driver | None
+    """Where its driver runs, if not where the daemon's config says."""
+    spark: str | None
+    """Which Spark runs it, by its name in the daemon's config, such as 3.5; null: the default one."""
+    max_runtime: float | None
+    """Seconds of running after which it is ended and has failed."""
+
+
+class Log(TypedDict):
+    """Part of a log."""
+
+    text: str
+    """The part; bytes that are no UTF-8 are replaced."""
+    next_offset: int
+    """Where the next part begins, bytes."""
+    complete: bool
+    """Whether nothing can follow."""
+
+
+class Option(TypedDict):
+    """An option of a policy."""
+
+    name: str
+    """Its key."""
+    type: str
+    """What may be given, as Python says it."""
+    default: str | None
+    """What holds where it is left out, as Python says it; null when it must be given."""
+
+
+class Outcome(TypedDict):
+    """What a policy decided."""
+
+    policy: str
+    """Who decided."""
+    vms: dict[str, int] | None
+    """Executors, by the name of the VM; null when it waits."""
+    reason: str
+    """The decision in words."""
+    price_per_hour: float
+    """Of the VMs that held nothing before, dollars per hour."""
+    cost: float | None
+    """Dollars: that price for as long as the job ran; null where that is not known."""
+
+
+class Policy(TypedDict):
+    """Who decides, and how it fared since the daemon's start."""
+
+    name: str
+    """Which policy."""
+    options: dict[str, Any]
+    """What it was told."""
+    placed: int
+    """Jobs placed since the daemon's start."""
+    waited: int
+    """Decisions to wait since then."""
+    faults: int
+    """Decisions since then that the fallback had to take instead."""
+    last_fault: str
+    """What was wrong with the last of these."""
+    fallback: str | None
+    """Who decides then."""
+    busy: float
+    """Seconds for which it has been at a decision that was taken from it, as it took too long."""
+    cut_short: int
+    """Its decisions since the daemon's start that a time limit of its own ended."""
+    shadow: Shadow | None
+    """Who decides beside it, without effect."""
+
+
+class PolicyInfo(TypedDict):
+    """A policy that there is."""
+
+    name: str
+    """By which it is chosen."""
+    summary: str
+    """What it does, in a sentence."""
+    options: list[Option]
+    """What it can be told."""
+
+
+class PolicyList(TypedDict):
+    """The policies that come with Stoker."""
+
+    policies: list[PolicyInfo]
+    """One for each name."""
+
+
+class Problem(TypedDict):
+    """What went wrong with a request (RFC 9457)."""
+
+    type: str
+    """Always this: the status says what kind of problem it is."""
+    title: str
+    """The problem in a few words."""
+    status: int
+    """The HTTP status."""
+    detail: str
+    """What is wrong here, and what would be right."""
+    errors: list[FieldError]
+    """The values that are wrong, where the request is not valid."""
+
+
+class Shadow(TypedDict):
+    """A policy that looks on, and how it fared since it was set."""
+
+    name: str
+    """Which policy."""
+    options: dict[str, Any]
+    """What it was told."""
+    compared: int
+    """Decisions that it took beside the acting policy, since it was set."""
+    different: int
+    """Those that it took otherwise."""
+    missed: int
+    """Those that it was not asked for, as it was busy."""
+    faults: int
+    """Those that it failed to take, or that could not be executed."""
+    last_fault: str
+    """What was wrong with the last of these."""
+
+
+class Totals(TypedDict):
+    """Sums over the decisions that two policies took."""
+
+    acting: str
+    """The acting policy."""
+    shadow: str
+    """The shadow policy."""
+    compared: int
+    """Decisions that both took."""
+    different: int
+    """Those that they took otherwise."""
+    only_acting_placed: int
+    """Those in which only the acting policy placed a job."""
+    only_shadow_placed: int
+    """Those in which only the shadow policy placed a job."""
+    priced: int
+    """Those in which both placed a job, and of which the duration is known."""
+    acting_cost: float
+    """What the acting policy took into use in these, dollars."""
+    shadow_cost: float
+    """What the shadow policy would have taken into use in these, dollars."""
+
+
+class Upload(TypedDict):
+    """What is there of a file that a client sends."""
+
+    sha256: str
+    """What it is known by."""
+    received: int
+    """Bytes that are there; the next part begins behind them."""
+    complete: bool
+    """Whether all of it is there, and is what its hash says: jobs can name it, stoker-file:SHA256/NAME."""
+
+
+class Vm(TypedDict):
+    """A VM, and which tasks hold how much of it."""
+
+    id: str
+    """The Mesos agent's id."""
+    name: str
+    """What it is called everywhere else."""
+    type: str
+    """Its type, by which it has a price."""
+    address: str
+    """Where its executors are reached."""
+    cpus: float
+    """Cores that it has."""
+    memory_mib: int
+    """Memory that it has, MiB."""
+    resources: dict[str, float]
+    """What it has besides, by name."""
+    price_per_hour: float
+    """Dollars per hour while it holds an executor."""
+    used_cpus: float
+    """Cores that our tasks hold."""
+    used_memory_mib: int
+    """Memory that our tasks hold, MiB."""
+    used_resources: dict[str, float]
+    """What our tasks hold besides, by name."""
+    executors: list[str]
+    """The ids of our tasks on it."""
+    note: str
+    """What is wrong with what its agent tells of it, or why nothing is placed there."""

@@ -1,0 +1,375 @@
+"""The client: a method for each thing that the API can do, blocking in `Stoker`, awaited in `AsyncStoker`.
+
+What a method sends and makes of the answers is in `flows.py`; here steps are done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import httpx
+
+from stoker import flows
+from stoker.errors import JobFailedError
+from stoker.flows import Flow, Pause, Request
+from stoker.settings import settings
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Literal
+
+    from typing_extensions import Self, Unpack
+
+    from stoker.answers import (
+        Cluster,
+        Comparison,
+        Explanation,
+        Health,
+        Job,
+        JobDetail,
+        JobList,
+        JobOptions,
+        Policy,
+        PolicyList,
+    )
+
+    File = str | os.PathLike[str]
+    Stream = Literal["stdout", "stderr"]
+
+Result = TypeVar("Result")
+
+
+class Stoker:
+    """A connection to a daemon; every method raises StokerError, and blocks until it has its answer.
+
+    Without arguments, the daemon is where `STOKER_URL` says, else on this machine; `STOKER_TOKEN_FILE` and
+    `STOKER_CA` name files with its token and with who signed its certificate.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token_file: File | None = None,
+        ca: File | None = None,
+        *,
+        token: str | None = None,
+        timeout: float = 30.0,
+    ) -> None:
+        self.settings = settings(url, token_file, ca, token=token, timeout=timeout)
+        self._http = httpx.Client(**self.settings.options())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._http.close()
+
+    def submit(
+        self,
+        app: File,
+        *,
+        upload: bool = True,
+        wait: bool = False,
+        idempotency_key: str | None = None,
+        **options: Unpack[JobOptions],
+    ) -> Job:
+        """Submit a job: a Python file or a jar, with the keys of a job file as options; the job.
+
+        Files of this machine are sent, those that the daemon has are not sent again; with `upload=False` the
+        daemon finds them at the same paths. With `wait`, it is the job as it ended; JobFailedError unless it
+        finished.
+        """
+        job: Job = self.run(flows.submit(app, options, upload=upload, idempotency_key=idempotency_key))
+        return self.wait(job["id"], check=True) if wait else job
+
+    def upload(self, path: File) -> str:
+        """Send a file of this machine; how jobs name it, `stoker-file:SHA256/NAME`."""
+        return self.run(flows.upload_file(Path(path).expanduser()))
+
+    def wait(self, job_id: str, timeout: float | None = None, *, check: bool = False) -> JobDetail:
+        """Wait for a job's end; the job as it ended.
+
+        TimeoutError after so many seconds. With `check`, JobFailedError unless it finished.
+        """
+        job: JobDetail = self.run(flows.wait(job_id, timeout))
+        if check and job["state"] != "finished":
+            raise JobFailedError(job)
+        return job
+
+    def jobs(
+        self,
+        *,
+        state: str | Sequence[str] = (),
+        owner: str | Sequence[str] = (),
+        queue: str | Sequence[str] = (),
+        limit: int = 100,
+        before: str | None = None,
+    ) -> JobList:
+        """The jobs, the newest first: of these states, owners and queues, submitted before that one."""
+        return self.run(flows.ask("GET", "/v1/jobs", params=_filter(state, owner, queue, limit, before)))
+
+    def job(self, job_id: str) -> JobDetail:
+        """A job with its executors."""
+        return self.run(flows.ask("GET", f"/v1/jobs/{flows.part(job_id)}"))
+
+    def kill(self, job_id: str) -> Job:
+        """Ask for a job's end; the job."""
+        return self.run(flows.ask("POST", f"/v1/jobs/{flows.part(job_id)}/kill"))
+
+    def explain(self, job_id: str) -> Explanation:
+        """Why a job's executors are where they are, or why it waits."""
+        return self.run(flows.ask("GET", f"/v1/jobs/{flows.part(job_id)}/explain"))
+
+    def logs(
+        self, job_id: str, *, executor: int | None = None, stream: Stream = "stdout", follow: bool = False
+    ) -> Iterator[str]:
+        """What a driver, or an executor, has printed, part by part; with `follow`, until no more can come."""
+        offset = 0
+        while True:
+            found = self.run(flows.log_part(job_id, executor, stream, offset, follow=follow))
+            if not found["text"]:
+                return
+            yield found["text"]
+            offset = found["next_offset"]
+
+    def log(self, job_id: str, *, executor: int | None = None, stream: Stream = "stdout") -> str:
+        """All that a driver, or an executor, has printed so far."""
+        return "".join(self.logs(job_id, executor=executor, stream=stream))
+
+    def cluster(self) -> Cluster:
+        """The VMs, and what is used of them."""
+        return self.run(flows.ask("GET", "/v1/cluster"))
+
+    def policies(self) -> PolicyList:
+        """The policies that there are."""
+        return self.run(flows.ask("GET", "/v1/policies"))
+
+    def policy(self) -> Policy:
+        """Who decides."""
+        return self.run(flows.ask("GET", "/v1/policy"))
+
+    def set_policy(self, name: str, options: Mapping[str, Any] | None = None) -> Policy:
+        """Let another policy decide from now on."""
+        return self.run(flows.ask("PUT", "/v1/policy", json={"name": name, **(options or {})}))
+
+    def set_shadow(self, name: str | None, options: Mapping[str, Any] | None = None) -> Policy:
+        """Let a policy decide beside the acting one, without effect; None: none any more."""
+        return self.run(_shadow(name, options))
+
+    def comparison(self, limit: int = 20) -> Comparison:
+        """Where shadow policies would have decided otherwise, and what that would have cost."""
+        return self.run(flows.ask("GET", "/v1/policy/comparison", params={"limit": limit}))
+
+    def health(self) -> Health:
+        """Whether jobs can be scheduled now, and if not, why."""
+        return self.run(_health())
+
+    def run(self, flow: Flow[Result]) -> Result:
+        """Do the steps of a flow; what comes of it."""
+        answer: Any = None
+        step = _first(flow)
+        while not isinstance(step, _Done):
+            try:
+                if isinstance(step, Request):
+                    answer = self._http.request(step.method, step.path, **step.options)
+                elif isinstance(step, Pause):
+                    time.sleep(step.seconds)
+                else:
+                    answer = step.call()
+            except (httpx.TransportError, OSError) as error:
+                step = _next(flow, error=error)
+            else:
+                step = _next(flow, answer)
+        return step.result
+
+
+class AsyncStoker:
+    """As `Stoker`, for programs with an event loop of asyncio: each method is awaited, `logs` iterated."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token_file: File | None = None,
+        ca: File | None = None,
+        *,
+        token: str | None = None,
+        timeout: float = 30.0,
+    ) -> None:
+        self.settings = settings(url, token_file, ca, token=token, timeout=timeout)
+        self._http = httpx.AsyncClient(**self.settings.options())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """See `Stoker.close`."""
+        await self._http.aclose()
+
+    async def submit(
+        self,
+        app: File,
+        *,
+        upload: bool = True,
+        wait: bool = False,
+        idempotency_key: str | None = None,
+        **options: Unpack[JobOptions],
+    ) -> Job:
+        """See `Stoker.submit`."""
+        job: Job = await self.run(flows.submit(app, options, upload=upload, idempotency_key=idempotency_key))
+        return await self.wait(job["id"], check=True) if wait else job
+
+    async def upload(self, path: File) -> str:
+        """See `Stoker.upload`."""
+        return await self.run(flows.upload_file(Path(path).expanduser()))
+
+    async def wait(self, job_id: str, timeout: float | None = None, *, check: bool = False) -> JobDetail:
+        """See `Stoker.wait`."""
+        job: JobDetail = await self.run(flows.wait(job_id, timeout))
+        if check and job["state"] != "finished":
+            raise JobFailedError(job)
+        return job
+
+    async def jobs(
+        self,
+        *,
+        state: str | Sequence[str] = (),
+        owner: str | Sequence[str] = (),
+        queue: str | Sequence[str] = (),
+        limit: int = 100,
+        before: str | None = None,
+    ) -> JobList:
+        """See `Stoker.jobs`."""
+        return await self.run(
+            flows.ask("GET", "/v1/jobs", params=_filter(state, owner, queue, limit, before))
+        )
+
+    async def job(self, job_id: str) -> JobDetail:
+        """See `Stoker.job`."""
+        return await self.run(flows.ask("GET", f"/v1/jobs/{flows.part(job_id)}"))
+
+    async def kill(self, job_id: str) -> Job:
+        """See `Stoker.kill`."""
+        return await self.run(flows.ask("POST", f"/v1/jobs/{flows.part(job_id)}/kill"))
+
+    async def explain(self, job_id: str) -> Explanation:
+        """See `Stoker.explain`."""
+        return await self.run(flows.ask("GET", f"/v1/jobs/{flows.part(job_id)}/explain"))
+
+    async def logs(
+        self, job_id: str, *, executor: int | None = None, stream: Stream = "stdout", follow: bool = False
+    ) -> AsyncIterator[str]:
+        """See `Stoker.logs`."""
+        offset = 0
+        while True:
+            found = await self.run(flows.log_part(job_id, executor, stream, offset, follow=follow))
+            if not found["text"]:
+                return
+            yield found["text"]
+            offset = found["next_offset"]
+
+    async def log(self, job_id: str, *, executor: int | None = None, stream: Stream = "stdout") -> str:
+        """See `Stoker.log`."""
+        return "".join([text async for text in self.logs(job_id, executor=executor, stream=stream)])
+
+    async def cluster(self) -> Cluster:
+        """See `Stoker.cluster`."""
+        return await self.run(flows.ask("GET", "/v1/cluster"))
+
+    async def policies(self) -> PolicyList:
+        """See `Stoker.policies`."""
+        return await self.run(flows.ask("GET", "/v1/policies"))
+
+    async def policy(self) -> Policy:
+        """See `Stoker.policy`."""
+        return await self.run(flows.ask("GET", "/v1/policy"))
+
+    async def set_policy(self, name: str, options: Mapping[str, Any] | None = None) -> Policy:
+        """See `Stoker.set_policy`."""
+        return await self.run(flows.ask("PUT", "/v1/policy", json={"name": name, **(options or {})}))
+
+    async def set_shadow(self, name: str | None, options: Mapping[str, Any] | None = None) -> Policy:
+        """See `Stoker.set_shadow`."""
+        return await self.run(_shadow(name, options))
+
+    async def comparison(self, limit: int = 20) -> Comparison:
+        """See `Stoker.comparison`."""
+        return await self.run(flows.ask("GET", "/v1/policy/comparison", params={"limit": limit}))
+
+    async def health(self) -> Health:
+        """See `Stoker.health`."""
+        return await self.run(_health())
+
+    async def run(self, flow: Flow[Result]) -> Result:
+        """See `Stoker.run`; what takes this machine a while is done in a thread."""
+        answer: Any = None
+        step = _first(flow)
+        while not isinstance(step, _Done):
+            try:
+                if isinstance(step, Request):
+                    answer = await self._http.request(step.method, step.path, **step.options)
+                elif isinstance(step, Pause):
+                    await asyncio.sleep(step.seconds)
+                else:
+                    answer = await asyncio.get_running_loop().run_in_executor(None, step.call)
+            except (httpx.TransportError, OSError) as error:
+                step = _next(flow, error=error)
+            else:
+                step = _next(flow, answer)
+        return step.result
+
+
+class _Done:
+    """What came of a flow."""
+
+    def __init__(self, result: Any) -> None:
+        self.result = result
+
+
+def _first(flow: Flow[Any]) -> flows.Step | _Done:
+    return _next(flow)
+
+
+def _next(flow: Flow[Any], answer: Any = None, *, error: Exception | None = None) -> flows.Step | _Done:
+    try:
+        return flow.send(answer) if error is None else flow.throw(error)
+    except StopIteration as done:
+        return _Done(done.value)
+
+
+def _filter(
+    state: str | Sequence[str],
+    owner: str | Sequence[str],
+    queue: str | Sequence[str],
+    limit: int,
+    before: str | None,
+) -> dict[str, Any]:
+    wanted = {"state": state, "owner": owner, "queue": queue}
+    named = {name: [value] if isinstance(value, str) else list(value) for name, value in wanted.items()}
+    return {**named, **flows.given(limit=limit, before=before)}
+
+
+def _shadow(name: str | None, options: Mapping[str, Any] | None) -> Flow[Any]:
+    if name is None:
+        return flows.ask("DELETE", "/v1/policy/shadow")
+    return flows.ask("PUT", "/v1/policy/shadow", json={"name": name, **(options or {})})
+
+
+def _health() -> Flow[Any]:
+    response = yield Request("GET", "/readyz")  # a daemon that is not ready says why with a 503
+    return response.json()

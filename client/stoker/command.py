@@ -1,0 +1,219 @@
+"""`python -m stoker COMMAND`: what scripts need of the client, with exit codes.
+
+The daemon is where `--url` or `STOKER_URL` says; its token is in the file that `--token-file` or
+`STOKER_TOKEN_FILE` names, and never an argument.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+from stoker.client import Stoker
+from stoker.errors import StokerError
+
+BAD_INPUT, INTERRUPTED = 2, 130
+_ENDED = ("finished", "failed", "killed")
+#: Control characters, which could steer a terminal.
+_UNSEEN = re.compile(r"(?![\t\n])[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command; its exit code: 1 for a job that did not finish, 2 for bad input or no daemon."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_: say(str(message))
+        try:
+            if arguments[:1] == ["spark-submit"]:
+                from stoker.spark_submit import spark_submit
+
+                return spark_submit(arguments[1:], os.environ)
+            given = _parser().parse_args(arguments)
+            run: Callable[[argparse.Namespace], int] = given.run
+            code = run(given)
+            sys.stdout.flush()
+        except StokerError as error:
+            say(str(error))
+            return BAD_INPUT
+        except KeyboardInterrupt:
+            return INTERRUPTED
+        except BrokenPipeError:
+            # The reader has gone; what is still buffered must not be tried again at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 1
+        return code
+
+
+def say(text: str) -> None:
+    """Say something to the user, on stderr."""
+    for line in text.splitlines():
+        print(f"stoker: {visible(line)}", file=sys.stderr, flush=True)
+
+
+def visible(text: str) -> str:
+    """The text with what a reader does not see as escapes."""
+    return _UNSEEN.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m stoker", description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+        made.set_defaults(run=run)
+        made.add_argument("--url", help="where the daemon is (STOKER_URL)")
+        made.add_argument("--token-file", metavar="FILE", help="with the daemon's token (STOKER_TOKEN_FILE)")
+        made.add_argument("--ca", metavar="FILE", help="who signed the daemon's certificate (STOKER_CA)")
+        made.add_argument("-o", "--output", choices=("table", "json"), default="table")
+        return made
+
+    _add_submit(command("submit", _submit, "Submit a job; what stands after the app is the app's."))
+    # It has a parser of its own; here it is only listed.
+    commands.add_parser("spark-submit", help="As Spark's own: the same flags, no Spark and no Java.")
+    waiting = command("wait", _wait, "Wait for a job's end; exit 1 unless it finished.")
+    waiting.add_argument("job", metavar="ID")
+    waiting.add_argument("--timeout", type=float, metavar="SECONDS", help="exit 3 when it takes longer")
+    logs = command("logs", _logs, "Print what a job's driver, or an executor, has printed.")
+    logs.add_argument("job", metavar="ID")
+    logs.add_argument("--executor", type=int, metavar="N", help="this executor's, not the driver's")
+    logs.add_argument("--stderr", action="store_true", help="what it complained of")
+    logs.add_argument("-f", "--follow", action="store_true", help="go on until the job has ended")
+    jobs = command("jobs", _jobs, "List jobs, the newest first.")
+    for name in ("state", "owner", "queue"):
+        jobs.add_argument(f"--{name}", action="append", default=[], metavar=name.upper())
+    jobs.add_argument("--limit", type=int, default=50, metavar="N")
+    for name, run, text in (
+        ("job", _job, "Show a job and its executors, as JSON."),
+        ("explain", _explain, "Say why a job's executors are where they are, or why it waits, as JSON."),
+        ("kill", _kill, "End a job."),
+    ):
+        command(name, run, text).add_argument("job", metavar="ID")
+    return parser
+
+
+def _add_submit(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--executors", type=int, metavar="N", help="how many executors")
+    add("--min-executors", type=int, metavar="N", help="it also runs on so few of them")
+    add("--cpus", type=float, metavar="CPUS", help="cpus of one executor")
+    add("--memory", metavar="SIZE", help="memory of one executor: 512m, 2g")
+    for name in ("name", "type", "owner", "queue", "spark"):
+        add(f"--{name}", metavar=name.upper())
+    add("--class", dest="main_class", metavar="CLASS", help="a jar's main class")
+    for name in ("py-files", "files", "jars", "archives", "packages", "repositories"):
+        add(f"--{name}", action="append", metavar="A,B")
+    add("--conf", action="append", metavar="KEY=VALUE", help="a Spark setting; can be repeated")
+    add("--env", action="append", metavar="NAME=VALUE", help="an environment variable; can be repeated")
+    add("--driver", choices=("host", "cluster"), help="where the driver runs")
+    add("--max-runtime", type=float, metavar="SECONDS", help="after which the job fails")
+    add("--idempotency-key", metavar="KEY", help="submissions with one key are one job")
+    add("--no-upload", action="store_true", help="the daemon has the files at the same paths")
+    add("--wait", action="store_true", help="stay until the job has ended; exit 1 unless it finished")
+    add("app", metavar="APP", help="a .py or a .jar")
+    add("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the app's own")
+
+
+def _submit(given: argparse.Namespace) -> int:
+    if given.app.endswith((".yaml", ".yml")):
+        raise StokerError(
+            f"{given.app}: job files are read by the daemon's own `stoker submit`; give the app"
+        )
+    plain = ("executors", "min_executors", "cpus", "memory", "name", "type", "owner", "queue", "spark")
+    options = {name: getattr(given, name) for name in (*plain, "main_class", "max_runtime")}
+    for name in ("py_files", "files", "jars", "archives", "packages", "repositories"):
+        if (texts := getattr(given, name)) is not None:
+            options[name] = [part for text in texts for part in text.split(",") if part]
+    options["conf"] = _pairs(given.conf, "--conf")
+    options["env"] = _pairs(given.env, "--env")
+    options["driver"] = None if given.driver is None else {"on": given.driver}
+    options["args"] = given.args[1:] if given.args[:1] == ["--"] else given.args
+    options = {name: value for name, value in options.items() if value not in (None, [], {})}
+    with _client(given) as client:
+        job: Mapping[str, Any] = client.submit(
+            given.app, upload=not given.no_upload, idempotency_key=given.idempotency_key, **options
+        )
+        if not given.wait:
+            return _show(given, job, f"Job {job['id']} ({job['name']}) submitted.")
+        say(f"job {job['id']} ({job['name']}) submitted; waiting for its end")
+        try:
+            return _ended(given, client.wait(job["id"]))
+        except KeyboardInterrupt:
+            say(f"the job goes on; `python -m stoker kill {job['id']}` ends it")
+            raise
+
+
+def _wait(given: argparse.Namespace) -> int:
+    with _client(given) as client:
+        try:
+            return _ended(given, client.wait(given.job, given.timeout))
+        except TimeoutError as error:
+            say(str(error))
+            return 3
+
+
+def _logs(given: argparse.Namespace) -> int:
+    with _client(given) as client:
+        stream: Literal["stdout", "stderr"] = "stderr" if given.stderr else "stdout"
+        for text in client.logs(given.job, executor=given.executor, stream=stream, follow=given.follow):
+            sys.stdout.write(json.dumps({"text": text}) + "\n" if given.output == "json" else text)
+            sys.stdout.flush()
+    return 0
+
+
+def _jobs(given: argparse.Namespace) -> int:
+    with _client(given) as client:
+        found = client.jobs(state=given.state, owner=given.owner, queue=given.queue, limit=given.limit)
+    if given.output == "json":
+        return _show(given, found, "")
+    for job in found["jobs"]:
+        columns = (job["id"], job["name"], job["state"], f"${job['cost']:.4f}", job["reason"])
+        print(visible("  ".join(columns)))
+    return 0
+
+
+def _job(given: argparse.Namespace) -> int:
+    with _client(given) as client:
+        return _show(given, client.job(given.job))
+
+
+def _explain(given: argparse.Namespace) -> int:
+    with _client(given) as client:
+        return _show(given, client.explain(given.job))
+
+
+def _kill(given: argparse.Namespace) -> int:
+    with _client(given) as client:
+        job = client.kill(given.job)
+    over = f"has ended: {job['state']}" if job["state"] in _ENDED else "is being ended"
+    return _show(given, job, f"Job {job['id']} {over}.")
+
+
+def _ended(given: argparse.Namespace, job: Mapping[str, Any]) -> int:
+    reason = f": {job['reason']}" if job["reason"] else ""
+    _show(given, job, f"Job {job['id']} ({job['name']}) {job['state']}{reason}; ${job['cost']:.4f}.")
+    return 0 if job["state"] == "finished" else 1
+
+
+def _show(given: argparse.Namespace, answer: Mapping[str, Any], text: str = "") -> int:
+    print(visible(text) if text and given.output != "json" else json.dumps(answer, indent=2))
+    return 0
+
+
+def _client(given: argparse.Namespace) -> Stoker:
+    return Stoker(given.url, given.token_file, given.ca)
+
+
+def _pairs(texts: Sequence[str] | None, flag: str) -> dict[str, str]:
+    found = {}
+    for text in texts or ():
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise StokerError(f"{flag}: should be key=value, found {text!r}")
+        found[key] = value
+    return found

@@ -1,0 +1,56 @@
+"""What can go wrong between a program and the daemon."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+class StokerError(Exception):
+    """Anything that goes wrong with the daemon or on the way to it; its text is fit for a user."""
+
+
+class UnreachableError(StokerError):
+    """Nobody answers; `sent` says whether the request may have arrived all the same."""
+
+    def __init__(self, text: str, *, sent: bool = False) -> None:
+        super().__init__(text)
+        self.sent = sent
+
+
+class ProblemError(StokerError):
+    """The daemon answers with a problem (RFC 9457): status, title, detail and the fields that are wrong."""
+
+    def __init__(
+        self,
+        status: int,
+        title: str,
+        detail: str,
+        errors: Sequence[Mapping[str, str]] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        """`errors` say of single fields what is wrong: `field`, `message`."""
+        said = [f"{entry.get('field')}: {entry.get('message')}" for entry in errors]
+        left = [text for text in said if text.partition(": ")[2] not in detail]
+        super().__init__("\n".join([detail or title, *left]))
+        self.status = status
+        self.title = title
+        self.detail = detail
+        self.errors = tuple(errors)
+        self.headers = dict(headers or {})
+
+
+class NotFoundError(ProblemError):
+    """There is no such job, executor, file or route."""
+
+
+class UnauthorizedError(ProblemError):
+    """The daemon wants a token, or another one."""
+
+
+class JobFailedError(StokerError):
+    """A job that was waited for has not finished; `job` is what the API says of it."""
+
+    def __init__(self, job: Mapping[str, Any]) -> None:
+        super().__init__(f"{job['id']} ({job['name']}) {job['state']}: {job['reason']}")
+        self.job = job

@@ -1,0 +1,297 @@
+"""What the client does, step by step, without doing it: one text for the blocking client and the async one.
+
+A flow is a generator: it yields requests, pauses and pieces of work, and is sent what comes of them. How they
+are done is in `client.py`.
+"""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import json
+import os
+import time
+import uuid
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar, Union
+from urllib.parse import quote, unquote, urlsplit
+
+import httpx
+
+from stoker.errors import NotFoundError, ProblemError, StokerError, UnauthorizedError, UnreachableError
+
+Json = Any
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request; it is sent the response."""
+
+    method: str
+    path: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pause:
+    """So many seconds."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Work:
+    """What takes this machine a while; it is sent the result."""
+
+    call: Callable[[], Any]
+
+
+Step = Union[Request, Pause, Work]
+Flow = Generator[Step, Any, Result]
+
+ENDED = frozenset({"finished", "failed", "killed"})
+#: Seconds between two looks at a job or its log.
+POLL_SECONDS = 0.5
+#: Chosen: a daemon that is being restarted comes back within this.
+AWAY_SECONDS = 120.0
+#: Bytes of one part of a file, at first, at least and at most; parts grow while they are quick (seconds).
+_FIRST, _SMALLEST, _LARGEST, _QUICK = 1 << 18, 1 << 14, 1 << 20, 0.5
+_TOO_SLOW, _BUSY = 408, (429, 503)
+#: Seconds for which an upload is tried again that the daemon has no time for.
+_PATIENCE = 60.0
+_HOPS = 4
+#: A job's lists of files.
+FILE_LISTS = ("py_files", "files", "jars", "archives")
+SCHEME = "stoker-file"
+
+
+def ask(method: str, path: str, **options: Any) -> Flow[Json]:
+    """Send a request, to the daemon that leads when another one waits; the answer's JSON.
+
+    ProblemError for what the daemon refuses, UnreachableError when none answers.
+    """
+    for _ in range(_HOPS):
+        try:
+            response = yield Request(method, path, options)
+        except httpx.TimeoutException as error:
+            raise UnreachableError(f"{asked(error)} does not answer in time", sent=True) from None
+        except httpx.TransportError as error:
+            raise UnreachableError(
+                f"no daemon answers at {asked(error)}: {str(error) or type(error).__name__}",
+                sent=not isinstance(error, httpx.ConnectError),
+            ) from None
+        if response.status_code != 307:
+            break
+        path = response.headers.get("Location", "")
+        if response.url.scheme == "https" and not path.startswith("https:"):
+            raise StokerError(f"{response.url} sends on to {path}, which is not https: not followed")
+    if response.is_success:
+        try:
+            return response.json()
+        except ValueError:
+            raise StokerError(f"{response.url.host} is no Stoker daemon: its answer is no JSON") from None
+    raise _problem(response)
+
+
+def submit(
+    app: str | os.PathLike[str],
+    options: Mapping[str, Any],
+    *,
+    upload: bool,
+    idempotency_key: str | None = None,
+) -> Flow[Json]:
+    """Submit a job, with the files of this machine unless they are the daemon's too; the job.
+
+    When the answer gets lost, the same submission is sent once more.
+    """
+    spec: dict[str, Any] = {"app": os.fspath(app), **options}
+    for name in ("args", *FILE_LISTS):
+        if name in spec:
+            spec[name] = [os.fspath(each) if name != "args" else each for each in _many(name, spec[name])]
+    spec["app"] = yield from placed(spec["app"], upload=upload)
+    for name in FILE_LISTS:
+        if name in spec:
+            found = []
+            for text in spec[name]:
+                found.append((yield from placed(text, upload=upload, archive=name == "archives")))
+            spec[name] = found
+    spec.setdefault("owner", login_name())
+    key = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
+    try:
+        return (yield from ask("POST", "/v1/jobs", json=spec, headers=key))
+    except UnreachableError as error:
+        if not error.sent:
+            raise
+    return (yield from ask("POST", "/v1/jobs", json=spec, headers=key))
+
+
+def placed(text: str, *, upload: bool, archive: bool = False) -> Flow[str]:
+    """How a job names a file: what was uploaded of this machine, an absolute path, or the URI that it is."""
+    text, mark, folder = text.partition("#") if archive else (text, "", "")
+    parts = urlsplit(text)
+    if parts.scheme and parts.scheme != "file":
+        return text + mark + folder
+    path = Path(unquote(parts.path)) if parts.scheme else Path(text).expanduser()
+    if not upload:
+        return f"{path.absolute()}{mark}{folder}"
+    found = yield from upload_file(path)
+    return found + mark + folder
+
+
+def upload_file(path: Path) -> Flow[str]:
+    """Send a file, or what is missing of it; how jobs name it. StokerError when it cannot be read."""
+    try:
+        sha256, size = yield Work(lambda: _measured(path))
+        yield from _send(path, sha256, size)
+    except OSError as error:
+        raise StokerError(f"{path}: cannot be read: {error.strerror or error}") from None
+    return f"{SCHEME}:{sha256}/{path.name}"
+
+
+def wait(job_id: str, timeout: float | None = None) -> Flow[Json]:
+    """Wait for a job's end; the job then. A daemon that goes away meanwhile is waited for, for a while.
+
+    TimeoutError when it has not ended after so many seconds.
+    """
+    until = None if timeout is None else time.monotonic() + timeout
+    while True:
+        job = yield from patient(lambda: ask("GET", f"/v1/jobs/{part(job_id)}"))
+        if job["state"] in ENDED:
+            return job
+        if until is not None and time.monotonic() > until:
+            raise TimeoutError(f"{job_id} is {job['state']} after {timeout:g} s: {job['reason']}")
+        yield Pause(POLL_SECONDS)
+
+
+def log_part(job_id: str, executor: int | None, stream: str, offset: int, *, follow: bool) -> Flow[Json]:
+    """The next part of a log, with text unless no more can come or, without `follow`, none is there."""
+    params = given(executor=executor, stream=stream, offset=offset)
+    path = f"/v1/jobs/{part(job_id)}/logs"
+    while True:
+        found = yield from (
+            patient(lambda: ask("GET", path, params=params)) if follow else ask("GET", path, params=params)
+        )
+        if found["text"] or found["complete"] or not follow:
+            return found
+        yield Pause(POLL_SECONDS)
+
+
+def patient(fetch: Callable[[], Flow[Result]]) -> Flow[Result]:
+    """Do what `fetch` begins, and do it again for a while when the daemon is away."""
+    give_up = time.monotonic() + AWAY_SECONDS
+    while True:
+        try:
+            return (yield from fetch())
+        except UnreachableError:
+            if time.monotonic() > give_up:
+                raise
+        yield Pause(POLL_SECONDS)
+
+
+def given(**values: Any) -> dict[str, Any]:
+    """Those that are not None."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def part(text: str) -> str:
+    """The text as a part of a path."""
+    return quote(text, safe="")
+
+
+def login_name() -> str:
+    """Who is logged in; empty where the system has no name for them."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return ""
+
+
+def _send(path: Path, sha256: str, size: int) -> Flow[None]:
+    there = yield from _there(sha256)
+    step, give_up = _FIRST, time.monotonic() + _PATIENCE
+    while not there["complete"]:
+        offset = there["received"]
+        data = yield Work(partial(_read, path, offset, step))
+        if size and not data:
+            raise StokerError(f"{path}: changed while it was sent")
+        began = time.monotonic()
+        try:
+            there = yield from patient(partial(_put, sha256, size, offset, data))
+        except ProblemError as error:
+            if error.status == _TOO_SLOW and step > _SMALLEST:
+                step //= 2
+            elif error.status in _BUSY and time.monotonic() < give_up:
+                yield Pause(1.0)
+            else:
+                raise
+            continue
+        give_up = time.monotonic() + _PATIENCE
+        if time.monotonic() - began < _QUICK:
+            step = min(2 * step, _LARGEST)
+
+
+def _there(sha256: str) -> Flow[Json]:
+    try:
+        return (yield from ask("GET", f"/v1/files/{sha256}"))
+    except NotFoundError:
+        return {"received": 0, "complete": False}
+
+
+def _put(sha256: str, size: int, offset: int, data: bytes) -> Flow[Json]:
+    where = {"size": size, "offset": offset}
+    headers = {"Content-Type": "application/octet-stream"}
+    try:
+        return (yield from ask("PUT", f"/v1/files/{sha256}", params=where, content=data, headers=headers))
+    except ProblemError as error:
+        if error.status != 409:
+            raise
+    return (yield from _there(sha256))  # somebody else sends the same file, or an answer got lost
+
+
+def _measured(path: Path) -> tuple[str, int]:
+    digest, size = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        while data := file.read(1 << 20):
+            digest.update(data)
+            size += len(data)
+    return digest.hexdigest(), size
+
+
+def _read(path: Path, offset: int, size: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(offset)
+        return file.read(size)
+
+
+def _many(name: str, value: Any) -> Sequence[Any]:
+    if isinstance(value, (str, bytes, os.PathLike)):
+        raise StokerError(f"{name}: should be a list, found {value!r}")
+    return list(value)
+
+
+def asked(error: httpx.TransportError) -> str:
+    """Who was asked, when nobody answered."""
+    try:
+        url = error.request.url
+    except RuntimeError:
+        return "the daemon's URL"
+    return f"{url.scheme}://{url.netloc.decode('ascii')}"
+
+
+def _problem(response: httpx.Response) -> StokerError:
+    try:
+        body = json.loads(response.content)
+    except ValueError:
+        body = None
+    if not isinstance(body, dict) or not isinstance(body.get("detail", body.get("title")), str):
+        host = response.url.host
+        return StokerError(f"{host} answers with HTTP {response.status_code}: is it a Stoker daemon?")
+    kinds = {401: UnauthorizedError, 404: NotFoundError}
+    kind = kinds.get(response.status_code, ProblemError)
+    errors = [entry for entry in body.get("errors") or () if isinstance(entry, dict)]
+    title, detail = str(body.get("title", "")), str(body.get("detail", ""))
+    return kind(response.status_code, title, detail, errors, response.headers)

@@ -1,0 +1,95 @@
+"""Where the daemon is and how to come in: what was given, else what the environment says."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from stoker.errors import StokerError
+
+DEFAULT_URL = "http://127.0.0.1:8642"
+URL, TOKEN_FILE, CA = "STOKER_URL", "STOKER_TOKEN_FILE", "STOKER_CA"
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_LONGEST_TOKEN = 4096
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A daemon's URL, the token for it, and a file with who signed its certificate (PEM)."""
+
+    url: str
+    token: str | None = field(default=None, repr=False)
+    ca: str | None = None
+    timeout: float = 30.0
+
+    def options(self) -> dict[str, Any]:
+        """What an httpx client takes; StokerError when the certificates cannot be read."""
+        outside = urlsplit(self.url).hostname not in _LOOPBACK
+        encrypted = self.url.startswith("https:")
+        if self.token and outside and not encrypted:
+            warnings.warn(
+                f"{self.url} is not https: the token can be read on the network", UserWarning, stacklevel=4
+            )
+        verify: Any = True
+        if self.ca is not None:
+            try:
+                verify = ssl.create_default_context(cafile=str(Path(self.ca).expanduser()))
+            except OSError as error:
+                raise StokerError(f"{self.ca}: is no readable file of certificates: {error}") from None
+        return {
+            "base_url": self.url,
+            "headers": {"Authorization": f"Bearer {self.token}"} if self.token else {},
+            "timeout": self.timeout,
+            "trust_env": outside,  # a proxy from the environment cannot reach this machine's loopback
+            "verify": verify,
+            "follow_redirects": False,
+        }
+
+
+def settings(
+    url: str | None = None,
+    token_file: str | os.PathLike[str] | None = None,
+    ca: str | os.PathLike[str] | None = None,
+    *,
+    token: str | None = None,
+    timeout: float = 30.0,
+) -> Settings:
+    """What is given, else what STOKER_URL, STOKER_TOKEN_FILE and STOKER_CA say.
+
+    StokerError when the URL is none, or the file with the token cannot be read.
+    """
+    place = _checked(url or os.environ.get(URL) or DEFAULT_URL)
+    file = token_file or os.environ.get(TOKEN_FILE)
+    if token is None and file:
+        token = _read_token(Path(file).expanduser())
+    ca = ca or os.environ.get(CA) or None
+    return Settings(place, token, None if ca is None else os.fspath(ca), timeout)
+
+
+def _checked(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good:
+        raise StokerError(f"the daemon's URL should be like {DEFAULT_URL}, found {url!r}")
+    return url.rstrip("/")
+
+
+def _read_token(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            token = file.read(_LONGEST_TOKEN + 1).decode("ascii").strip()
+    except OSError as error:
+        raise StokerError(f"{path}: the token cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        token = ""
+    if not token or len(token) > _LONGEST_TOKEN or not token.isprintable():
+        raise StokerError(f"{path}: should hold one line with the token")
+    return token

@@ -1,0 +1,243 @@
+"""The client, blocking and awaited, against the daemon's real API."""
+
+import asyncio
+import hashlib
+import os
+import threading
+import time
+import warnings
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import stoker
+from stoker import AsyncStoker, NotFoundError, ProblemError, Stoker, StokerError, UnreachableError, flows
+
+from conf.uploaded import Uploaded
+from tests.daemon.cli.conftest import Cast, Daemon, served
+
+Call = Callable[..., Any]
+
+
+@pytest.fixture(params=["blocking", "awaited"])
+def call(request: pytest.FixtureRequest, daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call]:
+    """Call a method of the one client or of the other; a log comes as a list."""
+    monkeypatch.setattr(flows, "POLL_SECONDS", 0.01)
+    if request.param == "blocking":
+        with Stoker() as client:
+
+            def blocking(name: str, /, *arguments: Any, **named: Any) -> Any:
+                found = getattr(client, name)(*arguments, **named)
+                return list(found) if name == "logs" else found
+
+            yield blocking
+        return
+
+    async def awaited(name: str, /, *arguments: Any, **named: Any) -> Any:
+        async with AsyncStoker() as client:
+            found: Awaitable[Any] | AsyncIterator[str] = getattr(client, name)(*arguments, **named)
+            if isinstance(found, AsyncIterator):
+                return [text async for text in found]
+            return await found
+
+    yield lambda name, /, *arguments, **named: asyncio.run(awaited(name, *arguments, **named))
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Path:
+    """An application of this machine."""
+    path = tmp_path / "count words.py"
+    path.write_text("print('words')\n")
+    return path
+
+
+def test_a_job_is_submitted_with_its_files(call: Call, daemon: Daemon, app: Path, tmp_path: Path) -> None:
+    """What is on this machine is sent; URIs stay what they are, and so do paths that the daemon has."""
+    large = tmp_path / "large.zip"
+    large.write_bytes(os.urandom(3 << 20))
+    sha256 = hashlib.sha256(large.read_bytes()).hexdigest()
+    options: dict[str, Any] = {
+        "name": "n", "executors": 2, "cpus": 0.5, "memory": "2g", "args": [1, "x"], "conf": {"spark.a": "1"},
+        "files": [large, "https://h/x", f"file://{large}"], "archives": [f"{large}#data"], "py_files": [app],
+    }  # fmt: skip
+    job = call("submit", app, **options)
+    assert (job["id"], job["name"], job["executors"], job["memory_mib"]) == ("job-1", "n", 2, 2048)
+    spec = daemon.cast.store.spec("job-1")
+    assert spec is not None
+    name = f"stoker-file:{sha256}/large.zip"
+    assert (spec.files, spec.archives) == ((name, "https://h/x", name), (f"{name}#data",))
+    assert spec.app == spec.py_files[0]
+    assert (spec.app.partition("/")[2], spec.args) == ("count words.py", ("1", "x"))
+    assert daemon.cast.uploads().path(Uploaded(sha256, "large.zip")).read_bytes() == large.read_bytes()
+    call("submit", app, upload=False, archives=[f"{large}#data"], idempotency_key="k")
+    assert call("submit", app, upload=False, archives=[f"{large}#data"], idempotency_key="k")["id"] == "job-2"
+    second = daemon.cast.store.spec("job-2")
+    assert second is not None
+    assert (second.app, second.archives) == (str(app), (f"{large}#data",))
+
+
+def test_an_upload_goes_on_where_it_was(call: Call, daemon: Daemon, tmp_path: Path) -> None:
+    """Nothing is sent twice; a file that changes on the way is not taken for what it was."""
+    file = tmp_path / "f"
+    file.write_bytes(os.urandom(2 << 20))
+    data, sha256 = file.read_bytes(), hashlib.sha256(file.read_bytes()).hexdigest()
+    uploads = daemon.cast.uploads()
+    uploads.put(sha256, len(data), 0, data[:1000])
+    assert call("upload", file) == f"stoker-file:{sha256}/f"
+    assert uploads.path(Uploaded(sha256, "f")).read_bytes() == data
+    (tmp_path / "empty").touch()
+    assert call("upload", str(tmp_path / "empty")).endswith("/empty")
+    with pytest.raises(StokerError, match="none: cannot be read: No such file"):
+        call("upload", tmp_path / "none")
+
+
+def test_what_becomes_of_a_job(call: Call, daemon: Daemon, app: Path) -> None:
+    """Listed, shown, explained, its log read, ended."""
+    call("submit", app, owner="alice")
+    call("submit", app, owner="bob")
+    assert [job["id"] for job in call("jobs")["jobs"]] == ["job-2", "job-1"]
+    assert [job["id"] for job in call("jobs", owner="alice", state=["queued"], limit=5)["jobs"]] == ["job-1"]
+    daemon.cast.place("job-1")
+    assert call("job", "job-1")["tasks"][0]["vm"] == "m1.large-1"
+    assert call("explain", "job-1")["explanations"][0]["policy"] == "ff"
+    daemon.cast.logs["driver stdout"] = "hello, driver"
+    daemon.cast.logs["0 stderr"] = "hello, executor"
+    assert "".join(call("logs", "job-1")) == call("log", "job-1") == "hello, driver"
+    assert call("log", "job-1", executor=0, stream="stderr") == "hello, executor"
+    assert call("kill", "job-1")["id"] == "job-1"
+    assert call("wait", "job-1")["state"] == "killed"
+    with pytest.raises(stoker.JobFailedError, match=r"job-1 .* killed: killed by its user") as failed:
+        call("wait", "job-1", check=True)
+    assert failed.value.job["id"] == "job-1"
+    with pytest.raises(TimeoutError, match=r"job-2 is queued after 0\.05 s"):
+        call("wait", "job-2", timeout=0.05)
+
+
+def test_a_job_is_followed_to_its_end(call: Call, daemon: Daemon, app: Path) -> None:
+    """Its log as it grows, and its end."""
+
+    def go(job_id: str) -> None:
+        time.sleep(0.1)
+        daemon.cast.logs["driver stdout"] = "first\n"
+        time.sleep(0.1)
+        daemon.cast.logs["driver stdout"] = "first\nsecond\n"
+        daemon.cast.put(job_id, "finished", finished_at=time.time())
+
+    daemon.cast.fate = lambda job_id: threading.Thread(target=go, args=(job_id,)).start()
+    job = call("submit", app)
+    assert "".join(call("logs", job["id"], follow=True)) == "first\nsecond\n"
+    assert call("submit", app, wait=True)["state"] == "finished"
+
+
+def test_the_cluster_and_who_decides(call: Call) -> None:
+    """What else the API has."""
+    assert [vm["name"] for vm in call("cluster")["vms"]] == ["m1.large-1", "m1.large-2"]
+    assert "ff" in [policy["name"] for policy in call("policies")["policies"]]
+    assert call("policy")["name"] == "ff"
+    assert call("set_policy", "rr")["name"] == "rr"
+    assert call("set_shadow", "ff")["shadow"]["name"] == "ff"
+    assert call("set_shadow", None)["shadow"] is None
+    assert call("comparison") == {"totals": [], "differences": []}
+    assert call("health")["ready"]
+
+
+def test_errors_carry_the_problem(call: Call, app: Path) -> None:
+    """What the daemon says of it: status, title, detail, and the fields that are wrong."""
+    with pytest.raises(NotFoundError, match="there is no job job-9"):
+        call("job", "job-9")
+    with pytest.raises(ProblemError) as refused:
+        call("submit", app, cpus="many", executors=-1)
+    error = refused.value
+    assert (error.status, error.title) == (422, "The request is not valid")
+    assert {entry["field"] for entry in error.errors} == {"cpus", "executors"}
+    assert "executors: " in str(error)
+    with pytest.raises(ProblemError, match=r"m1\.large-1 has 4 cpus"):
+        call("submit", app, cpus=8)
+    with pytest.raises(StokerError, match=r"files: should be a list, found 'a\.txt'"):
+        call("submit", app, files="a.txt")
+
+
+def test_nobody_answers(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which is said at once; a wait gives a daemon that is away some time."""
+    dead = Stoker("http://127.0.0.1:1")
+    with pytest.raises(UnreachableError, match=r"no daemon answers at http://127\.0\.0\.1:1") as away:
+        dead.jobs()
+    assert not away.value.sent
+    monkeypatch.setattr(flows, "AWAY_SECONDS", 0.1)
+    began = time.monotonic()
+    with pytest.raises(UnreachableError):
+        dead.wait("job-1")
+    assert time.monotonic() - began > 0.1
+
+
+def test_a_lost_answer_is_no_second_job(daemon: Daemon, app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same submission is sent again, with the same key."""
+    with Stoker() as client:
+        send, lost = client._http.request, [True]
+
+        def losing(method: str, path: str, **options: Any) -> httpx.Response:
+            response = send(method, path, **options)
+            if method == "POST" and lost:
+                lost.clear()
+                raise httpx.ReadError("gone", request=response.request)
+            return response
+
+        monkeypatch.setattr(client._http, "request", losing)
+        assert client.submit(app)["id"] == "job-1"
+        assert len(client.jobs()["jobs"]) == 1
+
+
+def test_the_token_comes_from_a_file(cast: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or from a program; it is shown nowhere, and a network on which it can be read is told of."""
+    file = tmp_path / "token"
+    file.write_text("t0ken\n")
+    with served(cast, "t0ken") as url:
+        monkeypatch.setenv("STOKER_URL", url)
+        with Stoker() as client, pytest.raises(stoker.UnauthorizedError, match="wants a token"):
+            client.jobs()
+        monkeypatch.setenv("STOKER_TOKEN_FILE", str(file))
+        with Stoker() as client:
+            assert client.jobs()["jobs"] == []
+            assert "t0ken" not in repr(client.settings)
+        monkeypatch.delenv("STOKER_TOKEN_FILE")
+        with Stoker(token="t0ken") as client:
+            assert client.jobs()["jobs"] == []
+    with pytest.warns(UserWarning, match="can be read on the network"):
+        Stoker("http://192.0.2.1:8642", token="t")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Stoker("https://192.0.2.1:8642", token="t")
+    for content in (b"", b"two\nlines", b"\xff", b"x" * 5000):
+        file.write_bytes(content)
+        with pytest.raises(StokerError, match="should hold one line with the token"):
+            Stoker(token_file=file)
+    with pytest.raises(StokerError, match="the token cannot be read: No such file"):
+        Stoker(token_file=tmp_path / "none")
+
+
+@pytest.mark.parametrize("url", ["localhost:8642", "ftp://h", "http://", "http://h:0", "http://h:x"])
+def test_what_is_no_url_is_said(url: str) -> None:
+    """Before anything is asked."""
+    with pytest.raises(StokerError, match=r"should be like http://127\.0\.0\.1:8642, found"):
+        Stoker(url)
+
+
+def test_a_waiting_daemon_sends_on_to_the_leader(daemon: Daemon) -> None:
+    """The client follows, but not from https to http."""
+    answers = [httpx.Response(307, headers={"Location": f"{daemon.url}/v1/cluster"})]
+
+    def standby(request: httpx.Request) -> httpx.Response:
+        if str(request.url).startswith(daemon.url):
+            return httpx.Response(200, json={"vms": []})
+        return answers[0]
+
+    for url, follows in (("http://127.0.0.1:1", True), ("https://h:1", False)):
+        client = Stoker(url)
+        client._http = httpx.Client(base_url=url, transport=httpx.MockTransport(standby))
+        if follows:
+            assert client.cluster() == {"vms": []}
+        else:
+            with pytest.raises(StokerError, match="which is not https: not followed"):
+                client.cluster()

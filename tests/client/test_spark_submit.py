@@ -1,0 +1,258 @@
+"""`python -m stoker spark-submit`: what it makes of a command line, and what it does with it at a daemon."""
+
+import hashlib
+import json
+import re
+import threading
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stoker import flows, spark_submit
+from stoker.command import main
+from stoker.spark_arguments import ArgumentsError, parse_properties, read_arguments
+
+from tests.daemon.cli.conftest import Cast, Daemon, served
+
+Capture = pytest.CaptureFixture[str]
+PAGES = """\
+# a comment
+! another
+spark.a=1
+spark.b : two words  \n  spark.c\tthree
+spark.long  first, \\
+            second
+spark.escaped\\=name = a\\u0041\\tb\\\\c
+spark.empty
+mine.own = x
+"""
+
+
+def test_flags_are_properties() -> None:
+    """Each with its value behind it or behind a =; what stands after the application is the application's."""
+    given = read_arguments(
+        ["--master", "mesos://h:1", "--name=n", "-c", "spark.x=a=b", "--conf", "spark.y= 1 ", "--supervise",
+         "--executor-memory", "2g", "--num-executors", "3", "--class", "a.B", "-v", "app.jar", "--name", "x",
+         "-c"],
+        {},
+    )  # fmt: skip
+    assert given.properties == {
+        "spark.master": "mesos://h:1", "spark.app.name": "n", "spark.x": "a=b", "spark.y": " 1 ",
+        "spark.driver.supervise": "true", "spark.executor.memory": "2g", "spark.executor.instances": "3",
+    }  # fmt: skip
+    assert (given.resource, given.main_class) == ("app.jar", "a.B")
+    assert given.arguments == ["--name", "x", "-c"]
+    assert given.switches == {"--supervise", "--verbose"}
+
+
+def test_properties_files_are_javas(tmp_path: Path) -> None:
+    """With their comments, separators, continued lines and escapes."""
+    assert parse_properties(PAGES) == {
+        "spark.a": "1", "spark.b": "two words", "spark.c": "three", "spark.long": "first, second",
+        "spark.escaped=name": "aA\tb\\c", "spark.empty": "", "mine.own": "x",
+    }  # fmt: skip
+
+
+def test_what_goes_before_what(tmp_path: Path) -> None:
+    """Flags before --conf before --properties-file before spark-defaults.conf before the environment."""
+    defaults, file = tmp_path / "conf" / "spark-defaults.conf", tmp_path / "file"
+    defaults.parent.mkdir()
+    defaults.write_text("spark.executor.cores 9\nspark.a 9\nspark.b 9\n")
+    file.write_text("spark.executor.cores 8\nspark.a 8\nmine 1\n")
+    environ = {"SPARK_HOME": str(tmp_path), "SPARK_EXECUTOR_CORES": "7", "MASTER": "mesos://e:1"}
+
+    def read(*flags: str) -> dict[str, str]:
+        return read_arguments([*flags, "a.py"], environ).properties
+
+    assert read() == {
+        "spark.executor.cores": "9", "spark.a": "9", "spark.b": "9", "spark.master": "mesos://e:1"
+    }  # fmt: skip
+    of_file = ["--properties-file", str(file)]
+    assert read(*of_file) == {"spark.executor.cores": "8", "spark.a": "8", "spark.master": "mesos://e:1"}
+    both = read("--load-spark-defaults", *of_file)
+    assert (both["spark.a"], both["spark.b"]) == ("8", "9")
+    assert read(*of_file, "--conf", "spark.executor.cores=6")["spark.executor.cores"] == "6"
+    flags = ["--executor-cores", "5", *of_file, "--conf", "spark.executor.cores=6"]
+    assert read(*flags)["spark.executor.cores"] == "5"
+    assert read_arguments([*of_file, "a.py"], {}).notes == ["mine is no property of Spark, and is left out"]
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("--executor-mem 1g a.py", "unrecognized option: --executor-mem"),
+        ("-x a.py", "unrecognized option: -x"),
+        ("--name", "--name: its value is missing"),
+        ("--conf spark.a a.py", "--conf: should be PROPERTY=VALUE, found 'spark.a'"),
+        ("--conf spark.stoker.token=t a.py", "can be read by everybody"),
+        ("--properties-file /none a.py", "--properties-file /none: cannot be read: No such file"),
+        ("--remote sc://h a.py", "--remote: it is Spark Connect's"),
+        ("--keytab k a.py", "Kerberos is not spoken here"),
+    ],
+)
+def test_what_cannot_be_meant_is_said(command: str, why: str, capsys: Capture) -> None:
+    """In one line, with spark-submit's exit code."""
+    with pytest.raises(ArgumentsError, match=re.escape(why)):
+        read_arguments(command.split(), {})
+    assert main(["spark-submit", *command.split()]) == 1
+    told = capsys.readouterr()
+    assert (told.out, told.err.count("\n")) == ("", 1)
+    assert told.err.startswith("Error: ")
+    assert why in told.err
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("", "missing application resource"),
+        ("--deploy-mode client a.py", "--deploy-mode client runs the driver here"),
+        ("--deploy-mode both a.py", "should be cluster, found 'both'"),
+        ("--master yarn a.py", "--master yarn: should be mesos://"),
+        ("--master mesos://zk://h:1/m a.py", "should be mesos://"),
+        ("--master mesos://127.0.0.1:1 {app}", "no daemon answers at http://127.0.0.1:1"),
+        ("nowhere.py", "nowhere.py: no such file here"),
+        ("--files none*.txt {app}", "none*.txt: no file here has such a name"),
+        ("--class", "--class: its value is missing"),
+        ("{jar}", "its manifest names none"),
+        ("--conf spark.stoker.nosuch=1 {app}", "spark.stoker.nosuch does not exist"),
+        ("--status driver-1", "there is no submission driver-1"),
+    ],
+)
+def test_what_goes_wrong_is_one_line(
+    daemon: Daemon, tmp_path: Path, capsys: Capture, command: str, why: str
+) -> None:
+    """Before anything is sent, or in the daemon's words; soon, and with exit code 1."""
+    app, jar = tmp_path / "a.py", tmp_path / "a.jar"
+    app.touch()
+    with zipfile.ZipFile(jar, "w") as archive:
+        archive.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\n")
+    began = time.monotonic()
+    assert main(["spark-submit", *command.format(app=app, jar=jar).split()]) == 1
+    assert time.monotonic() - began < 5
+    told = capsys.readouterr()
+    assert why in told.err
+    assert told.err.startswith("Error: ")
+    assert told.err.count("\n") == 1
+
+
+def created(told: str) -> dict[str, Any]:
+    """The answer that spark-submit prints."""
+    found: dict[str, Any] = json.loads(told[told.index("{") : told.rindex("}") + 1])
+    return found
+
+
+def test_a_submission_is_sent_with_its_files(
+    daemon: Daemon, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As spark-submit would send it, but with the files of this machine; then asked about, and ended."""
+    (tmp_path / "app.py").write_text("print(1)\n")
+    for name in ("one.txt", "two.txt", "lib.py", "env.tar.gz"):
+        (tmp_path / name).write_text(name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LOGNAME", "carol")
+    master = daemon.url.replace("http", "mesos")
+    command = (
+        f"spark-submit --master {master} --deploy-mode cluster --conf spark.master.rest.enabled=true "
+        "--name wc "
+        "--total-executor-cores 3 --conf spark.executor.instances=3 --executor-memory 1g --py-files lib.py "
+        "--files *.txt,https://h/x --archives env.tar.gz#env app.py --size 8"
+    )
+    assert main(command.split()) == 0
+    submission = created(capsys.readouterr().err)["submissionId"]
+    spec, record = daemon.cast.store.spec("job-1"), daemon.cast.store.job("job-1")
+    assert spec is not None
+    assert record is not None
+
+    def sent(name: str, text: str = "") -> str:
+        return f"stoker-file:{hashlib.sha256((text or name).encode()).hexdigest()}/{name}"
+
+    assert (spec.app, spec.args) == (sent("app.py", "print(1)\n"), ("--size", "8"))
+    assert spec.files == (sent("one.txt"), sent("two.txt"), "https://h/x")
+    assert (spec.py_files, spec.archives) == ((sent("lib.py"),), (sent("env.tar.gz") + "#env",))
+    assert (spec.name, spec.executors, spec.owner) == ("wc", 3, "carol")
+    ask = ["spark-submit", "--master", f"mesos://127.0.0.1:1,{daemon.url.removeprefix('http://')}"]
+    assert main([*ask, "--status", submission]) == 0
+    assert f"State of driver {submission} is now SUBMITTED." in capsys.readouterr().err
+    assert main([*ask, "--kill", submission]) == 0
+    assert "job-1 is killed" in capsys.readouterr().err
+    assert main([*ask, "--kill", submission]) == 1
+
+
+@pytest.mark.parametrize(("state", "code"), [("finished", 0), ("failed", 1)])
+def test_it_waits_where_that_is_asked(
+    daemon: Daemon, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, state: Any, code: int
+) -> None:
+    """And then tells by its exit code how the application ended."""
+    monkeypatch.setattr(spark_submit, "_POLL_SECONDS", 0.02)
+    app = tmp_path / "app.py"
+    app.touch()
+
+    def go(job_id: str) -> None:
+        time.sleep(0.1)
+        daemon.cast.place(job_id)
+        time.sleep(0.2)
+        daemon.cast.put(job_id, state, "its driver exited", finished_at=time.time())
+
+    daemon.cast.fate = lambda job_id: threading.Thread(target=go, args=(job_id,)).start()
+    wait = "spark.kubernetes.submission.waitAppCompletion=true"
+    assert main(["spark-submit", "--master", daemon.url, "--conf", wait, str(app)]) == code
+    told = capsys.readouterr().err
+    assert "is now RUNNING." in told
+    assert f"is now {state.upper()}." in told
+    spec = daemon.cast.store.spec("job-1")
+    assert spec is not None
+    assert not [name for name in spec.conf if "wait" in name]
+
+
+def test_the_token_comes_by_a_file(
+    cast: Cast, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the properties, or named by them or by the environment; it is part of no job, and never shown."""
+    app, token, file = tmp_path / "app.py", tmp_path / "token", tmp_path / "properties"
+    app.touch()
+    token.write_text("t0ken\n")
+    with served(cast, "t0ken") as url:
+        command = ["spark-submit", "-v", "--master", url, "--properties-file", str(file), str(app)]
+        file.write_text("")
+        assert main(command) == 1
+        assert "token" in capsys.readouterr().err
+        for text in ("spark.stoker.token t0ken", f"spark.stoker.tokenFile {token}"):
+            file.write_text(text)
+            assert main(command) == 0, capsys.readouterr().err
+            assert "t0ken" not in capsys.readouterr().err
+        file.write_text("")
+        monkeypatch.setenv("STOKER_TOKEN_FILE", str(token))
+        assert main(command) == 0
+    for job_id in ("job-1", "job-2", "job-3"):
+        spec = cast.store.spec(job_id)
+        assert spec is not None
+        assert "t0ken" not in spec.model_dump_json()
+
+
+def test_a_jar_names_its_main_class(tmp_path: Path) -> None:
+    """In a manifest whose long lines go on in the next."""
+    jar = tmp_path / "a.jar"
+    name = "org.example." + "a" * 70
+    with zipfile.ZipFile(jar, "w") as archive:
+        archive.writestr("META-INF/MANIFEST.MF", f"A: b\r\nMain-Class: {name[:50]}\r\n {name[50:]}\r\n")
+    assert spark_submit._manifest_class(str(jar)) == spark_submit._manifest_class(jar.as_uri()) == name
+
+
+def test_which_spark_is_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one of SPARK_HOME, else an installed one, else the daemon's default."""
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "spark-core_2.13-4.3.0.jar").touch()
+    assert spark_submit._own_version({"SPARK_HOME": str(tmp_path)}) == "4.3.0"
+    monkeypatch.setattr("importlib.metadata.version", lambda _: "3.5.9")
+    assert spark_submit._own_version({}) == "3.5.9"
+
+
+def test_help_and_version(capsys: Capture) -> None:
+    """Without a daemon, and without an application."""
+    assert main(["spark-submit", "--help"]) == 0
+    told = capsys.readouterr().err
+    assert all(flag in told for flag in ("--properties-file", "--total-executor-cores", "--kill"))
+    assert main(["spark-submit", "--version"]) == 0
+    assert flows.SCHEME == "stoker-file"

@@ -1,0 +1,103 @@
+"""The types of the client's answers and of a job's options, made of what the HTTP API says of itself.
+
+`make openapi` writes them; they are what `mypy` and editors know of the client.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+STORED = Path(__file__).parents[2] / "client/stoker/answers.py"
+
+_HEAD = '''\
+"""What the API answers, and what a job may be given: as docs/openapi.json has it, by `make openapi`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any, Literal, TypedDict, Union
+
+File = Union[str, "PathLike[str]"]
+'''
+_PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
+#: Options for which Python has more to offer than JSON; the app is an argument of its own.
+_OPTIONS = {
+    "app": "",
+    "args": "Sequence[str | int | float]",
+    **dict.fromkeys(("py_files", "files", "jars", "archives"), "Sequence[File]"),
+}
+
+
+def client_types(described: Mapping[str, Any]) -> str:
+    """The module's text."""
+    schemas = described["components"]["schemas"]
+    wanted: dict[str, bool] = {}
+    for path in described["paths"].values():
+        for operation in path.values():
+            for response in operation["responses"].values():
+                for content in response.get("content", {}).values():
+                    _collect(content["schema"], schemas, wanted, whole=True)
+    submitted = described["paths"]["/v1/jobs"]["post"]["requestBody"]["content"]["application/json"]
+    _collect(submitted["schema"], schemas, wanted, whole=False)
+    parts = [_typed(name, schemas[name], whole) for name, whole in sorted(wanted.items(), key=_named)]
+    return _HEAD + "".join(f"\n\n{part}" for part in parts)
+
+
+def _collect(schema: Any, schemas: Any, wanted: dict[str, bool], *, whole: bool) -> None:
+    if isinstance(schema, list):
+        for each in schema:
+            _collect(each, schemas, wanted, whole=whole)
+    elif isinstance(schema, dict):
+        if isinstance(reference := schema.get("$ref"), str):
+            name = reference.rpartition("/")[2]
+            if name not in wanted:
+                wanted[name] = whole
+                _collect(schemas[name], schemas, wanted, whole=whole)
+        for key, each in schema.items():
+            if key not in ("default", "enum", "const"):
+                _collect(each, schemas, wanted, whole=whole)
+
+
+def _named(item: tuple[str, bool]) -> str:
+    return _name(item[0])
+
+
+def _name(schema: str) -> str:
+    if schema.endswith("-Input"):
+        return schema.replace("Spec", "").replace("-Input", "Options")
+    return schema.removesuffix("-Output").removesuffix("Body")
+
+
+def _typed(name: str, schema: Mapping[str, Any], whole: bool) -> str:
+    made = _name(name)
+    special = _OPTIONS if made == "JobOptions" else {}
+    lines = [f"class {made}(TypedDict{'' if whole else ', total=False'}):"]
+    lines.append(f'    """{schema.get("description", made).splitlines()[0]}"""\n')
+    for key, each in schema.get("properties", {}).items():
+        if kind := special.get(key, _type(each, whole)):
+            lines.append(f"    {key}: {kind}")
+            if text := each.get("description", "").splitlines():
+                lines.append(f'    """{text[0]}"""')
+    return "\n".join(lines) + "\n"
+
+
+def _type(schema: Mapping[str, Any], whole: bool) -> str:
+    if "$ref" in schema:
+        return _name(schema["$ref"].rpartition("/")[2])
+    if "anyOf" in schema:
+        return " | ".join(dict.fromkeys(_type(each, whole) for each in schema["anyOf"]))
+    if "const" in schema:
+        return f"Literal[{schema['const']!r}]"
+    if "enum" in schema:
+        return f"Literal[{', '.join(map(repr, schema['enum']))}]"
+    kind = schema.get("type")
+    if kind == "array":
+        inner = _type(schema.get("items", {}), whole)
+        return f"list[{inner}]" if whole else f"Sequence[{inner}]"
+    if kind == "object":
+        patterns = list(schema.get("patternProperties", {}).values())
+        more = schema.get("additionalProperties") or (patterns[0] if patterns else None)
+        inner = _type(more, whole) if isinstance(more, dict) else "Any"
+        return f"dict[str, {inner}]" if whole else f"Mapping[str, {inner}]"
+    return _PLAIN.get(str(kind), "Any")
