@@ -134,6 +134,12 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         """Ask for a job's end; one that has ended is left alone."""
         return schemas.job_body(scheduler.kill(known(job_id).job.id))
 
+    @app.post("/v1/jobs/{job_id}/decommission", status_code=202)
+    def decommission(job_id: JobName, asked: schemas.DecommissionBody) -> schemas.JobBody:
+        """Have the job's driver give executors up, once their blocks are elsewhere; it may get others."""
+        numbers = list(dict.fromkeys(asked.executors))
+        return schemas.job_body(scheduler.decommission(known(job_id).job.id, numbers, asked.reason))
+
     @app.get("/v1/jobs/{job_id}/explain")
     def explain(job_id: JobName) -> explanation_schemas.ExplanationBody:
         """Say why a job's executors are where they are, or why it waits."""

@@ -6,7 +6,7 @@ to the leader. How the leader is found is in `leadership`.
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
@@ -145,6 +145,10 @@ class Candidate:
     def kill(self, job_id: str) -> JobRecord:
         """See `Scheduler.kill`."""
         return self._leader().kill(job_id)
+
+    def decommission(self, job_id: str, numbers: Sequence[int], why: str) -> JobRecord:
+        """See `Scheduler.decommission`."""
+        return self._leader().decommission(job_id, numbers, why)
 
     def cluster(self) -> tuple[VmStatus, ...]:
         """See `Scheduler.cluster`."""

@@ -4,7 +4,7 @@ The scheduling loop in `service.py` is the one implementation; tests may bring a
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -157,6 +157,13 @@ class Scheduler(Protocol):
 
     def kill(self, job_id: str) -> JobRecord:
         """End a job: its record, on disk when this returns; one that has ended already is left alone."""
+        ...
+
+    def decommission(self, job_id: str, numbers: Sequence[int], why: str) -> JobRecord:
+        """Have a job's driver give executors up, once their blocks are elsewhere: its record.
+
+        RejectedError when it cannot: only drivers that ask for executors themselves can be told.
+        """
         ...
 
     def cluster(self) -> tuple[VmStatus, ...]:

@@ -43,6 +43,8 @@ class Effects:
                 self._start_driver(job_id)
             case ev.KillDriver(job_id=job_id):
                 self._drivers.stop(job_id)
+            case ev.Decommission():
+                pass  # its driver is told when it asks, as often as it asks: the executors' records say so
             case _:
                 self._link.execute(command, self._describe, subscription)
 

@@ -73,6 +73,17 @@ class Body(BaseModel):
     model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
 
+class DecommissionBody(BaseModel):
+    """Executors that a driver is to give up."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+
+    executors: Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], Field(min_length=1, max_length=10_000)]
+    """Their numbers."""
+    reason: Annotated[NameOrNone, Field(max_length=200)] = ""
+    """Why, for whoever looks at them."""
+
+
 class JobBody(Body):
     """A job: what it asks for, and what became of it."""
 
@@ -155,6 +166,10 @@ class ExecutorBody(Body):
     """Dollars: its share of the VM's price, up to now."""
     message: Said
     """What Mesos said of it last."""
+    profile: int
+    """The number of its resource profile in Spark: 0 is what the job asks for."""
+    decommissioned_at: float | None
+    """Since when its driver is to give it up, once its blocks are elsewhere; null for others."""
 
 
 class JobDetail(JobBody):

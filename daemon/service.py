@@ -282,13 +282,34 @@ class Service:
 
     def kill(self, job_id: str) -> JobRecord:
         """End a job; see `Scheduler.kill`."""
+        record = self._known(job_id)
+        return record if record.ended else self._ask(ev.KillRequested(self._clock.now(), job_id), record)
+
+    def decommission(self, job_id: str, numbers: Sequence[int], why: str) -> JobRecord:
+        """Have executors given up; see `Scheduler.decommission`."""
+        record, there = self._known(job_id), self._store.executors(job_id)
+        if record.job.dynamic is None and not record.job.client_driver:
+            detail = f"{job_id} keeps its executors: only a driver that asks for them itself can give some up"
+            raise RejectedError(409, "The executors are fixed", detail)
+        open_numbers = {task.number for task in there if not task.ended}
+        if missing := [number for number in numbers if number not in open_numbers]:
+            runs = ", ".join(str(number) for number in sorted(n for n in open_numbers if n is not None))
+            detail = f"{job_id} has no executor {missing[0]} that runs; it has {runs or 'none'}"
+            raise RejectedError(404, "No such executor", detail)
+        return self._ask(ev.DecommissionAsked(self._clock.now(), job_id, tuple(numbers), why), record)
+
+    def _known(self, job_id: str) -> JobRecord:
         record = self._store.job(job_id)
         if record is None:
             raise RejectedError(404, "No such job", f"there is no job {job_id}")
-        if record.ended:
-            return record
-        if not self._inbox.put_and_wait(ev.KillRequested(self._clock.now(), job_id), KILL_PATIENCE):
-            why = f"{job_id} could not be ended within {KILL_PATIENCE:.0f} s; see /readyz, and try again"
+        return record
+
+    def _ask(self, event: ev.KillRequested | ev.DecommissionAsked, record: JobRecord) -> JobRecord:
+        """Have the loop handle what a user asked for; the job's record once that is stored."""
+        job_id = record.job.id
+        if not self._inbox.put_and_wait(event, KILL_PATIENCE):
+            what = "ended" if isinstance(event, ev.KillRequested) else "asked to give executors up"
+            why = f"{job_id} could not be {what} within {KILL_PATIENCE:.0f} s; see /readyz, and try again"
             raise RejectedError(503, "The scheduler is busy", why)
         return self._store.job(job_id) or record
 

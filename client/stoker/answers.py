@@ -18,6 +18,19 @@ class Alive(TypedDict):
     """Stoker's."""
 
 
+class AllKilled(TypedDict):
+    """All submissions were ended."""
+
+    serverSparkVersion: str
+    """The version of Spark that the server speaks of."""
+    success: bool
+    """Whether it was done."""
+    message: str | None
+    """What there is to say of it."""
+    action: Literal["KillAllSubmissionResponse"]
+    """What this answers."""
+
+
 class Candidate(TypedDict):
     """A VM that was looked at."""
 
@@ -62,6 +75,19 @@ class Choice(TypedDict):
     """How many more were looked at."""
 
 
+class Cleared(TypedDict):
+    """Why nothing was cleared."""
+
+    serverSparkVersion: str
+    """The version of Spark that the server speaks of."""
+    success: bool
+    """Whether it was done."""
+    message: str | None
+    """What there is to say of it."""
+    action: Literal["ClearResponse"]
+    """What this answers."""
+
+
 class Cluster(TypedDict):
     """All VMs that are there."""
 
@@ -76,6 +102,23 @@ class Comparison(TypedDict):
     """One for each pair of policies."""
     differences: list[Difference]
     """The latest first."""
+
+
+class Created(TypedDict):
+    """A submission was accepted: it is on disk."""
+
+    serverSparkVersion: str
+    """The version of Spark that the server speaks of."""
+    success: bool
+    """Whether it was done."""
+    message: str | None
+    """What there is to say of it."""
+    action: Literal["CreateSubmissionResponse"]
+    """What this answers."""
+    submissionId: str
+    """Who knows it may ask how the submission is doing, and end it."""
+    unknownFields: list[str] | None
+    """Fields of the request that mean nothing here."""
 
 
 class Decision(TypedDict):
@@ -134,6 +177,32 @@ class DriverOptions(TypedDict, total=False):
     """Memory of a driver on the cluster: MiB, or an amount with its unit, such as 512m."""
 
 
+class DynamicExecutors(TypedDict):
+    """How many executors a job may have whose driver asks for them while it runs: dynamic allocation."""
+
+    max: int
+    """How many it may have at most, of each resource profile."""
+    min: int
+    """How many it has at least: what it is short of them, it gets before new jobs get theirs."""
+    initial: int | None
+    """How many it begins with, if there is room, and no fewer than `min`; null: `min`, or else one."""
+
+
+class Error(TypedDict):
+    """What went wrong."""
+
+    serverSparkVersion: str
+    """The version of Spark that the server speaks of."""
+    success: Literal[False]
+    """Nothing was done."""
+    message: str
+    """What is wrong, and what would be right."""
+    action: Literal["ErrorResponse"]
+    """What this is."""
+    highestProtocolVersion: str | None
+    """The version of the protocol that is spoken, where another one was asked for."""
+
+
 class Executor(TypedDict):
     """An executor, or the driver when it runs on the cluster."""
 
@@ -165,6 +234,10 @@ class Executor(TypedDict):
     """Dollars: its share of the VM's price, up to now."""
     message: str
     """What Mesos said of it last."""
+    profile: int
+    """The number of its resource profile in Spark: 0 is what the job asks for."""
+    decommissioned_at: float | None
+    """Since when its driver is to give it up, once its blocks are elsewhere; null for others."""
 
 
 class Explanation(TypedDict):
@@ -229,9 +302,11 @@ class Job(TypedDict):
     reason: str
     """Why it is in that state, in words."""
     executors: int
-    """How many executors it asks for."""
+    """How many executors it asks for; with dynamic allocation, how many it may have at most."""
     min_executors: int
     """On no fewer it runs: as many as `executors` where it runs on all of them only."""
+    wanted_executors: int | None
+    """With dynamic allocation, how many its driver asks for now; null where it has as many all the time."""
     cpus: float
     """Cores that each executor asks for."""
     memory_mib: int
@@ -278,9 +353,11 @@ class JobDetail(TypedDict):
     reason: str
     """Why it is in that state, in words."""
     executors: int
-    """How many executors it asks for."""
+    """How many executors it asks for; with dynamic allocation, how many it may have at most."""
     min_executors: int
     """On no fewer it runs: as many as `executors` where it runs on all of them only."""
+    wanted_executors: int | None
+    """With dynamic allocation, how many its driver asks for now; null where it has as many all the time."""
     cpus: float
     """Cores that each executor asks for."""
     memory_mib: int
@@ -333,8 +410,8 @@ class JobOptions(TypedDict, total=False):
     """Whose job it is, as whoever submits it says; nobody checks it. `stoker submit` says the login name."""
     queue: str
     """Which queue it belongs to."""
-    executors: int
-    """How many executors it asks for."""
+    executors: Any
+    """How many executors it asks for; with bounds, its driver asks for them while it runs."""
     min_executors: int | None
     """On no fewer executors it runs; null: on all of them only."""
     cpus: float
@@ -384,8 +461,8 @@ class JobSpec(TypedDict):
     """Whose job it is, as whoever submits it says; nobody checks it. `stoker submit` says the login name."""
     queue: str
     """Which queue it belongs to."""
-    executors: int
-    """How many executors it asks for."""
+    executors: Any
+    """How many executors it asks for; with bounds, its driver asks for them while it runs."""
     min_executors: int | None
     """On no fewer executors it runs; null: on all of them only."""
     cpus: float
@@ -422,6 +499,21 @@ class JobSpec(TypedDict):
     """Seconds of running after which it is ended and has failed."""
 
 
+class Killed(TypedDict):
+    """A submission was ended, or had ended before."""
+
+    serverSparkVersion: str
+    """The version of Spark that the server speaks of."""
+    success: bool
+    """Whether it was done."""
+    message: str | None
+    """What there is to say of it."""
+    action: Literal["KillSubmissionResponse"]
+    """What this answers."""
+    submissionId: str
+    """Which one."""
+
+
 class Log(TypedDict):
     """Part of a log."""
 
@@ -431,6 +523,10 @@ class Log(TypedDict):
     """Where the next part begins, bytes."""
     complete: bool
     """Whether nothing can follow."""
+    source: Literal["driver", "sandbox", "kept", ""]
+    """Where it is from: the driver's folder on the daemon's host, the task's on its VM, or what the daemon"""
+    note: str
+    """What is missing, and why."""
 
 
 class Option(TypedDict):
@@ -534,6 +630,29 @@ class Shadow(TypedDict):
     """Those that it failed to take, or that could not be executed."""
     last_fault: str
     """What was wrong with the last of these."""
+
+
+class Status(TypedDict):
+    """How a submission is doing."""
+
+    serverSparkVersion: str
+    """The version of Spark that the server speaks of."""
+    success: bool
+    """Whether it was done."""
+    message: str | None
+    """What there is to say of it."""
+    action: Literal["SubmissionStatusResponse"]
+    """What this answers."""
+    submissionId: str
+    """Which one."""
+    driverState: Literal[
+        "SUBMITTED", "RUNNING", "FINISHED", "RELAUNCHING", "UNKNOWN", "KILLED", "FAILED", "ERROR"
+    ]
+    """The state of its driver."""
+    workerId: str | None
+    """The VM on which its driver runs; absent for one on the daemon's host."""
+    workerHostPort: str | None
+    """Where that driver is reached."""
 
 
 class Totals(TypedDict):

@@ -8,7 +8,7 @@ import json
 import ssl
 import sys
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -91,6 +91,11 @@ class Client:
     def kill(self, job_id: str) -> Json:
         """Ask for a job's end; the job."""
         return self._ask("POST", f"/v1/jobs/{_part(job_id)}/kill")
+
+    def decommission(self, job_id: str, executors: Sequence[int], reason: str) -> Json:
+        """Have a job's driver give executors up; the job."""
+        body = {"executors": list(executors), "reason": reason}
+        return self._ask("POST", f"/v1/jobs/{_part(job_id)}/decommission", json=body)
 
     def explain(self, job_id: str) -> Json:
         """Every decision about a job: why its executors are where they are, or why it waits."""

@@ -236,6 +236,33 @@ def kill(
         print(f"Job {answer['id']} is being ended; `stoker job {answer['id']}` shows when it has.")
 
 
+def decommission(
+    job_id: JobId,
+    executors: Annotated[
+        list[int], typer.Argument(metavar="EXECUTOR...", help="Their numbers, as `stoker job` shows them.")
+    ],
+    reason: Annotated[str, _option("--reason", "Why, for whoever looks at them.", "TEXT")] = "",
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    output: Output = "table",
+) -> None:
+    """Have a job's driver give executors up, once their blocks are elsewhere.
+
+    That costs the job no failure; if it still wants as many executors, the policy places others.
+    """
+    with connect(url, token_file, ca) as client:
+        answer = client.decommission(job_id, executors, reason)
+    if output == "json":
+        print_json(answer)
+        return
+    from daemon.cli import render
+
+    numbers = ", ".join(map(str, executors))
+    noun = render.count(len(executors), "executor").partition(" ")[2]
+    print(f"The driver of {answer['id']} gives {noun} {numbers} up; `stoker job {answer['id']}` shows it.")
+
+
 def explain(
     job_id: JobId,
     url: Url = DEFAULT_URL,

@@ -1,7 +1,7 @@
 """A small real scheduler for the API's tests: it keeps jobs in a store and launches nothing."""
 
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
@@ -56,6 +56,10 @@ class SmallScheduler:
             record = replace(record, state="killed", reason="killed on request", finished_at=130.0)
             self._store.save(Changes((record,), ()))
         return record
+
+    def decommission(self, job_id: str, numbers: Sequence[int], why: str) -> JobRecord:
+        """Nobody can."""
+        raise RejectedError(409, "The executors are fixed", f"{job_id} keeps {numbers} ({why})")
 
     def cluster(self) -> tuple[VmStatus, ...]:
         """Two VMs."""

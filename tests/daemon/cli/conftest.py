@@ -4,7 +4,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,11 @@ class Cast:
         if not record.ended:
             self.put(job_id, "killed", "killed by its user")
         return record
+
+    def decommission(self, job_id: str, numbers: Sequence[int], why: str) -> JobRecord:
+        """Note it in the job's reason."""
+        self.put(job_id, "running", f"gives {list(numbers)} up: {why}")
+        return self._record(job_id)
 
     def cluster(self) -> tuple[VmStatus, ...]:
         """Two VMs."""
