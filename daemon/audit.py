@@ -21,6 +21,8 @@ from daemon.logging import Throttle
 _MOST_WAITING = 10_000
 #: Records that are written at once at most: some kilobytes.
 _AT_ONCE = 32
+#: Seconds for which a record waits for more, so that the thread wakes up seldom while requests are many.
+_GATHERING = 0.05
 #: Refusals a second that are kept: a flood of them must not push everything else out of the files.
 _REFUSALS = 5.0
 #: Of a body, what says what was asked for; nothing else of it is kept.
@@ -97,6 +99,8 @@ class Audit:
         going = True
         while going:
             records = [self._waiting.get()]
+            if self._waiting.qsize() < _AT_ONCE - 1 and records[0] is not None:
+                time.sleep(_GATHERING)
             while len(records) < _AT_ONCE and not self._waiting.empty():
                 records.append(self._waiting.get())
             going = None not in records

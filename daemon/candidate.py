@@ -6,15 +6,15 @@ to the leader. How the leader is found is in `leadership`.
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
 import structlog
 
-from conf.schema import JobSpec
-from daemon.contract import ElsewhereError, Health, LogChunk, PolicyStatus, Standing, VmStatus
+from daemon.arrivals import SubmittedSpec
+from daemon.contract import Admission, ElsewhereError, Health, LogChunk, PolicyStatus, Standing, VmStatus
 from daemon.leadership import Election
 from daemon.service import Service
 from daemon.store import Store, StoreError
@@ -138,9 +138,9 @@ class Candidate:
 
     # ---- what the API asks -----------------------------------------------------------------------
 
-    def submit(self, spec: JobSpec, idempotency_key: str | None = None) -> tuple[JobRecord, bool]:
+    def submit(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
         """See `Scheduler.submit`."""
-        return self._leader().submit(spec, idempotency_key)
+        return self._leader().submit(submitted)
 
     def kill(self, job_id: str) -> JobRecord:
         """See `Scheduler.kill`."""

@@ -4,13 +4,14 @@ The scheduling loop in `service.py` is the one implementation; tests may bring a
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from conf.schema import JobSpec
+from daemon.arrivals import Added, SubmittedSpec
 from daemon.tables import job_number
 from environment.model.records import ExecutorRecord, JobRecord
 from framework.spark import DriverUi
@@ -148,11 +149,15 @@ class Standing:
         return sorted(number for job_id in self.paused if (number := job_number(job_id)) is not None)
 
 
+#: What became of what was submitted: a job, or why there is none.
+Admission = Added | Exception
+
+
 class Scheduler(Protocol):
     """The running scheduler. Every method may be called from any thread and raises `RejectedError` only."""
 
-    def submit(self, spec: JobSpec, idempotency_key: str | None = None) -> tuple[JobRecord, bool]:
-        """Accept a job: its record, on disk when this returns, and whether it is new."""
+    def submit(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
+        """Accept jobs: what became of each, as that is known. What is accepted is on disk by then."""
         ...
 
     def kill(self, job_id: str) -> JobRecord:
@@ -211,3 +216,12 @@ class Scheduler(Protocol):
     def health(self) -> Health:
         """Whether master, store and loop are well."""
         ...
+
+
+def submit_one(scheduler: Scheduler, spec: JobSpec, key: str | None = None) -> Added:
+    """Have a job accepted; raises what it is refused for."""
+    each = SubmittedSpec(spec, key)
+    (admission,) = (admissions[each] for admissions in scheduler.submit([each]) if admissions)
+    if isinstance(admission, Exception):
+        raise admission
+    return admission

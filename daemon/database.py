@@ -35,9 +35,6 @@ _KEEPALIVE: dict[str, int | str] = {
     "keepalives_count": 3,
     "options": "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3",
 }
-#: Seconds for which a writer who had to wait for its turn waits for others to share its commit. Chosen: as
-#: long as a commit takes, whose begin and end cost as much computing as five submissions.
-_GATHERING = 0.005
 #: Where a connection has what is known for the length of a transaction.
 _NOTES = "stoker"
 _STUCK = "another process is writing and does not finish"
@@ -262,8 +259,6 @@ class _Writer:
             waits, self._taken = self._taken, True
         if waits:
             write.called.wait()
-            if not write.done:  # where one had to wait, others come
-                time.sleep(_GATHERING)
         if not write.done:
             self._take_turn()
         return write.result()

@@ -1,17 +1,17 @@
 """What a submission passes before it is a job: it can be launched, fits, finds room in the queue, is kept."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from conf.assumptions import MEASURED_SPREAD
 from conf.carrying import carried
 from conf.schema import DynamicExecutors, JobSpec
-from daemon.contract import RejectedError
+from daemon.arrivals import IdempotencyConflictError, SubmittedSpec
+from daemon.contract import Admission, RejectedError
 from daemon.launcher import Launcher
-from daemon.store import IdempotencyConflictError, Store, StoreError
+from daemon.store import Store, StoreError, StoreFullError, StoreStuckError
 from environment.check import whole_cluster_shortfall
 from environment.model.moment import Quota
 from environment.model.reach import Reach, over_quota
-from environment.model.records import JobRecord
 from environment.resources import NOTHING, Resources
 from environment.types import Dynamic, Job, Vm
 from profiles.job_profile import JobProfile
@@ -72,28 +72,55 @@ class Intake:
             name: (vm, at) for name, (vm, at) in late.items() if name not in there and now - at < OF_LATE
         }
 
-    def accept(self, spec: JobSpec, idempotency_key: str | None) -> tuple[JobRecord, bool]:
-        """Accept a job; see `Scheduler.submit`."""
-        if spec.driver is not None and spec.driver.on == "client":
-            why = "driver.on: a driver of its user's asks for its executors itself, by POST /v1/applications"
-            raise RejectedError(422, "The job cannot be launched", why)
-        self._check(spec)
-        if self._queued + len(self._arriving) >= self._most:
-            detail = f"{self._most} jobs are queued already (max_queued_jobs)"
-            raise RejectedError(429, "The queue is full", detail, {"Retry-After": _PAUSE})
-        at = self._now()
+    def accept(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
+        """Accept jobs; see `Scheduler.submit`. Those that fit are not kept waiting for a look at the VMs."""
+        refused: dict[SubmittedSpec, Admission] = {}
+        fit: list[SubmittedSpec] = []
+        unfit: list[SubmittedSpec] = []
+        for each in submitted:
+            try:
+                self._check(each.spec)
+                (unfit if self._misfit(each.spec) else fit).append(each)
+            except ValueError as error:
+                refused[each] = RejectedError(422, "The job cannot be launched", str(error))
+            except Exception as error:  # what is wrong with one must not stop the others
+                refused[each] = error
+        yield {**refused, **self._keep(fit)}
+        if unfit:
+            self._look()  # since the master was last asked an agent may have joined, or a quota been raised
+            misfits = {each: self._misfit(each.spec) for each in unfit}
+            refused = {each: misfit for each, misfit in misfits.items() if misfit}
+            yield {**refused, **self._keep([each for each in unfit if each not in refused])}
+
+    def _keep(self, submitted: Sequence[SubmittedSpec]) -> dict[SubmittedSpec, Admission]:
+        """Keep those that there is room for in the queue."""
+        room = max(0, self._most - self._queued - len(self._arriving))
+        detail = f"{self._most} jobs are queued already (max_queued_jobs)"
+        admissions: dict[SubmittedSpec, Admission] = {
+            each: RejectedError(429, "The queue is full", detail, {"Retry-After": _PAUSE})
+            for each in submitted[room:]
+        }
+        at, submitted = self._now(), submitted[:room]
+        if not submitted:
+            return admissions
         try:
-            record, new = self._store.add_job(
-                spec, lambda job_id: self._job(job_id, spec, at), idempotency_key, at
-            )
-        except IdempotencyConflictError as error:
-            raise RejectedError(409, "Idempotency key used before", str(error)) from error
-        except StoreError as error:
-            raise RejectedError(503, "The job store is not available", str(error)) from error
-        if new:
-            self._arriving.add(record.job.id)
-            self._arrive(at, record.job)
-        return record, new
+            kept = self._store.add_jobs(submitted, lambda job_id, spec: self._job(job_id, spec, at), at)
+        except Exception as error:
+            if len(submitted) == 1 or isinstance(error, StoreStuckError | StoreFullError):
+                return admissions | {each: _not_kept(error) for each in submitted}
+            for each in submitted:  # one of them may have spoilt it for all
+                admissions |= self._keep([each])
+            return admissions
+        for each, outcome in zip(submitted, kept, strict=True):
+            if isinstance(outcome, IdempotencyConflictError):
+                admissions[each] = RejectedError(409, "Idempotency key used before", str(outcome))
+                continue
+            admissions[each] = outcome
+            record, new = outcome
+            if new:
+                self._arriving.add(record.job.id)
+                self._arrive(at, record.job)
+        return admissions
 
     def _job(self, job_id: str, spec: JobSpec, at: float) -> Job:
         profile, most, bounds = self._profiles.get(spec.type), spec.most_executors, spec.executors
@@ -116,17 +143,19 @@ class Intake:
         )
 
     def _check(self, spec: JobSpec) -> None:
-        try:
-            self._launcher.check(spec)
-        except ValueError as error:
-            raise RejectedError(422, "The job cannot be launched", str(error)) from error
-        if not (self._over_quota(spec) or self._shortfall(spec)):
-            return
-        self._look()  # since the master was last asked an agent may have joined, or a quota been raised
+        """Raise ValueError when it could not be launched, whatever the cluster."""
+        if spec.driver is not None and spec.driver.on == "client":
+            why = "driver.on: a driver of its user's asks for its executors itself, by POST /v1/applications"
+            raise ValueError(why)
+        self._launcher.check(spec)
+
+    def _misfit(self, spec: JobSpec) -> RejectedError | None:
+        """Why there is no cluster for the job, as far as is known; None when there may be."""
         if (over := self._over_quota(spec)) is not None:
-            raise RejectedError(422, "The job is over the quota", over)
+            return RejectedError(422, "The job is over the quota", over)
         if (shortfall := self._shortfall(spec)) is not None:
-            raise RejectedError(422, "The job fits no cluster of this size", shortfall)
+            return RejectedError(422, "The job fits no cluster of this size", shortfall)
+        return None
 
     def _over_quota(self, spec: JobSpec) -> str | None:
         """Why our roles may never have what the job needs at least; None when they may."""
@@ -142,6 +171,12 @@ class Intake:
         if shortfall is None and driver is not None:
             shortfall = whole_cluster_shortfall(vms, driver, 1)
         return shortfall
+
+
+def _not_kept(error: Exception) -> Exception:
+    if isinstance(error, StoreError):
+        return RejectedError(503, "The job store is not available", str(error))
+    return error
 
 
 def _size(spec: JobSpec) -> Resources:

@@ -9,15 +9,25 @@ commands do in `effects.py`, what others are shown in `picture.py`, how well all
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import structlog
 
-from conf.schema import Config, JobSpec
+from conf.schema import Config
+from daemon.arrivals import SubmittedSpec
 from daemon.clock import Clock
-from daemon.contract import WITH_DRIVER, Health, LogChunk, PolicyStatus, RejectedError, Standing, VmStatus
+from daemon.contract import (
+    WITH_DRIVER,
+    Admission,
+    Health,
+    LogChunk,
+    PolicyStatus,
+    RejectedError,
+    Standing,
+    VmStatus,
+)
 from daemon.diskwatch import DiskWatch
 from daemon.drivers import HostDrivers
 from daemon.effects import Effects
@@ -276,9 +286,9 @@ class Service:
 
     # ---- what the API asks -----------------------------------------------------------------------
 
-    def submit(self, spec: JobSpec, idempotency_key: str | None = None) -> tuple[JobRecord, bool]:
-        """Accept a job; see `Scheduler.submit`."""
-        return self._intake.accept(spec, idempotency_key)
+    def submit(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
+        """Accept jobs; see `Scheduler.submit`."""
+        return self._intake.accept(submitted)
 
     def kill(self, job_id: str) -> JobRecord:
         """End a job; see `Scheduler.kill`."""

@@ -20,7 +20,7 @@ from starlette.convertors import StringConvertor, register_url_convertor
 from conf.loader import what_is_right
 from conf.schema import Driver, JobSpec
 from daemon import spark_protocol as protocol
-from daemon.contract import RejectedError, Scheduler
+from daemon.contract import RejectedError, Scheduler, submit_one
 from daemon.spark_protocol import DriverState, SubmissionRequest, Written
 from daemon.store import Store
 from environment.model.records import JobRecord
@@ -115,7 +115,7 @@ def add_spark_rest(
         """
         spec, set_aside = _job(request, homes, driver)
         submission_id = f"driver-{time.strftime('%Y%m%d%H%M%S')}-{secrets.randbelow(10**39):039d}"
-        record, _ = scheduler.submit(spec, _key(submission_id))
+        record, _ = submit_one(scheduler, spec, _key(submission_id))
         told = f"{record.job.id}: `stoker explain {record.job.id}` says where it runs, or why it waits"
         if set_aside:
             told += f"; without effect, as Stoker sets them itself: {', '.join(set_aside)}"

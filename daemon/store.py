@@ -17,7 +17,8 @@ from sqlalchemy.engine import Connection
 
 from conf.schema import JobSpec
 from conf.uploaded import SCHEME, SHA256
-from daemon import listing, past, store_opening, tables, terms
+from daemon import arrivals, listing, past, store_opening, tables, terms
+from daemon.arrivals import Added, IdempotencyConflictError, SubmittedSpec
 from daemon.damage import Damage, Damages, put_aside
 from daemon.database import (
     Database,
@@ -26,11 +27,9 @@ from daemon.database import (
     StoreError,
     StoreFullError,
     StoreStuckError,
-    notes,
 )
 from daemon.shadow_comparison import Comparison
 from daemon.tables import (
-    LAST_NUMBER,
     add_explanations,
     comparisons,
     executors,
@@ -62,10 +61,6 @@ Result = TypeVar("Result")
 #: Chosen: what is read at once when somebody asks for them, in well under a second.
 COMPARISONS_KEPT = 10_000
 _UPLOADED = re.compile(f"{SCHEME}:({SHA256})/")
-
-
-class IdempotencyConflictError(Exception):
-    """An idempotency key came again with another job than the first time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,31 +144,21 @@ class Store:
 
     # ---- writing ---------------------------------------------------------------------------------
 
+    def add_jobs(
+        self, submitted: Sequence[SubmittedSpec], job: Callable[[str, JobSpec], Job], at: float
+    ) -> list[Added | IdempotencyConflictError]:
+        """Keep new jobs; see `arrivals.add`."""
+        return self._write(lambda connection: arrivals.add(connection, submitted, job, at))
+
     def add_job(
         self, spec: JobSpec, job: Callable[[str], Job], idempotency_key: str | None, at: float
-    ) -> tuple[JobRecord, bool]:
-        """Keep a new job, made by `job` from the id that it gets; its record, and whether it is new.
-
-        A key that was used before gives that job's record again, or IdempotencyConflictError when its spec
-        was another one. `at` is now, in seconds.
-        """
-
-        def work(connection: Connection) -> tuple[JobRecord, bool]:
-            if idempotency_key is not None and (known := _by_key(connection, idempotency_key, spec)):
-                return known, False
-            so_far = notes(connection)
-            number = (so_far.get("last") or connection.scalar(LAST_NUMBER) or 0) + 1
-            record = JobRecord(job(tables.job_id(number)))
-            kept = {
-                "spec": tables.seal(spec.model_dump_json()),
-                "idempotency_key": idempotency_key,
-                "accepted_at": at,
-            }
-            connection.execute(_ADD_JOB, {**tables.job_row(record), **kept})
-            so_far["last"] = number
-            return record, True
-
-        return self._write(work)
+    ) -> Added:
+        """Keep one; raises IdempotencyConflictError."""
+        one = [SubmittedSpec(spec, idempotency_key)]
+        (outcome,) = self.add_jobs(one, lambda job_id, _: job(job_id), at)
+        if isinstance(outcome, IdempotencyConflictError):
+            raise outcome
+        return outcome
 
     def save(
         self,
@@ -396,7 +381,6 @@ class Store:
             return {row[0]: row[1] for row in connection.execute(query)}
 
 
-_ADD_JOB = sa.insert(jobs)
 _JOB = sa.select(jobs.c.number, jobs.c.record)
 _TASK = sa.select(executors.c.task_id, executors.c.job, executors.c.record)
 
@@ -405,20 +389,6 @@ def _going_on() -> sa.CompoundSelect[Any]:
     """The numbers of jobs that are not over or have open tasks."""
     with_open = sa.select(executors.c.job).where(executors.c.state.in_(tables.OPEN_EXECUTOR))
     return sa.union(sa.select(jobs.c.number).where(jobs.c.state.in_(tables.OPEN_JOB)), with_open)
-
-
-def _by_key(connection: Connection, key: str, spec: JobSpec) -> JobRecord | None:
-    query = sa.select(jobs.c.number, jobs.c.record, jobs.c.spec).where(jobs.c.idempotency_key == key)
-    known = connection.execute(query).first()
-    if known is None:
-        return None
-    record = Damages().job(connection, known.number, known.record)
-    kept = Damages().read("specs", record.job.id, known.number, tables.read_spec, known.spec)
-    if kept is not None and kept != spec:
-        raise IdempotencyConflictError(
-            f"the idempotency key was used for {record.job.id}, which is another job; use a new key"
-        )
-    return record
 
 
 def _launch(task: ExecutorRecord) -> Any:

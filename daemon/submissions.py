@@ -1,12 +1,12 @@
 """The route by which jobs come in, made for hundreds in a second.
 
-What FastAPI does with every request, and asyncio with every call that a thread does for it, costs more than
-the submission itself. Here a request without fault takes a shorter way; any other goes FastAPI's, which finds
-what is wrong with it.
+What FastAPI does with every request, and a thread of its own for each, cost more than the submission itself.
+Here a request without fault takes a shorter way, and those that come at once go on together; any other goes
+FastAPI's, which finds what is wrong with it.
 """
 
 import asyncio
-from collections import deque
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Annotated
@@ -18,16 +18,21 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from conf.schema import JobSpec
 from daemon import schemas
+from daemon.arrivals import Added, SubmittedSpec
 from daemon.audit import BODY
-from daemon.contract import Scheduler
+from daemon.contract import Admission, Scheduler
 from daemon.problems import REFUSED, answer
-from environment.model.records import JobRecord
 
 #: Where jobs are submitted.
 PATH = "/v1/jobs"
 
-#: Submissions that share a commit at most.
-_AT_ONCE = 32
+#: Seconds for which what came meanwhile waits for more, once a batch is answered. Chosen: about as long as a
+#: commit takes, whose begin and end cost as much computing as five submissions.
+_GATHERING = 0.005
+#: Seconds after which a batch goes though an earlier one is not answered: that one may wait for what is hung.
+_PATIENCE = 0.1
+#: Batches that may be on their way at once.
+_BATCHES = 32
 
 IdempotencyKey = Annotated[
     str | None,
@@ -50,58 +55,67 @@ class _Route:
 
 _ROUTE = _Route(PATH)
 
-#: An answer that is awaited, and what came of its submission: a record and whether it is new, or an error.
-_Outcome = tuple["asyncio.Future[tuple[JobRecord, bool]]", tuple[JobRecord, bool] | Exception]
+#: Those who wait for an answer.
+_Batch = dict[SubmittedSpec, "asyncio.Future[Added]"]
 
 
 class Submissions:
-    """Hands submissions to the scheduler, on threads of their own. `accept` is for one event loop."""
+    """Hands submissions to the scheduler in batches, on threads of their own. For one event loop."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
-        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="submission")
-        self._outcomes: deque[_Outcome] = deque()
-        #: The event loop will look at the outcomes.
-        self._told = False
+        self._threads = ThreadPoolExecutor(_BATCHES, thread_name_prefix="submission")
+        #: The batch that goes next, and those that were sent; a batch is empty when all of it is answered.
+        self._next: _Batch = {}
+        self._sent: list[_Batch] = []
+        self._timer: asyncio.TimerHandle | None = None
 
     async def accept(self, spec: JobSpec, key: str | None) -> Response:
-        """Submit a job, and answer when it is on disk; raises what the scheduler does."""
+        """Submit a job, and answer when it is on disk; raises what the scheduler says."""
         loop = asyncio.get_running_loop()
-        awaited: asyncio.Future[tuple[JobRecord, bool]] = loop.create_future()
-        self._threads.submit(self._submit, loop, awaited, spec, key)
+        awaited: asyncio.Future[Added] = loop.create_future()
+        if not self._next:
+            self._send_after(_PATIENCE if any(self._sent) else 0.0, loop)
+        self._next[SubmittedSpec(spec, key)] = awaited
         record, new = await awaited
         headers = {"Location": f"/v1/jobs/{record.job.id}"}
         body = schemas.job_body(record).model_dump_json()  # which nobody needs to check once more
         return Response(body, 201 if new else 200, headers, "application/json")
 
-    def _submit(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        awaited: "asyncio.Future[tuple[JobRecord, bool]]",
-        spec: JobSpec,
-        key: str | None,
-    ) -> None:
-        outcome: tuple[JobRecord, bool] | Exception
-        try:
-            outcome = self._scheduler.submit(spec, key)
-        except Exception as error:
-            outcome = error
-        self._outcomes.append((awaited, outcome))
-        # Many share a commit: the event loop is woken for the first of them, and finds the others.
-        if not self._told:
-            self._told = True
-            loop.call_soon_threadsafe(self._tell)
+    def _send_after(self, seconds: float, loop: asyncio.AbstractEventLoop) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = loop.call_later(seconds, self._send, loop)
 
-    def _tell(self) -> None:
-        self._told = False  # before looking, so that what comes meanwhile is not forgotten
-        while self._outcomes:
-            awaited, outcome = self._outcomes.popleft()
+    def _send(self, loop: asyncio.AbstractEventLoop) -> None:
+        batch, self._next = self._next, {}
+        self._sent = [batch, *filter(None, self._sent)]
+        self._threads.submit(self._submit, loop, batch, tuple(batch))
+
+    def _submit(
+        self, loop: asyncio.AbstractEventLoop, batch: _Batch, submitted: Sequence[SubmittedSpec]
+    ) -> None:
+        """Submit them; `batch` is the event loop's."""
+        try:
+            for admissions in self._scheduler.submit(submitted):
+                loop.call_soon_threadsafe(self._tell, batch, admissions)
+        except Exception as error:
+            loop.call_soon_threadsafe(self._fail, batch, error)
+
+    def _tell(self, batch: _Batch, admissions: Mapping[SubmittedSpec, Admission]) -> None:
+        for submitted, admission in admissions.items():
+            awaited = batch.pop(submitted)
             if awaited.done():
                 continue  # given up
-            if isinstance(outcome, Exception):
-                awaited.set_exception(outcome)
+            if isinstance(admission, Exception):
+                awaited.set_exception(admission)
             else:
-                awaited.set_result(outcome)
+                awaited.set_result(admission)
+        if self._next and not any(self._sent):
+            self._send_after(_GATHERING, asyncio.get_running_loop())
+
+    def _fail(self, batch: _Batch, error: Exception) -> None:
+        self._tell(batch, dict.fromkeys(batch, error))
 
 
 class ShortWay:

@@ -1,7 +1,7 @@
 """A small real scheduler for the API's tests: it keeps jobs in a store and launches nothing."""
 
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
@@ -10,7 +10,17 @@ from weakref import finalize
 
 from agents.registry import PolicyError, create
 from conf.schema import JobSpec, UploadsSection
-from daemon.contract import Health, LogChunk, PolicyStatus, RejectedError, ShadowStatus, Standing, VmStatus
+from daemon.arrivals import Added, IdempotencyConflictError, SubmittedSpec
+from daemon.contract import (
+    Admission,
+    Health,
+    LogChunk,
+    PolicyStatus,
+    RejectedError,
+    ShadowStatus,
+    Standing,
+    VmStatus,
+)
 from daemon.store import Store
 from daemon.uploads import Uploads
 from environment.model.cluster_model import Changes
@@ -37,8 +47,15 @@ class SmallScheduler:
         self.opened: dict[str, tuple[Path, str]] = {}
         self._policy = PolicyStatus("ff", {}, 3, 2, 1, "it raised ValueError", cut_short=4)
 
-    def submit(self, spec: JobSpec, idempotency_key: str | None = None) -> tuple[JobRecord, bool]:
-        """Keep the job; one of more than 64 cpus is refused."""
+    def submit(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
+        """Keep the jobs; those of more than 64 cpus are refused."""
+        for each in submitted:
+            try:
+                yield {each: self._add(each.spec, each.key)}
+            except (RejectedError, IdempotencyConflictError) as error:
+                yield {each: error}
+
+    def _add(self, spec: JobSpec, key: str | None) -> Added:
         if spec.cpus > 64:
             raise RejectedError(422, "The job fits no VM", "vm-2, the largest, has 8 cpus")
 
@@ -46,7 +63,7 @@ class SmallScheduler:
             asked = (spec.type, Resources.of(spec.cpus, spec.memory), spec.most_executors)
             return Job(job_id, *asked, 100.0, name=spec.label, owner=spec.owner, queue=spec.queue)
 
-        return self._store.add_job(spec, job, idempotency_key, 100.0)
+        return self._store.add_job(spec, job, key, 100.0)
 
     def kill(self, job_id: str) -> JobRecord:
         """End the job at once."""

@@ -3,7 +3,8 @@
 import errno
 import json
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from daemon.api import create_app
 from daemon.audit import Audit
+from daemon.journal import Journal
 from daemon.store import Store
 from tests.daemon.small_scheduler import SmallScheduler
 from tests.daemon.test_api import Api, submit
@@ -143,3 +145,20 @@ def test_what_waits_is_written_to_the_last_line(tmp_path: Path, monkeypatch: pyt
     audit.close()
     lines = (tmp_path / "audit.jsonl").read_text().splitlines()
     assert [json.loads(line)["path"] for line in lines] == [f"/{n}" for n in range(1000)]
+
+
+def test_many_at_once_are_written_together(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a few writes, in order, to the last one."""
+    writes: list[int] = []
+    write = Journal.write
+
+    def counting(self: Journal, lines: Sequence[str]) -> None:
+        writes.append(len(lines))
+        write(self, lines)
+
+    monkeypatch.setattr(Journal, "write", counting)
+    for n in range(20):
+        log.audit.note({"method": "POST", "path": f"/{n}"}, 201, "")
+        time.sleep(0.001)
+    assert [record["path"] for record in log.records()] == [f"/{n}" for n in range(20)]
+    assert len(writes) <= 8

@@ -1,18 +1,21 @@
 """What is refused because it fits no cluster, and what may fit soon."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from conf.schema import Config, Driver, DynamicExecutors, JobSpec
 from daemon import intake as intake_module
-from daemon.contract import RejectedError
+from daemon.arrivals import SubmittedSpec
+from daemon.contract import Admission, RejectedError
 from daemon.intake import Intake
 from daemon.launcher import Launcher
-from daemon.store import Store
+from daemon.store import Store, StoreError, StoreFullError
 from environment.model.reach import Reach
+from environment.model.records import JobRecord
 from environment.types import Dynamic, PlacementRequest, Vm
 from tests.builders import make_vms
 
@@ -26,17 +29,25 @@ class Door:
         self.found: tuple[Vm, ...] | None = None
         self.store = store
         self.looks = 0
-        launcher = Launcher(Config(data_dir=str(folder)), folder, "127.0.0.1")
-        self.intake = Intake(store, launcher, {}, lambda *_: None, self._look, 10, time.time)
+        self.launcher = Launcher(Config(data_dir=str(folder)), folder, "127.0.0.1")
+        self.intake = Intake(store, self.launcher, {}, lambda *_: None, self._look, 10, time.time)
 
     def _look(self) -> None:
         self.looks += 1
         if self.found is not None:
             self.intake.note(0, Reach(self.found), set())
 
-    def submit(self, cpus: float, **asked: float) -> None:
+    def submit(self, cpus: float, **asked: Any) -> JobRecord:
         """A job of one executor."""
-        self.intake.accept(JobSpec(app=APP, cpus=cpus, memory=1024, resources=asked), None)
+        return self.admit(JobSpec(**{"app": APP, "cpus": cpus, "memory": 1024, **asked}))
+
+    def admit(self, spec: JobSpec) -> JobRecord:
+        """Any job; raises what it is refused for."""
+        each = SubmittedSpec(spec)
+        (admission,) = (found[each] for found in self.intake.accept([each]) if found)
+        if isinstance(admission, Exception):
+            raise admission
+        return admission[0]
 
 
 @pytest.fixture
@@ -52,7 +63,7 @@ def door(tmp_path: Path) -> Iterator[Door]:
 def test_policies_see_owner_and_queue(door: Door) -> None:
     """What was submitted is what arrives."""
     door.found = make_vms(1)
-    record, _ = door.intake.accept(JobSpec(app=APP, owner="alice", queue="night"), None)
+    record = door.submit(1, owner="alice", queue="night")
     assert (record.job.owner, record.job.queue) == ("alice", "night")
     assert PlacementRequest(record.job, 1).job.owner == "alice"
 
@@ -60,7 +71,7 @@ def test_policies_see_owner_and_queue(door: Door) -> None:
 def test_bounds_are_what_the_driver_may_ask_for(door: Door) -> None:
     """A job that could begin is accepted, whatever it may want later; the store gives it back as it was."""
     bounds = DynamicExecutors(min=2, max=500, initial=3)
-    record, _ = door.intake.accept(JobSpec(app=APP, executors=bounds), None)
+    record = door.admit(JobSpec(app=APP, executors=bounds))
     job = record.job
     assert (job.executors, job.fewest, job.begins_with, job.dynamic) == (500, 2, 3, Dynamic(2, 3))
     assert door.store.job(job.id) == record
@@ -68,9 +79,9 @@ def test_bounds_are_what_the_driver_may_ask_for(door: Door) -> None:
     assert spec is not None
     assert spec.executors == bounds
     with pytest.raises(RejectedError, match="9 are needed at least"):
-        door.intake.accept(JobSpec(app=APP, executors=DynamicExecutors(min=9, max=500)), None)
+        door.admit(JobSpec(app=APP, executors=DynamicExecutors(min=9, max=500)))
     with pytest.raises(RejectedError, match="fits no VM"):
-        door.intake.accept(JobSpec(app=APP, cpus=64, executors=DynamicExecutors(max=5, initial=0)), None)
+        door.admit(JobSpec(app=APP, cpus=64, executors=DynamicExecutors(max=5, initial=0)))
 
 
 def test_the_master_is_asked_before_a_job_is_refused(door: Door) -> None:
@@ -101,12 +112,12 @@ def test_what_no_quota_lets_us_have_is_refused(door: Door) -> None:
     door.intake.note(0, Reach(make_vms(9, cpus=4), quota={"cpus": 8.0, "mem": 6144.0}), set())
     said = "the master's quota lets our roles have 8 cpus in all, and it takes 9 cpus"
     with pytest.raises(RejectedError, match=said) as refused:
-        door.intake.accept(JobSpec(app=APP, cpus=3, memory=1024, executors=3), None)
+        door.submit(3, executors=3)
     assert (refused.value.status, refused.value.title) == (422, "The job is over the quota")
     with pytest.raises(RejectedError, match="have 6144 MiB in all, and it takes 7168 MiB"):
-        door.intake.accept(JobSpec(app=APP, cpus=1, memory=1024, executors=7), None)
-    door.intake.accept(JobSpec(app=APP, cpus=4, memory=1024, executors=2), None)
-    door.intake.accept(JobSpec(app=APP, cpus=3, memory=1024, executors=3, min_executors=2), None)
+        door.submit(1, executors=7)
+    door.submit(4, executors=2)
+    door.submit(3, executors=3, min_executors=2)
     assert door.looks == 2, "it was asked whether the quota is another by now"
 
 
@@ -114,4 +125,71 @@ def test_a_driver_of_its_users_is_no_job_file(door: Door) -> None:
     """Who wants executors for a driver of their own asks by another way, which the refusal names."""
     spec = JobSpec(app="", driver=Driver(on="client"))
     with pytest.raises(RejectedError, match="by POST /v1/applications"):
-        door.intake.accept(spec, None)
+        door.admit(spec)
+
+
+def asked_for(*cpus: float, **more: Any) -> list[SubmittedSpec]:
+    """Jobs of so many cpus."""
+    return [SubmittedSpec(JobSpec(app=APP, cpus=each, memory=1024, **more)) for each in cpus]
+
+
+def test_those_that_fit_do_not_wait_for_a_look_at_the_vms(door: Door) -> None:
+    """They are on disk and answered before the master is asked about the others, once for all of them."""
+    submitted = asked_for(1, 8, 2, 9)
+    found = door.intake.accept(submitted)
+    first = next(found)
+    assert (door.looks, set(first)) == (0, {submitted[0], submitted[2]})
+    assert [record.job.size.cpus for record in door.store.jobs(newest_first=False)] == [1, 2]
+    (second,) = found
+    assert (door.looks, set(second)) == (1, {submitted[1], submitted[3]})
+
+
+def test_what_is_wrong_with_one_stops_no_other(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither in its check, nor when it becomes a job, nor in the database."""
+    submitted = [*asked_for(1), *asked_for(2, name="bad"), *asked_for(3)]
+    check, job = door.launcher.check, door.intake._job
+
+    def told(found: Mapping[SubmittedSpec, Admission]) -> list[str]:
+        names = (type(each).__name__ for each in (found[one] for one in submitted))
+        return [name.replace("tuple", "kept") for name in names]
+
+    def failing(error: Exception, work: Callable[..., Any]) -> Callable[..., Any]:
+        def work_on(*given: Any) -> Any:
+            if any(isinstance(each, JobSpec) and each.name == "bad" for each in given):
+                raise error
+            return work(*given)
+
+        return work_on
+
+    monkeypatch.setattr(door.launcher, "check", failing(RuntimeError("nobody knows"), check))
+    (found,) = door.intake.accept(submitted)
+    assert told(found) == ["kept", "RuntimeError", "kept"]
+    monkeypatch.setattr(door.launcher, "check", check)
+    for error, name in ((RuntimeError("no id"), "RuntimeError"), (StoreError("a NUL"), "RejectedError")):
+        monkeypatch.setattr(door.intake, "_job", failing(error, job))
+        (found,) = door.intake.accept(submitted)
+        assert told(found) == ["kept", name, "kept"]
+    assert door.store.count_by_state() == {"queued": 6}
+
+
+def test_a_full_disk_is_tried_once_for_all(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They all hear of it."""
+    tries = []
+
+    def full(*_: object) -> None:
+        tries.append(1)
+        raise StoreFullError("the disk is full")
+
+    monkeypatch.setattr(door.store, "add_jobs", full)
+    (found,) = door.intake.accept(asked_for(1, 2, 3))
+    assert [each.status for each in found.values() if isinstance(each, RejectedError)] == [503] * 3
+    assert len(tries) == 1
+
+
+def test_of_many_the_last_find_the_queue_full(door: Door) -> None:
+    """Ten may wait."""
+    submitted = asked_for(*[1] * 12)
+    (found,) = door.intake.accept(submitted)
+    refused = {one: each.status for one, each in found.items() if isinstance(each, RejectedError)}
+    assert refused == dict.fromkeys(submitted[10:], 429)
+    assert door.store.count_by_state() == {"queued": 10}

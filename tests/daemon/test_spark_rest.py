@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 from conf.schema import Driver, Spark
 from daemon.api import create_app
 from daemon.audit import Audit
-from daemon.contract import ElsewhereError
+from daemon.contract import ElsewhereError, submit_one
 from daemon.gate import Gate
 from daemon.spark_protocol import StatusBody, Written
 from daemon.store import Store
@@ -237,7 +237,7 @@ def test_all_submissions_are_ended_and_no_other_jobs(
     door.made()
     door("POST", "/v1/submissions/clear")
     door.made()
-    scheduler.submit(store.spec("job-1"), None)  # type: ignore[arg-type]  # it is there
+    submit_one(scheduler, store.spec("job-1"))  # type: ignore[arg-type]  # it is there
     answer = door("POST", "/v1/submissions/killall").json()
     assert (answer["action"], answer["success"]) == ("KillAllSubmissionResponse", True)
     assert [store.job(f"job-{n}").state for n in (1, 2, 3)] == ["killed", "killed", "queued"]  # type: ignore[union-attr]

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from conf.schema import Driver, JobSpec
 from daemon import tables
+from daemon.arrivals import SubmittedSpec
 from daemon.database import _Writer
 from daemon.migrations import SCHEMA_VERSION
 from daemon.shadow_comparison import Comparison, Outcome
@@ -320,31 +321,47 @@ def test_a_failing_submission_spoils_no_other(store: Store) -> None:
     assert store.count_by_state() == {"queued": 20}
 
 
-def test_writers_who_wait_share_a_commit_and_a_lone_one_waits_for_nobody(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A hundred at once take a few commits; a hundred one by one are not held up."""
+def test_writers_who_wait_share_a_commit(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever comes while one is being committed is in the next commit."""
     commits: list[int] = []
     commit = _Writer._commit
 
     def counting(self: _Writer, writes: list[Any]) -> None:
         commits.append(len(writes))
+        deadline = time.monotonic() + 20.0
+        while len(commits) == 1 and len(self._waiting) < 99 and time.monotonic() < deadline:
+            time.sleep(0.01)
         commit(self, writes)
 
     monkeypatch.setattr(_Writer, "_commit", counting)
-    monkeypatch.setattr("daemon.database._GATHERING", 0.5)
-    began = time.monotonic()
-    for n in range(100):
-        store.put("fact", str(n))
-    assert len(commits) == 100
-    assert time.monotonic() - began < 25.0
     threads = [threading.Thread(target=store.put, args=(f"fact {n}", "")) for n in range(100)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(commits) < 110
+    assert sorted(commits) == [1, 99]
     assert all(store.get(f"fact {n}") == "" for n in range(100))
+
+
+def test_a_key_that_comes_twice_at_once_is_one_job(store: Store) -> None:
+    """In one batch, with the same job and with another one; numbers go on where the last batch ended."""
+    other = SPEC.model_copy(update={"executors": 7})
+    pairs = [(SPEC, "k"), (SPEC, "k"), (other, "k"), (other, None), (SPEC, "l")]
+    found = store.add_jobs([SubmittedSpec(*each) for each in pairs], lambda i, _: make_job(i), 1.0)
+    assert isinstance(found[2], IdempotencyConflictError)
+    kept = [each for each in found if not isinstance(each, IdempotencyConflictError)]
+    assert [(record.job.id, new) for record, new in kept] == [
+        ("job-1", True),
+        ("job-1", False),
+        ("job-2", True),
+        ("job-3", True),
+    ]
+    again = store.add_jobs([SubmittedSpec(SPEC, "l"), SubmittedSpec(SPEC)], lambda i, _: make_job(i), 1.0)
+    assert [(each[0].job.id, each[1]) for each in again if isinstance(each, tuple)] == [
+        ("job-3", False),
+        ("job-4", True),
+    ]
+    assert [store.spec(f"job-{n}") for n in (1, 2, 3)] == [SPEC, other, SPEC]
 
 
 def test_the_same_key_from_many_threads_is_one_job(store: Store) -> None:

@@ -1,7 +1,8 @@
 """The short way of submissions: the same answers as FastAPI's, each to who asked."""
 
 import asyncio
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from fastapi import FastAPI
 
 from daemon import submissions
 from daemon.api import create_app
-from daemon.contract import ElsewhereError, RejectedError
-from daemon.store import IdempotencyConflictError, Store, StoreError
+from daemon.arrivals import IdempotencyConflictError, SubmittedSpec
+from daemon.contract import Admission, ElsewhereError, RejectedError
+from daemon.store import Store, StoreError
 from tests.daemon.small_scheduler import SmallScheduler
 
 JSON = ("Content-Type", "application/json")
@@ -139,3 +141,59 @@ def test_each_of_many_gets_its_own_answer(app: FastAPI) -> None:
     assert names == [f"n{n}" if n % 3 else None for n in range(100)]
     ids = {answer.headers["Location"] for answer in answers if answer.status_code == 201}
     assert len(ids) == 66
+
+
+class Hanging(SmallScheduler):
+    """Batches with a job of this name wait until they are let go; `batches` has the sizes of all."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.let_go = threading.Event()
+        self.batches: list[int] = []
+
+    def submit(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
+        """Wait, then keep them."""
+        self.batches.append(len(submitted))
+        if any(each.spec.name == "hangs" for each in submitted):
+            self.let_go.wait(60)
+        return super().submit(submitted)
+
+
+@pytest.fixture
+def hanging(tmp_path: Path) -> Iterator[Hanging]:
+    """A scheduler in which some hang."""
+    store = Store(f"sqlite:///{tmp_path / 'hanging.db'}")
+    yield Hanging(store)
+    store.close()
+
+
+async def behind_one_that_hangs(scheduler: Hanging, meanwhile: Callable[[], None]) -> list[httpx.Response]:
+    """Fifty that come while the first one hangs, which is let go then."""
+    app = create_app(scheduler, scheduler.store, token=None, version="1")
+    first = asyncio.create_task(ask(app, (b'{"app": "a.py", "name": "hangs"}', [JSON])))
+    while not scheduler.batches:
+        await asyncio.sleep(0.01)
+    others = asyncio.create_task(ask(app, *[(JOB, [JSON])] * 50))
+    await asyncio.sleep(0.05)
+    meanwhile()
+    answers = await asyncio.wait_for(others, 30)
+    assert first.done() == scheduler.let_go.is_set()
+    scheduler.let_go.set()
+    return [*await asyncio.wait_for(first, 30), *answers]
+
+
+def test_those_that_come_at_once_go_on_together_and_one_that_hangs_holds_nobody_up(hanging: Hanging) -> None:
+    """A lone one goes at once; what comes meanwhile goes in one batch, though the first has not come back."""
+    answers = asyncio.run(behind_one_that_hangs(hanging, lambda: None))
+    assert [answer.status_code for answer in answers] == [201] * 51
+    assert hanging.batches == [1, 50]
+
+
+def test_what_comes_meanwhile_goes_when_the_batch_is_answered(
+    hanging: Hanging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not only when patience ends."""
+    monkeypatch.setattr(submissions, "_PATIENCE", 3600.0)
+    answers = asyncio.run(behind_one_that_hangs(hanging, hanging.let_go.set))
+    assert [answer.status_code for answer in answers] == [201] * 51
+    assert hanging.batches == [1, 50]

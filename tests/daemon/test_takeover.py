@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from conf.schema import Config, JobSpec
+from daemon.arrivals import SubmittedSpec
 from daemon.cli import main
 from daemon.service import Service
 from daemon.store import Store
@@ -131,10 +132,13 @@ def test_a_store_of_an_earlier_version_is_backed_up_and_taken_over(
         try:
             eventually(lambda: service.health().ready, "it schedules")
             same = {"app": "/apps/sort.py", **next(job for job in JOBS if job["name"] == "here")}
-            record, new = service.submit(JobSpec.model_validate(same), "here")
-            assert (record.job.id, new) == ("job-2", False)
-            later, _ = service.submit(JobSpec(app="/apps/sort.py", cpus=0.5, owner="alice"), None)
-            assert later.job.id == "job-6"
+            known = SubmittedSpec(JobSpec.model_validate(same), "here")
+            later = SubmittedSpec(JobSpec(app="/apps/sort.py", cpus=0.5, owner="alice"))
+            (added,) = service.submit([known, later])
+            found = {
+                each: (kept[0].job.id, kept[1]) for each, kept in added.items() if isinstance(kept, tuple)
+            }
+            assert found == {known: ("job-2", False), later: ("job-6", True)}
             time.sleep(1.0)  # in which it would do what it should not
             assert _states(store) == {**{i: known.state for i, known in jobs.items()}, "job-6": "queued"}
             assert witness.tasks == []

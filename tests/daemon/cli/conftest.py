@@ -14,8 +14,9 @@ import pytest
 from agents.registry import PolicyError, create
 from conf.schema import Http, JobSpec, UploadsSection
 from daemon.api import create_app
+from daemon.arrivals import Added, IdempotencyConflictError, SubmittedSpec
 from daemon.cli import main, watch
-from daemon.contract import Health, LogChunk, PolicyStatus, RejectedError, ShadowStatus, VmStatus
+from daemon.contract import Admission, Health, LogChunk, PolicyStatus, RejectedError, ShadowStatus, VmStatus
 from daemon.front import make_server
 from daemon.store import Store
 from daemon.uploads import Uploads
@@ -44,8 +45,15 @@ class Cast:
     #: What becomes of a job right after its submission.
     fate: Callable[[str], None] | None = None
 
-    def submit(self, spec: JobSpec, idempotency_key: str | None = None) -> tuple[JobRecord, bool]:
-        """Keep the job, which waits; no VM here has more than 4 cpus."""
+    def submit(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
+        """Keep the jobs, which wait; no VM here has more than 4 cpus."""
+        for each in submitted:
+            try:
+                yield {each: self._add(each.spec, each.key)}
+            except (RejectedError, IdempotencyConflictError) as error:
+                yield {each: error}
+
+    def _add(self, spec: JobSpec, key: str | None) -> Added:
         if spec.cpus > 4:
             raise RejectedError(422, "The job fits no cluster of this size", "m1.large-1 has 4 cpus")
         now = time.time()
@@ -54,7 +62,7 @@ class Cast:
             asked = (spec.type, Resources.of(spec.cpus, spec.memory), spec.most_executors)
             return Job(job_id, *asked, now, spec.label, owner=spec.owner, queue=spec.queue)
 
-        record, new = self.store.add_job(spec, job, idempotency_key, now)
+        record, new = self.store.add_job(spec, job, key, now)
         if self.fate is not None:
             self.fate(record.job.id)
         return record, new

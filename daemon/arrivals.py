@@ -1,0 +1,84 @@
+"""How submitted jobs come into the job store: each gets the next number, and many share one insert."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from conf.schema import JobSpec
+from daemon import tables
+from daemon.damage import Damages
+from daemon.tables import jobs
+from environment.model.records import JobRecord
+from environment.types import Job
+
+
+class IdempotencyConflictError(Exception):
+    """An idempotency key came again with another job than the first time."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SubmittedSpec:
+    """What a user wants to run; sent again with the same key, it stands for the same job."""
+
+    spec: JobSpec
+    key: str | None = None
+
+
+#: A job's record, and whether it is new.
+Added = tuple[JobRecord, bool]
+
+
+def add(
+    connection: Connection,
+    submitted: Sequence[SubmittedSpec],
+    job: Callable[[str, JobSpec], Job],
+    at: float,
+) -> list[Added | IdempotencyConflictError]:
+    """Keep new jobs, made by `job` from the ids that they get; what became of each.
+
+    A key that was used before gives that job's record again, or an error when its spec was another one. `at`
+    is now, in seconds.
+    """
+    number = connection.scalar(tables.LAST_NUMBER) or 0
+    rows: list[tables.Row] = []
+    by_key: dict[str, tuple[JobRecord, JobSpec | None]] = {}
+    outcomes: list[Added | IdempotencyConflictError] = []
+    for each in submitted:
+        spec, key = each.spec, each.key
+        known = by_key.get(key) or _known(connection, key) if key is not None else None
+        if known is not None:
+            outcomes.append(_again(spec, *known))
+            continue
+        number += 1
+        record = JobRecord(job(tables.job_id(number), spec))
+        sealed = tables.seal(spec.model_dump_json())
+        rows.append({**tables.job_row(record), "spec": sealed, "idempotency_key": key, "accepted_at": at})
+        if key is not None:
+            by_key[key] = record, spec
+        outcomes.append((record, True))
+    if rows:
+        connection.execute(_ADD, rows)
+    return outcomes
+
+
+_ADD = sa.insert(jobs)
+
+
+def _known(connection: Connection, key: str) -> tuple[JobRecord, JobSpec | None] | None:
+    """The job that was submitted with the key, and its spec if that can be read."""
+    query = sa.select(jobs.c.number, jobs.c.record, jobs.c.spec).where(jobs.c.idempotency_key == key)
+    known = connection.execute(query).first()
+    if known is None:
+        return None
+    record = Damages().job(connection, known.number, known.record)
+    return record, Damages().read("specs", record.job.id, known.number, tables.read_spec, known.spec)
+
+
+def _again(spec: JobSpec, record: JobRecord, kept: JobSpec | None) -> Added | IdempotencyConflictError:
+    if kept is None or kept == spec:
+        return record, False
+    return IdempotencyConflictError(
+        f"the idempotency key was used for {record.job.id}, which is another job; use a new key"
+    )
