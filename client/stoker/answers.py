@@ -18,19 +18,6 @@ class Alive(TypedDict):
     """Stoker's."""
 
 
-class AllKilled(TypedDict):
-    """All submissions were ended."""
-
-    serverSparkVersion: str
-    """The version of Spark that the server speaks of."""
-    success: bool
-    """Whether it was done."""
-    message: str | None
-    """What there is to say of it."""
-    action: Literal["KillAllSubmissionResponse"]
-    """What this answers."""
-
-
 class Candidate(TypedDict):
     """A VM that was looked at."""
 
@@ -75,19 +62,6 @@ class Choice(TypedDict):
     """How many more were looked at."""
 
 
-class Cleared(TypedDict):
-    """Why nothing was cleared."""
-
-    serverSparkVersion: str
-    """The version of Spark that the server speaks of."""
-    success: bool
-    """Whether it was done."""
-    message: str | None
-    """What there is to say of it."""
-    action: Literal["ClearResponse"]
-    """What this answers."""
-
-
 class Cluster(TypedDict):
     """All VMs that are there."""
 
@@ -102,23 +76,6 @@ class Comparison(TypedDict):
     """One for each pair of policies."""
     differences: list[Difference]
     """The latest first."""
-
-
-class Created(TypedDict):
-    """A submission was accepted: it is on disk."""
-
-    serverSparkVersion: str
-    """The version of Spark that the server speaks of."""
-    success: bool
-    """Whether it was done."""
-    message: str | None
-    """What there is to say of it."""
-    action: Literal["CreateSubmissionResponse"]
-    """What this answers."""
-    submissionId: str
-    """Who knows it may ask how the submission is doing, and end it."""
-    unknownFields: list[str] | None
-    """Fields of the request that mean nothing here."""
 
 
 class Decision(TypedDict):
@@ -186,21 +143,6 @@ class DynamicExecutors(TypedDict):
     """How many it has at least: what it is short of them, it gets before new jobs get theirs."""
     initial: int | None
     """How many it begins with, if there is room, and no fewer than `min`; null: `min`, or else one."""
-
-
-class Error(TypedDict):
-    """What went wrong."""
-
-    serverSparkVersion: str
-    """The version of Spark that the server speaks of."""
-    success: Literal[False]
-    """Nothing was done."""
-    message: str
-    """What is wrong, and what would be right."""
-    action: Literal["ErrorResponse"]
-    """What this is."""
-    highestProtocolVersion: str | None
-    """The version of the protocol that is spoken, where another one was asked for."""
 
 
 class Executor(TypedDict):
@@ -499,21 +441,6 @@ class JobSpec(TypedDict):
     """Seconds of running after which it is ended and has failed."""
 
 
-class Killed(TypedDict):
-    """A submission was ended, or had ended before."""
-
-    serverSparkVersion: str
-    """The version of Spark that the server speaks of."""
-    success: bool
-    """Whether it was done."""
-    message: str | None
-    """What there is to say of it."""
-    action: Literal["KillSubmissionResponse"]
-    """What this answers."""
-    submissionId: str
-    """Which one."""
-
-
 class Log(TypedDict):
     """Part of a log."""
 
@@ -630,29 +557,6 @@ class Shadow(TypedDict):
     """Those that it failed to take, or that could not be executed."""
     last_fault: str
     """What was wrong with the last of these."""
-
-
-class Status(TypedDict):
-    """How a submission is doing."""
-
-    serverSparkVersion: str
-    """The version of Spark that the server speaks of."""
-    success: bool
-    """Whether it was done."""
-    message: str | None
-    """What there is to say of it."""
-    action: Literal["SubmissionStatusResponse"]
-    """What this answers."""
-    submissionId: str
-    """Which one."""
-    driverState: Literal[
-        "SUBMITTED", "RUNNING", "FINISHED", "RELAUNCHING", "UNKNOWN", "KILLED", "FAILED", "ERROR"
-    ]
-    """The state of its driver."""
-    workerId: str | None
-    """The VM on which its driver runs; absent for one on the daemon's host."""
-    workerHostPort: str | None
-    """Where that driver is reached."""
 
 
 class Totals(TypedDict):

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import httpx
 
@@ -97,8 +97,9 @@ def _follow(given: Arguments, environ: Mapping[str, str]) -> int:
         if "--verbose" in given.switches:
             _say(json.dumps({**request, "sparkProperties": _shown(request["sparkProperties"])}, indent=2))
         created = client.run(_speak("POST", "/v1/submissions/create", json=request))
-        _say(f"Server responded with CreateSubmissionResponse:\n{json.dumps(created, indent=2)}")
         submission = str(created.get("submissionId", ""))
+        _say(f"Submission successfully created as {submission}.")
+        _say(f"Server responded with CreateSubmissionResponse:\n{json.dumps(created, indent=2)}")
         if not any(given.properties.get(name, "").strip().lower() == "true" for name in _WAITING):
             return 0
         return client.run(_wait(submission))
@@ -163,7 +164,8 @@ def _placed(text: str, *, archive: bool = False) -> Flow[str]:
         return (yield from flows.upload_file(path)) + mark + folder
     if not Path(place).is_absolute() and not parts.scheme:
         raise StokerError(f"{place}: no such file here")
-    return f"{path.as_uri()}{mark}{folder}"  # it may be on the daemon's host
+    # It may be on the daemon's host.
+    return text if parts.scheme else f"file:{quote(str(path))}{mark}{folder}"
 
 
 def _globbed(item: str) -> list[str]:

@@ -20,6 +20,8 @@ from typing import Any, Literal, TypedDict, Union
 
 File = Union[str, "PathLike[str]"]
 '''
+#: Whose messages are Spark's own.
+_SPARKS = "/v1/submissions/"
 _PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 #: Options for which Python has more to offer than JSON; the app is an argument of its own.
 _OPTIONS = {
@@ -33,8 +35,8 @@ def client_types(described: Mapping[str, Any]) -> str:
     """The module's text."""
     schemas = described["components"]["schemas"]
     wanted: dict[str, bool] = {}
-    for path in described["paths"].values():
-        for operation in path.values():
+    for name, path in described["paths"].items():
+        for operation in () if name.startswith(_SPARKS) else path.values():
             for response in operation["responses"].values():
                 for content in response.get("content", {}).values():
                     _collect(content["schema"], schemas, wanted, whole=True)
