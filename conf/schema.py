@@ -23,7 +23,7 @@ from pydantic import (
 
 from conf.assumptions import DEFAULT_QUEUE, DEFAULT_SPARK
 from conf.characters import LONGEST_NAME, UNSEEN_IN_PLANE_0, unseen
-from conf.units import RESOURCE_NAME, checked_resources, memory_mib
+from conf.units import RESOURCE_NAME, checked_resources, memory_mib, seconds
 
 
 def _like(pattern: str, otherwise: str) -> Callable[[str], str]:
@@ -121,6 +121,22 @@ SparkName = Annotated[
     ),
 ]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+#: Seconds, or a time with its unit.
+Time = Annotated[
+    float,
+    BeforeValidator(seconds),
+    Field(ge=0, le=30 * 86_400, allow_inf_nan=False),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "minimum": 0},
+                {"type": "string", "pattern": r"^\d+(\.\d+)? *(ms|s|m|min|h|d)?$"},
+            ],
+            "description": "Seconds, or a time with its unit: 90s, 2m, 1h",
+        },
+        mode="validation",
+    ),
+]
 Port = Annotated[int, Field(ge=0, le=65535)]
 Text = Annotated[
     str,
@@ -339,10 +355,50 @@ class VmGroup(Strict):
     resources: Resources = {}
 
 
+class Billing(Strict):
+    """How a cloud charges for a VM, from opened to closed."""
+
+    granularity: Time = 1.0
+    """Whole units of that are charged; 0: by the moment."""
+    minimum: Time = 60.0
+    """So much is charged at least each time that one is opened."""
+
+
+class Pool(Strict):
+    """VMs of one kind that are opened when they are needed and closed when they are not."""
+
+    name: Name
+    type: Name
+    cpus: Cpus
+    memory: Memory
+    price_per_hour: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    min: Annotated[int, Field(ge=0, le=10_000)] = 0
+    """So many are always open."""
+    max: Annotated[int, Field(ge=1, le=10_000)]
+    boot: Time = 60.0
+    """From opening one until it can be used."""
+    billing: Billing = Billing()
+    resources: Resources = {}
+
+    @model_validator(mode="after")
+    def _min_is_no_more_than_max(self) -> "Pool":
+        if self.min > self.max:
+            raise ValueError(f"min should be at most max, {self.max}, found {self.min}")
+        return self
+
+
 class Cluster(Strict):
     """A cluster file: the VMs that there are."""
 
-    vms: Annotated[tuple[VmGroup, ...], Field(strict=False, min_length=1)]
+    vms: Annotated[tuple[VmGroup, ...], Field(strict=False)] = ()
+    pools: Annotated[tuple[Pool, ...], Field(strict=False)] = ()
+    """VMs that come and go, beside those that are always there."""
+
+    @model_validator(mode="after")
+    def _has_vms(self) -> "Cluster":
+        if not self.vms and not self.pools:
+            raise ValueError("a cluster should have vms, pools or both")
+        return self
 
 
 class PolicyChoice(BaseModel):

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 _MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?b)?", re.IGNORECASE)
 _MIB = {"k": 1 / 1024, "": 1.0, "m": 1.0, "g": 1024.0, "t": 1024.0 * 1024.0}
 
+_SECONDS = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)?", re.IGNORECASE)
+_LENGTHS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+
 #: What a resource may be called: what Mesos' own texts of resources can hold, in ASCII.
 RESOURCE_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}"
 _KNOWN_OTHERWISE = {"cpus": "cpus", "mem": "memory", "memory": "memory"}
@@ -27,6 +30,18 @@ def memory_mib(value: object) -> int:
     if not 1 <= mib < 2**31:
         raise ValueError("should be an amount of memory of at least 1m, such as 512m or 2g")
     return round(mib)
+
+
+def seconds(value: object) -> float:
+    """Seconds from a number (of seconds) or a text such as 90s, 2m, 1h; ValueError with examples otherwise.
+
+    Units are those of Spark's times.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(value, str) and (match := _SECONDS.fullmatch(value.strip())):
+        return float(match[1]) * _LENGTHS[(match[2] or "s").lower()]
+    raise ValueError("should be a time such as 90s, 2m or 1h, or a number of seconds")
 
 
 def checked_resources(amounts: Mapping[str, float]) -> dict[str, float]:

@@ -60,6 +60,8 @@ class EmbeddedError(RuntimeError):
 
 def agent_specs(cluster: Cluster) -> list[AgentSpec]:
     """One agent for each VM of a cluster file; ConfigError when names clash or VMs are too many."""
+    if cluster.pools:
+        raise ConfigError("pools: only simulations open and close VMs; a daemon's cluster has vms alone")
     vms = vms_of(cluster)
     each = min(PORTS_PER_AGENT, (END_PORT - FIRST_PORT) // len(vms))
     if each < FEWEST_PORTS:

@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from conf.loader import SHIPPED, ConfigError, find, load
 from conf.schema import Cluster
+from environment.pools import Terms
 from environment.resources import Resources
 from environment.types import Vm, natural_key
 
@@ -18,7 +20,8 @@ def load_cluster(name: str | Path) -> tuple[Vm, ...]:
 def vms_of(cluster: Cluster) -> tuple[Vm, ...]:
     """The VMs of a cluster file, in the order in which the daemon shows them to policies.
 
-    They are named `type-1`, `type-2`, ... over all groups of a type, or after their group if it has a name.
+    They are named `type-1`, `type-2`, ... over all groups of a type, or after their group if it has a name,
+    or after their pool.
     """
     vms = list(_vms(cluster))
     name, count = Counter(vm.name for vm in vms).most_common(1)[0]
@@ -36,6 +39,12 @@ def _vms(cluster: Cluster) -> Iterator[Vm]:
             name = stem if group.name and group.count == 1 else f"{stem}-{seen[stem]}"
             resources = Resources.of(group.cpus, group.memory, group.resources)
             yield Vm(name, name, group.type, resources, group.price_per_hour)
+    for pool in cluster.pools:
+        resources = Resources.of(pool.cpus, pool.memory, pool.resources)
+        terms = Terms(pool.name, pool.boot, pool.billing.minimum, pool.billing.granularity)
+        for number in range(1, pool.max + 1):
+            name, of = f"{pool.name}-{number}", replace(terms, always=number <= pool.min)
+            yield Vm(name, name, pool.type, resources, pool.price_per_hour, terms=of)
 
 
 def _find(name: str) -> Path:

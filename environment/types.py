@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from conf.assumptions import BAD_PLACEMENT_FACTOR, DEFAULT_QUEUE, MEASURED_SPREAD
 from environment.belief import placed_well
+from environment.pools import Terms
 from environment.resources import Resources
 
 FloatArray = NDArray[np.float64]
@@ -27,7 +28,8 @@ class Vm:
     """A cloud VM: one Mesos agent with all its resources, type and price.
 
     `id` is the Mesos agent's id (the name, in a simulation); `address` is where its executors are reached.
-    `note` says what is wrong with what its agent tells of it.
+    `note` says what is wrong with what its agent tells of it. `terms` are those of its pool; without them it
+    is simply there.
     """
 
     id: str
@@ -37,6 +39,7 @@ class Vm:
     price_per_hour: float
     address: str = ""
     note: str = ""
+    terms: Terms | None = None
 
     @property
     def cpus(self) -> float:

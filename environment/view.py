@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from environment.belief import expected_end
 from environment.offered import DRIVER_PORTS, EXECUTOR_PORTS, Offered
+from environment.pools import Openings
 from environment.resource_arrays import ResourceArrays
 from environment.resources import BASIC, CPUS, Resources
 from environment.types import FloatArray, IntArray, Job, PlacementRequest, Vm
@@ -70,7 +71,8 @@ class ClusterView:
     everything that is free. `left_out` says of VMs, by id, why nothing is placed there now (`is left out
     until ...`), `leaves_at` when others are taken away (seconds), for maintenance that was planned: no job is
     placed there that is known to last longer. `limits` says what else the master keeps from us, such as what
-    is over a quota. `room_for` counts with what may be used.
+    is over a quota. `openings` says which VMs are open and when others could be, where some come and go.
+    `room_for` counts with what may be used.
     """
 
     at: float
@@ -82,6 +84,7 @@ class ClusterView:
     left_out: Mapping[str, str] = field(default_factory=dict)
     leaves_at: Mapping[str, float] = field(default_factory=dict)
     limits: tuple[str, ...] = ()
+    openings: Openings | None = None
 
     def __post_init__(self) -> None:
         self.executors.flags.writeable = False
@@ -115,6 +118,11 @@ class ClusterView:
     def free_memory_mib(self) -> FloatArray:
         """Memory of each VM that nobody holds, MiB; float64 [N]."""
         return self.free.memory_mib
+
+    @cached_property
+    def is_open(self) -> "NDArray[np.bool_]":
+        """Which VMs are there, or boot already: on others a job opens one, and waits for it; bool [N]."""
+        return np.ones(len(self.vms), np.bool_) if self.openings is None else self.openings.open
 
     @cached_property
     def usable(self) -> ResourceArrays:
@@ -237,6 +245,7 @@ class ClusterView:
             executors=self.executors + counts,
             running=self._running_with(request, placement, sizes or request.sizes),
             offered=None if offered is None else offered.without(taken, counts * EXECUTOR_PORTS),
+            openings=None if self.openings is None else self.openings.with_placement(vms),
         )
 
     def with_driver(self, vm: int, driver: Resources) -> "ClusterView":
@@ -263,7 +272,8 @@ class ClusterView:
         granted = sizes or request.asked[: len(placement)]
         sizes = () if granted == job.asked else granted
         expected = job.expected_on(sizes, len(set(vm_ids)))
-        return (*self.running, RunningJob(job, vm_ids, self.at, expected, sizes))
+        starts = self.at if self.openings is None else self.openings.starts(self.at, placement)
+        return (*self.running, RunningJob(job, vm_ids, starts, expected, sizes))
 
     def changed(self, **arrays: Any) -> "ClusterView":
         """The same VMs with other arrays; what was computed of the VMs alone is kept."""

@@ -22,6 +22,8 @@ Progress = Callable[[int, int, str], None]
 #: The numbers of a run that tables show, in this order; see `environment.simulation.results.Result`.
 METRICS = (
     "cost",
+    "bill",
+    "openings",
     "cost_over_bound",
     "average_duration",
     "average_completion",

@@ -12,6 +12,7 @@ from daemon.cli.shared_options import RESULTS, BeliefOption, Output, ReportFolde
 
 if TYPE_CHECKING:
     from agents.experiments.comparison import SimulatedRun, Statistic
+    from environment.pools import Keeping
     from environment.simulation.expectations import Belief
     from environment.simulation.options import SimulationOptions
 
@@ -55,11 +56,20 @@ def simulate(
             help="With --durations: expect of running jobs what a daemon does, which knows of no such model.",
         ),
     ] = False,
+    keep: Annotated[
+        str,
+        typer.Option(
+            "--keep",
+            metavar="HOW",
+            help="How long idle VMs of pools are kept: none, break_even, timeout:SECONDS.",
+        ),
+    ] = "break_even",
     output: Output = "table",
 ) -> None:
     """Compare policies on a workload, in the simulator; no daemon is needed."""
     names = ",".join(policy) if policy else COMPARED
-    numbers, options = range(seed, seed + seeds), options_of(belief, durations, draw, as_daemon=as_daemon)
+    numbers = range(seed, seed + seeds)
+    options = options_of(belief, durations, draw, keep=keep, as_daemon=as_daemon)
     compare_policies(names.split(","), [workload], cluster, numbers, plot, output, options, jobs=jobs)
 
 
@@ -68,6 +78,7 @@ def options_of(
     durations: Path | None = None,
     draw: Literal["mean", "sample"] = "mean",
     *,
+    keep: str = "break_even",
     as_daemon: bool = False,
 ) -> "SimulationOptions":
     """What is true and what is believed in a simulation, from a command's options."""
@@ -76,7 +87,18 @@ def options_of(
         from environment.simulation.options import SimulationOptions
 
         fitted = None if durations is None else FittedDurations(read_model(durations), draw)
-        return SimulationOptions(fitted=fitted, belief=belief_of(belief), as_daemon=as_daemon)
+        beliefs, keeping = belief_of(belief), keeping_of(keep)
+        return SimulationOptions(fitted=fitted, belief=beliefs, as_daemon=as_daemon, keeping=keeping)
+
+
+def keeping_of(text: str) -> "Keeping":
+    """What --keep says."""
+    from environment.pools import Keeping
+
+    try:
+        return Keeping.read(text)
+    except ValueError as error:
+        raise CommandError(f"--{error}") from None
 
 
 def belief_of(text: str) -> "Belief":
@@ -229,7 +251,9 @@ def _show(runs: "list[SimulatedRun]") -> None:
     from daemon.cli import render
 
     several = len({run.seed for run in runs}) > 1
-    shown = {"cost": 3, "cost_over_bound": 2, "average_duration": 0, "average_completion": 0}
+    elastic = any(vm.terms for run in runs for vm in run.result.vms)
+    shown = {"bill": 3, "openings": 0} if elastic else {}
+    shown |= {"cost": 3, "cost_over_bound": 2, "average_duration": 0, "average_completion": 0}
     shown |= {"p95_completion": 0, "good_placements": 0}
     rows = []
     for policy, of in statistics_of(runs).items():
@@ -237,6 +261,7 @@ def _show(runs: "list[SimulatedRun]") -> None:
         rows.append((policy, *cells, f"{of['decision_p50_us'].mean:.0f}"))
     columns = (
         "policy",
+        *(("bill $", "openings") if elastic else ()),
         "cost $",
         "cost / bound",
         "duration s",

@@ -7,10 +7,12 @@ import numpy as np
 from conf.assumptions import MEASURED_SPREAD, UNKNOWN_DURATION
 from conf.carrying import carried
 from environment.check import whole_cluster_shortfall
-from environment.kernel.state import PREFERENCES, Episode, JobArrays, Machines
+from environment.kernel.leases import AS_CHARGED, BOOT, GRANULARITY, KEEP, MINIMUM
+from environment.kernel.state import LEASE_COLUMNS, PREFERENCES, Episode, JobArrays, Machines
+from environment.pools import BREAK_EVEN, Keeping
 from environment.resource_arrays import ResourceArrays
 from environment.resources import CPUS, Resources
-from environment.types import Job, Vm
+from environment.types import FloatArray, Job, Vm
 from profiles.job_profile import JobProfile
 from profiles.workload import Workload
 
@@ -69,16 +71,18 @@ def episode_of(
     types: Sequence[str] = (),
     believed: Sequence[Job] | None = None,
     unknown: float = UNKNOWN_DURATION,
+    keeping: Keeping = BREAK_EVEN,
 ) -> Episode:
     """Jobs, in order of arrival and with the durations that they will have, and VMs as arrays.
 
     `types` are the job types that observations tell apart. `believed` are the same jobs with what an agent
     may expect of them; without it the truth. One of which nothing is known is taken to last for `unknown`
-    seconds. RefusedError names a job that could never run.
+    seconds. `keeping` says how long idle VMs of pools are kept. RefusedError names a job that could never
+    run.
     """
     for name, why in refusals(jobs, vms).items():
         raise RefusedError(f"{name}: {why}")
-    return arrays_of(jobs, vms, types, believed, unknown)
+    return arrays_of(jobs, vms, types, believed, unknown, keeping)
 
 
 def arrays_of(
@@ -87,6 +91,7 @@ def arrays_of(
     types: Sequence[str] = (),
     believed: Sequence[Job] | None = None,
     unknown: float = UNKNOWN_DURATION,
+    keeping: Keeping = BREAK_EVEN,
 ) -> Episode:
     """The same of jobs that are known to fit."""
     numbers = {name: number for number, name in enumerate(types, 1)}
@@ -94,6 +99,7 @@ def arrays_of(
         milli_cpus=np.array([vm.resources.get(CPUS) for vm in vms], np.int64),
         memory_mib=np.array([vm.memory_mib for vm in vms], np.int64),
         price_per_hour=np.array([vm.price_per_hour for vm in vms], np.float64),
+        leases=_leases(vms, keeping),
     )
     executors = np.array([job.executors for job in jobs], np.int64)
     arrays = JobArrays(
@@ -111,6 +117,19 @@ def arrays_of(
         first=np.cumsum(executors) - executors,
     )
     return Episode(machines, arrays)
+
+
+def _leases(vms: Sequence[Vm], keeping: Keeping) -> FloatArray:
+    """The terms of pools, [N, L]; empty where there is none."""
+    if all(vm.terms is None for vm in vms):
+        return np.zeros((0, LEASE_COLUMNS))
+    rows = np.zeros((len(vms), LEASE_COLUMNS))
+    for row, vm in zip(rows, vms, strict=True):
+        row[KEEP] = keeping.seconds_for(vm.terms)
+        row[AS_CHARGED] = keeping.name == "break_even"
+        if vm.terms is not None:
+            row[[BOOT, MINIMUM, GRANULARITY]] = vm.terms.boot, vm.terms.minimum, vm.terms.granularity
+    return rows
 
 
 def _expected(job: Job, unknown: float) -> float:

@@ -23,6 +23,10 @@ def copy_row(batch: Batch, source: int, target: int) -> None:
     for real in jobs[REALS]:
         _copy(real, source, target)
     _copy(jobs.first, source, target)
+    leases = batch.machines.leases
+    for vm in range(leases.shape[1]):
+        for column in range(leases.shape[2]):
+            leases[target, vm, column] = leases[source, vm, column]
 
 
 @njit()

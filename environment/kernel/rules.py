@@ -9,6 +9,7 @@ that it has, than most of what is done there.
 
 from environment.kernel.compiled import njit
 from environment.kernel.durations import slowdown
+from environment.kernel.leases import leave_idle, open_lease, ready_at, reset_leases
 from environment.kernel.rewards import episode_reward
 from environment.kernel.state import FINISHED, NUMBERS, REALS, RUNNING, VIOLATED, Batch, SmallIntArray
 from environment.types import FloatArray, IntArray
@@ -32,6 +33,7 @@ def reset(batch: Batch, b: int) -> None:
         state.used[b, vm] = 0.0
         state.busy_until[b, vm] = 0.0
         state.user[b, vm] = 0
+    reset_leases(batch, b)
 
 
 @njit(inline=True)
@@ -58,19 +60,40 @@ def put_executor(batch: Batch, b: int, vm: int) -> None:
     state.placement[b, at] = vm
     state.free_milli_cpus[b, vm] -= jobs.milli_cpus[b, head]
     state.free_memory_mib[b, vm] -= jobs.memory_mib[b, head]
+    take_vm(batch, b, vm)
+    state.left[b] -= 1
+
+
+@njit(inline=True)
+def take_vm(batch: Batch, b: int, vm: int) -> None:
+    """One executor more holds the VM; where it is the first, the VM is opened if it is not open."""
+    state = batch.state
     if state.held[b, vm] == 0:
         state.since[b, vm] = state.clock[b]
+        if batch.machines.leases.shape[1] > 0:
+            open_lease(batch, b, vm)
     state.held[b, vm] += 1
-    state.left[b] -= 1
+
+
+@njit(inline=True)
+def leave_vm(batch: Batch, b: int, vm: int, at: float) -> None:
+    """One executor less holds the VM, from then on."""
+    state = batch.state
+    state.held[b, vm] -= 1
+    if state.held[b, vm] == 0:
+        state.used[b, vm] += at - state.since[b, vm]
+        if batch.machines.leases.shape[1] > 0:
+            leave_idle(batch, b, vm, at)
 
 
 @njit()
 def start_head(batch: Batch, b: int) -> None:
-    """The head, wholly placed, starts; the next job becomes the head."""
+    """The head, wholly placed, starts, as soon as all its VMs are up; the next job becomes the head."""
     state, jobs, head = batch.state, batch.jobs, batch.state.head[b]
-    state.start[b, head] = state.clock[b]
+    start = ready_at(batch, b, head) if batch.machines.leases.shape[1] > 0 else state.clock[b]
+    state.start[b, head] = start
     slower = slowdown(batch, b, head)
-    end = state.clock[b] + jobs.duration[b, head] * slower
+    end = start + jobs.duration[b, head] * slower
     state.end[b, head], state.expected[b, head] = end, jobs.expected[b, head] * slower
     for at in range(jobs.first[b, head], jobs.first[b, head] + jobs.executors[b, head]):
         vm = state.placement[b, at]
@@ -197,9 +220,7 @@ def _end(batch: Batch, b: int, job: int) -> None:
         vm = state.placement[b, at]
         state.free_milli_cpus[b, vm] += jobs.milli_cpus[b, job]
         state.free_memory_mib[b, vm] += jobs.memory_mib[b, job]
-        state.held[b, vm] -= 1
-        if state.held[b, vm] == 0:
-            state.used[b, vm] += at_end - state.since[b, vm]
+        leave_vm(batch, b, vm, at_end)
 
 
 @njit(inline=True)

@@ -19,7 +19,7 @@ BoolArray = NDArray[np.bool_]
 
 #: Values of `State.over`.
 RUNNING, FINISHED, VIOLATED = 0, 1, 2
-#: Values of `Jobs.prefers`.
+#: Values of `JobArrays.prefers`.
 ANYWHERE, SPREAD, CONSOLIDATE = 0, 1, 2
 #: The same by what `environment.types.Job.prefers` says.
 PREFERENCES = {None: ANYWHERE, "spread": SPREAD, "consolidate": CONSOLIDATE}
@@ -28,6 +28,10 @@ PREFERENCES = {None: ANYWHERE, "spread": SPREAD, "consolidate": CONSOLIDATE}
 FIXED, PAPER = 0, 1
 #: Which observation: the state of Islam 2022, 4, or all that is known (see `observation.py`).
 PAPER_STATE, RICH_STATE = 0, 1
+
+
+#: How many numbers say how a VM of a pool is had and is open (see `leases.py`).
+LEASE_COLUMNS = 11
 
 
 class Layout(NamedTuple):
@@ -42,6 +46,8 @@ class Layout(NamedTuple):
 
 #: What arrays are indexed by: episodes, VMs, jobs, executors of all jobs. An `Episode` has no first of these.
 _B, _BN, _BM, _BE = "B", "BN", "BM", "BE"
+#: The same of what only clusters with pools have: VMs, and what is known of each (see `leases.py`).
+_BPL = "BPL"
 
 
 class Machines(NamedTuple):
@@ -50,6 +56,7 @@ class Machines(NamedTuple):
     milli_cpus: Annotated[IntArray, _BN]
     memory_mib: Annotated[IntArray, _BN]
     price_per_hour: Annotated[FloatArray, _BN]  # dollars
+    leases: Annotated[FloatArray, _BPL]  # how VMs of pools are had, and are open; empty of a fixed cluster
 
 
 class JobArrays(NamedTuple):
@@ -86,7 +93,7 @@ class State(NamedTuple):
     """
 
     clock: Annotated[FloatArray, _B]  # seconds
-    head: Annotated[IntArray, _B]  # the job that is shown; `Jobs.jobs` when all are placed
+    head: Annotated[IntArray, _B]  # the job that is shown; `JobArrays.jobs` when all are placed
     left: Annotated[IntArray, _B]  # executors of the head that are not placed yet
     over: Annotated[IntArray, _B]  # RUNNING, FINISHED or VIOLATED
     waits: Annotated[IntArray, _B]  # how often action 0 was taken
@@ -139,7 +146,8 @@ class Episode(NamedTuple):
 def make_batch(episodes: Sequence[Episode], rules: Rules) -> Batch:
     """Allocate a batch for these episodes, in their state before anything happened (see `rules.reset`)."""
     vms = max(len(episode.machines.milli_cpus) for episode in episodes)
-    batch = Batch(*_zeros(len(episodes), vms, *longest(episodes)), rules)
+    pooled = vms if any(len(episode.machines.leases) for episode in episodes) else 0
+    batch = Batch(*_zeros(len(episodes), vms, *longest(episodes), pooled), rules)
     for row, episode in enumerate(episodes):
         load_episode(batch, row, episode)
     return batch
@@ -151,12 +159,11 @@ def longest(episodes: Iterable[Episode]) -> tuple[int, int]:
     return max((jobs for jobs, _ in sizes), default=0), max((executors for _, executors in sizes), default=0)
 
 
-def blank(vms: int, jobs: int, executors: int) -> Episode:
+def blank(vms: int, jobs: int, executors: int, *, pooled: bool = False) -> Episode:
     """An episode of nothing: a batch that is made of it has room for others of up to that size."""
-    machines, nothing, _ = _zeros(1, vms, jobs, 0)
-    episode = Episode(
-        Machines(*(field[0] for field in machines)), JobArrays(*(field[0] for field in nothing))
-    )
+    machines, nothing, _ = _zeros(1, vms, jobs, 0, vms if pooled else 0)
+    arrays = JobArrays(*(field[0] for field in nothing))
+    episode = Episode(Machines(*(field[0] for field in machines)), arrays)
     episode.jobs.executors[:1] = executors
     return episode
 
@@ -164,7 +171,7 @@ def blank(vms: int, jobs: int, executors: int) -> Episode:
 def enlarged(batch: Batch, jobs: int, executors: int) -> Batch:
     """The same episodes, not sized, with room for so many jobs and executors, which are no fewer."""
     size, vms = batch.machines.milli_cpus.shape
-    larger = Batch(*_zeros(size, vms, jobs, executors), batch.rules)
+    larger = Batch(*_zeros(size, vms, jobs, executors, batch.machines.leases.shape[1]), batch.rules)
     for before, after in zip(batch[:3], larger[:3], strict=True):
         for source, target in zip(before, after, strict=True):
             target[tuple(map(slice, source.shape))] = source
@@ -182,8 +189,8 @@ def load_episode(batch: Batch, row: int, episode: Episode) -> None:
             target[row] = source
 
 
-def _zeros(size: int, vms: int, jobs: int, executors: int) -> tuple[Machines, JobArrays, State]:
-    lengths = {"B": size, "N": vms, "M": jobs, "E": executors}
+def _zeros(size: int, vms: int, jobs: int, executors: int, pooled: int) -> tuple[Machines, JobArrays, State]:
+    lengths = {"B": size, "N": vms, "M": jobs, "E": executors, "P": pooled, "L": LEASE_COLUMNS}
 
     def arrays(fields: type[NamedTuple]) -> list[Any]:
         hints = get_type_hints(fields, include_extras=True).values()

@@ -10,6 +10,7 @@ measured that here.)
 import math
 from dataclasses import dataclass, field
 
+from environment.kernel.rules import leave_vm, take_vm
 from environment.kernel.sized import Spared
 from environment.kernel.state import Batch
 from environment.model.timings import ModelOptions
@@ -78,12 +79,8 @@ def move(batch: Batch, spared: Spared, job: int, at: int, to: int) -> None:
     clock, was = state.clock[0], state.placement[0, at]
     state.free_milli_cpus[0, was] += milli_cpus
     state.free_memory_mib[0, was] += memory_mib
-    state.held[0, was] -= 1
-    if state.held[0, was] == 0:
-        state.used[0, was] += clock - state.since[0, was]
-    if state.held[0, to] == 0:
-        state.since[0, to] = clock
-    state.held[0, to] += 1
+    leave_vm(batch, 0, was, clock)
+    take_vm(batch, 0, to)
     state.free_milli_cpus[0, to] -= milli_cpus
     state.free_memory_mib[0, to] -= memory_mib
     state.placement[0, at] = to

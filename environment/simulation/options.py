@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from environment.kernel.rule_options import DurationOptions
+from environment.pools import BREAK_EVEN, Keeping
 from environment.simulation.expectations import Belief
 from environment.simulation.fitted import FittedDurations, Pace
 from environment.simulation.losses import Loss
@@ -26,6 +27,8 @@ class SimulationOptions:
     #: Whether it is expected of running jobs what a daemon expects, by the rule of placement: what a fitted
     #: model says of placement and company no daemon knows.
     as_daemon: bool = False
+    #: How long idle VMs of pools are kept.
+    keeping: Keeping = BREAK_EVEN
     #: What is lost on the way; nothing by default.
     losses: tuple[Loss, ...] = ()
     #: Keep what policies made of every VM with every decision; large for large clusters.

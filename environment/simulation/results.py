@@ -78,6 +78,31 @@ class Traced:
     faults: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What a cloud charges for the VMs, from opened to closed, in dollars, and for what.
+
+    A VM that is always there is charged from the beginning to the last end. An idle one of a pool is charged
+    until it closes, though that be after the last end.
+    """
+
+    #: While executors held them and they were up.
+    used: float
+    #: While they booted.
+    booting: float
+    #: While nobody held them.
+    idle: float
+    #: For whole units, and the least that is charged.
+    rounding: float
+    #: How often a VM of a pool was opened.
+    openings: int
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.used + self.booting + self.idle + self.rounding
+
+
 @dataclass(frozen=True)
 class Result:
     """A run of a policy over a workload on a cluster."""
@@ -89,6 +114,8 @@ class Result:
     vm_seconds: tuple[float, ...]
     #: Dollars (Islam 2022, eq. 4).
     cost: float
+    #: What the cloud charges for the same.
+    bill: Bill
     #: Dollars below which no schedule can stay.
     bound: float
     decisions: tuple[Traced, ...] = field(repr=False)
@@ -167,6 +194,8 @@ class Result:
         micros = self.decision_seconds * 1e6
         return {
             "cost": self.cost,
+            "bill": self.bill.total,
+            "openings": self.bill.openings,
             "cost_over_bound": self.cost_over_bound,
             "average_duration": self.average_duration,
             "average_completion": self.average_completion,
@@ -187,6 +216,7 @@ class Result:
             "belief": self.belief,
             **self.summary(),
             "bound": self.bound,
+            "bill_for": asdict(self.bill),
             "vm_hours": self.vm_hours,
             "refused": dict(self.refused),
             "aside": dict(self.aside),

@@ -13,7 +13,7 @@ from time import perf_counter
 
 import numpy as np
 
-from environment.kernel import rewards
+from environment.kernel import leases, rewards
 from environment.kernel.arrays import checked_vms, jobs_of, refusals
 from environment.kernel.durations import is_good
 from environment.policy import Decide, Policy, Timed
@@ -21,7 +21,7 @@ from environment.rounds import Verdict, decide_once
 from environment.simulation.fitted import Pace
 from environment.simulation.limits import perfect_packing_bound
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results import JobOutcome, Result, Traced, cost_shares
+from environment.simulation.results import Bill, JobOutcome, Result, Traced, cost_shares
 from environment.simulation.world import World
 from environment.types import Decision, EndedJob, FloatArray, Observer, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView
@@ -153,6 +153,7 @@ def _result(
         vms=world.vms,
         vm_seconds=tuple(state.used[0, : len(world.vms)].tolist()),
         cost=rewards.cost(world.batch, 0),
+        bill=_bill(world),
         bound=_bound(world) if outcomes else 0.0,
         decisions=tuple(trace),
         refused=refused,
@@ -160,6 +161,26 @@ def _result(
         decision_seconds=np.array(seconds),
         truth=world.options.truth,
         belief=str(world.options.belief),
+    )
+
+
+def _bill(world: World) -> Bill:
+    """What the VMs are charged, each moment for what it was."""
+    batch, count = world.batch, len(world.vms)
+    price, held = batch.machines.price_per_hour[0, :count] / 3600.0, batch.state.used[0, :count]
+    if not world.elastic:
+        used = float(price @ held)
+        return Bill(used, 0.0, leases.bill(batch, 0) - used, 0.0, 0)
+    openings = batch.machines.leases[0, :count, leases.OPENINGS]
+    boots = openings * batch.machines.leases[0, :count, leases.BOOT]
+    stood = np.array([leases.stood(batch, 0, vm) for vm in range(count)])
+    charged = np.array([leases.charged(batch, 0, vm) for vm in range(count)])
+    return Bill(
+        used=float(price @ (held - boots)),
+        booting=float(price @ boots),
+        idle=float(price @ (stood - held)),
+        rounding=float(price @ (charged - stood)),
+        openings=int(openings.sum()),
     )
 
 

@@ -11,10 +11,12 @@ import numpy as np
 
 from environment.kernel import rules, sized
 from environment.kernel.arrays import episode_of
+from environment.kernel.leases import BOOT, CLOSES, READY
 from environment.kernel.rule_options import DurationOptions, RewardOptions
 from environment.kernel.rule_options import rules as numbers_of
 from environment.kernel.state import Batch, SmallIntArray, make_batch
 from environment.model.reach import Reach
+from environment.pools import Openings
 from environment.resource_arrays import ResourceArrays
 from environment.resources import BASIC, CPUS, NOTHING, Resources
 from environment.rounds import Queue
@@ -47,7 +49,9 @@ class World:
         # With a pace, what a job takes is known to it alone, and told to the kernel when the job is placed.
         self.pace = pace
         durations = DurationOptions(model="fixed") if pace else options.durations
-        self.batch: Batch = make_batch([episode_of(jobs, rows)], numbers_of(RewardOptions(), durations))
+        self.batch: Batch = make_batch(
+            [episode_of(jobs, rows, keeping=options.keeping)], numbers_of(RewardOptions(), durations)
+        )
         #: Of the jobs that have arrived, placed or not, in the kernel's order; the head is at `head`.
         self.requests: list[PlacementRequest] = []
         self._running: dict[int, RunningJob] = {}
@@ -86,6 +90,11 @@ class World:
         """The number of the first job that was never placed."""
         return int(self.batch.state.head[0])
 
+    @property
+    def elastic(self) -> bool:
+        """Whether some of its VMs come and go."""
+        return self.batch.machines.leases.shape[1] > 0
+
     def view(self) -> ClusterView:
         """What policies see."""
         state, there = self.batch.state, self._there
@@ -98,7 +107,16 @@ class World:
             ),
             executors=state.held[0, there],
             running=tuple(self._running.values()),
+            openings=self._openings(),
         )
+
+    def _openings(self) -> Openings | None:
+        """Which VMs are open; None where all are, always."""
+        if not self.elastic:
+            return None
+        lease = self.batch.machines.leases[0, self._there]
+        is_open = lease[:, CLOSES] >= self.now
+        return Openings(is_open, np.where(is_open, lease[:, READY], self.now + lease[:, BOOT]))
 
     def queue(self) -> Queue:
         """Who waits: lost executors that may be placed again, then jobs in order; not who is aside."""
@@ -146,7 +164,8 @@ class World:
             self._place_part(job, head, placement, sizes, seconds)
         ids = tuple(self._ids[vm] for vm in placement)
         expected = self._expected(request.job, head, given, len(set(ids)), mean)
-        self._running[head] = RunningJob(request.job, ids, self.now, expected, sizes)
+        started = float(self.batch.state.start[0, head])
+        self._running[head] = RunningJob(request.job, ids, started, expected, sizes)
         self._take(ids, given)
         if self._losses:
             first = int(self.batch.jobs.first[0, head])

@@ -10,6 +10,7 @@ from environment.kernel.rule_options import DurationOptions, RewardOptions, rule
 from environment.kernel.state import (
     ANYWHERE,
     CONSOLIDATE,
+    LEASE_COLUMNS,
     SPREAD,
     Batch,
     Episode,
@@ -56,7 +57,8 @@ class Case:
             type=np.zeros(len(arrival), np.int64),
             first=np.cumsum(whole[4]) - whole[4],
         )
-        return Episode(Machines(whole[0], whole[1], np.array(prices, np.float64)), jobs)
+        machines = Machines(whole[0], whole[1], np.array(prices, np.float64), np.zeros((0, LEASE_COLUMNS)))
+        return Episode(machines, jobs)
 
 
 def batch_of(cases: Sequence[Case]) -> Batch:

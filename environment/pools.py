@@ -1,0 +1,105 @@
+"""VMs that come and go: on which terms a VM is had, which are open, and how long an idle one is kept.
+
+A pool is a number of VMs of one kind that could be opened. Each of them is a VM of the cluster that is closed
+until something is placed there; then it boots, and the job starts when all its VMs are up. What a cloud
+charges is the time from opened to closed, in its units. What a cluster file says of pools is in `conf`; the
+same rules, compiled, in `kernel.leases`.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from environment.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """On which terms a VM of a pool is had. Seconds.
+
+    It takes `boot` to be up once it is opened, and is charged for `minimum` at least and in whole units of
+    `granularity` (0: by the moment). An `always` one is open from the beginning, and never closed.
+    """
+
+    pool: str
+    boot: float = 0.0
+    minimum: float = 0.0
+    granularity: float = 0.0
+    always: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """How long a VM of a pool is kept when it is idle, from its last executor's end on.
+
+    `none`: not at all. `timeout`: for `seconds`. `break_even`: for as long as opening it again would be paid
+    for without being of use, its boot, and as long as it is charged for anyway; so that what is paid for
+    keeping and opening is at most twice what it would be if it were known when the VM is needed next (the
+    ski rental's bound).
+    """
+
+    name: Literal["none", "timeout", "break_even"] = "break_even"
+    seconds: float = 600.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seconds < math.inf:
+            raise ValueError(f"seconds: should be 0 or more, found {self.seconds}")
+
+    @classmethod
+    def read(cls, text: str) -> "Keeping":
+        """What `none`, `break_even`, `timeout` or `timeout:90` say; ValueError names what is wrong."""
+        wrong = ValueError(f"keep: should be none, break_even, timeout or timeout:SECONDS, found {text!r}")
+        name, colon, seconds = text.partition(":")
+        match name:
+            case "none" | "break_even" if not colon:
+                return cls(name)
+            case "timeout":
+                try:
+                    return cls(name, float(seconds)) if colon else cls(name)
+                except ValueError:
+                    raise wrong from None
+        raise wrong
+
+    def __str__(self) -> str:
+        return f"timeout:{self.seconds:g}" if self.name == "timeout" else self.name
+
+    def seconds_for(self, terms: Terms | None) -> float:
+        """For how long a VM on these terms is kept; for ever if it is of no pool, or always there."""
+        if terms is None or terms.always:
+            return math.inf
+        return {"none": 0.0, "timeout": self.seconds, "break_even": terms.boot}[self.name]
+
+
+BREAK_EVEN = Keeping()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Openings:
+    """Which VMs are open, and when each would be ready for what is placed there now; arrays are read-only.
+
+    `open` [N] is true of those that boot, too. `ready_at` [N], seconds: not later than now of one that is up.
+    """
+
+    open: NDArray[np.bool_]
+    ready_at: "FloatArray"
+
+    def __post_init__(self) -> None:
+        self.open.flags.writeable = False
+        self.ready_at.flags.writeable = False
+
+    def with_placement(self, vms: "IntArray") -> "Openings":
+        """The same after something was placed on the VMs with these indices."""
+        if self.open[vms].all():
+            return self
+        is_open = self.open.copy()
+        is_open[vms] = True
+        return replace(self, open=is_open)
+
+    def starts(self, at: float, placement: Sequence[int]) -> float:
+        """When a job would start that is placed at that time: when all its VMs are up."""
+        return max(at, float(self.ready_at[list(placement)].max(initial=at)))
