@@ -46,7 +46,7 @@ _WHICH = {"spread": "is next in a row of different VMs", "consolidate": "holds a
 
 def _spread(view: ClusterView, request: PlacementRequest, room: IntArray) -> list[int]:
     """An executor on each of as many VMs as there are: those without the job first, then those in use."""
-    order = np.lexsort((view.prices_per_hour, view.executors == 0, _hold_it(view, request)))
+    order = np.lexsort((view.prices_per_hour, _unused(view), _hold_it(view, request)))
     return deal(room, order, request.count)
 
 
@@ -55,8 +55,16 @@ def _consolidate(view: ClusterView, request: PlacementRequest, room: IntArray) -
 
     First where the job is already, then where most executors fit; among equals VMs in use, then the cheapest.
     """
-    order = np.lexsort((view.prices_per_hour, view.executors == 0, -room, ~_hold_it(view, request)))
+    order = np.lexsort((view.prices_per_hour, _unused(view), -room, ~_hold_it(view, request)))
     return fill(room, order, request.count)
+
+
+def _unused(view: ClusterView) -> IntArray:
+    """0 for VMs in use, 1 for those that are not, 2 for those that are closed; int64 [N]."""
+    unused: IntArray = (view.executors == 0).astype(np.int64)
+    if view.openings is not None:
+        unused[~view.openings.open] = 2
+    return unused
 
 
 def _hold_it(view: ClusterView, request: PlacementRequest) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":

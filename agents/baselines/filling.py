@@ -1,8 +1,17 @@
-"""Two ways to hand executors out over VMs with known room; which VMs come first is not decided here."""
+"""Two ways to hand executors out over VMs with known room, and that closed VMs come last."""
 
 import numpy as np
 
 from environment.types import IntArray
+from environment.view import ClusterView
+
+
+def open_first(view: ClusterView, order: IntArray) -> IntArray:
+    """The same indices of VMs, [N], but first those that are open: opening one is the last resort."""
+    if view.openings is None:
+        return order
+    ordered: IntArray = order[np.argsort(~view.openings.open[order], kind="stable")]
+    return ordered
 
 
 def fill(room: IntArray, order: IntArray, count: int) -> list[int]:

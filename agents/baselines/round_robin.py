@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agents.baselines.filling import deal, fill
+from agents.baselines.filling import deal, fill, open_first
 from environment.check import shortage
 from environment.types import Decision, IntArray, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView
@@ -71,6 +71,7 @@ class RoundRobinConsolidate:
         opened = order[~in_use]
         if placement:
             opened = _beginning_after(opened, placement[-1], len(order))
+        opened = open_first(view, opened)
         # A VM just opened is the only one in use with room, so it is filled before the next is opened.
         fresh = fill(room, opened, request.count - len(placement))
         if len(placement) + len(fresh) < request.count:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agents.baselines.filling import fill
+from agents.baselines.filling import fill, open_first
 from environment.check import shortage
 from environment.types import Decision, FloatArray, IntArray, Place, PlacementRequest, Wait
 from environment.view import ClusterView
@@ -55,14 +55,18 @@ class LeastAllocated:
         if np.minimum(room, request.count).sum() < request.count:
             return Wait(shortage(view, request))
         score, step = -_allocated(view, request), _share(view, request)
-        placement = _level(room, score, step, request.count)
-        why = tuple(f"{view.vms[i].name} is the least allocated VM with room for it" for i in placement)
-        return Place(request.job.id, placement, why, tuple(score.tolist()))
+        there = room if view.openings is None else np.where(view.is_open, room, 0)
+        count = min(int(np.minimum(there, request.count).sum()), request.count)
+        placement = _level(there, score, step, count)
+        why = [f"{view.vms[i].name} is the least allocated VM with room for it" for i in placement]
+        opened = fill(room - there, np.argsort(-score, kind="stable"), request.count - count)
+        why += [f"no open VM has room; {view.vms[i].name} is opened" for i in opened]
+        return Place(request.job.id, (*placement, *opened), tuple(why), tuple(score.tolist()))
 
 
 def _fill_best(view: ClusterView, request: PlacementRequest, which: str, score: FloatArray) -> Decision:
     # Taking an executor only raises a VM's score, so the best VM stays the best until it is full.
-    order = np.argsort(-score, kind="stable")
+    order = open_first(view, np.argsort(-score, kind="stable"))
     placement = fill(view.room_for(request), order, request.count)
     if len(placement) < request.count:
         return Wait(shortage(view, request))
