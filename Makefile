@@ -1,8 +1,10 @@
 # `make demo` and `make test` need Python 3.11, git and make, and install the rest from requirements.lock. To serve,
-# without training and tests, `make install LOCK=requirements-serve.lock` is enough.
+# without training and tests, `make install LOCK=requirements-serve.lock` is enough; `SPARK=` fetches no Spark, where
+# the config says where one is.
 
 PYTHON ?= python3.11
 LOCK ?= requirements.lock
+SPARK ?= 4.3
 BIN := .venv/bin
 READY := .venv/ready
 
@@ -21,12 +23,14 @@ $(READY): $(LOCK) setup.cfg pyproject.toml
 	$(BIN)/python -m pip install --disable-pip-version-check --no-deps -r .venv/build-requirements.txt
 	$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -r $(LOCK)
 	$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	set -e; for version in $(SPARK); do $(BIN)/stoker spark add $$version; done
 	touch $(READY)
 
 demo: $(READY)  ## Run three real Spark jobs on a twelve-VM cluster
 	$(BIN)/stoker demo
 
 test: $(READY)  ## Pass the tests, on up to four cores
+	$(BIN)/stoker spark add 3.5
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 chaos: $(READY)  ## Break everything some hundreds of times, then count what was lost
@@ -53,21 +57,21 @@ bench: $(READY)  ## Print the benchmarks, with ratios to their references
 
 # Spark's jars have a compiler, so that a Java runtime is enough.
 filter: $(READY)  ## Compile the filter that keeps strangers from drivers' UIs
-	rm -rf build/filter && mkdir -p build/filter
-	eval $$($(BIN)/python -c 'import os; from framework.spark import local_spark_home as f; s = f(os.environ); \
-	  print(f"S={s.home} J={s.java_home}")') && \
-	"$$J/bin/java" -cp "$$S/jars/*" org.codehaus.commons.compiler.samples.CompilerDemo \
-	  -d build/filter -classpath $$(echo "$$S"/jars/jakarta.servlet-api-*.jar) framework/spark/KeyFilter.java
-	mv build/filter/stoker/KeyFilter.class framework/spark/KeyFilter.class
+	$(BIN)/stoker spark add 3.5
+	$(BIN)/python -m tests.framework.spark.key_filter
 
-RESOLVE := .venv-lock/bin/uv pip compile --quiet --python-version 3.11 --no-header --generate-hashes \
-  --no-emit-index-url --no-emit-find-links --override requirements.overrides
+COMPILE := .venv-lock/bin/uv pip compile --quiet --python-version 3.11 --no-header --generate-hashes \
+  --no-emit-index-url --no-emit-find-links
+RESOLVE := $(COMPILE) --override requirements.overrides
+SPARK_LOCKS := framework/spark/locks
 
-lock:  ## Resolve setup.cfg and requirements*.in into the two lock files again
+lock:  ## Resolve setup.cfg, requirements*.in and what Sparks are into the lock files again
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/python -m pip install --disable-pip-version-check --quiet uv
 	$(RESOLVE) --extra training --extra test setup.cfg requirements.in -o requirements.lock
 	$(RESOLVE) --constraint requirements.lock setup.cfg requirements-serve.in -o requirements-serve.lock
+	set -e; for version in 4.3 3.5; do \
+	  $(COMPILE) --no-deps $(SPARK_LOCKS)/$$version.in -o $(SPARK_LOCKS)/$$version.lock; done
 	rm -rf .venv-lock
 
 clean:  ## Remove what was installed and built

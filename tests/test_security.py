@@ -1,10 +1,10 @@
 """SECURITY.md speaks of the versions that are locked, and of what the code really leaves alone."""
 
+import os
 import re
-from importlib.util import find_spec
 from pathlib import Path
 
-import pytest
+from framework.spark import local_spark_home
 
 REPOSITORY = Path(__file__).parents[1]
 PAGE = REPOSITORY / "SECURITY.md"
@@ -19,7 +19,8 @@ def rows(pattern: str) -> list[tuple[str, str]]:
 
 def test_versions_are_those_that_are_locked() -> None:
     """So that the page is looked through again when the lock file changes."""
-    lock = (REPOSITORY / "requirements.lock").read_text()
+    locks = [REPOSITORY / "requirements.lock", *REPOSITORY.glob("framework/spark/locks/*.lock")]
+    lock = "\n".join(path.read_text() for path in locks)
     packages = rows(r"([a-z][a-z0-9-]* \d[^|]*)")
     assert len(packages) > 20
     assert not [
@@ -28,11 +29,8 @@ def test_versions_are_those_that_are_locked() -> None:
 
 
 def test_jars_are_those_that_come_along() -> None:
-    """Of the Spark that is locked."""
-    spark = find_spec("pyspark")
-    if spark is None or spark.origin is None:
-        pytest.skip("pyspark is not installed")
-    jars = {path.name for path in (Path(spark.origin).parent / "jars").glob("*.jar")}
+    """Of the older Spark that is locked."""
+    jars = {path.name for path in Path(local_spark_home(os.environ, "3.5").home, "jars").glob("*.jar")}
     listed = rows(r"\.\.\. ([a-z][a-z0-9-]* \d[^|]*)")
     assert len(listed) > 15
     assert not [(name, version) for name, version in listed if f"{name}-{version}.jar" not in jars]

@@ -23,6 +23,7 @@ from daemon.cli import (
     oga,
     profile,
     simulate,
+    spark,
     train,
     up,
     upkeep,
@@ -107,6 +108,7 @@ app.command()(jobs.decommission)
 app.command()(cluster.cluster)
 app.add_typer(cluster.policy, name="policy")
 app.add_typer(config.config, name="config")
+app.add_typer(spark.spark, name="spark")
 app.command()(upkeep.backup)
 app.command()(upkeep.restore)
 app.command()(upkeep.doctor)

@@ -43,8 +43,9 @@ def ingested(
     except ValueError as error:
         raise CommandError(f"{data_dir}: nothing to learn from: {error}") from None
     runs = [run for run, _ in found]
+    sparks = ", ".join(sorted({record.job.spark for _, record in found}))
     with writing(out):
-        write_runs(out, runs, {"source": "a daemon's records", "machine": about_machine()})
+        write_runs(out, runs, {"source": "a daemon's records", "machine": about_machine(sparks)})
         write_workload(workload, out / "workload.csv")
         write_trajectories(out, steps)
     return runs, workload, len(steps)

@@ -24,6 +24,7 @@ from daemon.cli.temporary_daemon import TemporaryDaemon, end_left
 from daemon.embedded import find_embedded, until
 from daemon.history import History
 from daemon.store import Store
+from framework.spark import local_spark_home
 from profiles.measuring_plans import PlannedRun, app_path, runs_of
 from profiles.runs import RUNS, MeasuredRun, about_machine, read_about, read_runs, write_runs
 
@@ -139,7 +140,7 @@ def measure(bench: Bench, plan: Plan, todo: Sequence[PlannedRun], folder: Path, 
         "plan": plan.model_dump(mode="json"),
         "isolation": bench.isolation,
         "vms": list(bench.vms.values()),
-        "machine": about_machine(),
+        "machine": about_machine(local_spark_home(os.environ).version),
     }
     for number, run in enumerate(todo):
         progress(number, len(todo), run.name)

@@ -15,7 +15,8 @@ import javax.servlet.http.HttpServletResponse;
 /**
  * Stands before all web pages of a driver's JVM: who has not the key of the job's launch gets a 401.
  *
- * <p>Compiled by `make filter`; how it gets to drivers, and who has the key, is in `ui.py`.
+ * <p>Compiled by `make filter`, and once more with jakarta for javax, as Spark calls these from 4.0 on; how it gets
+ * to drivers, and who has the key, is in `ui.py`.
  */
 public final class KeyFilter implements Filter {
     private byte[] expected;

@@ -13,7 +13,7 @@ from framework.spark.driver import (
     start_driver,
     stop_driver,
 )
-from framework.spark.homes import SparkHome, SparkHomes, line_of, local_spark_home
+from framework.spark.homes import SparkHome, SparkHomes, line_of, local_spark_home, python_path
 from framework.spark.java import find_java
 from framework.spark.last_error import TAIL, last_words
 from framework.spark.launch import (
@@ -54,6 +54,7 @@ __all__ = [
     "last_words",
     "line_of",
     "local_spark_home",
+    "python_path",
     "start_driver",
     "stop_driver",
     "ui_key",

@@ -7,17 +7,20 @@ unset STOKER_UI_KEY
 case $SPARK_HOME in /*) ;; *) export SPARK_HOME="$PWD/$SPARK_HOME" ;; esac
 case ${JAVA_HOME-/} in /*) ;; *) export JAVA_HOME="$PWD/$JAVA_HOME" ;; esac
 
-# Prints what the driver's UI says its application's id is; nothing while it says none.
-application_id() {
+# Prints what the driver's UI says of its application: the id, and the version of Spark; nothing while it says none.
+application() {
+  local line id=
   {
     printf 'GET /api/v1/applications HTTP/1.0\r\nHost: %s:%s\r\nAuthorization: Bearer %s\r\n\r\n' \
       "$host" "$ui_port" "$ui_key" >&3
     while IFS= read -r -t 5 line <&3; do
-      if [[ $line =~ \"id\"\ *:\ *\"([^\"]+)\" ]]; then
-        printf '%s' "${BASH_REMATCH[1]}"
-        return
+      if [[ -z $id && $line =~ \"id\"\ *:\ *\"([^\"]+)\" ]]; then
+        id=${BASH_REMATCH[1]}
+      elif [[ $line =~ \"appSparkVersion\"\ *:\ *\"([^\"]+)\" ]]; then
+        break
       fi
     done
+    printf '%s %s' "$id" "${BASH_REMATCH[1]-}"
   } 3<> "/dev/tcp/$host/$ui_port"
 } 2> /dev/null
 
@@ -34,8 +37,18 @@ until [[ $application == app-* ]]; do
     exit 4
   fi
   sleep 0.2
-  application=$(application_id)
+  read -r application version <<< "$(application)"
 done
+
+# Another Spark's driver would take this executor in, and lose it with the first task.
+core=$(echo "$SPARK_HOME"/jars/spark-core_*.jar) line='^([0-9]+\.[0-9]+)\.'
+if [[ ${core##*/spark-core_*-} =~ $line ]]; then
+  own=${BASH_REMATCH[1]}
+  if [[ $version =~ $line && ${BASH_REMATCH[1]} != "$own" ]]; then
+    echo "Executor $executor gives up: its driver is of Spark $version, and $SPARK_HOME here is Spark $own." >&2
+    exit 5
+  fi
+fi
 echo "Executor $executor joins $application." >&2
 
 # Its scratch files go into the task's sandbox, which Mesos takes away with the task.

@@ -8,7 +8,6 @@ import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from conf.schema import Spark, SparkVersion
@@ -68,15 +67,9 @@ def fetched_folder() -> Path:
     return Path(sys.prefix, "share/stoker/spark")
 
 
-def fetched(folder: Path) -> dict[str, Path]:
-    """The homes of the Sparks that are on this host by themselves, by their names."""
-    package = find_spec("pyspark")
-    along = package.origin if package else None
-    found = {} if along is None else {FORMERLY: Path(along).parent}
-    for path in folder.glob("*/spark"):
-        if re.fullmatch(r"\d+\.\d+", path.parent.name):
-            found[path.parent.name] = path
-    return found
+def python_path(home: Path) -> list[str]:
+    """What a Python that imports pyspark by itself needs in `sys.path`."""
+    return [str(home / "python"), *map(str, (home / "python/lib").glob("py4j-*-src.zip"))]
 
 
 class SparkHomes:
@@ -85,16 +78,22 @@ class SparkHomes:
     def __init__(self, config: Spark, environ: Mapping[str, str]) -> None:
         self._config = config
         self._environ = environ
-        self._folder = Path(config.folder).expanduser() if config.folder else fetched_folder()
+        #: Where those are that were fetched.
+        self.folder = Path(config.folder).expanduser() if config.folder else fetched_folder()
 
     @property
     def default(self) -> str:
         """The name of the one that runs jobs which say none."""
         return self._config.default
 
+    def fetched(self) -> dict[str, Path]:
+        """The homes of those that were fetched, by their names."""
+        homes = sorted(self.folder.glob("*/spark"), key=lambda home: home.parent.name)
+        return {home.parent.name: home for home in homes if re.fullmatch(r"\d+\.\d+", home.parent.name)}
+
     def names(self) -> tuple[str, ...]:
         """All that are served, the default one first."""
-        found = {*self._config.versions, *fetched(self._folder)}
+        found = {*self._config.versions, *self.fetched()}
         return tuple(sorted(found, key=lambda name: (name != self.default, name)))
 
     def served(self) -> str:
@@ -152,13 +151,22 @@ class SparkHomes:
         version = version_in(home) or given.version or name
         if line_of(version) != line_of(given.version or name):
             raise ValueError(f"spark.versions.{name}: {home} has Spark {version}")
-        java = given.java_home if given.java_home and Path(given.java_home).is_dir() else None
         python = shutil.which(given.python) if given.python else None
+        return SparkHome(version, str(home), self._java(name, home, version, given), python or sys.executable)
+
+    def _java(self, name: str, home: Path, version: str, given: SparkVersion) -> str:
+        """What the config says, if it is here; what was fetched with this Spark; else whatever does."""
+        if given.java_home and Path(given.java_home).is_dir():
+            return given.java_home
+        homes = self.fetched()
+        if home in homes.values():
+            return str(home.parent / "java")
         try:
-            java = java or str(find_java(self._environ, line_of(version)))
+            return str(
+                find_java(self._environ, line_of(version), [one.parent / "java" for one in homes.values()])
+            )
         except FileNotFoundError as error:
             raise ValueError(f"spark: {name}: {error}") from None
-        return SparkHome(version, str(home), java, python or sys.executable)
 
     def _there(self, name: str) -> SparkHome:
         given = self._config.versions.get(name, SparkVersion())
@@ -173,7 +181,7 @@ class SparkHomes:
 
     def _fetched_like(self, version: str) -> Path | None:
         """What was fetched of the same line."""
-        found = fetched(self._folder)
+        found = self.fetched()
         return next((home for name, home in found.items() if line_of(name) == line_of(version)), None)
 
 

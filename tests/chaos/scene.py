@@ -22,6 +22,13 @@ from tests.framework.embedded.running import Mesos
 
 REPOSITORY = Path(__file__).parents[2]
 SPARK = Path(__file__).parent / "spark"
+#: What a config says of the Spark in miniature.
+MINIATURE = {
+    "default": "0.1",
+    "versions": {
+        "0.1": {"home": str(SPARK / "home"), "java_home": str(SPARK / "java"), "python": sys.executable}
+    },
+}
 PATIENCE = 60.0  # seconds after which a daemon that does not come up is given up
 
 #: Short, so that a bad day fits into minutes; each is the counterpart of a default of Mesos.
@@ -80,8 +87,7 @@ class Daemon:
 
     def start(self) -> None:
         """Start it; another one on the same store may still be ending."""
-        path = f"{SPARK}{os.pathsep}{REPOSITORY}"
-        chosen = {"PYTHONPATH": path, "JAVA_HOME": str(SPARK / "java"), "CHAOS_CLOCK": str(self._clock)}
+        chosen = {"PYTHONPATH": str(REPOSITORY), "CHAOS_CLOCK": str(self._clock)}
         command = [sys.executable, "-P", "-m", "tests.chaos.skewed", "up", "--config", str(self._config)]
         environment = {**os.environ, **chosen}
         self._wanted = True
@@ -138,7 +144,7 @@ class Scene:
             "leader": {"lease": 2.0},
             "policy": {"name": "rr"},
             "mesos": {"master": self.mesos.address, "launch_timeout": 2.0, "unreachable_timeout": 3.0},
-            "spark": {"driver_host": "127.0.0.1"},
+            "spark": {"driver_host": "127.0.0.1", **MINIATURE},
         }
 
     def await_ready(self) -> None:

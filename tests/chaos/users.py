@@ -51,7 +51,7 @@ class Submission:
         if self.deed:
             environment["CHAOS_SCRIPT"] = hostile.KINDS[self.deed].script
         spec: dict[str, object] = {
-            "app": str(SPARK / "pyspark/driver.py"), "args": [str(self.seconds), str(code)], "name": self.key,
+            "app": str(SPARK / "home/driver.py"), "args": [str(self.seconds), str(code)], "name": self.key,
             "type": self.kind, "executors": self.executors, "cpus": 0.5, "memory": 1024, "env": environment,
         }  # fmt: skip
         if limit := {"short": PLENTY, "overdue": 2.0}.get(self.kind):

@@ -17,7 +17,7 @@ from daemon.cli.client import Client
 from daemon.cli.orphans import descendants, end_all
 from framework.descendants import adopt_orphans
 from framework.embedded import AgentSpec
-from tests.chaos.scene import MESOS_TIMES, REPOSITORY, SPARK
+from tests.chaos.scene import MESOS_TIMES, MINIATURE, REPOSITORY, SPARK
 from tests.daemon.ports import free_port
 from tests.framework.embedded.running import Mesos, running
 
@@ -48,13 +48,14 @@ class Daemon:
         self.folder = folder
         self._file = folder / f"{name}.yaml"
         self._log = folder / f"{name}.log"
-        self._file.write_text(yaml.safe_dump({**config, "listen": self.url.removeprefix("http://")}))
+        spark = {**MINIATURE, **config.get("spark", {})}
+        listen = self.url.removeprefix("http://")
+        self._file.write_text(yaml.safe_dump({**config, "spark": spark, "listen": listen}))
         self._process: subprocess.Popen[bytes] | None = None
 
     def up(self) -> None:
         """Start it, and wait until it answers."""
-        path = f"{SPARK}{os.pathsep}{REPOSITORY}"
-        environment = {**os.environ, "PYTHONPATH": path, "JAVA_HOME": str(SPARK / "java")}
+        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
         command = [sys.executable, "-P", "-m", "daemon.cli", "up", "--config", str(self._file)]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
@@ -119,7 +120,7 @@ class Fleet:
     def submit(self, daemon: Daemon, seconds: float) -> str:
         """Submit a job with a driver on the daemon's host; its id."""
         spec = {
-            "app": str(SPARK / "pyspark/driver.py"), "args": [str(seconds), "0"], "executors": 2, "cpus": 0.5,
+            "app": str(SPARK / "home/driver.py"), "args": [str(seconds), "0"], "executors": 2, "cpus": 0.5,
             "env": {"CHAOS_LOG": str(self.started), "CHAOS_KEY": "key"},
         }  # fmt: skip
         with Client(daemon.url) as client:

@@ -47,7 +47,7 @@ def test_a_job_goes_on_when_the_embedded_mesos_is_killed(daemon: Daemon) -> None
     started = daemon.folder / "started"
     started.touch()
     spec = {
-        "app": str(SPARK / "pyspark/driver.py"), "args": ["1.0", "0"], "executors": 2, "cpus": 0.5,
+        "app": str(SPARK / "home/driver.py"), "args": ["1.0", "0"], "executors": 2, "cpus": 0.5,
         "env": {"CHAOS_LOG": str(started), "CHAOS_KEY": "key"},
     }  # fmt: skip
     with Client(daemon.url) as client:
@@ -140,7 +140,7 @@ def test_the_daemon_answers_and_ends_while_its_embedded_mesos_hangs(daemon: Daem
 
     until(told, daemon.log)
     with Client(daemon.url) as client:
-        spec = {"app": str(SPARK / "pyspark/driver.py"), "executors": 2, "cpus": 0.5}
+        spec = {"app": str(SPARK / "home/driver.py"), "executors": 2, "cpus": 0.5}
         assert client.kill(str(client.submit(spec)["id"]))["state"] == "killed"
     asked = time.monotonic()
     daemon.end(signal.SIGTERM)

@@ -60,7 +60,7 @@ def submit(host: Fleet, daemon: Daemon, kind: Kind, library: Path) -> str:
     if kind.preload:
         environment["LD_PRELOAD"] = str(library)
     spec = {
-        "app": str(SPARK / "pyspark/driver.py"), "args": ["0.1", "0"], "executors": 1, "cpus": 0.5,
+        "app": str(SPARK / "home/driver.py"), "args": ["0.1", "0"], "executors": 1, "cpus": 0.5,
         "env": environment,
     }  # fmt: skip
     with Client(daemon.url) as client:

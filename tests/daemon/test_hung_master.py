@@ -29,7 +29,7 @@ def test_kills_are_answered_and_the_daemon_ends_while_its_master_hangs(
     with running(tmp_path / "mesos", agents()) as mesos:
         daemon = Daemon(tmp_path, "daemon", {**config, "mesos": {"master": mesos.address}})
         spec = {
-            "app": str(SPARK / "pyspark/driver.py"), "args": ["600", "0"], "executors": 2, "cpus": 0.5,
+            "app": str(SPARK / "home/driver.py"), "args": ["600", "0"], "executors": 2, "cpus": 0.5,
             "env": {"CHAOS_LOG": str(tmp_path / "started"), "CHAOS_KEY": "key"},
         }  # fmt: skip
         daemon.up()
@@ -70,7 +70,7 @@ def test_a_job_is_launched_by_the_next_leader_while_the_last_one_hangs(
         master = f"zk://{zookeeper.address}/mesos"
         daemon = Daemon(tmp_path, "daemon", {**config, "policy": {"name": "ff"}, "mesos": {"master": master}})
         spec = {
-            "app": str(SPARK / "pyspark/driver.py"), "args": ["600", "0"], "executors": 2, "cpus": 0.5,
+            "app": str(SPARK / "home/driver.py"), "args": ["600", "0"], "executors": 2, "cpus": 0.5,
             "env": {"CHAOS_LOG": str(tmp_path / "started"), "CHAOS_KEY": "key"},
         }  # fmt: skip
         try:

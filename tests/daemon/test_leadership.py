@@ -91,7 +91,7 @@ def test_drivers_of_a_host_that_is_gone(fleet: Starter, postgresql_url: str, los
         assert "whose daemon does not lead any more" in job["reason"]
     else:
         until(lambda: group.drivers() == 2, second.log)
-    left = [pid for pid in descendants() if b"pyspark/driver.py" in command_of(pid)]
+    left = [pid for pid in descendants() if b"home/driver.py" in command_of(pid)]
     assert left, "the first host's driver runs on"
     first.up()
     until(lambda: "driver given up" in first.log(), first.log)
@@ -100,7 +100,7 @@ def test_drivers_of_a_host_that_is_gone(fleet: Starter, postgresql_url: str, los
         assert [task["number"] for task in job["tasks"] if task["ended_at"] is None] == [2, 3]
         with Client(second.url) as client:
             client.kill(job_id)
-    until(lambda: not [p for p in descendants() if b"pyspark/driver.py" in command_of(p)], first.log)
+    until(lambda: not [p for p in descendants() if b"home/driver.py" in command_of(p)], first.log)
 
 
 def submit_to(daemon: Daemon) -> httpx.Response:
@@ -335,7 +335,7 @@ def insist(daemon: Daemon, name: str, accepted: list[str]) -> None:
 def brief(daemon: Daemon) -> dict[str, object]:
     """A job of one executor that is over soon."""
     environment = {"CHAOS_LOG": str(daemon.folder / "started"), "CHAOS_KEY": "key"}
-    app = str(SPARK / "pyspark/driver.py")
+    app = str(SPARK / "home/driver.py")
     return {"app": app, "args": ["0.1", "0"], "executors": 1, "cpus": 0.1, "env": environment}
 
 

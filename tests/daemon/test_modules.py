@@ -68,7 +68,7 @@ def decided_by(daemon: Daemon, folder: Path) -> str:
     """Submit a job, and who placed it."""
     (folder / "started").touch()
     spec = {
-        "app": str(SPARK / "pyspark/driver.py"), "args": ["0.1", "0"], "executors": 1, "memory": 2048,
+        "app": str(SPARK / "home/driver.py"), "args": ["0.1", "0"], "executors": 1, "memory": 2048,
         "env": {"CHAOS_LOG": str(folder / "started"), "CHAOS_KEY": "key"},
     }  # fmt: skip
     with Client(daemon.url) as client:

@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from framework.spark import local_spark_home
-from profiles.apps.pagerank import make_links
-from profiles.apps.wordcount import make_lines
+from framework.spark import local_spark_home, python_path
 
 #: The folder in which the applications ran, and what each of them printed.
 Ran = tuple[Path, dict[str, Any]]
@@ -114,6 +112,7 @@ def run_all(folder: Path, runs: Sequence[tuple[str, ...]]) -> tuple[list[Any], l
         "SPARK_HOME": spark.home,
         "JAVA_HOME": spark.java_home,
         "PYSPARK_PYTHON": spark.python,
+        "PYTHONPATH": os.pathsep.join(python_path(Path(spark.home))),
         "PYTHONHASHSEED": "0",  # as spark-submit sets it
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_SUBMIT_ARGS": " ".join(["--master local[2]", QUICK_JAVA, *submit, "pyspark-shell"]),
@@ -177,16 +176,29 @@ def test_wordcount_counts_the_text_that_it_makes(ran: Ran) -> None:
     }
 
 
+@pytest.fixture
+def pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have applications imported here, which import pyspark."""
+    for path in python_path(Path(local_spark_home(os.environ).home)):
+        monkeypatch.syspath_prepend(path)
+
+
+@pytest.mark.usefixtures("pyspark")
 def test_made_text_depends_on_the_seed() -> None:
     """The same seed gives the same text, another seed or part another one."""
+    from profiles.apps.wordcount import make_lines
+
     text = list(make_lines(0, 1000, seed=0))
     assert list(make_lines(0, 1000, seed=0)) == text
     assert list(make_lines(0, 1000, seed=1)) != text
     assert list(make_lines(1, 1000, seed=0)) != text
 
 
+@pytest.mark.usefixtures("pyspark")
 def test_made_graphs_depend_on_the_seed() -> None:
     """The same seed gives the same links, which no page has twice; another seed gives others."""
+    from profiles.apps.pagerank import make_links
+
     sources, targets = make_links(0, 100, 4, seed=0)
     again, others = make_links(0, 100, 4, seed=0), make_links(0, 100, 4, seed=1)
     assert (sources.tolist(), targets.tolist()) == (again[0].tolist(), again[1].tolist())

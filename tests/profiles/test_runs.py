@@ -24,7 +24,7 @@ from tests.profiles.test_spark_event_log import RECORDED
 def test_runs_come_back_as_they_went(tmp_path: Path) -> None:
     """Stages, what is not known and the facts about the machine included."""
     runs = (make_run(stages=read_log(RECORDED).stages), make_run(copy=1, input_mib=None, startup=None))
-    write_runs(tmp_path / "new", runs, {"machine": about_machine()})
+    write_runs(tmp_path / "new", runs, {"machine": about_machine("4.3.0")})
     assert read_runs(tmp_path / "new") == runs
     about = read_about(tmp_path / "new")
     assert about["schema"] == 1

@@ -9,7 +9,7 @@ import pytest
 
 from conf.loader import ConfigError, build
 from conf.schema import Spark
-from framework.spark import SparkHomes, local_spark_home
+from framework.spark import SparkHomes
 
 
 def make_spark(home: Path, version: str, scala: str = "2.13") -> Path:
@@ -66,11 +66,24 @@ def test_a_home_that_is_another_version_than_its_name_says_is_refused(tmp_path: 
 
 def test_agents_have_their_own_java_and_python(tmp_path: Path) -> None:
     """Those of this host only where nothing is said of Spark either."""
-    served = homes(versions={"2.4": {"home": "/opt/spark"}, "3.5": {"python": "/py"}})
+    mine = make_spark(tmp_path / "3.5/spark", "3.5.9")
+    served = homes(folder=str(tmp_path), versions={"2.4": {"home": "/opt/spark"}, "3.5": {"python": "/py"}})
     assert (served.there("2.4").java_home, served.there("2.4").python) == (None, "python3")
-    mine = local_spark_home(os.environ, "3.5")
-    assert (served.there("3.5").home, served.there("3.5").python) == (mine.home, "/py")
+    assert (served.there("3.5").home, served.there("3.5").python) == (str(mine), "/py")
     assert served.here("3.5").python == sys.executable
+    assert served.here("3.5").java_home == served.there("3.5").java_home == str(tmp_path / "3.5/java")
+
+
+def test_what_was_fetched_is_served_from_then_on(tmp_path: Path) -> None:
+    """Without a word in the config, and for the drivers of a home that is on the agents alone."""
+    served = homes(
+        folder=str(tmp_path), default="4.3", versions={"ours": {"version": "3.5", "home": "/opt/a"}}
+    )
+    assert served.names() == ("ours",)
+    make_spark(tmp_path / "3.5/spark", "3.5.9")
+    make_spark(tmp_path / "4.3/spark", "4.3.0")
+    assert served.names() == ("4.3", "3.5", "ours")
+    assert (served.here("ours").home, served.there("ours").home) == (str(tmp_path / "3.5/spark"), "/opt/a")
 
 
 def test_jobs_of_a_store_that_knew_no_names_go_on_with_what_they_had() -> None:

