@@ -14,6 +14,7 @@ from typing import Any
 
 from environment.check import shortage
 from environment.model import events as ev
+from environment.model import timings
 from environment.model.doubts import Watch
 from environment.model.launches import Launches
 from environment.model.ledger import Ledger
@@ -74,10 +75,10 @@ class ClusterModel:
         self.ledger = Ledger()
         self._turn = Turn()
         self._roster = Roster()
-        self._setbacks = Setbacks(self._turn, options)
+        self._setbacks = Setbacks(self._turn)
         self._line = WaitingLine(self._roster, self._setbacks, Room(self._roster, options.jvms))
         self._book = OfferBook(self.ledger)
-        self._supply = Supply(self._turn, self._book, options)
+        self._supply = Supply(self._turn, self._book)
         self._watch = Watch(self._turn, self._roster, options)
         self._lives = JobLives(
             self._turn, self._roster, self._line, self._supply, self._watch, self._setbacks, options
@@ -107,7 +108,7 @@ class ClusterModel:
         self._handlers[type(event)](event)
         self._line.look(self.reach(), again=woken is not None)
         if not isinstance(event, ev.Restored):
-            soon = self._line.due(self.now + self.options.relaunch_grace)
+            soon = self._line.due(self.now + timings.RELAUNCH_GRACE)
             self._supply.balance(anyone=soon, due=self._line.due(self.now), later=self._line.wants_vms)
         return self._turn.end(counted=not isinstance(event, ev.Tick))
 
@@ -319,7 +320,7 @@ class ClusterModel:
             launches.add(job, placement, new=new)
             self._lives.placed(job, len(placement.vm_ids))
         else:
-            if self._line.tell(event.waiting, self.now, self.options.growth_patience):
+            if self._line.tell(event.waiting, self.now, timings.GROWTH_PATIENCE):
                 self._supply.reconsider()  # those behind it may be placed now
         launches.command()
         if self._line.told and not outdated:

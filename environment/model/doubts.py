@@ -4,6 +4,7 @@ Messages to the master can be lost, so what stays without an answer is asked abo
 answer means for its job is in `cluster_model.py`.
 """
 
+from environment.model import timings
 from environment.model.events import KillTask, Reconcile
 from environment.model.moment import Watched
 from environment.model.questions import Questions
@@ -23,7 +24,7 @@ class Watch:
         self._turn = turn
         self._roster = roster
         self._options = options
-        self._questions = Questions(options.reconcile_first, options.reconcile_longest)
+        self._questions = Questions(timings.RECONCILE_FIRST, timings.RECONCILE_LONGEST)
         #: Since when these tasks cannot be reached.
         self._unreachable_since: dict[str, float] = {}
         #: When the master was last asked about all tasks that it knows.
@@ -87,7 +88,7 @@ class Watch:
         self._ask_about([task for task in late if task.killed_at is None])
         due = (self._roster.task(task_id) for task_id in self._questions.due(self._turn.now))
         self._reconcile([task for task in due if task is not None])
-        if self._turn.now - self._swept_at > self._options.sweep:
+        if self._turn.now - self._swept_at > timings.SWEEP:
             self._sweep()
 
     def _sweep(self) -> None:

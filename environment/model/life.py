@@ -6,6 +6,7 @@ Which event means which step is in `cluster_model.py`; the records themselves ar
 from typing import Literal
 
 from environment.model import events as ev
+from environment.model import timings
 from environment.model.doubts import Watch
 from environment.model.growing import bounded, runs_on, wanted
 from environment.model.records import Asked, ExecutorRecord, JobRecord
@@ -264,7 +265,7 @@ class JobLives:
         """It has ended as it should; if its driver wants as many as before, another takes its place."""
         task.replaced = True
         # An executor that ends may be the first sign that its driver is ending.
-        self._look_for_growth(job, self._turn.now + self._options.relaunch_grace)
+        self._look_for_growth(job, self._turn.now + timings.RELAUNCH_GRACE)
         self._look_whether_all_run(job)
         self._say_runs(job)
 
@@ -335,10 +336,10 @@ class JobLives:
 
     def _pause(self, job: JobRecord, state: ev.TaskState) -> float:
         """How long to wait before an executor is placed again: what fails by itself may well fail again."""
-        grace = self._options.relaunch_grace
+        grace = timings.RELAUNCH_GRACE
         if state in ev.BY_CLUSTER or not job.failures:
             return grace
-        return min(grace * 2.0 ** min(job.failures - 1, 30), max(grace, self._options.relaunch_longest))
+        return min(grace * 2.0 ** min(job.failures - 1, 30), max(grace, timings.RELAUNCH_LONGEST))
 
     def _too_many_failures(self, job: JobRecord, task: ExecutorRecord, state: ev.TaskState) -> bool:
         if state != "dropped":

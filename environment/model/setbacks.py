@@ -9,9 +9,9 @@ that runs decides. What follows for a job's state is in `life.py`.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from environment.model import timings
 from environment.model.moment import JobSetback, VmSetback
 from environment.model.records import ExecutorRecord
-from environment.model.timings import ModelOptions
 from environment.model.turn import Turn
 from environment.words import clock
 
@@ -50,9 +50,8 @@ class Setbacks:
     Invariants: only jobs that are not over are known; a VM that ran a task since is not.
     """
 
-    def __init__(self, turn: Turn, options: ModelOptions) -> None:
+    def __init__(self, turn: Turn) -> None:
         self._turn = turn
-        self._options = options
         self._jobs: dict[str, _Job] = {}
         self._vms: dict[str, _Vm] = {}
         #: When the last launch was made of which a VM is known to have started something.
@@ -94,15 +93,15 @@ class Setbacks:
 
         Returns what is to be said of it: how often that happened to the job, and when it is tried again.
         """
-        options, now = self._options, self._turn.now
+        now = self._turn.now
         job = self._jobs.setdefault(task.job_id, _Job())
         if job.last != task.launched_at:
             job.launches, job.last = job.launches + 1, task.launched_at
-        pause = _doubled(options.retry_first, job.launches - 2, options.retry_longest)
+        pause = _doubled(timings.RETRY_FIRST, job.launches - 2, timings.RETRY_LONGEST)
         pause = pause if job.launches > 1 else 0.0
         job.due = max(job.due, now + pause)
         if blamed:
-            job.avoided[task.vm_id] = now + max(2 * pause, 2 * options.retry_first)
+            job.avoided[task.vm_id] = now + max(2 * pause, 2 * timings.RETRY_FIRST)
             self._blame(task, message)
         if not pause:
             return "it is placed again"
@@ -110,15 +109,15 @@ class Setbacks:
         return f"{tried}, so the next is made after a pause of {pause:g} s"
 
     def _blame(self, task: ExecutorRecord, message: str) -> None:
-        options, now = self._options, self._turn.now
+        now = self._turn.now
         if task.launched_at <= self._started.get(task.vm_id, -1.0):
             return  # it did start what was launched then, or later
         vm = self._vms.setdefault(task.vm_id, _Vm(task.vm_name))
         if vm.last != task.launched_at:
             vm.launches, vm.last = vm.launches + 1, task.launched_at
         vm.message, vm.trying = message[:_LONGEST_MESSAGE], ""
-        if vm.launches >= options.leave_out_after and vm.until <= now:
-            vm.until = now + _doubled(options.leave_out_first, vm.left_out, options.leave_out_longest)
+        if vm.launches >= timings.LEAVE_OUT_AFTER and vm.until <= now:
+            vm.until = now + _doubled(timings.LEAVE_OUT_FIRST, vm.left_out, timings.LEAVE_OUT_LONGEST)
             vm.left_out += 1
 
     def seen(self, task: ExecutorRecord) -> None:

@@ -6,10 +6,10 @@ What is offered is in `offer_book.py`; who waits for it is in `waiting.py`.
 import math
 from collections.abc import Iterable
 
+from environment.model import timings
 from environment.model.events import Decline, Revive, Suppress
 from environment.model.moment import Offer, Supplied
 from environment.model.offer_book import OfferBook
-from environment.model.timings import ModelOptions
 from environment.model.turn import Turn
 
 
@@ -20,13 +20,12 @@ class Supply:
     the master then knows that none is wanted.
     """
 
-    def __init__(self, turn: Turn, book: OfferBook, options: ModelOptions) -> None:
+    def __init__(self, turn: Turn, book: OfferBook) -> None:
         self.subscribed = False
         #: Why there is no connection.
         self.why = ""
         self._turn = turn
         self._book = book
-        self._options = options
         #: When something was last done that the master should answer with offers.
         self._asked_at = 0.0
         self._revived_at = -math.inf
@@ -97,16 +96,16 @@ class Supply:
 
     def _settled(self, at: float) -> bool:
         """Whether offers that were held at that time were waited for as long as ever."""
-        return len(self._book) > 0 and at - self._book.since >= self._options.settle
+        return len(self._book) > 0 and at - self._book.since >= timings.SETTLE
 
     def dry(self) -> bool:
         """Whether the master has had the time to offer something and did not."""
-        return not len(self._book) and self._turn.now - self._asked_at > self._options.settle
+        return not len(self._book) and self._turn.now - self._asked_at > timings.SETTLE
 
     def decline(self) -> None:
         """Give back all offers."""
         if held := self._book.clear():
-            self._turn.command(Decline, held, self._options.refuse)
+            self._turn.command(Decline, held, timings.REFUSE)
 
     def balance(self, *, anyone: bool, due: bool, later: bool = False) -> None:
         """Hold offers only while `anyone` waits; ask for them when someone's time is `due`.
@@ -127,11 +126,11 @@ class Supply:
 
     def _unheard(self) -> bool:
         """Whether the master has offered nothing for so long that it may not have heard that we wait."""
-        return not len(self._book) and self._turn.now - self._asked_at > self._options.ask_again
+        return not len(self._book) and self._turn.now - self._asked_at > timings.ASK_AGAIN
 
     def _revive(self) -> None:
         now = self._turn.now
-        if not self._suppressed and now - self._revived_at < self._options.revive_pause:
+        if not self._suppressed and now - self._revived_at < timings.REVIVE_PAUSE:
             return  # it stays stale, so a later event asks
         self._suppressed, self._stale = False, False
         self._asked_at = self._revived_at = now

@@ -13,10 +13,6 @@ from dataclasses import dataclass, field
 from environment.kernel.rules import leave_vm, take_vm
 from environment.kernel.sized import Spared
 from environment.kernel.state import Batch
-from environment.model.timings import ModelOptions
-
-#: Seconds before what was lost is placed again, as in the daemon where the cluster is to blame.
-GRACE = ModelOptions().relaunch_grace
 
 
 @dataclass(frozen=True, slots=True)

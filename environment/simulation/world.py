@@ -16,12 +16,13 @@ from environment.kernel.rule_options import DurationOptions, RewardOptions
 from environment.kernel.rule_options import rules as numbers_of
 from environment.kernel.state import Batch, SmallIntArray, make_batch
 from environment.model.reach import Reach
+from environment.model.timings import RELAUNCH_GRACE
 from environment.pools import Openings
 from environment.resource_arrays import ResourceArrays
 from environment.resources import BASIC, CPUS, NOTHING, Resources
 from environment.rounds import Queue
 from environment.simulation.fitted import Pace
-from environment.simulation.losses import GRACE, Executors, Loss, Stint, move
+from environment.simulation.losses import Executors, Loss, Stint, move
 from environment.simulation.options import SimulationOptions, believed
 from environment.types import EndedJob, IntArray, Job, Place, PlacementRequest, Vm
 from environment.view import ClusterView, RunningJob
@@ -279,7 +280,7 @@ class World:
             of.lost[at] = vm
             move(self.batch, self.spared, number, at, len(self.vms))
             self._take([self._ids[vm]], [self._size(running.job, at)], -1)
-            self._due.setdefault(number, self.now + GRACE)
+            self._due.setdefault(number, self.now + RELAUNCH_GRACE)
         self._show(number)
 
     def _again(self, number: int) -> PlacementRequest:

@@ -7,16 +7,19 @@ they are told to by who knows what is true. Nothing is asked of a real clock.
 import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from unittest.mock import patch
 
 from environment.model import events as ev
-from environment.model.cluster_model import ClusterModel, ModelOptions
+from environment.model import timings
+from environment.model.cluster_model import ClusterModel
 from environment.model.launches import decided
 from environment.model.moment import VmSize
 from environment.model.records import JobRecord
+from environment.model.timings import RELAUNCH_GRACE
 from environment.policy import Policy
 from environment.resources import Resources, total
 from environment.rounds import decide_in_turn
-from environment.simulation.losses import GRACE, Loss
+from environment.simulation.losses import Loss
 from environment.types import Job, Observer, Place, Vm
 from tests.builders import make_offer
 
@@ -31,7 +34,7 @@ class PerfectMaster:
     policy: Policy
     vms: Sequence[Vm]
     end: Callable[[str, float, tuple[Resources, ...], int], float]
-    model: ClusterModel = field(default_factory=lambda: ClusterModel(ModelOptions(revive_pause=0.0)))
+    model: ClusterModel = field(default_factory=ClusterModel)
     done: dict[str, JobRecord] = field(default_factory=dict)
     #: How many executors each loss took, in their order.
     lost: list[int] = field(default_factory=list)
@@ -45,6 +48,10 @@ class PerfectMaster:
 
     def run(self, jobs: Sequence[Job], losses: Sequence[Loss] = ()) -> dict[str, JobRecord]:
         """Play until nothing is left to happen; the jobs' records."""
+        with patch.object(timings, "REVIVE_PAUSE", 0.0):
+            return self._play(jobs, losses)
+
+    def _play(self, jobs: Sequence[Job], losses: Sequence[Loss]) -> dict[str, JobRecord]:
         for job in jobs:
             self._push(job.submitted_at, _ARRIVES, job)
         for loss in losses:
@@ -92,7 +99,7 @@ class PerfectMaster:
         for task in tasks:
             job = self.model.job(task.job_id)
             if job is not None and job.state != "relaunching":
-                self._push(self._now + GRACE, _DUE, None)
+                self._push(self._now + RELAUNCH_GRACE, _DUE, None)
             self._send(ev.TaskChanged(self._now, task.task_id, "lost", task.vm_id))
 
     def _decide(self) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from environment.model import events as ev
+from environment.model import timings
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.moment import VmSize
 from environment.model.records import JobRecord
@@ -679,7 +680,7 @@ def test_a_launch_whose_agent_the_master_does_not_know_may_still_run(world: Worl
 
 def test_all_that_the_master_knows_is_asked_about_now_and_then() -> None:
     """After each subscription, and every few minutes: so what was forgotten here turns up, and is killed."""
-    world = World(VMS, ModelOptions(sweep=300.0))
+    world = World(VMS)
     asked = [ev.Reconcile(1, ())]
     assert [c for c in world.subscribe() if isinstance(c, ev.Reconcile)] == asked
     assert names(world.wait(299)) == []
@@ -1013,9 +1014,12 @@ def test_a_restored_launch_that_was_being_undone_is_queued_again(world: World) -
     assert [request.count for request in other.model.requests()] == [2]
 
 
-def test_questions_after_a_restart_grow_apart_and_end_with_the_answer() -> None:
+def test_questions_after_a_restart_grow_apart_and_end_with_the_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Open tasks are asked about until each has answered, at most once a minute in the end."""
-    world = World(VMS, ModelOptions(reconcile_longest=8.0))
+    monkeypatch.setattr(timings, "RECONCILE_LONGEST", 8.0)
+    world = World(VMS)
     world.run(make_job(executors=2))
     world.subscribe()
     world.tell("running", "job-1.0")

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from agents.registry import create
-from environment.simulation.losses import GRACE, Loss
+from environment.model.timings import RELAUNCH_GRACE
+from environment.simulation.losses import Loss
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results import Result
 from environment.simulation.simulator import simulate
@@ -32,7 +33,7 @@ def test_a_lost_executor_is_placed_again_and_its_job_goes_on() -> None:
     jobs = [job("a", 0, 4, 100), job("b", 10, 2, 50)]
     result = run(jobs, Loss(20, job="a"), Loss(20.5, job="a", executor=1))
     placed = [(t.at, t.job, t.decision.placement) for t in result.decisions if isinstance(t.decision, Place)]
-    assert placed == [(0, "a", (0, 0, 0, 0)), (10, "b", (1, 1)), (20 + GRACE, "a", (0, 0))]
+    assert placed == [(0, "a", (0, 0, 0, 0)), (10, "b", (1, 1)), (20 + RELAUNCH_GRACE, "a", (0, 0))]
     assert [(j.name, j.started_at, j.ended_at, j.placement) for j in result.jobs] == [
         ("a", 0, 100, (0, 0, 0, 0)),
         ("b", 10, 60, (1, 1)),
@@ -49,8 +50,8 @@ def test_a_lost_vm_is_left_and_not_seen_again() -> None:
     assert placed == [
         (0, "a", (0, 0)),
         (10, "b", (0, 0, 1)),
-        (30 + GRACE, "a", (0, 0)),
-        (30 + GRACE, "b", (0, 1)),
+        (30 + RELAUNCH_GRACE, "a", (0, 0)),
+        (30 + RELAUNCH_GRACE, "b", (0, 1)),
         (40, "c", (1, 1, 1)),
     ]
     assert [j.ended_at - j.started_at for j in result.jobs] == [100, 50, 10]
