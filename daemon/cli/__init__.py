@@ -25,6 +25,7 @@ from daemon.cli import (
     simulate,
     spark,
     train,
+    ui,
     up,
     upkeep,
 )
@@ -103,6 +104,7 @@ app.command()(jobs.job)
 app.command()(jobs.logs)
 app.command()(jobs.explain)
 app.command()(jobs.kill)
+app.command()(ui.ui)
 app.command()(history_server.history)
 app.command()(jobs.decommission)
 app.command()(cluster.cluster)

@@ -126,6 +126,12 @@ class Client:
                 raise
             return self.upload(sha256)
 
+    def page(self, path: str) -> tuple[int, str, str, bytes]:
+        """What is at a path of the API, as a browser sees it: status, type, where it sends on to, body."""
+        response = self._send("GET", path)
+        kind = response.headers.get("Content-Type", "application/octet-stream")
+        return response.status_code, kind, response.headers.get("Location", ""), response.content
+
     def cluster(self) -> Json:
         """The VMs."""
         return self._ask("GET", "/v1/cluster")
@@ -160,7 +166,14 @@ class Client:
             return self._http.get("/readyz", timeout=2.0).status_code == 200
         return False
 
-    def _ask(self, method: str, path: str, *, hops: int = 3, **request: Any) -> Json:
+    def _ask(self, method: str, path: str, **request: Any) -> Json:
+        """Send a request; the JSON of its answer."""
+        response = self._send(method, path, **request)
+        if response.is_success:
+            return self._body(response)
+        raise RefusedError("\n".join(self._problem(response)), response.status_code)
+
+    def _send(self, method: str, path: str, *, hops: int = 3, **request: Any) -> httpx.Response:
         """Send a request, to the daemon that leads when this one does not."""
         try:
             response = self._http.request(method, path, **request)
@@ -177,10 +190,8 @@ class Client:
             leader = response.headers["Location"]
             if self._url.startswith("https:") and not leader.startswith("https:"):
                 raise CommandError(f"{self._url} sends on to {leader}, which is not https: not followed")
-            return self._ask(method, leader, hops=hops - 1, **request)
-        if response.is_success:
-            return self._body(response)
-        raise RefusedError("\n".join(self._problem(response)), response.status_code)
+            return self._send(method, leader, hops=hops - 1, **request)
+        return response
 
     def _body(self, response: httpx.Response) -> Json:
         try:

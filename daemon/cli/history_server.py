@@ -34,7 +34,7 @@ _LAST_LINES = 5
 
 
 def history(
-    job_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="Only this job's.")] = None,
+    job_id: Annotated[str | None, typer.Argument(metavar="ID", help="Only this job's.")] = None,
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="Where it listens; 0: anywhere.")
     ] = 18080,

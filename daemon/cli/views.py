@@ -107,7 +107,7 @@ def _facts(job: Json) -> Iterator[tuple[str, str | Text]]:
     yield "completion", f"{render.duration(job['completion'])} (submission to finish)"
     yield "cost", render.money(job["cost"])
     if job.get("ui"):
-        yield "Spark UI", job["ui"]
+        yield "Spark UI", f"{job['ui']} (for a browser: stoker ui {job['id']})"
     if job["exit_code"] is not None:
         yield "exit code", str(job["exit_code"])
     if job["losses"]:
