@@ -292,6 +292,8 @@ class JobSpec(Strict):
     """Where its driver runs, if not where the daemon's config says."""
     spark: SparkName | None = None
     """Which Spark runs it, by its name in the daemon's config, such as 3.5; null: the default one."""
+    retries: Annotated[int, Field(ge=0, le=1000)] = 0
+    """How often its driver is started again after it has failed, on executors of its own each time."""
     max_runtime: Seconds | None = None
     """Seconds of running after which it is ended and has failed."""
 

@@ -72,13 +72,15 @@ class HostDrivers:
         tasks: Callable[[str], Sequence[ExecutorRecord]],
         holds_until: Callable[[], float] = lambda: math.inf,
         now: Callable[[], float] = time.time,
+        retries_left: Callable[[str], int] = lambda _: 0,
         *,
         requeue: bool,
     ) -> None:
         """`put` takes events, from any thread; `tasks` knows those of a job by its id.
 
         `holds_until` is asked, from any thread, before anything is done to a driver: at which `boot_seconds`
-        that must be done; what is too late waits.
+        that must be done; what is too late waits. `retries_left` says how often a job's driver would be
+        started again after it failed.
 
         With `requeue`, jobs whose driver is on a host that is gone start afresh.
         """
@@ -89,6 +91,7 @@ class HostDrivers:
         self._holds_until = holds_until
         self._now = now
         self._closing = threading.Event()
+        self._retries_left = retries_left
         self._requeue = requeue
         self._crew = Crew(THREADS, PATIENCE)
         #: Jobs whose driver is to be started when the store can be read again.
@@ -98,6 +101,8 @@ class HostDrivers:
         self._over: set[str] = set()
         self._lock = threading.Lock()
         self._running: set[str] = set()
+        #: Jobs whose driver would be started again if it failed.
+        self._retried: set[str] = set()
         #: Jobs whose driver the host failed: when (monotonic) to do what about it.
         self._again: dict[str, tuple[float, Callable[[], None]]] = {}
         self._fresh_starts: dict[str, int] = {}
@@ -122,6 +127,8 @@ class HostDrivers:
         except ValueError as error:
             self._failed(job.id, f"its driver could not be started: {error}")
             return
+        with self._lock:
+            (self._retried.add if self._retries_left(job.id) else self._retried.discard)(job.id)
         tasks = [replace(task) for task in self._tasks(job.id)]  # the model goes on with its own
         self._hand(job.id, lambda: self._start(job, spec, tasks, 0))
 
@@ -177,6 +184,7 @@ class HostDrivers:
             self._over.discard(job_id)
             self._specs.pop(job_id, None)
             self._fresh_starts.pop(job_id, None)
+            self._retried.discard(job_id)
             self._hand(job_id, lambda job_id=job_id: self._launcher.forget(job_id))  # type: ignore[misc]
 
     def close(self) -> None:
@@ -304,7 +312,22 @@ class HostDrivers:
             message = f"its driver exited with code {status.exit_code}{said}"
         if status.state != "ended":
             self.stop(job_id)  # it may have lost its supervisor, or its records, only
-        self._put(ev.DriverEnded(self._now(), job_id, status.exit_code, message))
+        event = ev.DriverEnded(self._now(), job_id, status.exit_code, message)
+        if status.exit_code != 0 and job_id in self._retried:
+            self._crew.hand(job_id, lambda: self._clear(event))
+        else:
+            self._put(event)
+
+    def _clear(self, event: ev.DriverEnded) -> None:
+        """Put a failed driver's launch aside for another one, and only then tell that it failed."""
+        try:
+            self._launcher.abandon(event.job_id, afresh=True)
+        except OSError as error:
+            log.warning("a failed driver cannot be put aside", job=event.job_id, why=str(error))
+            with self._lock:
+                self._again[event.job_id] = (time.monotonic() + 1.0, lambda: self._clear(event))
+            return
+        self._put(replace(event, cleared=True))
 
     def _kept_spec(self, job_id: str) -> JobSpec | None:
         with contextlib.suppress(StoreError):

@@ -133,6 +133,10 @@ class JobBody(Body):
     """The driver's."""
     losses: int
     """Executors that were lost, and placed again."""
+    retries: int
+    """How often its driver is started again after it has failed."""
+    retried: int
+    """How often it was."""
 
 
 class ExecutorBody(Body):

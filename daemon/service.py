@@ -125,6 +125,7 @@ class Service:
             self._model.tasks,
             self._tenure.holds_until,
             now,
+            self._model.retries_left,
             requeue=requeue,
         )
         self._effects = Effects(self._model, self._link, self._drivers, launcher, may_act, self._fail)

@@ -71,7 +71,8 @@ class Job:
     daemon's host. `expected_duration` (seconds) and `prefers` (the placement under which the type runs best)
     come from the type's profile; None when nothing is known about it. `spread` is how far jobs of the type
     are from what is expected of them: the standard deviation of the logarithm of real over expected duration.
-    A job that runs for more than `max_runtime` seconds, if given, is ended and has failed. `owner` is whose
+    A job that runs for more than `max_runtime` seconds, if given, is ended and has failed; one whose driver
+    fails is started again `retries` times. `owner` is whose
     job it is, as who submitted it said (empty: nothing was said), and `queue` which queue it belongs to.
     `spark` is the name of the Spark that runs its driver and executors (empty: the only one that there was).
     `client_driver` is the host of a Spark driver that its user runs, and that was there before the job was;
@@ -98,6 +99,7 @@ class Job:
     spark: str = ""
     client_driver: str = ""
     dynamic: Dynamic | None = None
+    retries: int = 0
 
     @property
     def cpus(self) -> float:

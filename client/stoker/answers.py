@@ -273,6 +273,10 @@ class Job(TypedDict):
     """The driver's."""
     losses: int
     """Executors that were lost, and placed again."""
+    retries: int
+    """How often its driver is started again after it has failed."""
+    retried: int
+    """How often it was."""
 
 
 class JobDetail(TypedDict):
@@ -324,6 +328,10 @@ class JobDetail(TypedDict):
     """The driver's."""
     losses: int
     """Executors that were lost, and placed again."""
+    retries: int
+    """How often its driver is started again after it has failed."""
+    retried: int
+    """How often it was."""
     spec: JobSpec | None
     """What was submitted; values that look secret are masked. Null where the store has lost it."""
     tasks: list[Executor]
@@ -386,6 +394,8 @@ class JobOptions(TypedDict, total=False):
     """Where its driver runs, if not where the daemon's config says."""
     spark: str | float | None
     """Which Spark runs it, by its name in the daemon's config, such as 3.5; null: the default one."""
+    retries: int
+    """How often its driver is started again after it has failed, on executors of its own each time."""
     max_runtime: float | None
     """Seconds of running after which it is ended and has failed."""
 
@@ -437,6 +447,8 @@ class JobSpec(TypedDict):
     """Where its driver runs, if not where the daemon's config says."""
     spark: str | None
     """Which Spark runs it, by its name in the daemon's config, such as 3.5; null: the default one."""
+    retries: int
+    """How often its driver is started again after it has failed, on executors of its own each time."""
     max_runtime: float | None
     """Seconds of running after which it is ended and has failed."""
 

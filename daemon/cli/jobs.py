@@ -68,6 +68,9 @@ def submit(
     spark: Annotated[
         str | None, _option("--spark", "Which Spark runs it, such as 3.5; else the default one.", "NAME")
     ] = None,
+    retries: Annotated[
+        int | None, _option("--retries", "How often a driver that failed is started again.", "N")
+    ] = None,
     max_runtime: Annotated[
         float | None, _option("--max-runtime", "Seconds after which the job fails.", "SECONDS")
     ] = None,
@@ -112,6 +115,7 @@ def submit(
         "repositories": _listed(repositories),
         "driver": None if driver is None else {"on": driver},
         "spark": spark,
+        "retries": retries,
         "max_runtime": max_runtime,
     }
     given = {key: value for key, value in flags.items() if value is not None}

@@ -112,6 +112,8 @@ def _facts(job: Json) -> Iterator[tuple[str, str | Text]]:
         yield "exit code", str(job["exit_code"])
     if job["losses"]:
         yield "lost", render.count(job["losses"], "executor")
+    if job["retries"]:
+        yield "retries", f"{job['retried']} of {job['retries']}"
 
 
 def executor_table(executors: Sequence[Json]) -> RenderableType:

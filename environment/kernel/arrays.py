@@ -37,6 +37,7 @@ def jobs_of(workload: Workload, profiles: Mapping[str, JobProfile]) -> tuple[Job
             client_driver="",
             max_runtime=None,
             dynamic=None,
+            retries=0,
         )
         for job in workload.jobs
     )

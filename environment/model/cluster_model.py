@@ -182,6 +182,11 @@ class ClusterModel:
         """The record of a job that is not over or has open tasks; None when it is not known."""
         return self._roster.job(job_id)
 
+    def retries_left(self, job_id: str) -> int:
+        """How often a job's driver would be started again."""
+        job = self._roster.job(job_id)
+        return 0 if job is None else max(job.job.retries - job.retried, 0)
+
     def tasks(self, job_id: str) -> tuple[ExecutorRecord, ...]:
         """All tasks of a job that is held in memory."""
         return self._roster.tasks(job_id)
@@ -280,12 +285,12 @@ class ClusterModel:
         if event.requeue:
             self._lives.start_afresh(job, event.message)
             return
-        job.exit_code = event.exit_code
         if event.exit_code == 0:
+            job.exit_code = 0
             self._lives.end(job, "finished", event.message or "its driver exited with code 0")
         else:
             why = event.message or f"its driver exited with code {event.exit_code}"
-            self._lives.end(job, "failed", why)
+            self._lives.driver_failed(job, event.exit_code, why, again=event.cleared)
 
     def _on_executors_asked(self, event: ev.ExecutorsAsked) -> None:
         job = self._roster.job(event.job_id)

@@ -262,13 +262,15 @@ class DriverDelayed(Event):
 class DriverEnded(Event):
     """A driver that is no task is gone: with an exit code, or without one when nobody saw it end.
 
-    With `requeue`, it and not the job is over: the job is to start afresh.
+    With `requeue`, it and not the job is over: the job is to start afresh. With `cleared`, another may be
+    started as if there had been none, and is if the job has retries left.
     """
 
     job_id: str
     exit_code: int | None
     message: str = ""
     requeue: bool = False
+    cleared: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,6 +133,19 @@ class JobLives:
         self._roster.over(job, self._turn.now)
         self._kill_tasks(job)
 
+    def driver_failed(self, job: JobRecord, exit_code: int | None, why: str, *, again: bool = True) -> None:
+        """Its driver has failed: the job has, too, unless it has retries left and is started `again`.
+
+        The pause before each retry is twice the one before.
+        """
+        if not again or job.retried >= job.job.retries:
+            job.exit_code = exit_code
+            self.end(job, "failed", why if not job.retried else f"{why} (after {_times(job.retried)})")
+            return
+        job.retried += 1
+        pause = self._setbacks.retried(job.job.id, job.retried)
+        self.start_afresh(job, f"{why}; retry {job.retried} of {job.job.retries} follows in {pause:g} s")
+
     def stop_driver(self, job: JobRecord) -> None:
         """End its driver on the host, if there is one."""
         if job.started_at is not None and job.job.driver_here:
@@ -288,16 +301,15 @@ class JobLives:
             self.end(job, "finished", "its driver exited with code 0")
             return
         if end.state == "failed" and end.exit_code == ev.PORT_TAKEN:
-            # A driver that failed for another reason would have been the job's end.
+            # Each that failed for another reason was a retry, or would have been the job's end.
             drivers = (other for other in self._roster.tasks(job.job.id) if other.number is None)
-            count = sum(driver.state == "failed" for driver in drivers)
+            count = sum(driver.state == "failed" for driver in drivers) - job.retried
             why = f"a port of its driver on {task.vm_name} was taken by another process"
             if count <= FRESH_STARTS:
                 self._setbacks.never_ran(task, why, blamed=True)
                 self.start_afresh(job, f"{why}; fresh start {count} of {FRESH_STARTS}")
                 return
-        job.exit_code = end.exit_code
-        self.end(job, "failed", f"its driver on {task.vm_name} ended: {task.message}")
+        self.driver_failed(job, end.exit_code, f"its driver on {task.vm_name} ended: {task.message}")
 
     def _undo_launch(self, job: JobRecord, task: ExecutorRecord, end: ev.TaskChanged) -> None:
         """All or none: one task could not be started, so the others go too and the job waits again."""
@@ -357,6 +369,10 @@ class JobLives:
     def _kill_tasks(self, job: JobRecord) -> None:
         for task in self._roster.open_tasks(job):
             self._watch.kill(task)
+
+
+def _times(retries: int) -> str:
+    return "1 retry" if retries == 1 else f"{retries} retries"
 
 
 def _name(task: ExecutorRecord) -> str:

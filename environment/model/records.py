@@ -90,6 +90,8 @@ class JobRecord:
     driver_on: str = ""
     #: The launch is being undone, because one of its executors could not be started.
     aborting: bool = False
+    #: How often it was started again since its driver had failed.
+    retried: int = 0
     #: What the driver of a dynamic job asks for now, within its bounds; empty: what it begins with.
     wanted: tuple[Asked, ...] = ()
     #: Why that is less than its driver asks for; empty when it is not.

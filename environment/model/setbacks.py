@@ -108,6 +108,13 @@ class Setbacks:
         tried = f"{job.launches} launches of it in a row came to nothing"
         return f"{tried}, so the next is made after a pause of {pause:g} s"
 
+    def retried(self, job_id: str, times: int) -> float:
+        """A job is to be started again since its driver failed, so many times; the pause before, seconds."""
+        pause = _doubled(timings.RETRY_FIRST, times - 1, timings.RETRY_LONGEST)
+        job = self._jobs.setdefault(job_id, _Job())
+        job.due = max(job.due, self._turn.now + pause)
+        return pause
+
     def _blame(self, task: ExecutorRecord, message: str) -> None:
         now = self._turn.now
         if task.launched_at <= self._started.get(task.vm_id, -1.0):

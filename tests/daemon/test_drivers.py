@@ -60,7 +60,15 @@ class Stage:
         self.store = store
         self.events: list[ev.Event] = []
         self.launcher = ShellLauncher(folder)
-        self.drivers = HostDrivers(self.launcher, store, self.events.append, lambda _: (), requeue=False)
+        self.retries_left = 0
+        self.drivers = HostDrivers(
+            self.launcher,
+            store,
+            self.events.append,
+            lambda _: (),
+            retries_left=lambda _: self.retries_left,
+            requeue=False,
+        )
 
     def start(self, script: str) -> Job:
         """A driver that runs this script."""
@@ -197,6 +205,30 @@ def test_a_failed_driver_says_why(stage: Stage, script: str, why: str) -> None:
     own = '$(grep -oP \'(?<="secret": ")[^"]+\' ../../../records/job-1/launch.json)'
     event = stage.end_of(stage.start(script.replace("SECRET", own)))
     assert event.message == why
+
+
+def test_a_driver_that_is_to_be_started_again_leaves_no_launch(stage: Stage) -> None:
+    """Its logs are kept, and whoever hears of its end may start another one; the last stays where it is."""
+    stage.retries_left = 1
+    job = stage.start("echo first; exit 3")
+    event = stage.end_of(job)
+    assert (event.exit_code, event.cleared, event.requeue) == (3, True, False)
+    assert stage.launcher.driver_status(job.id).state == "absent"
+    assert (stage.folder / "jobs" / job.id / "driver.0/stdout").read_text() == "first\n"
+    stage.events.clear()
+    stage.retries_left = 0
+    stage.launcher.launch(job.id, "echo second; exit 4")
+    stage.drivers.start(job)
+    event = stage.end_of(job)
+    assert (event.exit_code, event.cleared) == (4, False)
+    assert (stage.folder / "jobs" / job.id / "driver/stdout").read_text() == "second\n"
+
+
+def test_a_driver_that_did_well_is_not_started_again(stage: Stage) -> None:
+    """However many retries are left."""
+    stage.retries_left = 5
+    event = stage.end_of(stage.start("exit 0"))
+    assert (event.exit_code, event.cleared) == (0, False)
 
 
 def test_what_a_job_writes_into_its_own_folder_says_nothing(stage: Stage) -> None:
