@@ -13,11 +13,11 @@ from framework.spark.driver import (
     start_driver,
     stop_driver,
 )
+from framework.spark.driver_properties import Asking, DriverEndpoint
 from framework.spark.homes import SparkHome, SparkHomes, line_of, local_spark_home, python_path
 from framework.spark.java import find_java
 from framework.spark.last_error import TAIL, last_words
 from framework.spark.launch import (
-    DriverEndpoint,
     ExecutorPlace,
     ProcessSpec,
     Uri,
@@ -34,6 +34,7 @@ __all__ = [
     "SMALLEST_MEMORY_MIB",
     "TAIL",
     "Application",
+    "Asking",
     "DriverEndpoint",
     "DriverPlace",
     "DriverStatus",

@@ -13,10 +13,18 @@ from urllib.parse import urlsplit
 
 from environment.resources import Resources
 from framework.spark.application import Application, archive_parts
+from framework.spark.driver_properties import (
+    CIPHER,
+    Asking,
+    DriverEndpoint,
+    asking_properties,
+    driver_properties,
+    executor_heap,
+)
 from framework.spark.homes import SparkHome
-from framework.spark.memory import SMALLEST_HEAP_MIB, SMALLEST_OVERHEAD_MIB, executor_cores
+from framework.spark.memory import executor_cores
 from framework.spark.properties import properties_text
-from framework.spark.ui import job_tag, ui_filter, ui_key, ui_properties
+from framework.spark.ui import ui_filter, ui_key
 
 _DRIVER_SCRIPT = Path(__file__).with_name("driver.sh").read_text()
 _EXECUTOR_SCRIPT = Path(__file__).with_name("executor.sh").read_text()
@@ -39,25 +47,6 @@ _MODULE_OPTIONS = (
     "-Dio.netty.allocator.type=pooled",
     "--enable-native-access=ALL-UNNAMED",
 )
-
-# Spark masks settings whose key matches, in its UI and its event log; this is its own default.
-#: Spark's own default is AES/CTR, whose messages can be changed on their way (CVE-2025-55039). From 3.5.2 on.
-_CIPHER = "AES/GCM/NoPadding"
-_REDACTED = "(?i:secret|password|token|access[.]?key)"
-
-
-@dataclass(frozen=True, slots=True)
-class DriverEndpoint:
-    """Where a driver is reached, and its size. All ports are fixed beforehand, free and different."""
-
-    host: str
-    """The address under which executors reach it."""
-    port: int
-    block_manager_port: int
-    ui_port: int
-    memory_mib: int
-    bind_address: str | None = None
-    """The address it listens on, when that is not `host`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +90,7 @@ def driver_process(
     spark: SparkHome,
     executor_python: str | None = None,
     fetched: Callable[[str], str] | None = None,
+    asking: Asking | None = None,
 ) -> ProcessSpec:
     """The driver's process, the same for a driver on this host and for one that is a Mesos task.
 
@@ -109,12 +99,20 @@ def driver_process(
     driver itself how many tasks it runs at once. By `secret`, made anew for every job, driver and executors
     know each other. `spark` is as seen by the machine on which the driver runs, `executor_python` the
     interpreter of the executors' machines, when it is not `spark.python`. With `fetched`, the driver runs
-    elsewhere: files that are paths are brought to it by `ProcessSpec.uris`, from where that says.
+    elsewhere: files that are paths are brought to it by `ProcessSpec.uris`, from where that says. With
+    `asking`, the driver asks for executors itself, and waits for none; all that have profile 0 are alike.
 
     ValueError when memory is not enough for the driver or an executor, or files cannot be fetched.
     """
     files = _Files(application, fetched)
-    properties = _driver_properties(name, application, endpoint, executors, secret)
+    properties = driver_properties(name, application, endpoint, executors, secret)
+    uris = (*_archives(spark), *files.uris)
+    if asking is not None:
+        jar = asking.jar
+        if fetched is not None:
+            jar = PurePosixPath(urlsplit(jar).path).name
+            uris = (*uris, Uri(asking.jar, extract=False))
+        properties = asking_properties(properties, asking, jar, application.conf)
     environment = {
         **application.environment,
         **_spark_environment(spark, endpoint.bind_address or endpoint.host),
@@ -129,7 +127,7 @@ def driver_process(
         argv=("bash", "-c", _DRIVER_SCRIPT, "spark-driver", *_submit_arguments(application, files)),
         environment=environment,
         secrets={"STOKER_SPARK_PROPERTIES": properties_text(properties)},
-        uris=(*_archives(spark), *files.uris),
+        uris=uris,
         image=spark.image,
     )
 
@@ -154,7 +152,7 @@ def executor_process(
         **_executor_variables(application),
         **_spark_environment(spark, executor.address),
         "SPARK_LOCAL_HOSTNAME": executor.address,
-        "SPARK_EXECUTOR_MEMORY": f"{_executor_heap(application, size.memory_mib)}m",
+        "SPARK_EXECUTOR_MEMORY": f"{executor_heap(application, size.memory_mib)}m",
         "SPARK_EXECUTOR_OPTS": _executor_options(application, executor),
     }
     arguments = (
@@ -224,63 +222,6 @@ def _submit_arguments(application: Application, files: _Files) -> list[str]:
     return [*given, files(application.app), *application.arguments]
 
 
-def _driver_properties(
-    name: str,
-    application: Application,
-    endpoint: DriverEndpoint,
-    executors: Sequence[Resources],
-    secret: str,
-) -> dict[str, str]:
-    """All settings: defaults, over them the application's, over those what the launch depends on."""
-    defaults = {
-        "spark.app.name": name,
-        # The first task waits until all executors are there, or the driver has waited long enough.
-        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-        "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
-        "spark.ui.killEnabled": "false",  # pages are there to be looked at
-    }
-    conf = {**defaults, **application.conf}
-    redacted = conf.get("spark.redaction.regex")
-    # Spark's settings know but one size: where executors differ, that of the smallest, as all have that.
-    heap = min(_executor_heap(application, executor.memory_mib) for executor in executors)
-    cores = [executor_cores(executor.cpus) for executor in executors]
-    return {
-        **conf,
-        "spark.redaction.regex": f"{_REDACTED}|(?:{redacted})" if redacted else _REDACTED,
-        "spark.master": f"local-cluster[0,1,{heap}]",
-        "spark.executor.instances": str(len(executors)),
-        "spark.executor.cores": str(min(cores)),
-        "spark.executor.memory": f"{heap}m",
-        "spark.cores.max": str(sum(cores)),
-        "spark.driver.memory": f"{application.heap_mib(endpoint.memory_mib, 'driver')}m",
-        "spark.dynamicAllocation.enabled": "false",
-        "spark.shuffle.service.enabled": "false",
-        # Two jobs that begin in one second would have one id, and event logs of one name. From 4.0 on.
-        "spark.deploy.appIdPattern": f"app-%s-%04d-{job_tag(secret)}",
-        "spark.eventLog.enabled": "true",
-        "spark.eventLog.dir": "events",  # in the driver's folder
-        **_network_properties(endpoint),
-        **ui_properties(secret, conf.get("spark.driver.extraClassPath", "")),
-        "spark.authenticate": "true",
-        "spark.authenticate.secret": secret,
-        # The driver sends executors all its settings, the secret among them: in clear text without this.
-        "spark.network.crypto.enabled": "true",
-        "spark.network.crypto.cipher": _CIPHER,
-    }
-
-
-def _network_properties(endpoint: DriverEndpoint) -> dict[str, str]:
-    return {
-        "spark.driver.host": endpoint.host,
-        "spark.driver.bindAddress": endpoint.bind_address or endpoint.host,
-        "spark.driver.port": str(endpoint.port),
-        "spark.driver.blockManager.port": str(endpoint.block_manager_port),
-        "spark.ui.enabled": "true",
-        "spark.ui.port": str(endpoint.ui_port),
-        "spark.port.maxRetries": "0",  # executors look nowhere else
-    }
-
-
 def _spark_environment(spark: SparkHome, address: str) -> dict[str, str]:
     java = {"JAVA_HOME": spark.java_home} if spark.java_home else {}
     return {"SPARK_HOME": spark.home, "SPARK_LOCAL_IP": address, **java}
@@ -304,17 +245,11 @@ def _executor_options(application: Application, executor: ExecutorPlace) -> str:
         application.conf.get("spark.executor.extraJavaOptions", ""),
         "-Dspark.authenticate=true",
         "-Dspark.network.crypto.enabled=true",
-        f"-Dspark.network.crypto.cipher={_CIPHER}",
+        f"-Dspark.network.crypto.cipher={CIPHER}",
         f"-Dspark.blockManager.port={executor.block_manager_port}",
         "-Dspark.port.maxRetries=0",
     )
     return " ".join(option for option in options if option)
-
-
-def _executor_heap(application: Application, memory_mib: int) -> int:
-    """The heap (MiB) of an executor, which a policy may have given less memory than it asked for."""
-    room = max(memory_mib - SMALLEST_HEAP_MIB, SMALLEST_OVERHEAD_MIB)
-    return application.heap_mib(memory_mib, most_overhead=room)
 
 
 def _archives(spark: SparkHome) -> tuple[Uri, ...]:
