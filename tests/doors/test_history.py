@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 
+from tests.doors.page import commands
 from tests.real_daemon import PATIENCE, Daemon
 
 
@@ -27,7 +28,8 @@ def test_the_history_server_shows_what_is_over(daemon: Daemon) -> None:
     while not list((records / jobs[1] / "logs").glob("*/events")):
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    command = [sys.executable, "-m", "daemon.cli", "history", "--port", "0", "-o", "json"]
+    (shown_command,) = (words for words in commands("After it ran") if words[0] == "history")
+    command = [sys.executable, "-m", "daemon.cli", *shown_command[:-1], "--port", "0", "-o", "json"]
     command += ["--config", str(daemon.stage.config_file)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

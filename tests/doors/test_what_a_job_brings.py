@@ -5,6 +5,9 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import pytest
+
+from tests.doors.page import commands
 from tests.real_daemon import QUICK_JAVA, Daemon
 
 APP = """
@@ -52,23 +55,21 @@ def make_environment(folder: Path, python: str) -> Path:
     return archive
 
 
-def test_archives_and_packages_reach_driver_and_executors(daemon: Daemon, tmp_path: Path) -> None:
+def test_archives_and_packages_reach_driver_and_executors(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A driver on the cluster and its executors run in a packed environment, with a package's classes."""
-    app = daemon.folder / "brings.py"
-    app.write_text(APP)
     brought = daemon.folder / "brought"
     brought.mkdir()
-    spec = {
-        "app": str(app),
-        "executors": 1,
-        "driver": {"on": "cluster", "cpus": 1.0, "memory": 1024},
-        "archives": [f"{make_environment(brought, daemon.python)}#env"],
-        "packages": ["org.example:hello:1.0"],
-        "repositories": [make_repository(daemon.folder / "maven")],
-        "conf": {**QUICK_JAVA, "spark.pyspark.python": "./env/bin/python"},
-    }
-    job_id = daemon.client.submit(spec)["id"]
-    job = daemon.ended(job_id)
+    (brought / "app.py").write_text(APP)
+    make_environment(brought, daemon.python)
+    repository = make_repository(daemon.folder / "maven")
+    monkeypatch.chdir(brought)
+    (command,) = commands("Packages and archives")
+    shown = [word.replace("file:///srv/maven", repository) for word in command[1:]]
+    java = [text for key, value in QUICK_JAVA.items() for text in ("--conf", f"{key}={value}")]
+    submitted = daemon.stoker(command[0], "-o", "json", "--driver", "cluster", *java, *shown)
+    job = daemon.ended(job_id := submitted["id"])
     assert job["state"] == "finished", (job["reason"], daemon.printed(job_id, stream="stderr")[-2000:])
     seen = ["yes", "of the archive", "packaged"]
     printed = daemon.printed(job_id).splitlines()
@@ -89,6 +90,12 @@ def test_what_a_failed_driver_on_the_cluster_printed_outlives_its_vm(daemon: Dae
     agents = daemon.folder / "data/mesos/work/agents"
     for sandbox in agents.glob(f"*/frameworks/*/executors/{job_id}.*"):
         shutil.rmtree(sandbox)
+    for shown in commands("After it ran"):
+        arguments = [job_id if word == "job-1" else word for word in shown]
+        over = shown[0] in ("ui", "history")  # see test_history.py
+        printed = "" if over else daemon.stoker(*arguments)
+        assert over or shown[0] == "logs" or "unresolved dependency" in " ".join(printed.split()), printed
+    assert "stoker history" in daemon.stoker("ui", job_id, code=2)
     part = daemon.client.log(job_id, None, "stderr", 0)
     assert (part["source"], "unresolved dependency" in part["text"]) == ("kept", True)
     part = daemon.client.log(job_id, 0, "stderr", 0)
