@@ -13,8 +13,10 @@ from conf.schema import JobSpec, UploadsSection
 from conf.uploaded import Uploaded, uploaded
 from daemon import handing
 from daemon.contract import RejectedError
+from daemon.store import Store
 from daemon.uploads import Upload, Uploads
 from framework.accounts import Account
+from tests.daemon.small_scheduler import SmallScheduler
 
 DATA = bytes(range(256)) * 40
 SHA = hashlib.sha256(DATA).hexdigest()
@@ -278,3 +280,16 @@ def test_copies_are_the_jobs_and_go_nowhere_else(uploads: Uploads, tmp_path: Pat
     folder.symlink_to(tmp_path / "moved")
     with pytest.raises(OSError, match="driver"):
         handing.copy_in(uploads, {FILE}, folder, owner)
+
+
+def test_the_store_knows_which_files_are_needed(tmp_path: Path) -> None:
+    """Those that jobs name which are not over."""
+    other = "f" * 64
+    store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
+    scheduler = SmallScheduler(store)
+    scheduler._add(spec(archives=(f"stoker-file:{other}/e.tgz#e",)), None)
+    scheduler._add(JobSpec(app="/apps/stoker-file.py"), None)
+    assert store.uploads_needed() == {SHA, other}
+    scheduler.kill("job-1")
+    assert store.uploads_needed() == set()
+    store.close()
