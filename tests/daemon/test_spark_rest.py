@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import anyio
 import httpx
@@ -13,6 +13,7 @@ from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
 from conf.schema import Driver, Spark
+from daemon import spark_rest
 from daemon.api import create_app
 from daemon.audit import Audit
 from daemon.contract import ElsewhereError, submit_one
@@ -20,6 +21,7 @@ from daemon.gate import Gate
 from daemon.spark_protocol import StatusBody, Written
 from daemon.store import Store
 from environment.model.cluster_model import Changes
+from environment.model.states import JobState
 from framework.guard import Guard
 from framework.spark import SparkHomes
 from tests.daemon.small_scheduler import SmallScheduler
@@ -399,3 +401,8 @@ def test_strangers_get_little_room(scheduler: SmallScheduler) -> None:
     """Of whoever has not shown the token, a body may have 256 KiB."""
     large = {"spark.x": "y" * 300_000}
     assert "262144 bytes" in refused(door_of(scheduler, TOKEN).create(properties=large), 413)
+
+
+def test_every_state_of_a_job_is_one_of_a_driver() -> None:
+    """Otherwise who asks for a job in it gets an error of the server."""
+    assert spark_rest._STATES.keys() == set(get_args(JobState))
