@@ -43,21 +43,22 @@ class KeptLogs:
     def keep(self, job_id: str, task_id: str, sandbox: Sandbox, *, executors: int, events: bool) -> None:
         """Keep the ends of a task's logs, the shorter the more `executors` its job has; `events` too.
 
-        OSError when they cannot be had, or not be kept, which is noted.
+        What was kept of them while it ran gives way. OSError when they cannot be had, or not be kept.
         """
         folder = self._folder(job_id, task_id)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         limit = min(_MOST, max(_LEAST, _OF_A_JOB // (2 * max(1, executors))))
-        try:
-            for stream in STREAMS:
-                if self.find(job_id, task_id, stream) is None:
-                    first, data = read_end(sandbox, stream, limit)
-                    _write(folder / f"{stream}.{first}", data)
-            if events and not (folder / "events").exists():
-                _keep_events(folder, sandbox)
-        except OSError as error:
-            self.note(job_id, task_id, str(error))
-            raise
+        for stream in STREAMS:
+            before = self.find(job_id, task_id, stream)
+            if before is not None and before.end == sandbox.size(stream):
+                continue
+            first, data = read_end(sandbox, stream, limit)
+            _write(folder / f"{stream}.{first}", data)
+            if before is not None and before.first != first:
+                before.path.unlink(missing_ok=True)
+        if events and not (folder / "events").exists():
+            _keep_events(folder, sandbox)
+        (folder / "why").unlink(missing_ok=True)
 
     def note(self, job_id: str, task_id: str, why: str) -> None:
         """Note why a task's logs could not be kept."""

@@ -6,7 +6,7 @@ it printed, or without, when its agent takes too long to tell.
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import structlog
@@ -27,6 +27,8 @@ log = structlog.get_logger("logs")
 _THREADS, _PATIENCE = 4, 120.0
 #: Seconds for what is being done when the daemon stops.
 _LAST_PATIENCE = 2.0
+#: Seconds between two looks at tasks that run, and tasks of one look.
+_REFRESH, _AT_A_TIME = 60.0, 200
 #: Seconds for which the end of a driver is held back.
 _HELD = 5.0
 
@@ -43,8 +45,16 @@ class LogKeeper:
         store: Store,
         sandbox_of: Callable[[ExecutorRecord], Sandbox],
         emit: Emit,
+        *,
+        far: bool = False,
     ) -> None:
-        """`sandbox_of` raises OSError for a task whose sandbox cannot be looked into; `emit` takes events."""
+        """`sandbox_of` raises OSError for a task whose sandbox cannot be looked into; `emit` takes events.
+
+        Where VMs are `far`, and may go with all that is on them, logs of tasks that run are kept too.
+        """
+        self._far = far
+        self._next = time.monotonic() + _REFRESH
+        self._refreshed = 0
         self._kept = kept
         self._launcher = launcher
         self._store = store
@@ -70,6 +80,21 @@ class LogKeeper:
             self._held[event.task_id] = (time.monotonic() + _HELD, event, status)
         self._crew.hand(event.task_id, lambda: self._let_go(event.task_id, self._why(event.task_id)))
 
+    def due(self) -> bool:
+        """Whether it is time to `refresh`."""
+        return self._far and time.monotonic() >= self._next
+
+    def refresh(self, tasks: Sequence[ExecutorRecord]) -> None:
+        """Keep the logs of some of these tasks that run, of others the next time: a VM may go any time."""
+        self._next = time.monotonic() + _REFRESH
+        running = [task for task in tasks if task.state == "running"]
+        for number in range(min(len(running), _AT_A_TIME)):
+            task = replace(
+                running[(self._refreshed + number) % len(running)]
+            )  # the model goes on with its own
+            self._crew.hand(task.task_id, lambda task=task: self._keep(task))  # type: ignore[misc]
+        self._refreshed += _AT_A_TIME
+
     def ended(self, tasks: Iterable[ExecutorRecord]) -> None:
         """Keep the logs of those of these tasks that have ended after they ran."""
         for task in tasks:
@@ -85,6 +110,8 @@ class LogKeeper:
             self._let_go(task_id, "")
         for task_id in self._crew.overdue():
             log.warning("the logs of a task are not kept: it takes too long", task=task_id)
+            why = f"its agent did not tell all of it in {_PATIENCE:.0f} s"
+            self._crew.hand(task_id, lambda t=task_id, why=why: self._note(t, why))  # type: ignore[misc]
 
     def close(self) -> None:
         """Begin nothing more; what is held back is told again to the next daemon."""
@@ -115,9 +142,12 @@ class LogKeeper:
             job = self._store.job(task.job_id)
             if job is None:
                 return
-            sandbox = self._sandbox_of(task)
-            driver = task.number is None
-            self._kept.keep(task.job_id, task.task_id, sandbox, executors=job.job.executors, events=driver)
+            sandbox, events = self._sandbox_of(task), task.number is None and task.ended
+            self._kept.keep(task.job_id, task.task_id, sandbox, executors=job.job.executors, events=events)
         except (OSError, StoreError) as error:
-            self._kept.note(task.job_id, task.task_id, str(error))
-            log.warning("the logs of a task are not kept", task=task.task_id, why=str(error))
+            if task.ended:
+                self._note(task.task_id, str(error))
+                log.warning("the logs of a task are not kept", task=task.task_id, why=str(error))
+
+    def _note(self, task_id: str, why: str) -> None:
+        self._kept.note(task_id.partition(".")[0], task_id, why)

@@ -73,21 +73,21 @@ class Logs:
                 return LogChunk("", offset, over, "", "no driver of it was launched")
             task = drivers[-1]
         kept = self._kept.find(task.job_id, task.task_id, stream) if task.ended else None
+        why = self._kept.why(task.job_id, task.task_id) if task.ended else ""
         if kept is not None and offset >= kept.first:
-            return _kept_chunk(kept, offset, limit)
+            return _kept_chunk(kept, offset, limit, why)
         try:
             data = self._sandboxes.of(task).read(stream, offset, limit)
         except UntrustedFileError:
             raise
         except OSError as error:
             if kept is not None:
-                return _kept_chunk(kept, offset, limit)
+                return _kept_chunk(kept, offset, limit, why)
             if not task.ended:
                 if isinstance(error, FileNotFoundError):
                     return LogChunk("", offset, over, "", "it has printed nothing yet")
                 raise
-            why = self._kept.why(task.job_id, task.task_id) or str(error)
-            return LogChunk("", offset, over, "", f"nothing of it was kept when it ended: {why}")
+            return LogChunk("", offset, over, "", f"nothing of it was kept when it ended: {why or error}")
         return _chunk(data, offset, limit, over=over, source="sandbox")
 
 
@@ -96,14 +96,15 @@ def _chunk(data: bytes, offset: int, limit: int, *, over: bool, source: str, not
     return LogChunk(text, offset + used, over and len(data) < limit, source, note)
 
 
-def _kept_chunk(kept: KeptLog, offset: int, limit: int) -> LogChunk:
-    note = ""
+def _kept_chunk(kept: KeptLog, offset: int, limit: int, why: str) -> LogChunk:
+    notes = []
     if offset < kept.first:
-        note = (
-            f"the first {kept.first} bytes are gone: the last {kept.end - kept.first} were kept when it ended"
-        )
+        notes.append(f"the first {kept.first} bytes are gone: the last {kept.end - kept.first} were kept")
+    if why:
+        notes.append(f"what came after that was looked at last is gone: {why}")
     begin = max(offset, kept.first)
-    return _chunk(kept.read(begin, limit), begin, limit, over=True, source="kept", note=note)
+    data = kept.read(begin, limit)
+    return _chunk(data, begin, limit, over=True, source="kept", note="; ".join(notes))
 
 
 def _whole_characters(data: bytes) -> tuple[str, int]:

@@ -110,7 +110,9 @@ class Service:
         self._policies = PolicySwitch(config, store, self._tenure.renew, now)
         framework_id, may_act = store.get("framework_id"), self._tenure.may_act
         kept, looked_into = KeptLogs(data_dir), Sandboxes(sandboxes)
-        self._log_keeper = LogKeeper(kept, launcher, store, looked_into.of, self._inbox.put)
+        self._log_keeper = LogKeeper(
+            kept, launcher, store, looked_into.of, self._inbox.put, far=sandboxes is None
+        )
         self._link = looked_into.link = MesosLink(session, self._log_keeper.take, framework_id, may_act, now)
         self._logs = Logs(launcher, store, looked_into, kept)
         log_files = config.event_log
@@ -179,6 +181,8 @@ class Service:
             self._next_tick = time.monotonic() + TICK
             self._drivers.tend()
             self._log_keeper.tend()
+            if self._log_keeper.due():
+                self._log_keeper.refresh(self._model.open_tasks())
             if self._clock.look(idle=self._model.idle):
                 self._keep_time()
             items += [Item(event) for event in self._gone_with_mesos()]

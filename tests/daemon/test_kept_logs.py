@@ -129,9 +129,49 @@ def test_of_a_long_log_the_end_is_kept(stage: Stage, monkeypatch: pytest.MonkeyP
     task = stage.end()
     assert stage.read(task) == LogChunk("0123456789" * 3, 30, True, "sandbox", "")
     shutil.rmtree(stage.agents)
-    gone = "the first 20 bytes are gone: the last 10 were kept when it ended"
+    gone = "the first 20 bytes are gone: the last 10 were kept"
     assert stage.read(task) == LogChunk("0123456789", 30, True, "kept", gone)
     assert stage.read(task, 25) == LogChunk("56789", 30, True, "kept", "")
+
+
+def test_a_vm_that_goes_takes_a_minute_of_logs(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What its tasks had printed when they were looked at last is there; what is not, is said."""
+    monkeypatch.setattr(kept_logs, "_MOST", 10)
+    run, task = stage.sandbox(), stage.tasks[EXECUTOR]
+    stage.keeper._far = True
+    assert not stage.keeper.due()
+    for text in ("first\n", "first\nsecond\n", "first\nsecond\nthird\n"):
+        (run / "stdout").write_text(text)
+        (run / "stderr").write_text("")
+        stage.keeper.refresh([task])
+        stage.rest()
+        assert stage.read(task) == LogChunk(text, len(text), False, "sandbox", "")
+    shutil.rmtree(stage.agents)
+    task.state, task.ended_at = "lost", 3.0
+    stage.keeper.ended([task])
+    stage.rest()
+    chunk = stage.read(task)
+    assert (chunk.text, chunk.source) == ("ond\nthird\n", "kept")
+    assert chunk.note == (
+        "the first 9 bytes are gone: the last 10 were kept; "
+        "what came after that was looked at last is gone: there is no sandbox of job-1.0"
+    )
+    names = sorted(path.name for path in stage.kept._folder("job-1", EXECUTOR).iterdir())
+    assert names == ["stderr.0", "stdout.9", "why"]
+    monkeypatch.setattr(log_keeper, "_REFRESH", 0.0)
+    stage.keeper.refresh([])
+    assert stage.keeper.due()
+
+
+def test_tasks_that_run_are_looked_at_in_turn(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many at a time, however many run."""
+    looked: list[str] = []
+    monkeypatch.setattr(log_keeper, "_AT_A_TIME", 1)
+    monkeypatch.setattr(stage.keeper, "_keep", lambda task: looked.append(task.task_id))
+    for _ in range(3):
+        stage.keeper.refresh(list(stage.tasks.values()))
+        stage.rest()
+    assert looked == [EXECUTOR, DRIVER, EXECUTOR]
 
 
 def test_it_is_said_why_nothing_is_there(stage: Stage) -> None:
