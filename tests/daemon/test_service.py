@@ -447,7 +447,7 @@ def test_nothing_is_decided_while_the_disk_is_full(
         decided.append(seen)
         return ev.Decided(0.0, ()), ()
 
-    monkeypatch.setattr(service._policies, "decide", decide)
+    monkeypatch.setattr(service._policies.acting(), "decide", decide)
     (tmp_path / "probe").mkdir()
     service._disk.look()
     service._decide()
