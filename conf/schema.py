@@ -485,6 +485,7 @@ class Spark(Strict):
     folder: Text | None = None
     driver_host: Text | None = None
     connect_timeout: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 120.0
+    driver_timeout: Annotated[float, Field(ge=10, le=86_400, allow_inf_nan=False)] = 30.0
 
     @model_validator(mode="before")
     @classmethod

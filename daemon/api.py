@@ -19,6 +19,7 @@ from starlette.responses import RedirectResponse
 from agents.registry import list_policies
 from conf.schema import Driver, JobSpec, PolicyChoice, Spark
 from daemon import cluster_schemas, explanation_schemas, handing, policy_schemas, schemas
+from daemon.application_routes import add_applications
 from daemon.audit import Audit
 from daemon.contract import WITH_DRIVER, RejectedError, Scheduler, Standing
 from daemon.file_routes import add_files
@@ -70,6 +71,7 @@ def create_app(
     _add_submissions(app, submissions)
     _add_jobs(app, scheduler, store)
     add_files(app, scheduler, store)
+    add_applications(app, scheduler)
     _add_cluster(app, scheduler)
     _add_policy(app, scheduler, store)
     add_spark_rest(app, scheduler, store, homes, driver or Driver())
@@ -124,7 +126,7 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         reason = _reasons(store, [record], scheduler.standing())[job_id]
         due, spec = scheduler.due(), store.spec(job_id)
         tasks = [_task_now(task, due.get(job_id, {})) for task in store.executors(job_id)]
-        ui = f"/v1/jobs/{job_id}/ui/" if record.state in WITH_DRIVER else None
+        ui = _ui(record)
         why = reason + _unreadable(store, job_id)
         return schemas.job_detail(_now(record, due), why, spec, tasks, ui)
 
@@ -283,6 +285,13 @@ def _behind(position: int, head: JobRecord) -> str:
     jobs = "1 job is" if position == 1 else f"{position} jobs are"
     first = head.job.id if position == 1 else f"{head.job.id}, the first of them,"
     return f"{jobs} before it, first come first served; {first} waits because: {head.reason}"
+
+
+def _ui(record: JobRecord) -> str | None:
+    """Where the Spark UI of the job's driver is, while there is one."""
+    if elsewhere := record.job.client_driver:
+        return elsewhere if elsewhere.startswith("http") and not record.ended else None
+    return f"/v1/jobs/{record.job.id}/ui/" if record.state in WITH_DRIVER else None
 
 
 def _unreadable(store: Store, job_id: str) -> str:

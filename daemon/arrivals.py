@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -18,12 +19,23 @@ class IdempotencyConflictError(Exception):
     """An idempotency key came again with another job than the first time."""
 
 
+class ClientDriver(NamedTuple):
+    """A driver of a user's, that runs already: where it is, and what is told of its job before it is placed.
+
+    `keep` may raise OSError: then the job is stored all the same, and that error is what became of it.
+    """
+
+    where: str
+    keep: Callable[[JobRecord], None]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SubmittedSpec:
     """What a user wants to run; sent again with the same key, it stands for the same job."""
 
     spec: JobSpec
     key: str | None = None
+    client: ClientDriver | None = None
 
 
 #: A job's record, and whether it is new.
@@ -33,7 +45,7 @@ Added = tuple[JobRecord, bool]
 def add(
     connection: Connection,
     submitted: Sequence[SubmittedSpec],
-    job: Callable[[str, JobSpec], Job],
+    job: Callable[[str, SubmittedSpec], Job],
     at: float,
 ) -> list[Added | IdempotencyConflictError]:
     """Keep new jobs, made by `job` from the ids that they get; what became of each.
@@ -52,7 +64,7 @@ def add(
             outcomes.append(_again(spec, *known))
             continue
         number += 1
-        record = JobRecord(job(tables.job_id(number), spec))
+        record = JobRecord(job(tables.job_id(number), each))
         sealed = tables.seal(spec.model_dump_json())
         rows.append({**tables.job_row(record), "spec": sealed, "idempotency_key": key, "accepted_at": at})
         if key is not None:

@@ -34,6 +34,8 @@ _CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _REFUSED = frozenset({401, 403, 421})
 #: A file comes in many parts: what is kept is that all of it came, or that it could not.
 _FILES, _PART = "/v1/files/", 202
+#: What drivers say every few seconds, and changes nothing.
+_SIGN_OF_LIFE = "/heartbeat"
 
 
 class Audit:
@@ -63,7 +65,8 @@ class Audit:
         authorized = bool(scope.get(AUTHORIZED))
         refused = status in _REFUSED and not authorized
         part = status == _PART and scope["path"].startswith(_FILES)
-        if not refused and (scope["method"] not in _CHANGING or part):
+        unchanging = part or scope["path"].endswith(_SIGN_OF_LIFE)
+        if not refused and (scope["method"] not in _CHANGING or unchanging):
             return
         record: dict[str, Any] = {
             "at": round(time.time(), 3),

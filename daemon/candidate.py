@@ -14,7 +14,16 @@ from typing import Any
 import structlog
 
 from daemon.arrivals import SubmittedSpec
-from daemon.contract import Admission, ElsewhereError, Health, LogChunk, PolicyStatus, Standing, VmStatus
+from daemon.contract import (
+    Admission,
+    ApplicationDoor,
+    ElsewhereError,
+    Health,
+    LogChunk,
+    PolicyStatus,
+    Standing,
+    VmStatus,
+)
 from daemon.leadership import Election
 from daemon.service import Service
 from daemon.store import Store, StoreError
@@ -149,6 +158,11 @@ class Candidate:
     def decommission(self, job_id: str, numbers: Sequence[int], why: str) -> JobRecord:
         """See `Scheduler.decommission`."""
         return self._leader().decommission(job_id, numbers, why)
+
+    @property
+    def applications(self) -> ApplicationDoor:
+        """See `Scheduler.applications`."""
+        return self._leader().applications
 
     def cluster(self) -> tuple[VmStatus, ...]:
         """See `Scheduler.cluster`."""

@@ -4,7 +4,7 @@ The scheduling loop in `service.py` is the one implementation; tests may bring a
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -125,6 +125,114 @@ class PolicyStatus:
     shadow: ShadowStatus | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A Spark driver that asks for executors: who and where it is, and what its properties say.
+
+    `secret` is what its executors show it; None where that is known already.
+    """
+
+    application_id: str
+    spark: str
+    user: str
+    secret: str | None = field(repr=False)
+    host: str
+    port: int
+    ui: str
+    properties: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredApplication:
+    """What a driver is answered: its job, the key to speak for it, seconds between signs of life."""
+
+    id: str
+    key: str = field(repr=False)
+    heartbeat: float
+    #: How many executors it begins with.
+    executors: int
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What a driver is told when it gives a sign of life.
+
+    `stop` says why it is to end, `waits` why its executors are not there yet; executors that are `lost` are
+    numbers with what is known of it, those to `decommission` are to be given up.
+    """
+
+    stop: str | None = None
+    waits: str | None = None
+    lost: Sequence[tuple[int, str]] = ()
+    decommission: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ServedSpark:
+    """A Spark that is served: its name, and its version in full where that is known."""
+
+    name: str
+    version: str
+
+
+class WantedExecutors(Protocol):
+    """How many executors of a resource profile a driver wants in all, and what each is to have."""
+
+    @property
+    def id(self) -> int:
+        """The profile's number in Spark."""
+        ...
+
+    @property
+    def total(self) -> int:
+        """How many it wants."""
+        ...
+
+    @property
+    def executor(self) -> Mapping[str, int]:
+        """Amounts by Spark's names: cores, memory (MiB), memoryOverhead, ..."""
+        ...
+
+
+class ApplicationDoor(Protocol):
+    """What drivers say that ask for executors themselves; every method raises `RejectedError` only.
+
+    All but the first know the job by its id and want the `key` that the driver was answered.
+    """
+
+    def register(self, asked: Registration) -> RegisteredApplication:
+        """Make a job for a driver that is there."""
+        ...
+
+    def attach(self, job_id: str, key: str | None, asked: Registration) -> RegisteredApplication:
+        """Note where the driver of a job is."""
+        ...
+
+    def ask(self, job_id: str, key: str | None, totals: Sequence[WantedExecutors]) -> str:
+        """Note how many executors a driver wants now; why it gets fewer, empty when it does not."""
+        ...
+
+    def release(self, job_id: str, key: str | None, numbers: Collection[int]) -> None:
+        """Note which executors a driver gives back."""
+        ...
+
+    def heartbeat(self, job_id: str, key: str | None) -> Orders:
+        """Note that a driver lives; what it is to do."""
+        ...
+
+    def leave(self, job_id: str, key: str | None, exit_code: int) -> None:
+        """Note that a driver ends."""
+        ...
+
+    def sparks(self) -> tuple[str, Sequence[ServedSpark]]:
+        """Where executors reach drivers on this host; the Sparks that are served, the default one first."""
+        ...
+
+    def jar(self, name: str) -> Path:
+        """The jar by which the Spark of this name knows our masters; it may take seconds to make."""
+        ...
+
+
 #: States of a job in which its driver may run.
 WITH_DRIVER = frozenset({"starting", "running", "relaunching"})
 
@@ -211,6 +319,11 @@ class Scheduler(Protocol):
 
     def handed(self, job: JobRecord, key: str) -> tuple[Path, str] | None:
         """The file that this key opens for the job's driver, and its name; None when it opens none."""
+        ...
+
+    @property
+    def applications(self) -> ApplicationDoor:
+        """What drivers say that ask for executors themselves."""
         ...
 
     def health(self) -> Health:

@@ -38,6 +38,8 @@ _DEEPEST = 32
 OPEN = frozenset({"/healthz", "/readyz"})
 #: Below this, a body is part of a file, and is not looked into.
 FILES = "/v1/files/"
+#: Below these nobody is asked for the token: an application has its own key, Spark's jar is for everybody.
+WITHOUT_TOKEN = ("/v1/applications/", "/v1/spark/")
 _AGAIN = {"Retry-After": "1"}
 _CLOSE = {"Connection": "close"}
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -93,7 +95,8 @@ class Gate:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers, method, path = Headers(scope=scope), scope["method"], scope["path"]
-        keyless = "authorization" not in headers and (path == CREATE or by_id(path))
+        keyless = path.startswith(WITHOUT_TOKEN)
+        keyless |= "authorization" not in headers and (path == CREATE or by_id(path))
         refusal = self._denied(method, path, headers, keyless=keyless)
         scope[AUTHORIZED] = refusal is None and self._guard.has_token and not keyless
         if refusal is not None:

@@ -79,7 +79,7 @@ class Intake:
         unfit: list[SubmittedSpec] = []
         for each in submitted:
             try:
-                self._check(each.spec)
+                self._check(each)
                 (unfit if self._misfit(each.spec) else fit).append(each)
             except ValueError as error:
                 refused[each] = RejectedError(422, "The job cannot be launched", str(error))
@@ -104,7 +104,7 @@ class Intake:
         if not submitted:
             return admissions
         try:
-            kept = self._store.add_jobs(submitted, lambda job_id, spec: self._job(job_id, spec, at), at)
+            kept = self._store.add_jobs(submitted, lambda job_id, each: self._job(job_id, each, at), at)
         except Exception as error:
             if len(submitted) == 1 or isinstance(error, StoreStuckError | StoreFullError):
                 return admissions | {each: _not_kept(error) for each in submitted}
@@ -119,10 +119,16 @@ class Intake:
             record, new = outcome
             if new:
                 self._arriving.add(record.job.id)
-                self._arrive(at, record.job)
+                try:
+                    if each.client is not None:
+                        each.client.keep(record)
+                except OSError as error:
+                    admissions[each] = error
+                self._arrive(at, record.job)  # it is stored, whatever comes of it
         return admissions
 
-    def _job(self, job_id: str, spec: JobSpec, at: float) -> Job:
+    def _job(self, job_id: str, submitted: SubmittedSpec, at: float) -> Job:
+        spec = submitted.spec
         profile, most, bounds = self._profiles.get(spec.type), spec.most_executors, spec.executors
         return carried(
             Job,
@@ -133,7 +139,7 @@ class Intake:
             spark=self._launcher.spark(spec),
             submitted_at=at,
             driver=self._launcher.driver_size(spec),
-            client_driver="",
+            client_driver="" if submitted.client is None else submitted.client.where,
             executors=most,
             min_executors=spec.fewest_executors,
             expected_duration=profile.duration(spec.cpus, spec.memory, most) if profile else None,
@@ -142,9 +148,10 @@ class Intake:
             dynamic=Dynamic(bounds.min, bounds.begins_with) if isinstance(bounds, DynamicExecutors) else None,
         )
 
-    def _check(self, spec: JobSpec) -> None:
+    def _check(self, submitted: SubmittedSpec) -> None:
         """Raise ValueError when it could not be launched, whatever the cluster."""
-        if spec.driver is not None and spec.driver.on == "client":
+        spec = submitted.spec
+        if spec.driver is not None and spec.driver.on == "client" and submitted.client is None:
             why = "driver.on: a driver of its user's asks for its executors itself, by POST /v1/applications"
             raise ValueError(why)
         self._launcher.check(spec)

@@ -17,9 +17,10 @@ from pathlib import Path
 from conf.masking import masked_urls
 from conf.schema import Config, Driver, JobSpec
 from conf.uploaded import uploaded
+from daemon.application_records import ApplicationRecords, application_key
 from daemon.failures import failure_line
 from daemon.handing import copy_in, files_of, url, wanted
-from daemon.launch_records import LaunchLostError, LaunchRecord, LaunchRecords
+from daemon.launch_records import LaunchLostError, LaunchRecord, LaunchRecords, RecordsError
 from daemon.rights import Rights, own_rights
 from daemon.uploads import Uploads
 from environment.model.records import ExecutorRecord, sizes_of
@@ -47,6 +48,7 @@ from framework.spark import (
     ui_key,
     unserved,
 )
+from framework.spark.backend_jar import backend_jar, jar_folders
 
 # Spark's own words for a port that it could not have, at the end of what the driver printed. Bounded, since
 # a job may print what takes long to match, and the daemon does nothing else meanwhile.
@@ -79,9 +81,12 @@ class Launcher:
         self._config = config
         self._rights = rights or own_rights(config, data_dir)
         self._jobs = data_dir / "jobs"
-        self._driver_host = config.spark.driver_host or driver_host
+        #: Where executors reach drivers on this host.
+        self.driver_host = config.spark.driver_host or driver_host
         self._here_id = _host_id(data_dir)
-        self._launches = LaunchRecords(data_dir, self._driver_host)
+        self._launches = LaunchRecords(data_dir, self.driver_host)
+        self.applications = ApplicationRecords(data_dir)
+        self._jar_folders = jar_folders(data_dir)
         #: The Sparks that are served: one runs driver and executors of a job.
         self.homes = SparkHomes(config.spark, os.environ)
 
@@ -105,8 +110,10 @@ class Launcher:
             self.homes.here(spec.spark)
         application = _application(spec)
         application.heap_mib(spec.memory)
-        application.heap_mib(self._driver(spec).memory, "driver")
         application.check()
+        if self._driver(spec).on == "client":
+            return  # it has its files itself
+        application.heap_mib(self._driver(spec).memory, "driver")
         self._check_uploaded(spec)
         for reference in spec.references:
             if uploaded(reference) is not None:
@@ -151,12 +158,18 @@ class Launcher:
         self, task: ExecutorRecord, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]
     ) -> tuple[ProcessSpec, str]:
         """The process of one Mesos task and the name it is shown under; ValueError when it cannot be made."""
+        if job.client_driver:
+            known = self.applications.kept(job.id)
+            if known is None or not known.secret:
+                raise RecordsError(f"nobody knows any more where its driver ({job.client_driver}) listens")
+            endpoint = DriverEndpoint(known.host, known.port, 0, 0, memory_mib=0)
+            return self._executor(task, job, _application(spec), endpoint, known.secret, known.application_id)
         launch, files = self._launches.of(job.id), files_of(spec)
         paths = {reference: f"/{file.sha256}/{file.name}" for reference, file in files.items()}
         application = _application(spec, paths)
         if self._driver(spec).on == "cluster":
             self._launches.release(job.id)  # it listens elsewhere
-        endpoint, spark = self._endpoint(spec, launch, tasks), self.homes.there(job.spark)
+        endpoint = self._endpoint(spec, launch, tasks)
         if task.number is None:
             urls = {paths[each]: url(self._url, job.id, launch.secret, files[each]) for each in files}
             process = driver_process(
@@ -165,15 +178,29 @@ class Launcher:
                 endpoint,
                 _sizes(job, tasks),
                 launch.secret,
-                spark,
+                self.homes.there(job.spark),
                 fetched=lambda path: urls.get(path) or f"file://{path}",
             )
             return process, f"{job.name}: driver"
-        if not task.ports:
+        known = self.applications.kept(job.id)  # where its driver asks for executors itself
+        own = known.application_id if known is not None else ""
+        return self._executor(task, job, application, endpoint, launch.secret, own)
+
+    def _executor(
+        self,
+        task: ExecutorRecord,
+        job: Job,
+        application: Application,
+        endpoint: DriverEndpoint,
+        secret: str,
+        application_id: str,
+    ) -> tuple[ProcessSpec, str]:
+        if not task.ports or task.number is None:
             raise ValueError("no port is offered")
-        place = ExecutorPlace(task.number, task.address, task.ports[0])
+        place = ExecutorPlace(task.number, task.address, task.ports[0], application_id, task.profile)
         size, patience = task.resources, self._config.spark.connect_timeout
-        process = executor_process(application, endpoint, place, size, launch.secret, spark, patience)
+        spark = self.homes.there(job.spark)
+        process = executor_process(application, endpoint, place, size, secret, spark, patience)
         return process, f"{job.name}: executor {task.number}"
 
     def start_driver(
@@ -308,6 +335,25 @@ class Launcher:
     def forget(self, job_id: str) -> None:
         """The job is over: its secret and its ports are of no more use. Logs stay."""
         self._launches.forget(job_id)
+        self.applications.forget(job_id)
+
+    def key_of(self, job_id: str) -> str:
+        """The key by which the driver of a job speaks for it; empty when there is none.
+
+        RecordsError when what is written of it is not what was written.
+        """
+        known = self.applications.kept(job_id)
+        if known is not None:
+            return known.key
+        launch = self._launches.kept(job_id)
+        return "" if launch is None else application_key(launch.secret)
+
+    def backend_jar(self, name: str) -> Path:
+        """The jar by which the Spark of this name knows our masters, made when it is not there yet.
+
+        ValueError when it is not served, or not on this host; BackendJarError when it cannot be made.
+        """
+        return backend_jar(self.homes.here(name), self._jar_folders)
 
     def _driver(self, spec: JobSpec) -> Driver:
         return spec.driver or self._config.driver
@@ -316,7 +362,7 @@ class Launcher:
         self, spec: JobSpec, launch: LaunchRecord, tasks: Sequence[ExecutorRecord]
     ) -> DriverEndpoint:
         driver = self._driver(spec)
-        host, ports = self._driver_host, launch.ports
+        host, ports = self.driver_host, launch.ports
         if driver.on == "cluster":
             task = next((t for t in tasks if t.number is None and not t.ended), None)
             if task is None or len(task.ports) < 3:

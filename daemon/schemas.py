@@ -103,6 +103,8 @@ class JobBody(Body):
     """How far it is."""
     reason: Said
     """Why it is in that state, in words."""
+    client_driver: Said
+    """Where its driver is, if that is a process of its user's: the URL of its Spark UI, or its host."""
     executors: int
     """How many executors it asks for; with dynamic allocation, how many it may have at most."""
     min_executors: int
@@ -184,7 +186,7 @@ class JobDetail(JobBody):
     tasks: list[ExecutorBody]
     """Its executors, those that ended too, and its driver when it runs on the cluster."""
     ui: str | None = None
-    """The path of the Spark UI of its driver, while that runs."""
+    """The path of the Spark UI of its driver, while that runs; its URL where the driver is its user's."""
 
 
 class JobList(Body):

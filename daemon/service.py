@@ -16,6 +16,7 @@ from typing import Any
 import structlog
 
 from conf.schema import Config
+from daemon.applications import Applications
 from daemon.arrivals import SubmittedSpec
 from daemon.clock import Clock
 from daemon.contract import (
@@ -134,6 +135,15 @@ class Service:
         self._intake = Intake(
             store, launcher, profiles or {}, self._arrive, self._look_for_vms, config.max_queued_jobs, now
         )
+        self._applications = Applications(
+            store,
+            launcher,
+            self._intake,
+            self._inbox.put,
+            self._inbox.put_and_wait,
+            now,
+            config.spark.driver_timeout,
+        )
         self._disk = DiskWatch(data_dir)
         self._readiness = Readiness(
             store, self._tenure, self._link, self._journal, self._clock, self._disk, watch
@@ -183,6 +193,7 @@ class Service:
             self._log_keeper.tend()
             if self._log_keeper.due():
                 self._log_keeper.refresh(self._model.open_tasks())
+            self._applications.tend()
             if self._clock.look(idle=self._model.idle):
                 self._keep_time()
             items += [Item(event) for event in self._gone_with_mesos()]
@@ -252,6 +263,7 @@ class Service:
             return False
         self._drivers.over(changes.jobs)
         self._log_keeper.ended(changes.executors)
+        self._applications.observe(changes.jobs, changes.executors)
         self._policies.observe(changes.ended)
         for task in changes.executors:
             if task.state == "lost" and task.running_at is None:
@@ -285,6 +297,7 @@ class Service:
         self._keep_time()
         self._handle([Item(ev.Restored(self._clock.now(), tuple(jobs), tuple(tasks), self._model.options))])
         self._drivers.take_up(jobs)
+        self._applications.take_up(jobs)
         self._forget()
         if jobs:
             log.info("taken up", jobs=len(jobs), tasks=sum(not task.ended for task in tasks))
@@ -375,6 +388,11 @@ class Service:
         """What a key opens; see `Scheduler.handed`."""
         spec = self._store.spec(job.job.id)
         return None if spec is None or job.ended else self._launcher.handed(job.job.id, spec, key)
+
+    @property
+    def applications(self) -> Applications:
+        """See `Scheduler.applications`."""
+        return self._applications
 
     def health(self) -> Health:
         """Whether jobs can be scheduled now."""

@@ -145,7 +145,7 @@ class Store:
     # ---- writing ---------------------------------------------------------------------------------
 
     def add_jobs(
-        self, submitted: Sequence[SubmittedSpec], job: Callable[[str, JobSpec], Job], at: float
+        self, submitted: Sequence[SubmittedSpec], job: Callable[[str, SubmittedSpec], Job], at: float
     ) -> list[Added | IdempotencyConflictError]:
         """Keep new jobs; see `arrivals.add`."""
         return self._write(lambda connection: arrivals.add(connection, submitted, job, at))

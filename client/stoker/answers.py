@@ -112,6 +112,10 @@ class Difference(TypedDict):
     """What the shadow policy decided."""
 
 
+class Done(TypedDict):
+    """It was done."""
+
+
 class Driver(TypedDict):
     """Where Spark drivers run: on the daemon's host, or on the cluster as a Mesos task of this size."""
 
@@ -204,6 +208,13 @@ class FieldError(TypedDict):
     """What is wrong with it, and what would be right."""
 
 
+class Granted(TypedDict):
+    """What comes of what a driver wants."""
+
+    reason: str
+    """Why it gets fewer executors than it wants; empty when it does not."""
+
+
 class Health(TypedDict):
     """Whether jobs can be scheduled now, and each check in words."""
 
@@ -243,6 +254,8 @@ class Job(TypedDict):
     """How far it is."""
     reason: str
     """Why it is in that state, in words."""
+    client_driver: str
+    """Where its driver is, if that is a process of its user's: the URL of its Spark UI, or its host."""
     executors: int
     """How many executors it asks for; with dynamic allocation, how many it may have at most."""
     min_executors: int
@@ -298,6 +311,8 @@ class JobDetail(TypedDict):
     """How far it is."""
     reason: str
     """Why it is in that state, in words."""
+    client_driver: str
+    """Where its driver is, if that is a process of its user's: the URL of its Spark UI, or its host."""
     executors: int
     """How many executors it asks for; with dynamic allocation, how many it may have at most."""
     min_executors: int
@@ -337,7 +352,7 @@ class JobDetail(TypedDict):
     tasks: list[Executor]
     """Its executors, those that ended too, and its driver when it runs on the cluster."""
     ui: str | None
-    """The path of the Spark UI of its driver, while that runs."""
+    """The path of the Spark UI of its driver, while that runs; its URL where the driver is its user's."""
 
 
 class JobList(TypedDict):
@@ -468,6 +483,15 @@ class Log(TypedDict):
     """What is missing, and why."""
 
 
+class Lost(TypedDict):
+    """An executor that is gone with its VM."""
+
+    number: int
+    """Its number."""
+    reason: str
+    """What is known of its end."""
+
+
 class Option(TypedDict):
     """An option of a policy."""
 
@@ -477,6 +501,19 @@ class Option(TypedDict):
     """What may be given, as Python says it."""
     default: str | None
     """What holds where it is left out, as Python says it; null when it must be given."""
+
+
+class Orders(TypedDict):
+    """What a driver is to do."""
+
+    stop: str | None
+    """Why it is to stop; null when it is not."""
+    waits: str | None
+    """Why its executors are not there yet; null when they are."""
+    lost: list[Lost]
+    """Executors that are gone, and of which it may not know."""
+    decommission: list[int]
+    """Executors that it is to give up, once their blocks are elsewhere."""
 
 
 class Outcome(TypedDict):
@@ -552,6 +589,19 @@ class Problem(TypedDict):
     """The values that are wrong, where the request is not valid."""
 
 
+class Registered(TypedDict):
+    """A driver was taken up."""
+
+    id: str
+    """The job that it has."""
+    key: str
+    """What it shows from now on, as `Authorization: Bearer KEY`."""
+    heartbeat: float
+    """Seconds between two of its signs of life."""
+    executors: int
+    """How many executors it begins with."""
+
+
 class Shadow(TypedDict):
     """A policy that looks on, and how it fared since it was set."""
 
@@ -569,6 +619,28 @@ class Shadow(TypedDict):
     """Those that it failed to take, or that could not be executed."""
     last_fault: str
     """What was wrong with the last of these."""
+
+
+class Spark(TypedDict):
+    """A Spark that is served."""
+
+    name: str
+    """What jobs call it."""
+    version: str
+    """Its version, in full where that is known."""
+    jar: str
+    """The path of the jar by which it knows masters like spark+stoker://HOST:PORT."""
+
+
+class Sparks(TypedDict):
+    """The Sparks that are served."""
+
+    default: str | None
+    """The one that runs jobs which name none; null when none is served."""
+    driver_host: str
+    """Where executors reach drivers that are on the daemon's host."""
+    sparks: list[Spark]
+    """All of them, the default one first."""
 
 
 class Totals(TypedDict):

@@ -24,6 +24,7 @@ from daemon.cli import (
     profile,
     simulate,
     spark,
+    spark_conf,
     train,
     ui,
     up,
@@ -124,4 +125,5 @@ app.command()(train.evaluate)
 app.add_typer(oga.oga, name="oga")
 app.add_typer(profile.profile, name="profile")
 app.command()(mesos.mesos)
+app.command("spark-conf")(spark_conf.spark_conf)
 app.command()(version)

@@ -22,6 +22,8 @@ Json = Any
 
 #: Chosen: a daemon answers in milliseconds; one that does not within this is in trouble.
 _TIMEOUT_SECONDS = 30.0
+#: For what a daemon makes when it is asked for.
+_MAKING_SECONDS = 300.0
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -159,6 +161,22 @@ class Client:
     def comparison(self, limit: int) -> Json:
         """Where shadow policies would have decided otherwise."""
         return self._ask("GET", "/v1/policy/comparison", params={"limit": limit})
+
+    def sparks(self) -> Json:
+        """The Sparks that are served."""
+        return self._ask("GET", "/v1/spark")
+
+    def download(self, path: str) -> bytes:
+        """A file of the daemon's, which may have to be made first."""
+        response = self._send("GET", path, timeout=_MAKING_SECONDS)
+        if response.is_success:
+            return response.content
+        raise RefusedError("\n".join(self._problem(response)), response.status_code)
+
+    @property
+    def url(self) -> str:
+        """Where the daemon is."""
+        return self._url
 
     def ready(self) -> bool:
         """Whether the daemon is there and can schedule."""

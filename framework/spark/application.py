@@ -84,7 +84,7 @@ class Application:
     """
 
     app: str
-    """The `.py` file, or the jar."""
+    """The `.py` file, or the jar; empty where the driver has it already."""
     main_class: str | None = None
     """For a jar whose manifest names none."""
     arguments: tuple[str, ...] = ()
@@ -118,7 +118,7 @@ class Application:
 
         For whoever takes applications in; one that was taken is launched, whatever the rules are by then.
         """
-        for path in (self.app, *self.py_files, *self.files, *self.jars, *self.archives):
+        for path in (*filter(None, (self.app,)), *self.py_files, *self.files, *self.jars, *self.archives):
             _check_path(path)
         _check_folders(self.archives)
         for key, value in self.conf.items():

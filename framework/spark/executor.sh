@@ -1,5 +1,6 @@
 # A Spark executor: waits until the driver tells its application's id, then becomes the executor's JVM.
-# Arguments: driver's host, port and UI port; executor's id, address and cores; seconds after which it gives up.
+# Arguments: driver's host, port and UI port; executor's id, address and cores; seconds after which it gives up; the
+# application's id where it is known, else nothing; the number of the executor's resource profile.
 # In: STOKER_UI_KEY, for which the driver's UI asks. Needs bash and what Spark itself needs, no curl and no Python.
 set -u
 host=$1 port=$2 ui_port=$3 executor=$4 address=$5 cores=$6 patience=$7 ui_key=$STOKER_UI_KEY
@@ -24,8 +25,9 @@ application() {
   } 3<> "/dev/tcp/$host/$ui_port"
 } 2> /dev/null
 
-echo "Executor $executor waits for the driver at $host:$port (UI $ui_port), $patience s at most." >&2
-application=
+application=$8 profile=$9
+[ -n "$application" ] ||
+  echo "Executor $executor waits for the driver at $host:$port (UI $ui_port), $patience s at most." >&2
 until [[ $application == app-* ]]; do
   if [[ $application == local-* ]]; then
     echo "Executor $executor gives up: the application runs in its driver alone ($application)." \
@@ -58,4 +60,4 @@ SPARK_EXECUTOR_OPTS=${SPARK_EXECUTOR_OPTS//"{{APP_ID}}"/$application}
 export SPARK_EXECUTOR_OPTS="${SPARK_EXECUTOR_OPTS//"{{EXECUTOR_ID}}"/$executor} \"-Djava.io.tmpdir=$scratch\""
 exec "$SPARK_HOME/bin/spark-class" org.apache.spark.executor.CoarseGrainedExecutorBackend \
   --driver-url "spark://CoarseGrainedScheduler@$host:$port" --executor-id "$executor" \
-  --hostname "$address" --bind-address "$address" --cores "$cores" --app-id "$application" --resourceProfileId 0
+  --hostname "$address" --bind-address "$address" --cores "$cores" --app-id "$application" --resourceProfileId "$profile"

@@ -57,6 +57,10 @@ class ExecutorPlace:
     address: str
     """IP address of the VM; the executor listens on it, and the driver and other executors reach it there."""
     block_manager_port: int
+    application_id: str = ""
+    """The application's id in Spark; empty where the driver's UI has to be asked for it."""
+    profile: int = 0
+    """The number of its resource profile in Spark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +162,7 @@ def executor_process(
     arguments = (
         *(endpoint.host, endpoint.port, endpoint.ui_port),
         *(executor.id, executor.address, executor_cores(size.cpus), math.ceil(patience_seconds)),
+        *(executor.application_id, executor.profile),
     )
     return ProcessSpec(
         argv=("bash", "-c", _EXECUTOR_SCRIPT, "spark-executor", *map(str, arguments)),

@@ -30,7 +30,9 @@ OURS: Mapping[str, str] = {
 }
 """The properties of ours that say something about a job, and what."""
 
-CONNECTION = frozenset({TOKEN, "spark.stoker.tokenFile", "spark.stoker.job", "spark.stoker.key"})
+CONNECTION = frozenset(
+    {TOKEN, "spark.stoker.token.file", "spark.stoker.ca", "spark.stoker.job", "spark.stoker.job.secret"}
+)
 """Properties of ours by which a client reaches the daemon: they are about no job."""
 
 SUPERVISED_RETRIES = 10

@@ -9,7 +9,8 @@ from typing import Any
 from weakref import finalize
 
 from agents.registry import PolicyError, create
-from conf.schema import JobSpec, UploadsSection
+from conf.schema import Config, JobSpec, UploadsSection
+from daemon.applications import Applications
 from daemon.arrivals import Added, IdempotencyConflictError, SubmittedSpec
 from daemon.contract import (
     Admission,
@@ -21,13 +22,18 @@ from daemon.contract import (
     Standing,
     VmStatus,
 )
+from daemon.intake import Intake
+from daemon.launcher import Launcher
 from daemon.store import Store
 from daemon.uploads import Uploads
+from environment.model import events as ev
 from environment.model.cluster_model import Changes
+from environment.model.reach import Reach
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.resources import Resources
 from environment.types import Job
 from framework.spark import DriverUi
+from tests.builders import make_vms
 
 LOG = "début\nfin\n".encode()
 
@@ -40,12 +46,28 @@ class SmallScheduler:
         self.pausing: Collection[str] = ()
         self.shown_ui: DriverUi | None = None
         self.store = self._store = store
-        folder = mkdtemp()
+        folder = Path(mkdtemp())
         finalize(self, shutil.rmtree, folder)
-        self.kept = Uploads(Path(folder, "uploads"), UploadsSection(size=4, total=6))
+        self.kept = Uploads(folder / "uploads", UploadsSection(size=4, total=6))
+        #: What its applications have told the loop.
+        self.events: list[ev.Event] = []
+        self.launcher = Launcher(Config(data_dir=str(folder)), folder, "127.0.0.1")
+        self.applications = self._door()
         #: What keys open.
         self.opened: dict[str, tuple[Path, str]] = {}
         self._policy = PolicyStatus("ff", {}, 3, 2, 1, "it raised ValueError", cut_short=4)
+
+    def _door(self) -> Applications:
+        """Drivers are taken up for a cluster of four VMs."""
+        intake = Intake(self.store, self.launcher, {}, lambda *_: None, lambda: None, 1000, lambda: 100.0)
+        intake.note(0, Reach(make_vms(4, cpus=4)), set())
+
+        def put_and_wait(event: ev.Event, _: float) -> bool:
+            self.events.append(event)
+            return True
+
+        told = (self.events.append, put_and_wait)
+        return Applications(self.store, self.launcher, intake, *told, lambda: 100.0, 30.0)
 
     def submit(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
         """Keep the jobs; those of more than 64 cpus are refused."""

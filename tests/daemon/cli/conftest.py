@@ -16,7 +16,16 @@ from conf.schema import Http, JobSpec, UploadsSection
 from daemon.api import create_app
 from daemon.arrivals import Added, IdempotencyConflictError, SubmittedSpec
 from daemon.cli import main, watch
-from daemon.contract import Admission, Health, LogChunk, PolicyStatus, RejectedError, ShadowStatus, VmStatus
+from daemon.contract import (
+    Admission,
+    ApplicationDoor,
+    Health,
+    LogChunk,
+    PolicyStatus,
+    RejectedError,
+    ShadowStatus,
+    VmStatus,
+)
 from daemon.front import make_server
 from daemon.store import Store
 from daemon.uploads import Uploads
@@ -27,6 +36,7 @@ from environment.model.states import JobState
 from environment.resources import Resources
 from environment.types import Job
 from framework.spark.ui import DriverUi
+from tests.daemon.small_scheduler import SmallScheduler
 
 VMS = (
     VmStatus("S0", "m1.large-1", "m1.large", "127.0.1.1", 4.0, 16384, 0.24, 1.0, 1024, ("job-1.0",)),
@@ -177,6 +187,11 @@ class Cast:
         explanation = Explanation(time.time(), job_id, "ff", "wait", "no VM has room", (), (choice,))
         record = replace(self._record(job_id), reason="no VM has room")
         self.store.save(Changes((record,), ()), (explanation,))
+
+    @property
+    def applications(self) -> ApplicationDoor:
+        """Those of a small scheduler."""
+        return SmallScheduler(self.store).applications
 
     def _record(self, job_id: str) -> JobRecord:
         record = self.store.job(job_id)

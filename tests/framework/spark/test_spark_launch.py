@@ -216,7 +216,7 @@ def test_files_of_one_name_cannot_be_fetched() -> None:
 
 def test_executor_command_names_driver_and_executor() -> None:
     """The executor's script is told where the driver is, who it is itself, and how long to wait."""
-    arguments = ("10.0.0.1", "7001", "7003", "7", "10.0.0.5", "2", "90")
+    arguments = ("10.0.0.1", "7001", "7003", "7", "10.0.0.5", "2", "90", "", "0")
     assert make_executor().argv[3:] == ("spark-executor", *arguments)
 
 

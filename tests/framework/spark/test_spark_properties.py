@@ -311,7 +311,7 @@ def test_what_is_set_aside_is_told() -> None:
 def test_how_a_client_reaches_the_daemon_is_part_of_no_job() -> None:
     """A token least of all."""
     found = job_properties(
-        {"spark.stoker.token": "hush", "spark.stoker.job": "job-1", "spark.stoker.key": "hush"}
+        {"spark.stoker.token": "hush", "spark.stoker.job": "job-1", "spark.stoker.job.secret": "hush"}
     )
     assert "hush" not in repr(found)
     assert found.set_aside == ()

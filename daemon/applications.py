@@ -1,0 +1,334 @@
+"""Applications whose driver asks for executors itself: who they are, whether they live, what they are told.
+
+Such a driver is a process of its user's, or one that was started here (its job knows it already). It
+registers, says what it wants, and asks every few seconds whether there is something to do; one of a user's
+that is silent for too long is given up, and its executors with it. Routes are in `application_routes.py`;
+what becomes of an executor that is asked for is the cluster model's business.
+"""
+
+import contextlib
+import hmac
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from conf.loader import what_is_right
+from conf.schema import JobSpec
+from daemon.application_records import ApplicationRecord, application_key
+from daemon.arrivals import ClientDriver, SubmittedSpec
+from daemon.contract import (
+    Orders,
+    RegisteredApplication,
+    Registration,
+    RejectedError,
+    ServedSpark,
+    WantedExecutors,
+)
+from daemon.intake import Intake
+from daemon.launch_records import RecordsError
+from daemon.launcher import Launcher
+from daemon.store import Store
+from environment.model import events as ev
+from environment.model.growing import bounded
+from environment.model.records import Asked, ExecutorRecord, JobRecord
+from environment.resources import Resources
+from framework.spark.backend_jar import BackendJarError
+from framework.spark.memory import OVERHEAD_FRACTION, SMALLEST_OVERHEAD_MIB
+from framework.spark.spark_properties import job_properties
+from framework.spark.spark_values import PropertyError
+
+#: Seconds between two signs of life of a driver.
+HEARTBEAT = 2.0
+#: Seconds that a driver which leaves waits until that is stored.
+_LEAVE_PATIENCE = 5.0
+#: Seconds that a silence grows by between two looks at most: when the daemon slept, drivers spoke to nobody.
+_LONGEST_STEP = 1.0
+#: Lost executors that a driver is told of, the latest.
+_MOST_LOST = 100
+#: What a job of a user's driver has of what its properties say; all else its driver knows itself.
+_FIELDS = frozenset(
+    {
+        "name",
+        "type",
+        "owner",
+        "queue",
+        "min_executors",
+        "max_runtime",
+        "executors",
+        "cpus",
+        "memory",
+        "resources",
+    }
+)
+#: Cores of an executor, as job files have it; MiB of its heap, as Spark has it.
+_MOST_CORES, _DEFAULT_HEAP_MIB = 1024, 1024
+_WAITS = frozenset({"queued", "placing", "starting"})
+
+
+@dataclass(slots=True)
+class _Session:
+    """A driver that is there; `client` when it is a user's, whose silence is its end."""
+
+    key: str
+    client: bool
+    record: JobRecord
+    silent: float = 0.0
+    lost: list[tuple[int, str]] = field(default_factory=list)
+    to_leave: set[int] = field(default_factory=set)
+
+
+class Applications:
+    """The drivers that speak to the daemon; for any thread, but for what the loop does."""
+
+    def __init__(
+        self,
+        store: Store,
+        launcher: Launcher,
+        intake: Intake,
+        put: Callable[[ev.Event], None],
+        put_and_wait: Callable[[ev.Event, float], bool],
+        now: Callable[[], float],
+        patience: float,
+    ) -> None:
+        """`put` and `put_and_wait` take events; `patience` is how many seconds a driver may be silent."""
+        self._store = store
+        self._launcher = launcher
+        self._records = launcher.applications
+        self._intake = intake
+        self._put = put
+        self._put_and_wait = put_and_wait
+        self._now = now
+        self._patience = patience
+        self._lock = threading.Lock()
+        self._sessions: dict[str, _Session] = {}
+        self._looked = time.monotonic()
+
+    # ---- what drivers say --------------------------------------------------------------------------
+
+    def register(self, asked: Registration) -> RegisteredApplication:
+        """Make a job for a user's driver that is there; it is on disk when this returns.
+
+        RejectedError when what its properties ask for cannot be.
+        """
+        spec = self._spec(asked)
+        if asked.secret is None:
+            raise RejectedError(422, "Not a driver", "secret: missing; executors know their driver by it")
+        key = application_key(asked.secret)
+        record = ApplicationRecord(key, asked.secret, asked.application_id, asked.host, asked.port)
+        made: JobRecord | None = None
+
+        def keep(job: JobRecord) -> None:
+            nonlocal made
+            made = job
+            with self._lock:
+                self._sessions[job.job.id] = _Session(key, client=True, record=job)
+            self._records.keep(job.job.id, record)
+
+        submitted = SubmittedSpec(spec, None, ClientDriver(asked.ui or asked.host, keep))
+        (admission,) = (found[submitted] for found in self._intake.accept([submitted]) if found)
+        if isinstance(admission, OSError) and made is not None:
+            why = f"its driver's address cannot be kept: {admission.strerror}"
+            self._put(ev.DriverEnded(self._now(), made.job.id, None, why))
+            raise RejectedError(503, "The application cannot be kept", why) from admission
+        if isinstance(admission, Exception):
+            raise admission
+        job = admission[0].job
+        return RegisteredApplication(job.id, key, HEARTBEAT, job.begins_with)
+
+    def attach(self, job_id: str, key: str | None, asked: Registration) -> RegisteredApplication:
+        """Note where the driver of a job is that was started here, or that registered before."""
+        session = self._session(job_id, key)
+        kept = self._records.kept(job_id)
+        secret = kept.secret if kept is not None else ""
+        record = ApplicationRecord(session.key, secret, asked.application_id, asked.host, asked.port)
+        try:
+            self._records.keep(job_id, record)
+        except OSError as error:
+            why = f"the driver's address cannot be kept: {error.strerror}"
+            raise RejectedError(503, "The application cannot be kept", why) from error
+        return RegisteredApplication(job_id, session.key, HEARTBEAT, session.record.job.begins_with)
+
+    def ask(self, job_id: str, key: str | None, totals: Sequence[WantedExecutors]) -> str:
+        """Note how many executors the driver wants now; why it gets fewer, empty when it does not."""
+        job = self._session(job_id, key).record.job
+        if job.dynamic is None:
+            return f"{job_id} keeps its {job.executors} executors, as dynamic allocation is off"
+        asked = tuple(Asked(one.id, _size(one.executor), one.total) for one in totals)
+        self._put(ev.ExecutorsAsked(self._now(), job_id, asked))
+        return bounded(job, asked)[1]
+
+    def release(self, job_id: str, key: str | None, numbers: Collection[int]) -> None:
+        """Note which executors the driver gives back."""
+        self._session(job_id, key)
+        self._put(ev.ExecutorsReleased(self._now(), job_id, tuple(sorted(set(numbers)))))
+
+    def heartbeat(self, job_id: str, key: str | None) -> Orders:
+        """Note that the driver lives; what it is to do."""
+        session = self._session(job_id, key)
+        with self._lock:
+            session.silent = 0.0
+            record, lost = session.record, tuple(session.lost)
+            to_leave = tuple(sorted(session.to_leave))
+        if record.ended:
+            return Orders(stop=f"{job_id} {_ENDS[record.state]}: {record.reason}")
+        waits = record.reason if record.state in _WAITS else None
+        return Orders(waits=waits, lost=lost, decommission=to_leave)
+
+    def leave(self, job_id: str, key: str | None, exit_code: int) -> None:
+        """The driver says goodbye: a user's ends its job with that."""
+        session = self._session(job_id, key)
+        if not session.client or session.record.ended:
+            return
+        why = f"its driver stopped with exit code {exit_code}" if exit_code else "its driver stopped"
+        self._put_and_wait(ev.DriverEnded(self._now(), job_id, exit_code, why), _LEAVE_PATIENCE)
+
+    def sparks(self) -> tuple[str, Sequence[ServedSpark]]:
+        """Where executors reach drivers on this host; the Sparks that are served, the default one first."""
+        homes = self._launcher.homes
+        served = []
+        for name in homes.names():
+            with contextlib.suppress(ValueError):  # it is not what its name says
+                served.append(ServedSpark(name, homes.there(name).version))
+        return self._launcher.driver_host, served
+
+    def jar(self, name: str) -> Path:
+        """The jar by which the Spark of this name knows our masters; it takes seconds to make it."""
+        try:
+            return self._launcher.backend_jar(name)
+        except ValueError as error:
+            raise RejectedError(404, "No such Spark", str(error)) from error
+        except BackendJarError as error:
+            raise RejectedError(503, "The jar cannot be made", str(error)) from error
+
+    # ---- for the loop ------------------------------------------------------------------------------
+
+    def take_up(self, jobs: Sequence[JobRecord]) -> None:
+        """Wait for the drivers of these jobs, which an earlier daemon knew; forget those that are over."""
+        going_on = {job.job.id: job for job in jobs if not job.ended}
+        for job_id, job in going_on.items():
+            if job.job.client_driver:
+                self._sessions[job_id] = self._found(self._key(job_id), job)
+        for job_id in self._records.going_on():
+            if job_id not in going_on:
+                self._records.forget(job_id)
+
+    def observe(self, jobs: Iterable[JobRecord], executors: Iterable[ExecutorRecord]) -> None:
+        """Note what changed of jobs and their executors."""
+        with self._lock:
+            for job in jobs:
+                if (session := self._sessions.get(job.job.id)) is not None:
+                    session.record = job
+            for task in executors:
+                session = self._sessions.get(task.job_id)
+                if session is None or task.number is None:
+                    continue
+                if task.decommissioned_at is not None and not task.ended:
+                    session.to_leave.add(task.number)
+                else:
+                    session.to_leave.discard(task.number)
+                if task.state == "lost":
+                    found = (task.number, f"lost on {task.vm_name}: {task.message}")
+                    session.lost = [*(one for one in session.lost if one[0] != task.number), found]
+                    del session.lost[:-_MOST_LOST]
+
+    def tend(self) -> None:
+        """Give up the drivers that were silent for too long. Never waits."""
+        now = time.monotonic()
+        step, self._looked = min(now - self._looked, _LONGEST_STEP), now
+        with self._lock:
+            late = []
+            for job_id, session in list(self._sessions.items()):
+                session.silent += step
+                if session.record.ended and session.silent > self._patience:
+                    del self._sessions[job_id]  # it knows, or is gone
+                elif session.client and not session.record.ended and session.silent > self._patience:
+                    late.append((job_id, session.record.job.client_driver))
+                    session.silent = 0.0
+        for job_id, where in late:
+            why = f"its driver ({where}) was not heard of for {self._patience:g} s"
+            self._put(ev.DriverEnded(self._now(), job_id, None, why))
+
+    # ---- in between --------------------------------------------------------------------------------
+
+    def _session(self, job_id: str, key: str | None) -> _Session:
+        """The session that this key opens; RejectedError for any other."""
+        with self._lock:
+            session = self._sessions.get(job_id)
+        if session is None:
+            record = self._store.job(job_id)
+            if record is None or not (known := self._key(job_id)):
+                raise RejectedError(
+                    404, "No such application", f"no application with the id {job_id} is known"
+                )
+            session = self._found(known, record)
+        if not hmac.compare_digest(session.key.encode(), (key or "").encode("utf-8", "replace")):
+            detail = f"the key is not the one that {job_id} was given"
+            raise RejectedError(401, "Not its driver", detail, {"WWW-Authenticate": "Bearer"})
+        with self._lock:
+            return self._sessions.setdefault(job_id, session)
+
+    def _found(self, key: str, job: JobRecord) -> _Session:
+        """A session that went on before this daemon knew of it."""
+        session = _Session(key, bool(job.job.client_driver), job)
+        for task in self._store.executors(job.job.id):
+            if task.number is not None and task.decommissioned_at is not None and not task.ended:
+                session.to_leave.add(task.number)
+        return session
+
+    def _key(self, job_id: str) -> str:
+        try:
+            return self._launcher.key_of(job_id)
+        except (RecordsError, OSError):
+            return ""
+
+    def _spec(self, asked: Registration) -> JobSpec:
+        """The job of a user's driver."""
+        try:
+            name = self._launcher.homes.for_client(asked.spark)
+            found = job_properties(asked.properties).fields
+        except (PropertyError, ValueError) as error:
+            raise RejectedError(422, "The application cannot be run", str(error)) from error
+        fields = {key: value for key, value in found.items() if key in _FIELDS}
+        conf = {key: text for key, text in found.get("conf", {}).items() if key.startswith("spark.executor")}
+        conf.pop("spark.executor.id", None)  # the driver's own
+        values = {
+            "owner": asked.user,
+            **fields,
+            "conf": conf,
+            "spark": name,
+            "app": "",
+            "driver": {"on": "client"},
+        }
+        try:
+            return JobSpec.model_validate(values)
+        except ValidationError as error:
+            wrong = (
+                f"{_dotted(one['loc'])}{what_is_right(one, JobSpec, one['loc'])}" for one in error.errors()
+            )
+            why = "; ".join(wrong)
+            raise RejectedError(422, "The application cannot be run", why) from error
+
+
+def _size(amounts: Mapping[str, int]) -> Resources:
+    """What an executor of a resource profile takes, by Spark's names of amounts, memory in MiB."""
+    cores, heap = amounts.get("cores", 1), amounts.get("memory", _DEFAULT_HEAP_MIB)
+    if not 1 <= cores <= _MOST_CORES:
+        why = f"executors of {cores} cores: should be 1 to {_MOST_CORES}"
+        raise RejectedError(422, "No such executors", why)
+    of_heap = max(heap * OVERHEAD_FRACTION, SMALLEST_OVERHEAD_MIB)
+    beside = amounts.get("offHeap", 0) + amounts.get("pyspark.memory", 0)
+    memory = heap + amounts.get("memoryOverhead", int(of_heap)) + beside
+    gpus = amounts.get("gpu", 0)
+    return Resources.of(float(cores), memory, {"gpus": float(gpus)} if gpus else None)
+
+
+def _dotted(location: Sequence[int | str]) -> str:
+    keys = [str(key) for key in location if not str(key).startswith("[")]  # a union's branch is no key
+    return ".".join(keys) + ": " if keys else ""
+
+
+_ENDS = {"finished": "has ended", "failed": "has failed", "killed": "was ended"}

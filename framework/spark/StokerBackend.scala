@@ -1,0 +1,413 @@
+/*
+ * The master `spark+stoker://HOST:PORT`: Spark's driver asks a Stoker daemon for executors and gives them back.
+ *
+ * Here is what runs in the user's driver, for Spark 3.5 (Scala 2.12) and 4 (Scala 2.13) alike: who is asked, what is
+ * asked, what the answers mean to Spark. How it is compiled is in `backend_jar.py`, what the daemon makes of it in
+ * `daemon/applications.py`. The package is one of Spark's since its interfaces are open to no other.
+ */
+package org.apache.spark.scheduler.cluster.stoker
+
+import java.io.{FileInputStream, IOException}
+import java.net.{HttpURLConnection, URL}
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Files, Paths}
+import java.security.{KeyStore, SecureRandom}
+import java.security.cert.CertificateFactory
+import java.util.Base64
+import java.util.concurrent.{LinkedBlockingQueue, TimeUnit}
+import javax.net.ssl.{HttpsURLConnection, SSLContext, SSLSocketFactory, TrustManagerFactory}
+
+import scala.collection.JavaConverters._
+import scala.concurrent.Future
+import scala.util.control.{ControlThrowable, NoStackTrace, NonFatal}
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.fasterxml.jackson.databind.node.ObjectNode
+import org.apache.spark.{SparkConf, SparkContext, SparkException, SPARK_VERSION}
+import org.apache.spark.internal.Logging
+import org.apache.spark.resource.ResourceProfile
+import org.apache.spark.scheduler.{ExecutorDecommissionInfo, ExecutorExited, ExternalClusterManager}
+import org.apache.spark.scheduler.{SchedulerBackend, TaskScheduler, TaskSchedulerImpl}
+import org.apache.spark.scheduler.cluster.CoarseGrainedSchedulerBackend
+
+/** Found by Spark's service loader; answers masters whose URL begins with `spark+stoker`. */
+class StokerClusterManager extends ExternalClusterManager {
+  override def canCreate(master: String): Boolean = Master.unapply(master).isDefined
+
+  override def createTaskScheduler(sc: SparkContext, master: String): TaskScheduler = new TaskSchedulerImpl(sc)
+
+  override def createSchedulerBackend(sc: SparkContext, master: String, scheduler: TaskScheduler): SchedulerBackend = {
+    val Master(url) = master
+    new StokerBackend(scheduler.asInstanceOf[TaskSchedulerImpl], sc, url)
+  }
+
+  override def initialize(scheduler: TaskScheduler, backend: SchedulerBackend): Unit =
+    scheduler.asInstanceOf[TaskSchedulerImpl].initialize(backend)
+}
+
+/** A master's URL, which says where the daemon's API is: `spark+stoker://` means http, `spark+stokers://` https. */
+private object Master {
+  private val Url = "spark\\+stoker(s?)://([^/?#@]+:\\d+)/?".r
+
+  def unapply(master: String): Option[String] = master match {
+    case Url(encrypted, address) => Some(s"http$encrypted://$address")
+    case wrong if wrong.startsWith("spark+stoker") =>
+      throw new StokerException(s"the master should be like spark+stoker://HOST:PORT, found $wrong")
+    case _ => None
+  }
+}
+
+/** What a user is told in one line; where in Spark it was noticed helps nobody. */
+class StokerException(message: String) extends SparkException(s"stoker: $message") with NoStackTrace
+
+/** Speaks to the daemon at `url`; `authorization` is what it asks for. */
+private class Daemon(url: String, ca: Option[String]) {
+  import Daemon._
+
+  private val mapper = new ObjectMapper()
+  private val sockets: Option[SSLSocketFactory] = ca.map(trusting)
+
+  def node(): ObjectNode = mapper.createObjectNode()
+
+  /** What it answers; StokerException when it refuses, IOException when nobody answers in time. */
+  def ask(method: String, path: String, secret: Option[String], body: ObjectNode): JsonNode =
+    ask(method, new URL(url + path), secret, mapper.writeValueAsBytes(body), 3)
+
+  private def ask(method: String, to: URL, secret: Option[String], body: Array[Byte], hops: Int): JsonNode = {
+    val connection = to.openConnection().asInstanceOf[HttpURLConnection]
+    (connection, sockets) match {
+      case (encrypted: HttpsURLConnection, Some(factory)) => encrypted.setSSLSocketFactory(factory)
+      case _ =>
+    }
+    connection.setRequestMethod(method)
+    connection.setConnectTimeout(ConnectMillis)
+    connection.setReadTimeout(AnswerMillis)
+    connection.setInstanceFollowRedirects(false)
+    connection.setUseCaches(false)
+    connection.setRequestProperty("Content-Type", "application/json")
+    connection.setRequestProperty("Accept", "application/json")
+    secret.foreach(one => connection.setRequestProperty("Authorization", s"Bearer $one"))
+    try {
+      connection.setDoOutput(true)
+      connection.setFixedLengthStreamingMode(body.length)
+      val out = connection.getOutputStream
+      try out.write(body) finally out.close()
+      val status = connection.getResponseCode
+      if (status == 307 && hops > 0) {
+        val leader = new URL(to, connection.getHeaderField("Location"))
+        if (to.getProtocol == "https" && leader.getProtocol != "https") {
+          throw new StokerException(s"$url sends on to $leader, which is not https: not followed")
+        }
+        ask(method, leader, secret, body, hops - 1)
+      } else if (status / 100 == 2) {
+        val text = read(connection.getInputStream)
+        try mapper.readTree(text) catch { case _: IOException => throw strange }
+      } else {
+        throw refusal(status, read(connection.getErrorStream))
+      }
+    } finally connection.disconnect()
+  }
+
+  /** What its problem details say; 5xx may be over soon, and so is as if nobody had answered. */
+  private def refusal(status: Int, text: Array[Byte]): Exception = {
+    val said = try Option(mapper.readTree(text)) catch { case _: IOException => None }
+    val detail = said.flatMap(found => Option(found.get("detail"))).map(_.asText)
+    (status, detail) match {
+      case (401, Some(why)) =>
+        new RefusedException(status, s"$why (spark.stoker.token.file or STOKER_TOKEN_FILE names the file with it)")
+      case (429 | 502 | 503 | 504, Some(why)) => new IOException(why)
+      case (_, Some(why)) => new RefusedException(status, why)
+      case _ => new StokerException(s"$url answers with HTTP $status: is it a Stoker daemon?")
+    }
+  }
+
+  private def strange = new StokerException(s"$url is no Stoker daemon: its answer is no JSON")
+}
+
+/** The daemon has understood and does not do it. */
+private class RefusedException(val status: Int, message: String) extends StokerException(message)
+
+private object Daemon {
+  val ConnectMillis = 3000
+  val AnswerMillis = 15000
+  /** Bytes: the longest answer names some thousand executors. */
+  private val Longest = 1 << 22
+
+  private def read(stream: java.io.InputStream): Array[Byte] = {
+    if (stream == null) return Array.emptyByteArray
+    val all = new java.io.ByteArrayOutputStream
+    val part = new Array[Byte](1 << 14)
+    try {
+      var count = stream.read(part)
+      while (count >= 0 && all.size < Longest) {
+        all.write(part, 0, count)
+        count = stream.read(part)
+      }
+    } finally stream.close()
+    all.toByteArray
+  }
+
+  /** Sockets that trust the certificates in a PEM file and no others. */
+  private def trusting(path: String): SSLSocketFactory = try {
+    val store = KeyStore.getInstance(KeyStore.getDefaultType)
+    store.load(null, null)
+    val file = new FileInputStream(path)
+    try {
+      for ((one, number) <- CertificateFactory.getInstance("X.509").generateCertificates(file).asScala.zipWithIndex) {
+        store.setCertificateEntry(number.toString, one)
+      }
+    } finally file.close()
+    val managers = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm)
+    managers.init(store)
+    val context = SSLContext.getInstance("TLS")
+    context.init(null, managers.getTrustManagers, null)
+    context.getSocketFactory
+  } catch {
+    case error: Exception => throw new StokerException(s"the certificates in $path cannot be read: ${error.getMessage}")
+  }
+}
+
+/** Asks the daemon at `url` for executors. All talk after the first is on one thread, so that none of Spark's waits. */
+class StokerBackend(scheduler: TaskSchedulerImpl, sc: SparkContext, url: String)
+    extends CoarseGrainedSchedulerBackend(scheduler, sc.env.rpcEnv) with Logging {
+  import StokerBackend._
+
+  private val daemon = new Daemon(url, setting("spark.stoker.ca", "STOKER_CA"))
+  private val application = applicationName()
+  /** The job's id, its key, and how many executors are to be there before the first task. */
+  @volatile private var job: Option[(String, String)] = None
+  @volatile private var expected = 0
+  @volatile private var leaving = false
+
+  /** The job that this driver belongs to already, and its key; none when it is its user's. */
+  private def own: Option[(String, String)] =
+    for (id <- conf.getOption("spark.stoker.job"); key <- conf.getOption(JobSecret)) yield (id, key)
+
+  /** What Spark wants by now, and what of it the daemon does not know yet. */
+  private val wishes = new Wishes
+  private val talk = new Thread(() => converse(), "stoker")
+  private val started = System.nanoTime()
+  /** Why executors are not there yet, as it was said last; lost executors that Spark was told of. */
+  private var waits = ""
+  private val told = new java.util.HashSet[String]
+  private var pause = 2.0
+
+  protected override val minRegisteredRatio: Double =
+    if (conf.contains("spark.scheduler.minRegisteredResourcesRatio")) super.minRegisteredRatio else 0.8
+
+  override def applicationId(): String = application
+
+  override def sufficientResourcesRegistered(): Boolean =
+    totalRegisteredExecutors.get() >= expected * minRegisteredRatio
+
+  override def start(): Unit = {
+    requireSecrecy()
+    super.start()
+    val answer = register()
+    val id = answer.get("id").asText
+    job = Some((id, answer.get("key").asText))
+    pause = answer.get("heartbeat").asDouble
+    expected = answer.get("executors").asInt
+    say(s"this is $id on $url; `stoker job $id` says how it is doing")
+    talk.setDaemon(true)
+    talk.start()
+  }
+
+  override def stop(): Unit = stop(0)
+
+  override def stop(exitCode: Int): Unit = {
+    leaving = true
+    wishes.wake()
+    try super.stop()
+    finally for ((id, key) <- job) {
+      job = None
+      talk.join(Daemon.ConnectMillis.toLong)
+      try {
+        val body = daemon.node()
+        body.put("exit_code", exitCode)
+        daemon.ask("DELETE", s"/v1/applications/$id", Some(key), body)
+      } catch {
+        case NonFatal(error) => logInfo(s"Stoker was not told of the end, and notices it by itself: $error")
+      }
+    }
+  }
+
+  protected override def doRequestTotalExecutors(totals: Map[ResourceProfile, Int]): Future[Boolean] = {
+    wishes.want(totals)
+    Future.successful(true)
+  }
+
+  protected override def doKillExecutors(ids: Seq[String]): Future[Boolean] = {
+    wishes.release(ids)
+    Future.successful(true)
+  }
+
+  // ---- the first word ----------------------------------------------------------------------------
+
+  /** The driver sends executors all settings, and runs what it is sent: nobody else may talk to it. */
+  private def requireSecrecy(): Unit = {
+    if (!sc.env.securityManager.isAuthenticationEnabled() || !conf.getBoolean("spark.network.crypto.enabled", false)) {
+      throw new StokerException("spark.authenticate and spark.network.crypto.enabled should be true: " +
+        "`stoker spark-conf` prints all settings that a driver needs")
+    }
+    // Each application has a secret of its own, whatever file its settings came from; the daemon gave it that
+    // to a driver that it started.
+    if (own.isEmpty) conf.set("spark.authenticate.secret", random(32))
+  }
+
+  private def register(): JsonNode = {
+    val body = daemon.node()
+    body.put("application_id", application)
+    body.put("spark", SPARK_VERSION)
+    body.put("user", sc.sparkUser)
+    if (own.isEmpty) body.put("secret", sc.env.securityManager.getSecretKey())
+    val driver = body.putObject("driver")
+    driver.put("host", conf.get("spark.driver.host"))
+    driver.put("port", conf.get("spark.driver.port").toInt)
+    sc.uiWebUrl.foreach(driver.put("ui", _))
+    val properties = body.putObject("properties")
+    for ((name, value) <- conf.getAll if name.startsWith("spark.") && !Private.exists(name.startsWith)) {
+      properties.put(name, value)
+    }
+    // As whom executors read and write where nobody asks for more than a name.
+    properties.put("spark.executorEnv.SPARK_USER", sc.sparkUser)
+    try own match {
+      case Some((id, key)) => daemon.ask("PUT", s"/v1/applications/$id", Some(key), body)
+      case None => daemon.ask("POST", "/v1/applications", token(), body)
+    } catch {
+      case error: IOException => throw new StokerException(s"no daemon answers at $url: ${cause(error)}")
+    }
+  }
+
+  private def token(): Option[String] =
+    setting("spark.stoker.token.file", "STOKER_TOKEN_FILE").map { path =>
+      try new String(Files.readAllBytes(Paths.get(path)), UTF_8).trim
+      catch { case error: IOException => throw new StokerException(s"the token in $path cannot be read: $error") }
+    }.orElse(setting("spark.stoker.token", "STOKER_TOKEN"))
+
+  private def setting(property: String, variable: String): Option[String] =
+    sc.conf.getOption(property).orElse(sys.env.get(variable)).filter(_.nonEmpty)
+
+  // ---- what is said from then on -----------------------------------------------------------------
+
+  /** Tell the daemon what is new, and now and then that the driver lives; until the job is over. */
+  private def converse(): Unit = {
+    var silent = false
+    while (!leaving) {
+      try {
+        for ((id, key) <- job) tell(id, Some(key))
+        if (silent) say(s"$url answers again")
+        silent = false
+      } catch {
+        case error: RefusedException if error.status == 404 || error.status == 401 => end(error.getMessage)
+        case error: IOException =>
+          if (!silent) say(s"$url does not answer (${cause(error)}); the session goes on, and it is asked again")
+          silent = true
+        case NonFatal(error) => logWarning("Stoker's answer was not understood", error)
+      }
+      wishes.await(pause)
+    }
+  }
+
+  private def tell(id: String, key: Option[String]): Unit = {
+    for (totals <- wishes.totals) {
+      val body = daemon.node()
+      val profiles = body.putArray("profiles")
+      for ((profile, total) <- totals) describe(profiles.addObject(), profile, total)
+      val answer = daemon.ask("PUT", s"/v1/applications/$id/executors", key, body)
+      Option(answer.get("reason")).map(_.asText).filter(_.nonEmpty).foreach(why => logWarning(s"Stoker: $why"))
+      wishes.toldTotals(totals)
+    }
+    val released = wishes.released
+    if (released.nonEmpty) {
+      val body = daemon.node()
+      val numbers = body.putArray("numbers")
+      released.foreach(number => numbers.add(number.toInt))
+      daemon.ask("POST", s"/v1/applications/$id/release", key, body)
+      wishes.toldReleased(released)
+    }
+    heed(daemon.ask("POST", s"/v1/applications/$id/heartbeat", key, daemon.node()))
+  }
+
+  private def describe(body: ObjectNode, profile: ResourceProfile, total: Int): Unit = {
+    body.put("id", profile.id)
+    body.put("total", total)
+    val amounts = body.putObject("executor")
+    for ((name, request) <- profile.executorResources) amounts.put(name, request.amount)
+  }
+
+  /** Do what the daemon answers to a heartbeat. */
+  private def heed(answer: JsonNode): Unit = {
+    for (why <- Option(answer.get("stop")).filterNot(_.isNull)) end(why.asText)
+    for (why <- Option(answer.get("waits")).filterNot(_.isNull).map(_.asText)) {
+      // In words only when that lasts, and when there is something new.
+      if (why != waits && System.nanoTime() - started > WaitsNanos) {
+        waits = why
+        say(s"no executors yet: $why")
+      }
+    }
+    for (lost <- items(answer, "lost")) {
+      val number = lost.get("number").asText
+      val why = ExecutorExited(-1, exitCausedByApp = false, lost.get("reason").asText)
+      if (told.add(number)) removeExecutor(number, why)
+    }
+    val leave = items(answer, "decommission").map(_.asText).toArray
+    if (leave.nonEmpty) {
+      val info = ExecutorDecommissionInfo("Stoker wants its place", None)
+      decommissionExecutors(leave.map((_, info)), adjustTargetNumExecutors = false, triggeredByExecutor = false)
+    }
+  }
+
+  /** The job is over for the daemon: what runs in Spark has failed, and nothing more can. */
+  private def end(why: String): Unit = if (!leaving) {
+    leaving = true
+    say(why)
+    try scheduler.error(why)
+    catch { case NonFatal(_) => } // which is how it says that nothing runs
+    finally sc.stopInNewThread()
+  }
+}
+
+private object StokerBackend {
+  /** Settings that are nobody's business but the driver's and its executors'. */
+  private val Private =
+    Seq("spark.authenticate.secret", "spark.ssl.", "spark.stoker.token", "spark.stoker.ca", "spark.stoker.job")
+  private val WaitsNanos = 5000000000L
+  private val JobSecret = "spark.stoker.job.secret"
+
+  private def applicationName(): String = {
+    val time = java.time.format.DateTimeFormatter.ofPattern("yyyyMMddHHmmss").format(java.time.LocalDateTime.now())
+    s"app-$time-${random(6)}"
+  }
+
+  /** So many random bytes as text of letters, digits, - and _. */
+  private def random(bytes: Int): String = {
+    val drawn = new Array[Byte](bytes)
+    new SecureRandom().nextBytes(drawn)
+    Base64.getUrlEncoder.withoutPadding.encodeToString(drawn)
+  }
+
+  private def items(answer: JsonNode, name: String): Seq[JsonNode] =
+    Option(answer.get(name)).map(_.elements.asScala.toList).getOrElse(Nil)
+
+  private def cause(error: Throwable): String = Option(error.getMessage).getOrElse(error.getClass.getSimpleName)
+
+  /** For the user's terminal, whatever Spark logs there. */
+  private def say(line: String): Unit = System.err.println(s"stoker: $line")
+}
+
+/** What Spark wants, until the daemon has been told. */
+private class Wishes {
+  private var wanted: Option[Map[ResourceProfile, Int]] = None
+  private var back = Set.empty[String]
+  private val bell = new LinkedBlockingQueue[Unit](1)
+
+  def want(totals: Map[ResourceProfile, Int]): Unit = { synchronized { wanted = Some(totals) }; wake() }
+  def release(ids: Seq[String]): Unit = { synchronized { back ++= ids }; wake() }
+  def totals: Option[Map[ResourceProfile, Int]] = synchronized(wanted)
+  def released: Set[String] = synchronized(back)
+  def toldTotals(told: Map[ResourceProfile, Int]): Unit = synchronized { if (wanted.contains(told)) wanted = None }
+  def toldReleased(told: Set[String]): Unit = synchronized { back --= told }
+  def wake(): Unit = bell.offer(())
+  def await(seconds: Double): Unit = bell.poll((seconds * 1000).toLong, TimeUnit.MILLISECONDS)
+}

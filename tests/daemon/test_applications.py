@@ -1,0 +1,352 @@
+"""Drivers that ask for executors themselves: who may speak for a job, what is said, when it is given up."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conf.schema import JobSpec
+from daemon.api import create_app
+from daemon.application_records import ApplicationRecords
+from daemon.audit import Audit
+from daemon.launch_records import RecordsError
+from daemon.store import Store
+from environment.model import events as ev
+from environment.model.cluster_model import Changes
+from environment.model.records import ExecutorRecord, JobRecord
+from environment.resources import Resources
+from tests.builders import make_job
+from tests.daemon.small_scheduler import SmallScheduler
+from tests.daemon.test_api import Api
+
+SECRET = "a-secret-of-the-application"
+PROPERTIES = {"spark.app.name": "notebook", "spark.executor.instances": "2", "spark.executor.memory": "512m"}
+DRIVER = {"host": "10.0.0.7", "port": 4747, "ui": "http://10.0.0.7:4040"}
+BODY: dict[str, Any] = {
+    "application_id": "app-1",
+    "spark": "3.5.9",
+    "user": "alice",
+    "secret": SECRET,
+    "driver": DRIVER,
+    "properties": PROPERTIES,
+}
+
+
+class Door(SmallScheduler):
+    """A scheduler with real applications, in a loop of which a test is a part."""
+
+    def now(self, job_id: str, **changes: Any) -> JobRecord:
+        """A job changed, and the loop has said so."""
+        record = self._store.job(job_id)
+        assert record is not None
+        record = replace(record, **changes)
+        self._store.save(Changes((record,), ()))
+        self.applications.observe((record,), ())
+        return record
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """A new store."""
+    store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def door(store: Store) -> Door:
+    """One with four VMs."""
+    return Door(store)
+
+
+@pytest.fixture
+def api(door: Door, store: Store) -> Api:
+    """A client that sends no token where one is wanted."""
+    return Api(create_app(door, store, token="t0ken", version="1"))
+
+
+TOKEN = {"authorization": "Bearer t0ken"}
+
+
+def register(api: Api, **others: Any) -> Any:
+    """What a driver is answered."""
+    answer = api("POST", "/v1/applications", json={**BODY, **others}, headers=TOKEN)
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+def refused(api: Api, **others: Any) -> str:
+    """Why it is refused."""
+    answer = api("POST", "/v1/applications", json={**BODY, **others}, headers=TOKEN)
+    assert answer.status_code == 422, answer.text
+    problem = answer.json()
+    return str(problem["detail"])
+
+
+def speak(api: Api, key: str, method: str = "POST", what: str = "/heartbeat", **body: Any) -> Any:
+    """What `job-1` is answered by this key."""
+    headers = {"authorization": f"Bearer {key}"}
+    answer = api(method, f"/v1/applications/job-1{what}", json=body, headers=headers)
+    return answer.json()
+
+
+def test_a_driver_that_is_there_gets_a_job(api: Api, store: Store) -> None:
+    """A job like any other, that says who and where its driver is; its secrets are in no row."""
+    answer = register(api)
+    assert (answer["id"], answer["heartbeat"], answer["executors"]) == ("job-1", 2.0, 2)
+    record, spec = store.job("job-1"), store.spec("job-1")
+    assert record is not None
+    assert spec is not None
+    job = record.job
+    assert (job.name, job.owner, job.executors, job.spark) == ("notebook", "alice", 2, "3.5")
+    assert (job.size, job.client_driver) == (Resources.of(1.0, 896), "http://10.0.0.7:4040")
+    assert (spec.app, spec.driver.on if spec.driver else "") == ("", "client")
+    assert SECRET not in repr((record, spec))
+    assert answer["key"] not in repr((record, spec))
+    assert api("GET", "/v1/jobs/job-1", headers=TOKEN).json()["ui"] == "http://10.0.0.7:4040"
+
+
+@pytest.mark.parametrize(
+    ("others", "why"),
+    [
+        ({"properties": {"spark.executor.instances": "17"}}, "room for 16 executors of 1 cpus"),
+        ({"properties": {"spark.executor.cores": "9"}}, "9"),
+        ({"properties": {"spark.executor.memory": "1x"}}, "spark.executor.memory=1x: should be"),
+        ({"properties": {"spark.stoker.kind": "x"}}, "spark.stoker.kind does not exist"),
+        ({"properties": {"spark.stoker.maxRuntime": "0"}}, "spark.stoker.maxRuntime=0: should be"),
+        ({"properties": {"spark.executor.memory": "100m"}}, "leaves a heap of 100 MiB"),
+        ({"properties": {"spark.executor.instances": "20000"}}, "equal to 10000, found 20000"),
+        ({"spark": "2.4.8"}, "Spark 2.4.8 is not served here; served are"),
+        ({"secret": None}, "secret: missing"),
+        ({"application_id": "a b"}, "application_id"),
+        ({"driver": {"host": "$(id)", "port": 1}}, "driver.host"),
+        ({"driver": {"host": "a", "port": 0}}, "driver.port"),
+        ({"driver": {"host": "a", "port": 1, "ui": "javascript:alert(1)"}}, "driver.ui"),
+        ({"more": 1}, "more"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_a_reason(api: Api, others: dict[str, Any], why: str) -> None:
+    """Before there is a job."""
+    assert why in refused(api, **others)
+    assert api("GET", "/v1/jobs", headers=TOKEN).json()["jobs"] == []
+
+
+def test_only_its_key_speaks_for_an_application(api: Api, door: Door) -> None:
+    """To register takes the token; after that neither that nor another's key is good."""
+    assert api("POST", "/v1/applications", json=BODY).status_code == 401
+    key = register(api)["key"]
+    assert api("POST", "/v1/applications/job-1/heartbeat", json={}).status_code == 401
+    for wrong in ("t0ken", key[:-1], register(api, secret=f"{SECRET}-2")["key"]):
+        for method, what, body in (
+            ("POST", "/heartbeat", {}),
+            ("POST", "/release", {"numbers": [1]}),
+            ("PUT", "/executors", {"profiles": []}),
+            ("PUT", "", BODY),
+            ("DELETE", "", {}),
+        ):
+            assert speak(api, wrong, method, what, **body)["status"] == 401
+    assert door.events == []
+    assert speak(api, key)["stop"] is None
+
+
+def test_others_are_unknown(api: Api, store: Store) -> None:
+    """So are jobs whose driver the daemon started, unless it was given a key."""
+    assert api("POST", "/v1/applications/job-1/heartbeat", json={}).status_code == 404
+    store.add_job(JobSpec(app=__file__), make_job, None, 100.0)
+    assert api("POST", "/v1/applications/job-1/heartbeat", json={}).status_code == 404
+
+
+def test_a_driver_that_was_started_here_attaches(api: Api, store: Store, door: Door) -> None:
+    """With the key of its job; its executors are then told what it calls itself."""
+    store.add_job(JobSpec(app=__file__), make_job, None, 100.0)
+    door.launcher._launches.of("job-1")
+    key = door.launcher.key_of("job-1")
+    assert speak(api, key, "PUT", "", **{**BODY, "secret": None})["id"] == "job-1"
+    record, spec = store.job("job-1"), store.spec("job-1")
+    assert record is not None
+    assert spec is not None
+    process, _ = door.launcher.describe(_task("job-1"), record.job, spec, ())
+    assert process.argv[-2:] == ("app-1", "0")
+    speak(api, key, "DELETE", "", exit_code=0)
+    assert door.events == []  # its supervisor tells of its end
+    door.launcher.forget("job-1")
+
+
+def test_executors_are_told_where_their_driver_is(api: Api, store: Store, door: Door) -> None:
+    """Host, port, the application's id, and the secret by other ways than arguments."""
+    register(api)
+    record, spec = store.job("job-1"), store.spec("job-1")
+    assert record is not None
+    assert spec is not None
+    process, name = door.launcher.describe(_task("job-1"), record.job, spec, ())
+    assert name == "notebook: executor 0"
+    assert process.argv[-9:-7] == ("10.0.0.7", "4747")
+    assert process.argv[-2:] == ("app-1", "0")
+    assert SECRET not in str(process.argv) + str(process.environment)
+    assert process.secrets["_SPARK_AUTH_SECRET"] == SECRET
+    (door.launcher.applications._records / "job-1/application.json").unlink()
+    with pytest.raises(RecordsError, match="nobody knows any more where its driver"):
+        door.launcher.describe(_task("job-1"), record.job, spec, ())
+
+
+def test_a_silent_driver_is_given_up(
+    api: Api, door: Door, monkeypatch: pytest.MonkeyPatch, store: Store
+) -> None:
+    """After 30 s without a sign of life, of the time that the daemon was awake."""
+    key = register(api)["key"]
+    clock = [0.0]
+    monkeypatch.setattr("daemon.applications.time.monotonic", lambda: clock[0])
+
+    def awake(seconds: int) -> None:
+        for _ in range(seconds * 2):
+            clock[0] += 0.5
+            door.applications.tend()
+
+    clock[0] += 1000  # the daemon stood still
+    awake(29)
+    speak(api, key)
+    awake(29)
+    assert door.events == []
+    awake(2)
+    (event,) = door.events
+    assert event == ev.DriverEnded(
+        100.0, "job-1", None, "its driver (http://10.0.0.7:4040) was not heard of for 30 s"
+    )
+    door.now("job-1", state="failed", reason=event.message)
+    assert "was not heard of" in speak(api, key)["stop"]
+    awake(40)
+    assert len(door.events) == 1
+    # It comes back from its sleep, and is told all the same.
+    assert "was not heard of" in speak(api, key)["stop"]
+
+
+def test_a_driver_is_found_again_by_the_next_daemon(
+    api: Api, door: Door, store: Store, tmp_path: Path
+) -> None:
+    """With the same id and key; one that is not heard of any more is given up by that one."""
+    key = register(api)["key"]
+    register(api, secret=f"{SECRET}-2")
+    over = door.now("job-2", state="killed")
+    shutil.copytree(door.launcher.applications._records, again_records := tmp_path / "records")
+    again = Door(store)
+    again.launcher.applications._records = again_records
+    again.applications.take_up(store.unfinished()[0])
+    assert speak(Api(create_app(again, store, token="t0ken", version="1")), key)["stop"] is None
+    kept = ApplicationRecords(tmp_path).kept(over.job.id)
+    assert kept is not None
+    assert (kept.secret, kept.key) == ("", kept.key)
+    assert list(ApplicationRecords(tmp_path).going_on()) == ["job-1"]
+
+
+def test_a_driver_is_told_of_its_jobs_end(api: Api, door: Door) -> None:
+    """With the reason, long after its secret is forgotten; what waits says why."""
+    key = register(api)["key"]
+    door.now("job-1", reason="m1.large-1 has 0 cpus free")
+    assert speak(api, key) == {
+        "stop": None, "waits": "m1.large-1 has 0 cpus free", "lost": [], "decommission": []
+    }  # fmt: skip
+    door.now("job-1", state="running")
+    assert speak(api, key)["waits"] is None
+    door.now("job-1", state="killed", reason="killed on request")
+    door.launcher.forget("job-1")
+    assert speak(api, key)["stop"] == "job-1 was ended: killed on request"
+    assert SECRET not in (door.launcher.applications._records / "job-1/application.json").read_text()
+
+
+def test_a_goodbye_ends_the_job(api: Api, door: Door) -> None:
+    """As its exit code says."""
+    key = register(api)["key"]
+    speak(api, key, "DELETE", "", exit_code=0)
+    speak(api, key, "DELETE", "", exit_code=3)
+    assert [
+        (event.exit_code, event.message) for event in door.events if isinstance(event, ev.DriverEnded)
+    ] == [
+        (0, "its driver stopped"),
+        (3, "its driver stopped with exit code 3"),
+    ]
+    door.now("job-1", state="finished")
+    speak(api, key, "DELETE", "", exit_code=0)
+    assert len(door.events) == 2
+
+
+def test_lost_executors_and_those_to_leave_are_told(api: Api, door: Door) -> None:
+    """Those that went with their VM; and those to be given up for as long as they are there."""
+    key = register(api)["key"]
+    lost = replace(_task("job-1", 1), state="lost", message="its agent is gone")
+    leaves = replace(_task("job-1", 2), decommissioned_at=100.0)
+    door.applications.observe((), (lost, leaves, lost))
+    answer = speak(api, key)
+    assert answer["lost"] == [{"number": 1, "reason": "lost on m1.large-1: its agent is gone"}]
+    assert answer["decommission"] == [2]
+    door.applications.observe((), (replace(leaves, state="finished"),))
+    assert speak(api, key)["decommission"] == []
+
+
+def test_a_fixed_number_of_executors_is_kept(api: Api, door: Door) -> None:
+    """Whoever wants another number is told so, and nothing comes of it; what is given back ends."""
+    key = register(api)["key"]
+    profiles = [{"id": 0, "total": 5, "executor": {"cores": 1, "memory": 512}}]
+    answer = speak(api, key, "PUT", "/executors", profiles=profiles)
+    assert answer["reason"] == "job-1 keeps its 2 executors, as dynamic allocation is off"
+    speak(api, key, "POST", "/release", numbers=[3, 1])
+    assert door.events == [ev.ExecutorsReleased(100.0, "job-1", (1, 3))]
+
+
+def test_nonsense_in_the_records_is_nobodys_key(api: Api, door: Door) -> None:
+    """A job that runs as the daemon's user could have written it."""
+    register(api)
+    path = door.launcher.applications._records / "job-1/application.json"
+    for text in (
+        "",
+        "[]",
+        '{"key": ""}',
+        '{"key": 1}',
+        '{"key": "k", "port": "x"}',
+        '{"key": "k", "more": 1}',
+    ):
+        path.write_text(text)
+        with pytest.raises(RecordsError):
+            door.launcher.applications.kept("job-1")
+    assert list(door.launcher.applications.going_on()) == []
+    door.launcher.forget("job-1")
+    assert not path.exists()
+
+
+def test_signs_of_life_are_not_audited(door: Door, store: Store, tmp_path: Path) -> None:
+    """What changes nothing would fill the audit log; refusals are kept."""
+    audit = Audit(tmp_path / "audit.jsonl", size=1 << 20, earlier=1)
+    api = Api(create_app(door, store, token="t0ken", version="1", audit=audit))
+    key = register(api)["key"]
+    speak(api, key)
+    speak(api, "wrong")
+    audit.close()
+    lines = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
+    assert [(line["path"], line["status"]) for line in lines] == [
+        ("/v1/applications", 201),
+        ("/v1/applications/job-1/heartbeat", 401),
+    ]
+    assert SECRET not in str(lines)
+    assert key not in str(lines)
+
+
+def test_the_sparks_are_listed(api: Api) -> None:
+    """With the jar's place, which is open to everybody; one that is not served has none."""
+    found = api("GET", "/v1/spark", headers=TOKEN).json()
+    assert found["driver_host"] == "127.0.0.1"
+    names = [one["name"] for one in found["sparks"]]
+    assert found["default"] == names[0]
+    assert "3.5" in names
+    answer = api("GET", "/v1/spark/2.4/stoker-backend.jar")
+    assert answer.status_code == 404
+    assert "2.4 is not served here" in answer.json()["detail"]
+
+
+def _task(job_id: str, number: int = 0) -> ExecutorRecord:
+    where = ("S1", "m1.large-1", "m1.large", "10.0.0.1", 0.24)
+    return ExecutorRecord(
+        f"{job_id}.{number}", job_id, number, *where, Resources.of(1.0, 896), (31000,), 100.0
+    )
