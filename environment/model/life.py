@@ -287,11 +287,11 @@ class JobLives:
         if job.job.dynamic is not None and self._roster.stands(job) and job not in self._line:
             self._roster.explain(job, runs_on(job, self._roster))
 
-    @staticmethod
-    def _let_go(job: JobRecord, profile: int) -> None:
+    def _let_go(self, job: JobRecord, profile: int) -> None:
         """Its driver had an executor stop, and asks for no other in its place, unless it says so."""
+        left = sum(task.profile == profile for task in self._roster.executors(job))
         job.wanted = tuple(
-            asked._replace(total=max(asked.total - 1, 0)) if asked.profile == profile else asked
+            asked._replace(total=min(asked.total, left)) if asked.profile == profile else asked
             for asked in wanted(job)
         )
 

@@ -246,6 +246,17 @@ def test_an_executor_that_its_driver_stops_is_not_placed_again() -> None:
     assert grow(world) == ["job-1.2"]
 
 
+def test_a_driver_that_stops_those_it_wants_no_more_keeps_the_others() -> None:
+    """It has said that it wants one, and stops two of three itself: the one that is left is still wanted."""
+    world = running(dynamic(initial=3))
+    ask(world, 1)
+    world.tell("finished", "job-1.0", "job-1.1")
+    assert world.job().wanted == (Asked(0, SIZE, 1),)
+    world.tell("lost", "job-1.2")
+    world.wait(2.0)
+    assert grow(world) == ["job-1.3"]
+
+
 def test_a_decommissioned_executor_ends_without_a_failure() -> None:
     """Its driver is told, it ends when its blocks are elsewhere, and if it is still wanted another comes."""
     world = running(dynamic(initial=2))
