@@ -232,6 +232,18 @@ def test_states_are_those_of_drivers(door: Door, store: Store, state: Any, place
     assert door("GET", f"/v1/submissions/status/{submission}").json()["driverState"] == told
 
 
+def test_a_driver_that_failed_is_relaunching(door: Door, store: Store) -> None:
+    """Until it runs again."""
+    submission = door.made(properties={"spark.driver.supervise": "true"})
+    record, spec = store.job("job-1"), store.spec("job-1")
+    assert record is not None
+    assert spec is not None
+    assert spec.retries == 10
+    record.retried = 1
+    store.save(Changes((record,), ()))
+    assert door("GET", f"/v1/submissions/status/{submission}").json()["driverState"] == "RELAUNCHING"
+
+
 def test_all_submissions_are_ended_and_no_other_jobs(
     door: Door, store: Store, scheduler: SmallScheduler
 ) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 _PAGE = Path(__file__).parents[2] / "docs/submit.md"
 
 
-def commands(section: str) -> list[list[str]]:
-    """The arguments of each command `stoker ...` in a section of the page."""
+def commands(section: str, program: str = "stoker") -> list[list[str]]:
+    """The arguments of each command of this program in a section of the page."""
     text = _PAGE.read_text().partition(f"\n## {section}\n")[2].partition("\n## ")[0]
     blocks = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines()]
     found = [shlex.split(line[2:].partition(" # ")[0]) for line in lines if line.startswith("$ ")]
-    return [words[1:] for words in found if words[0] == "stoker"]
+    return [words[1:] for words in found if words[0] == program]
