@@ -22,10 +22,14 @@ def carried(kind: type[Made], /, *sources: object, **others: Any) -> Made:
     AttributeError names a field that nobody has: none is left at its default by oversight.
     """
     declares: Any = kind
-    for name in _names_of(declares):
-        if name not in others:
-            others[name] = _found(kind, name, sources)
+    for name in _missing(declares, frozenset(others)):
+        others[name] = _found(kind, name, sources)
     return kind(**others)
+
+
+@cache
+def _missing(kind: Any, given: frozenset[str]) -> tuple[str, ...]:
+    return tuple(name for name in _names_of(kind) if name not in given)
 
 
 @cache

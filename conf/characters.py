@@ -22,6 +22,8 @@ _UNSEEN_BUT_LINES = re.compile(rf"(?![\t\n])[{UNSEEN}]")
 
 def unseen(text: str) -> str | None:
     """The first character in a text that a reader does not see, as an escape; None when there is none."""
+    if text.isascii() and text.isprintable():
+        return None
     found = _UNSEEN.search(text)
     return None if found is None else _escape(found)
 

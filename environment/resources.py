@@ -15,6 +15,7 @@ THOUSANDTHS = 1000
 
 #: What every VM has and every executor takes, in the order in which amounts are told.
 BASIC = (CPUS, MEMORY)
+_BASIC = frozenset(BASIC)
 #: How users call what Mesos gives another name.
 _WORDS = {MEMORY: "MiB"}
 
@@ -68,8 +69,10 @@ class Resources:
 
     def __iter__(self) -> Iterator[str]:
         """The names, cpus and memory first."""
-        yield from (name for name in BASIC if name in self.thousandths)
-        yield from sorted(name for name in self.thousandths if name not in BASIC)
+        names = self.thousandths.keys()
+        if names == _BASIC:
+            return iter(BASIC)
+        return iter([*(name for name in BASIC if name in names), *sorted(names - _BASIC)])
 
     def __add__(self, other: "Resources") -> "Resources":
         sums = dict(self.thousandths)

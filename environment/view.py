@@ -154,14 +154,19 @@ class ClusterView:
 
     def _last(self, ends: Sequence[float], unexplained: float) -> FloatArray:
         """Of each VM the last of the ends of what runs there, by job; NaN if one is."""
-        last: list[float | None] = [None] * len(self.vms)
-        for job, end in zip(self.running, ends, strict=True):
-            for vm_id in job.vm_ids:
-                vm = self.index.get(vm_id)
-                if vm is not None:
-                    other = last[vm]
-                    last[vm] = end if other is None or end > other or math.isnan(end) else other
-        until = np.array([unexplained if end is None else end for end in last], np.float64)
+        until = np.full(len(self.vms), -math.inf)
+        index = self.index
+        held = [
+            (index[vm_id], end)
+            for job, end in zip(self.running, ends, strict=True)
+            for vm_id in job.vm_ids
+            if vm_id in index
+        ]
+        if held:
+            vms, last = zip(*held, strict=True)
+            with np.errstate(invalid="ignore"):  # NaN where one is
+                np.maximum.at(until, list(vms), last)
+        until[until == -math.inf] = unexplained
         until[self.executors == 0] = self.at
         return until
 
@@ -176,9 +181,15 @@ class ClusterView:
         return self.usable.memory_mib
 
     def room_for(self, request: PlacementRequest) -> IntArray:
-        """How many executors of the request may be placed on each VM now; int64 [N]."""
+        """How many executors of the request may be placed on each VM now; int64 [N], read-only."""
+        known: tuple[PlacementRequest, IntArray] | None = self.__dict__.get("_room")
+        if known is not None and known[0] is request:
+            return known[1]  # who has looked for room often asks again, to say why there was none
         room, most = self.usable.room(request.size), self._most_otherwise(request)
-        return room if most is None else np.minimum(room, most)
+        room = room if most is None else np.minimum(room, most)
+        room.flags.writeable = False
+        self.__dict__["_room"] = request, room
+        return room
 
     def most_for(self, request: PlacementRequest, beside: Collection[str] = BASIC) -> IntArray | None:
         """How many executors may be placed on each VM by what they take beside these; int64 [N].

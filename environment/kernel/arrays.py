@@ -23,12 +23,16 @@ class RefusedError(ValueError):
 
 def jobs_of(workload: Workload, profiles: Mapping[str, JobProfile]) -> tuple[Job, ...]:
     """The workload's jobs as policies see them; a type without a profile prefers no placement."""
+    # Most jobs ask for as much as another one.
+    sizes = {each: Resources.of(*each) for each in {(job.cpus, job.memory_mib) for job in workload.jobs}}
     return tuple(
         carried(
             Job,
             job,
             id=job.name,
-            size=Resources.of(job.cpus, job.memory_mib, job.resources),
+            size=Resources.of(job.cpus, job.memory_mib, job.resources)
+            if job.resources
+            else sizes[job.cpus, job.memory_mib],
             expected_duration=job.duration,
             prefers=profiles[job.type].prefers if job.type in profiles else None,
             spread=profiles[job.type].spread if job.type in profiles else MEASURED_SPREAD,
@@ -54,13 +58,16 @@ def checked_vms(vms: Sequence[Vm]) -> tuple[Vm, ...]:
 
 def refusals(jobs: Sequence[Job], vms: Sequence[Vm]) -> dict[str, str]:
     """Why which jobs (by id) could not run even on the empty cluster."""
-    had = ResourceArrays.of([vm.resources for vm in vms], {name for job in jobs for name in job.size})
+    had = ResourceArrays.of(
+        [vm.resources for vm in vms], {name for job in jobs for name in job.size.thousandths}
+    )
     room: dict[Resources, int] = {}
     found = {}
     for job in jobs:
-        if job.size not in room:
-            room[job.size] = int(had.room(job.size).sum())
-        if room[job.size] < job.fewest:
+        fitting = room.get(job.size)
+        if fitting is None:
+            fitting = room[job.size] = int(had.room(job.size).sum())
+        if fitting < job.fewest:
             why = whole_cluster_shortfall(vms, job.size, job.executors, job.min_executors)
             found[job.id] = why or "it does not fit"
     return found

@@ -74,7 +74,7 @@ class World:
         #: What executors take, by their place in the kernel, where that is not what their job asks for.
         self._given: dict[int, Resources] = {}
         #: What is free beside cpus and memory, of which the kernel knows nothing: thousandths, [N] by name.
-        others = sorted({name for job in jobs for name in job.size} - {*BASIC})
+        others = sorted({name for job in jobs for name in job.size.thousandths} - {*BASIC})
         self._others = {name: np.array([vm.resources.get(name) for vm in vms], np.int64) for name in others}
         self._empty = _empty(vms, others)
         rules.reset(self.batch, 0)
@@ -353,7 +353,7 @@ def _empty(vms: tuple[Vm, ...], others: Collection[str]) -> ClusterView:
         0.0, vms, ResourceArrays.of((NOTHING,) * len(vms), others), np.zeros(len(vms), np.int64)
     )
     view.prices_per_hour.flags.writeable = False  # computed here once, and kept by all views
-    _ = view.capacity
+    _ = view.capacity, view.index
     return view
 
 
