@@ -64,6 +64,9 @@ def driver_properties(
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
         "spark.ui.killEnabled": "false",  # pages are there to be looked at
+        # One file for whoever learns from it; from 4.0 on Spark makes a folder of several packed ones.
+        "spark.eventLog.rolling.enabled": "false",
+        "spark.eventLog.compress": "false",
     }
     conf = {**defaults, **application.conf}
     redacted = conf.get("spark.redaction.regex")

@@ -120,6 +120,8 @@ def test_driver_settings_fix_what_the_launch_depends_on() -> None:
         "spark.ui.filters": "stoker.KeyFilter",
         "spark.stoker.KeyFilter.param.secret": ui_key(SECRET),
         "spark.driver.extraClassPath": "stoker-ui",
+        "spark.eventLog.rolling.enabled": "false",
+        "spark.eventLog.compress": "false",
         "spark.authenticate.secret": SECRET,
         "spark.network.crypto.enabled": "true",
         "spark.network.crypto.cipher": "AES/GCM/NoPadding",
