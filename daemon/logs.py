@@ -53,6 +53,9 @@ class Logs:
         self, job: JobRecord, executor: ExecutorRecord | None, stream: str, offset: int, limit: int
     ) -> LogChunk:
         """Read a log; see `Scheduler.log`."""
+        if executor is None and job.job.client_driver:
+            note = f"its driver is its user's own, on {job.job.client_driver}, and prints there"
+            return LogChunk("", offset, job.ended, "", note)
         try:
             if executor is not None or job.job.driver is not None:
                 return self._of_a_task(job, executor, stream, offset, limit)
@@ -61,7 +64,17 @@ class Logs:
             raise RejectedError(409, "The log is not readable", f"{error}: the job put it there") from error
         except OSError as error:
             raise RejectedError(503, "The log cannot be read now", str(error), _AGAIN) from error
+        if not (data or offset) and (note := self._nothing_here(job)):
+            return LogChunk("", offset, job.ended, "", note)
         return _chunk(data, offset, limit, over=job.ended, source="driver")
+
+    def _nothing_here(self, job: JobRecord) -> str:
+        """Why a driver that is not on the cluster has no log here; empty where it has printed nothing."""
+        if not self._launcher.is_here(job.driver_on):
+            return f"its driver ran on {job.driver_on.partition('@')[2]}, and its log is there"
+        if not (self._launcher.folder(job.job.id) / "driver").is_dir():
+            return "its driver was not started" if job.ended else "its driver has not been started yet"
+        return ""
 
     def _of_a_task(
         self, job: JobRecord, task: ExecutorRecord | None, stream: str, offset: int, limit: int

@@ -5,6 +5,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -290,6 +291,20 @@ def test_an_agent_that_does_not_answer_holds_up_no_end(stage: Stage, monkeypatch
     (event,) = stage.events
     assert isinstance(event, ev.TaskChanged)
     assert event.message == "Command exited with status 1"
+
+
+@pytest.mark.parametrize(
+    ("client", "driver_on", "note"),
+    [
+        ("laptop", "", "its driver is its user's own, on laptop, and prints there"),
+        ("", "0123@elsewhere", "its driver ran on elsewhere, and its log is there"),
+        ("", "", "its driver has not been started yet"),
+    ],
+)
+def test_it_is_said_where_a_driver_prints(stage: Stage, client: str, driver_on: str, note: str) -> None:
+    """One that is not on the cluster, and has no log here."""
+    record = JobRecord(replace(make_job("job-7"), client_driver=client), driver_on=driver_on)
+    assert stage.logs.read(record, None, "stdout", 0, 100) == LogChunk("", 0, False, "", note)
 
 
 def test_nobody_knows_a_task_of_an_unknown_framework(stage: Stage) -> None:
