@@ -26,7 +26,7 @@ _GATHERING = 0.05
 #: Refusals a second that are kept: a flood of them must not push everything else out of the files.
 _REFUSALS = 5.0
 #: Of a body, what says what was asked for; nothing else of it is kept.
-_TOLD = ("app", "name", "type", "executors", "cpus", "memory")
+_TOLD = ("app", "appResource", "clientSparkVersion", "name", "type", "executors", "cpus", "memory")
 _LONGEST = 200
 #: Where an ASGI scope holds whether the client has the token, and what its body says (None: nothing).
 AUTHORIZED, BODY = "stoker.authorized", "stoker.body"

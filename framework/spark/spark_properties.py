@@ -234,8 +234,7 @@ def _rest(given: "_Given") -> tuple[dict[str, str], tuple[str, ...]]:
     for name, value in given.left.items():
         if name in CONNECTION or is_reserved(name, _OF_THE_CLIENT):
             continue
-        ours = is_reserved(name, RESERVED_CONF) and not name.startswith(_DYNAMIC)
-        if ours or name.startswith("spark.mesos."):
+        if is_reserved(name, RESERVED_CONF) or name.startswith("spark.mesos."):
             set_aside.append(name)
         else:
             conf[name] = value

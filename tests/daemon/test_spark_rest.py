@@ -387,6 +387,7 @@ def test_the_token_comes_as_a_property_and_goes_nowhere(
         ("token", 200),
     ]
     assert told[2]["made"] == "/v1/jobs/job-1"
+    assert told[2]["asked"] == {"appResource": "file:/apps/app.py", "clientSparkVersion": CLIENT}
     assert submission[-39:] not in (tmp_path / "audit.jsonl").read_text()
 
 

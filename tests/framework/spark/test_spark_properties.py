@@ -247,9 +247,11 @@ def test_dynamic_allocation_has_bounds(given: dict[str, str], bounds: dict[str, 
 def test_dynamic_allocation_begins_with_the_instances_and_ends_with_the_cores() -> None:
     """executor.instances are the first ones, as in Spark; cores.max bounds them."""
     given = {f"{DYNAMIC}enabled": "true", "spark.executor.instances": "2", "spark.executor.cores": "3"}
-    found = job_properties({**given, "spark.cores.max": "10", f"{DYNAMIC}executorIdleTimeout": "5s"}).fields
-    assert found["executors"] == {"min": 0, "max": 3, "initial": 2}
-    assert found["conf"] == {f"{DYNAMIC}executorIdleTimeout": "5s"}
+    more = {f"{DYNAMIC}executorIdleTimeout": "5s", f"{DYNAMIC}shuffleTracking.enabled": "true"}
+    found = job_properties({**given, "spark.cores.max": "10", **more})
+    assert found.fields["executors"] == {"min": 0, "max": 3, "initial": 2}
+    assert found.fields["conf"] == {f"{DYNAMIC}executorIdleTimeout": "5s"}
+    assert found.set_aside == (f"{DYNAMIC}shuffleTracking.enabled",)
 
 
 @pytest.mark.parametrize(
