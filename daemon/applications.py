@@ -43,6 +43,8 @@ from framework.spark.spark_values import PropertyError
 
 #: Seconds between two signs of life of a driver.
 HEARTBEAT = 2.0
+#: Seconds of silence after which a driver is given up whose executors ended by themselves.
+_ORPHANED = 3 * HEARTBEAT
 #: Seconds that a driver which leaves waits until that is stored.
 _LEAVE_PATIENCE = 5.0
 #: Seconds that a silence grows by between two looks at most: when the daemon slept, drivers spoke to nobody.
@@ -77,6 +79,8 @@ class _Session:
     client: bool
     record: JobRecord
     silent: float = 0.0
+    #: One of its executors has ended by itself since it was heard of last, as they do without their driver.
+    orphans: bool = False
     lost: list[tuple[int, str]] = field(default_factory=list)
     to_leave: set[int] = field(default_factory=set)
 
@@ -170,7 +174,7 @@ class Applications:
         """Note that the driver lives; what it is to do."""
         session = self._session(job_id, key)
         with self._lock:
-            session.silent = 0.0
+            session.silent, session.orphans = 0.0, False
             record, lost = session.record, tuple(session.lost)
             to_leave = tuple(sorted(session.to_leave))
         if record.ended:
@@ -230,6 +234,7 @@ class Applications:
                     session.to_leave.add(task.number)
                 else:
                     session.to_leave.discard(task.number)
+                session.orphans |= task.state == "failed"
                 if task.state == "lost":
                     found = (task.number, f"lost on {task.vm_name}: {task.message}")
                     session.lost = [*(one for one in session.lost if one[0] != task.number), found]
@@ -245,11 +250,13 @@ class Applications:
                 session.silent += step
                 if session.record.ended and session.silent > self._patience:
                     del self._sessions[job_id]  # it knows, or is gone
-                elif session.client and not session.record.ended and session.silent > self._patience:
-                    late.append((job_id, session.record.job.client_driver))
+                    continue
+                patience = min(_ORPHANED, self._patience) if session.orphans else self._patience
+                if session.client and not session.record.ended and session.silent > patience:
+                    late.append((job_id, session.record.job.client_driver, patience))
                     session.silent = 0.0
-        for job_id, where in late:
-            why = f"its driver ({where}) was not heard of for {self._patience:g} s"
+        for job_id, where, patience in late:
+            why = f"its driver ({where}) was not heard of for {patience:g} s"
             self._put(ev.DriverEnded(self._now(), job_id, None, why))
 
     # ---- in between --------------------------------------------------------------------------------

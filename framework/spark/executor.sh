@@ -25,7 +25,7 @@ application() {
   } 3<> "/dev/tcp/$host/$ui_port"
 } 2> /dev/null
 
-application=$8 profile=$9
+application=$8 profile=$9 version=  # the daemon has seen to it where the application is known
 [ -n "$application" ] ||
   echo "Executor $executor waits for the driver at $host:$port (UI $ui_port), $patience s at most." >&2
 until [[ $application == app-* ]]; do

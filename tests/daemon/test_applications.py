@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -222,6 +223,31 @@ def test_a_silent_driver_is_given_up(
     assert len(door.events) == 1
     # It comes back from its sleep, and is told all the same.
     assert "was not heard of" in speak(api, key)["stop"]
+
+
+def test_a_driver_whose_executors_end_is_given_up_sooner(
+    api: Api, door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They end when their driver does; if it gives a sign of life after that, it was something else."""
+    key = register(api)["key"]
+    clock = [time.monotonic()]
+    monkeypatch.setattr("daemon.applications.time.monotonic", lambda: clock[0])
+
+    def awake(seconds: float) -> None:
+        for _ in range(int(seconds * 2)):
+            clock[0] += 0.5
+            door.applications.tend()
+
+    door.applications.observe((), (replace(_task("job-1"), state="failed"),))
+    awake(5)
+    speak(api, key)
+    awake(20)
+    assert door.events == []
+    door.applications.observe((), (replace(_task("job-1"), state="failed"),))
+    awake(1)
+    (event,) = door.events
+    assert isinstance(event, ev.DriverEnded)
+    assert event.message.endswith("was not heard of for 6 s")
 
 
 def test_a_driver_is_found_again_by_the_next_daemon(
