@@ -52,7 +52,7 @@ _NOT_HERE = {
 }
 _WITH_VALUE = re.compile(r"(--[^=]+)=(.+)", re.DOTALL)
 #: What is secret and must not stand where every user of a machine can read it.
-TOKEN, TOKEN_FILE = "spark.stoker.token", "spark.stoker.tokenFile"
+TOKEN, TOKEN_FILE = "spark.stoker.token", "spark.stoker.token.file"
 
 
 class ArgumentsError(Exception):

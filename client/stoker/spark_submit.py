@@ -56,7 +56,7 @@ _USAGE = """\
 Usage: python -m stoker spark-submit [options] <app jar | python file> [app arguments]
        python -m stoker spark-submit --status ID | --kill ID [options]
 As spark-submit with --deploy-mode cluster. --master: mesos://, spark:// or spark+stoker://HOST:PORT, or
-the daemon's http(s):// URL; else STOKER_URL. The API's token: spark.stoker.token or spark.stoker.tokenFile
+the daemon's http(s):// URL; else STOKER_URL. The API's token: spark.stoker.token or spark.stoker.token.file
 in a file for --properties-file, or the file that STOKER_TOKEN_FILE names. It stays until the application
 has ended with --conf spark.stoker.submission.waitCompletion=true.
 Options:"""

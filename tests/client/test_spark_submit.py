@@ -218,7 +218,7 @@ def test_the_token_comes_by_a_file(
         file.write_text("")
         assert main(command) == 1
         assert "token" in capsys.readouterr().err
-        for text in ("spark.stoker.token t0ken", f"spark.stoker.tokenFile {token}"):
+        for text in ("spark.stoker.token t0ken", f"spark.stoker.token.file {token}"):
             file.write_text(text)
             assert main(command) == 0, capsys.readouterr().err
             assert "t0ken" not in capsys.readouterr().err
