@@ -9,6 +9,7 @@ from stoker.errors import (
     UnauthorizedError,
     UnreachableError,
 )
+from stoker.session import session
 
 __all__ = [
     "AsyncStoker",
@@ -19,4 +20,5 @@ __all__ = [
     "StokerError",
     "UnauthorizedError",
     "UnreachableError",
+    "session",
 ]

@@ -52,7 +52,7 @@ _NOT_HERE = {
 }
 _WITH_VALUE = re.compile(r"(--[^=]+)=(.+)", re.DOTALL)
 #: What is secret and must not stand where every user of a machine can read it.
-TOKEN, TOKEN_FILE = "spark.stoker.token", "spark.stoker.token.file"
+TOKEN, TOKEN_PATH = "spark.stoker.token", "spark.stoker.token.file"
 
 
 class ArgumentsError(Exception):
@@ -129,16 +129,19 @@ def read_arguments(command: Sequence[str], environ: Mapping[str, str]) -> Argume
     return found
 
 
+def default_properties(environ: Mapping[str, str]) -> dict[str, str]:
+    """What spark-defaults.conf says, where the environment tells of one; ArgumentsError as for others."""
+    folder = environ.get("SPARK_CONF_DIR")
+    if not folder and environ.get("SPARK_HOME"):
+        folder = str(Path(environ["SPARK_HOME"], "conf"))
+    file = Path(folder, "spark-defaults.conf") if folder else None
+    return _file(file) if file is not None and file.is_file() else {}
+
+
 def _from_files(named: str, found: Arguments, environ: Mapping[str, str]) -> dict[str, str]:
     """The properties of --properties-file, or those of conf/spark-defaults.conf, or of both."""
-    conf = environ.get("SPARK_CONF_DIR") or (
-        str(Path(environ["SPARK_HOME"], "conf")) if environ.get("SPARK_HOME") else ""
-    )
-    defaults = Path(conf, "spark-defaults.conf") if conf else None
-    read: dict[str, str] = {}
     wanted = not named or "--load-spark-defaults" in found.switches
-    if wanted and defaults is not None and defaults.is_file():
-        read = _file(defaults)
+    read = default_properties(environ) if wanted else {}
     return {**read, **_file(Path(named))} if named else read
 
 
@@ -147,7 +150,7 @@ def _file(path: Path) -> dict[str, str]:
         return parse_properties(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
-        raise ArgumentsError(f"--properties-file {path}: cannot be read: {why}") from None
+        raise ArgumentsError(f"{path}: cannot be read: {why}") from None
 
 
 def parse_properties(text: str) -> dict[str, str]:

@@ -26,9 +26,7 @@ from stoker.client import Stoker
 from stoker.errors import StokerError, UnreachableError
 from stoker.flows import Flow, Pause, Request
 from stoker.settings import CA, TOKEN_FILE, URL, Settings, settings
-from stoker.spark_arguments import PROPERTY_OF, Arguments, ArgumentsError, read_arguments
-from stoker.spark_arguments import TOKEN as TOKEN_PROPERTY
-from stoker.spark_arguments import TOKEN_FILE as TOKEN_FILE_PROPERTY
+from stoker.spark_arguments import PROPERTY_OF, TOKEN, TOKEN_PATH, Arguments, ArgumentsError, read_arguments
 
 #: Schemes of masters, and the daemon's.
 _MASTERS = {
@@ -44,7 +42,7 @@ _WAITING = (
     "spark.kubernetes.submission.waitAppCompletion",
 )
 #: About the submission alone, and not for the daemon.
-_OF_THE_CLIENT = (*_WAITING, TOKEN_PROPERTY, TOKEN_FILE_PROPERTY)
+_OF_THE_CLIENT = (*_WAITING, TOKEN, TOKEN_PATH)
 _OVER = ("FINISHED", "FAILED", "KILLED", "ERROR")
 _NOT_SENT = ("SPARK_ENV_LOADED", "SPARK_HOME", "SPARK_CONF_DIR")
 _SECRET = re.compile(r"(?i)secret|password|token|access[.]?key")
@@ -290,7 +288,8 @@ def _daemons(properties: Mapping[str, str], environ: Mapping[str, str]) -> list[
 
 
 def _settings(url: str, properties: Mapping[str, str], environ: Mapping[str, str]) -> Settings:
-    token, file = properties.get(TOKEN_PROPERTY), properties.get(TOKEN_FILE_PROPERTY)
+    token = properties.get(TOKEN)
+    file = properties.get(TOKEN_PATH)
     return settings(
         url,
         file or environ.get(TOKEN_FILE),

@@ -87,7 +87,7 @@ def test_what_goes_before_what(tmp_path: Path) -> None:
         ("--name", "--name: its value is missing"),
         ("--conf spark.a a.py", "--conf: should be PROPERTY=VALUE, found 'spark.a'"),
         ("--conf spark.stoker.token=t a.py", "can be read by everybody"),
-        ("--properties-file /none a.py", "--properties-file /none: cannot be read: No such file"),
+        ("--properties-file /none a.py", "/none: cannot be read: No such file"),
         ("--remote sc://h a.py", "--remote: it is Spark Connect's"),
         ("--keytab k a.py", "Kerberos is not spoken here"),
     ],
@@ -247,6 +247,19 @@ def test_which_spark_is_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert spark_submit._own_version({"SPARK_HOME": str(tmp_path)}) == "4.3.0"
     monkeypatch.setattr("importlib.metadata.version", lambda _: "3.5.9")
     assert spark_submit._own_version({}) == "3.5.9"
+
+
+def test_flags_as_airflow_gives_them(daemon: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What its SparkSubmitOperator calls for a connection with a host, a port and cluster mode."""
+    (tmp_path / "app.py").touch()
+    monkeypatch.chdir(tmp_path)
+    master = daemon.url.replace("http", "spark+stoker")
+    command = ["--master", master, "--conf", "spark.a=b", "--num-executors", "3", "--name", "arrow-spark"]
+    command += ["--verbose", "--deploy-mode", "cluster", "app.py", "--size", "8"]
+    assert main(["spark-submit", *command]) == 0
+    spec = daemon.cast.store.spec("job-1")
+    assert spec is not None
+    assert (spec.name, spec.executors, spec.args) == ("arrow-spark", 3, ("--size", "8"))
 
 
 def test_help_and_version(capsys: Capture) -> None:
