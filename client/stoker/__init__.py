@@ -9,7 +9,7 @@ from stoker.errors import (
     UnauthorizedError,
     UnreachableError,
 )
-from stoker.session import session
+from stoker.notebook import session
 
 __all__ = [
     "AsyncStoker",
