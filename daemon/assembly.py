@@ -139,7 +139,7 @@ def _launcher(setting: DaemonSetting, uploads: Uploads, embedded: Embedded | Non
         host = urlsplit(setting.url).hostname or "localhost"
         reached = config.mesos.master == "embedded" or not (host == "localhost" or is_loopback(host))
         url = setting.url if reached else ""
-        return Launcher(config, setting.data_dir, driver_host, setting.rights, uploads, url)
+        return Launcher(config, setting.data_dir, driver_host, setting.rights, uploads, url, setting.url)
     except OSError as error:
         raise ConfigError(str(error)) from error
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from conf.masking import masked_urls
-from conf.schema import Config, Driver, JobSpec
+from conf.schema import Config, Driver, DynamicExecutors, JobSpec
 from conf.uploaded import uploaded
 from daemon.application_records import ApplicationRecords, application_key
 from daemon.failures import failure_line
@@ -31,6 +31,7 @@ from framework.hostile_files import read_tail
 from framework.spark import (
     TAIL,
     Application,
+    Asking,
     DriverEndpoint,
     DriverPlace,
     DriverStatus,
@@ -48,7 +49,7 @@ from framework.spark import (
     ui_key,
     unserved,
 )
-from framework.spark.backend_jar import backend_jar, jar_folders
+from framework.spark.backend_jar import BackendJarError, backend_jar, jar_folders
 
 # Spark's own words for a port that it could not have, at the end of what the driver printed. Bounded, since
 # a job may print what takes long to match, and the daemon does nothing else meanwhile.
@@ -71,13 +72,15 @@ class Launcher:
         rights: Rights | None = None,
         uploads: Uploads | None = None,
         url: str = "",
+        url_here: str = "",
     ) -> None:
         """`driver_host` is where executors reach drivers here; without `rights`, jobs have the daemon's.
 
-        `url` is where agents reach the daemon's API; empty: nowhere.
+        `url` is where agents reach the daemon's API; empty: nowhere. `url_here` is where this host does.
         """
         self.uploads = uploads or Uploads(data_dir / "uploads", config.uploads)
         self._url = url
+        self._url_here = url_here or url
         self._config = config
         self._rights = rights or own_rights(config, data_dir)
         self._jobs = data_dir / "jobs"
@@ -115,6 +118,8 @@ class Launcher:
             return  # it has its files itself
         application.heap_mib(self._driver(spec).memory, "driver")
         self._check_uploaded(spec)
+        if isinstance(spec.executors, DynamicExecutors):
+            self._check_asking(spec)
         for reference in spec.references:
             if uploaded(reference) is not None:
                 continue
@@ -136,6 +141,17 @@ class Launcher:
                 "a driver on the cluster fetches uploaded files from this daemon, which listens on loopback "
                 "only; `listen` (with token_file) lets others reach it, or leave the driver on the host"
             )
+
+    def _check_asking(self, spec: JobSpec) -> None:
+        if self._driver(spec).on == "cluster" and not self._url:
+            raise ValueError(
+                "a driver on the cluster asks this daemon for executors, which listens on loopback only; "
+                "`listen` (with token_file) lets others reach it, or leave the driver on the host"
+            )
+        try:
+            self.backend_jar(self.homes.named(spec.spark))
+        except BackendJarError as error:
+            raise ValueError(str(error)) from error
 
     def _home_jars(self, spec: JobSpec) -> list[str] | None:
         """What lies among the jars of the driver's Spark; None where nobody here can look."""
@@ -180,6 +196,7 @@ class Launcher:
                 launch.secret,
                 self.homes.there(job.spark),
                 fetched=lambda path: urls.get(path) or f"file://{path}",
+                asking=self._asking(job, launch, here=False),
             )
             return process, f"{job.name}: driver"
         known = self.applications.kept(job.id)  # where its driver asks for executors itself
@@ -220,7 +237,8 @@ class Launcher:
             raise HostError(str(error)) from error
         if status.state != "absent":
             return status
-        launch = self._launches.kept(job.id)
+        # Of a job that begins without executors nothing was launched before.
+        launch = self._launches.kept(job.id) if job.begins_with else self._launches.of(job.id)
         if launch is None:
             raise LaunchLostError("its launch was given up before its driver was started")
         endpoint, folder, files = (
@@ -236,6 +254,7 @@ class Launcher:
             launch.secret,
             self.homes.here(job.spark),
             self.homes.there(job.spark).python,
+            asking=self._asking(job, launch, here=True),
         )
         address = endpoint.bind_address or endpoint.host
         try:
@@ -348,6 +367,21 @@ class Launcher:
         launch = self._launches.kept(job_id)
         return "" if launch is None else application_key(launch.secret)
 
+    def _asking(self, job: Job, launch: LaunchRecord, *, here: bool) -> Asking | None:
+        """How a driver that is started here asks for executors while it runs; None when it does not."""
+        if job.dynamic is None:
+            return None
+        tls, url = self._config.tls, self._url_here if here else self._url
+        try:
+            jar = (
+                str(self.backend_jar(job.spark)) if here else f"{url}/v1/spark/{job.spark}/stoker-backend.jar"
+            )
+        except BackendJarError as error:
+            raise ValueError(str(error)) from error
+        bounds = (job.dynamic.min, job.begins_with, job.executors)
+        trusted = tls.cert if tls is not None and here else ""
+        return Asking(url, jar, job.id, application_key(launch.secret), bounds, trusted)
+
     def backend_jar(self, name: str) -> Path:
         """The jar by which the Spark of this name knows our masters, made when it is not there yet.
 
@@ -372,8 +406,11 @@ class Launcher:
 
 
 def _sizes(job: Job, tasks: Sequence[ExecutorRecord]) -> Sequence[Resources]:
-    """What the job's executors take; of one whose executors have all come to their end, what it asked for."""
-    return sizes_of(tasks) or job.asked
+    """What the job's executors take; of one whose executors have all come to their end, what it asked for.
+
+    Of one whose driver asks for executors while it runs, what each of them will take.
+    """
+    return (job.size,) if job.dynamic is not None else sizes_of(tasks) or job.asked
 
 
 def _host_id(data_dir: Path) -> str:

@@ -6,6 +6,7 @@ import pytest
 
 from conf.loader import ConfigError
 from conf.schema import DynamicExecutors
+from daemon.cli import jobs
 from daemon.cli.jobfile import amounts, assignments, read_spec
 
 
@@ -65,6 +66,18 @@ def test_bounds_of_executors(folder: Path) -> None:
     assert spec.executors == DynamicExecutors(min=2, max=9)
     spec = read_spec(str(folder / "job.yaml"), [], {"executors": 4})
     assert (spec.executors, spec.fewest_executors) == (4, None)
+
+
+def test_docs_submit_says_how_many_executors_there_may_be(folder: Path) -> None:
+    """The page's job file is one, and the flags beside it are such bounds."""
+    page = (Path(__file__).parents[3] / "docs/submit.md").read_text()
+    section = page.partition("## Dynamic allocation\n")[2]
+    (folder / "etl.py").touch()
+    (folder / "etl.yaml").write_text(section.partition("```yaml\n")[2].partition("```")[0])
+    assert read_spec(str(folder / "etl.yaml"), [], {}).executors == DynamicExecutors(min=1, max=20)
+    assert "`stoker submit etl.py --max-executors 20 --min-executors 1`" in section
+    assert jobs._executors(None, 1, 20) == {"executors": {"min": 1, "max": 20}}
+    assert jobs._executors(3, 2, None) == {"executors": 3, "min_executors": 2}
 
 
 def test_archives_are_found_without_the_folder_that_they_become(folder: Path) -> None:

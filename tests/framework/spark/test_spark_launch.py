@@ -9,6 +9,7 @@ import pytest
 from environment.resources import LEAST, Resources
 from framework.spark import (
     Application,
+    Asking,
     DriverEndpoint,
     ExecutorPlace,
     ProcessSpec,
@@ -128,6 +129,38 @@ def test_driver_settings_fix_what_the_launch_depends_on() -> None:
         "spark.sql.shuffle.partitions": "4",
     }
     assert settings | expected == settings
+
+
+def test_a_driver_asks_for_executors_while_it_runs() -> None:
+    """Of our master, for its own job, within its bounds; its key is no argument, and the jar comes to it."""
+    asking = Asking("https://10.0.0.9:8642", "/opt/stoker.jar", "job-7", "the-key", (0, 2, 9), "/etc/ca.pem")
+    conf = {"spark.decommission.enabled": "false", "spark.driver.extraClassPath": "/lib/own.jar"}
+    process = make_driver(replace(APPLICATION, conf=conf), asking=asking, executors=[SHAPE])
+    settings = properties_of(process)
+    expected = {
+        "spark.master": "spark+stokers://10.0.0.9:8642",
+        "spark.driver.extraClassPath": "stoker-ui:/lib/own.jar:/opt/stoker.jar",
+        "spark.stoker.job": "job-7",
+        "spark.stoker.job.secret": "the-key",
+        "spark.stoker.ca": "/etc/ca.pem",
+        "spark.executor.memory": "1664m",
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.minExecutors": "0",
+        "spark.dynamicAllocation.initialExecutors": "2",
+        "spark.dynamicAllocation.maxExecutors": "9",
+        "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+        "spark.storage.decommission.enabled": "true",
+        "spark.decommission.enabled": "false",
+        "spark.scheduler.minRegisteredResourcesRatio": "0.0",
+        "spark.authenticate.secret": SECRET,
+    }
+    assert settings | expected == settings
+    assert not {"spark.cores.max", "spark.executor.instances"} & settings.keys()
+    assert "the-key" not in repr(process)
+    elsewhere = replace(asking, jar="http://10.0.0.9:8642/v1/spark/4.3/stoker-backend.jar", certificates="")
+    fetched = make_driver(fetched="file://{}".format, asking=elsewhere)
+    assert properties_of(fetched)["spark.driver.extraClassPath"] == "stoker-ui:stoker-backend.jar"
+    assert Uri(elsewhere.jar, extract=False) in fetched.uris
 
 
 def test_executors_may_differ() -> None:
