@@ -45,6 +45,8 @@ from framework.spark.spark_values import PropertyError
 HEARTBEAT = 2.0
 #: Seconds of silence after which a driver is given up whose executors ended by themselves.
 _ORPHANED = 3 * HEARTBEAT
+#: How executors end without their driver; which exit code they have then depends on the Spark.
+_BY_THEMSELVES = frozenset({"finished", "failed"})
 #: Seconds that a driver which leaves waits until that is stored.
 _LEAVE_PATIENCE = 5.0
 #: Seconds that a silence grows by between two looks at most: when the daemon slept, drivers spoke to nobody.
@@ -234,7 +236,7 @@ class Applications:
                     session.to_leave.add(task.number)
                 else:
                     session.to_leave.discard(task.number)
-                session.orphans |= task.state == "failed"
+                session.orphans |= task.state in _BY_THEMSELVES and task.killed_at is None
                 if task.state == "lost":
                     found = (task.number, f"lost on {task.vm_name}: {task.message}")
                     session.lost = [*(one for one in session.lost if one[0] != task.number), found]

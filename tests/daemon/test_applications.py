@@ -243,7 +243,10 @@ def test_a_driver_whose_executors_end_is_given_up_sooner(
     speak(api, key)
     awake(20)
     assert door.events == []
-    door.applications.observe((), (replace(_task("job-1"), state="failed"),))
+    door.applications.observe((), (replace(_task("job-1"), state="killed", killed_at=100.0),))
+    awake(1)
+    assert door.events == []
+    door.applications.observe((), (replace(_task("job-1"), state="finished"),))
     awake(1)
     (event,) = door.events
     assert isinstance(event, ev.DriverEnded)

@@ -1,0 +1,222 @@
+"""Spark's own drivers, unmodified, on `spark+stoker://`: a shell, spark-submit, a session that ends badly."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framework.spark import SparkHome, local_spark_home
+from tests.doors.page import commands
+from tests.real_daemon import QUICK_JAVA, Daemon
+
+#: Seconds after which a test gives up.
+LONGEST = 60.0
+#: The smallest heaps that Spark takes, and JVMs that are quick to start.
+SMALL = {
+    **QUICK_JAVA,
+    "spark.driver.memory": "512m",
+    "spark.executor.memory": "512m",
+    "spark.ui.showConsoleProgress": "false",
+}
+FIXED = {"spark.executor.instances": "2"}
+DYNAMIC = {
+    "spark.dynamicAllocation.enabled": "true",
+    "spark.dynamicAllocation.maxExecutors": "3",
+    "spark.dynamicAllocation.executorIdleTimeout": "2s",
+}
+
+
+@pytest.fixture(scope="module")
+def spark() -> SparkHome:
+    """The default Spark on this host."""
+    return local_spark_home(os.environ)
+
+
+@pytest.fixture(scope="module")
+def conf(daemon: Daemon) -> str:
+    """What `stoker spark-conf` prints."""
+    return str(daemon.stoker("spark-conf"))
+
+
+def settings(conf: str, folder: Path, more: Mapping[str, str]) -> str:
+    """A properties file's path, with the smallest JVMs."""
+    path = folder / "stoker.conf"
+    path.write_text(conf + "".join(f"{name} {value}\n" for name, value in {**SMALL, **more}.items()))
+    return str(path)
+
+
+@contextlib.contextmanager
+def started(daemon: Daemon, spark: SparkHome, folder: Path, *command: str) -> Iterator[subprocess.Popen[str]]:
+    """A program of Spark's, with a pipe to it; what it prints goes to `printed`."""
+    environment = {
+        **os.environ,
+        "SPARK_HOME": spark.home,
+        "JAVA_HOME": spark.java_home or "",
+        "PYSPARK_PYTHON": daemon.python,
+        "PYSPARK_DRIVER_PYTHON_OPTS": "-i",  # as at a terminal: with `sc` and `spark`
+    }
+    with (folder / "printed").open("w") as out:
+        process = subprocess.Popen(
+            [f"{spark.home}/bin/{command[0]}", *command[1:]],
+            env=environment,
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        if process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
+
+
+def printed(folder: Path, text: str, count: int = 1) -> str:
+    """Wait until that was printed so often; all that was."""
+    deadline = time.monotonic() + LONGEST
+    while (said := (folder / "printed").read_text()).count(text) < count:
+        assert time.monotonic() < deadline, said
+        time.sleep(0.1)
+    return said
+
+
+def job_of(daemon: Daemon, said: str) -> Any:
+    """The job that a driver says it is."""
+    return daemon.client.job(said.partition("stoker: this is ")[2].split()[0])
+
+
+def executors(variable: str) -> list[int]:
+    """The pids of the JVMs of executors that have this in their environment."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            is_executor = b"CoarseGrainedExecutorBackend" in (entry / "cmdline").read_bytes()
+            if is_executor and variable.encode() in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+    return found
+
+
+def test_a_shell_outlives_executors_and_the_daemon(
+    daemon: Daemon, spark: SparkHome, conf: str, tmp_path: Path
+) -> None:
+    """At a prompt: right results after an executor and the daemon were killed; `stoker kill` ends it."""
+    file = settings(conf, tmp_path, {**FIXED, "spark.executorEnv.SHELL_OF": str(tmp_path)})
+    with started(daemon, spark, tmp_path, "pyspark", "--properties-file", file) as shell:
+        assert shell.stdin is not None
+
+        def say(line: str) -> None:
+            assert shell.stdin is not None
+            print(line, file=shell.stdin, flush=True)
+
+        say("print('SUM', sc.parallelize(range(100), 4).map(lambda x: x * x).sum())")
+        job = job_of(daemon, printed(tmp_path, "SUM 328350"))
+        assert (job["state"], job["executors"], len(job["tasks"])) == ("running", 2, 2)
+        assert job["ui"].startswith("http://127.0.0.1:")
+        assert daemon.client.explain(job["id"])["explanations"]
+        os.kill(executors(f"SHELL_OF={tmp_path}")[0], signal.SIGKILL)
+        daemon.wait(job["id"], lambda j: j["losses"] == 1 and j["state"] == "running")
+        say("print('SUM', sc.parallelize(range(100), 4).map(lambda x: x * x).sum())")
+        printed(tmp_path, "SUM 328350", 2)
+        daemon.stage.restart()
+        daemon.stage.await_ready(daemon.client)
+        say("print('SUM', sc.parallelize(range(100), 4).map(lambda x: x * x).sum())")
+        printed(tmp_path, "SUM 328350", 3)
+        time.sleep(3)  # a sign of life and more: it is taken by the daemon that is there now
+        assert daemon.client.job(job["id"])["state"] == "running"
+        daemon.client.kill(job["id"])
+        printed(tmp_path, f"stoker: {job['id']} was ended: killed on request")
+        assert all(task["ended_at"] for task in daemon.ended(job["id"])["tasks"])
+
+
+def test_an_example_of_sparks_own_grows_as_it_needs(
+    daemon: Daemon, spark: SparkHome, conf: str, tmp_path: Path
+) -> None:
+    """Pi by spark-submit, under dynamic allocation: it begins with no executor at all."""
+    file = settings(conf, tmp_path, DYNAMIC)
+    pi = (str(next(Path(spark.home, "examples").rglob("pi.py"))), "6")
+    with started(daemon, spark, tmp_path, "spark-submit", "--properties-file", file, *pi) as submitted:
+        assert submitted.wait(LONGEST) == 0
+    said = printed(tmp_path, "Pi is roughly 3.1")
+    job = daemon.ended(job_of(daemon, said)["id"])
+    assert (job["state"], job["reason"], job["name"]) == ("finished", "its driver stopped", "PythonPi")
+    assert 1 <= len(job["tasks"]) <= 3
+    assert job["cost"] > 0
+
+
+def test_a_driver_that_is_killed_leaves_nothing(
+    daemon: Daemon, spark: SparkHome, conf: str, tmp_path: Path
+) -> None:
+    """Its executors end with it; its job has failed a few seconds later."""
+    app = tmp_path / "app.py"
+    app.write_text(
+        "from pyspark.sql import SparkSession\n"
+        "spark = SparkSession.builder.getOrCreate()\n"
+        "print('SUM', spark.sparkContext.parallelize(range(10), 2).sum(), flush=True)\n"
+        "import time; time.sleep(600)\n"
+    )
+    file = settings(conf, tmp_path, FIXED)
+    with started(daemon, spark, tmp_path, "spark-submit", "--properties-file", file, str(app)) as driver:
+        job = job_of(daemon, printed(tmp_path, "SUM 45"))
+        os.killpg(driver.pid, signal.SIGKILL)
+        begin = time.monotonic()
+        job = daemon.ended(job["id"])
+    assert (job["state"], job["reason"].rpartition("was ")[2]) == ("failed", "not heard of for 6 s"), str(job)
+    assert time.monotonic() - begin < 25, job
+
+
+def test_what_is_wrong_is_said_in_a_line(daemon: Daemon, spark: SparkHome, conf: str, tmp_path: Path) -> None:
+    """Within 5 s, in the user's terminal: nobody behind the URL, executors that never fit, no URL at all."""
+    master = daemon.stage.url.replace("http", "spark+stoker")
+    wrong = [
+        ("spark+stoker://127.0.0.1:9", "1", "stoker: no daemon answers at http://127.0.0.1:9: Connection"),
+        (master, "500", "stoker: the empty cluster has room for"),
+        ("spark+stoker://nowhere", "1", "stoker: the master should be like spark+stoker://HOST:PORT, found"),
+    ]
+    app = tmp_path / "app.py"
+    app.write_text(
+        "import time\n"
+        "from pyspark import SparkConf, SparkContext\n"
+        f"for master, executors, _ in {wrong!r}:\n"
+        "    begin = time.monotonic()\n"
+        "    conf = SparkConf().setMaster(master).set('spark.executor.instances', executors)\n"
+        "    try:\n"
+        "        SparkContext(conf=conf)\n"
+        "    except Exception as error:\n"
+        "        print('TOOK', time.monotonic() - begin, flush=True)\n"
+    )
+    file = settings(conf, tmp_path, {})
+    with started(daemon, spark, tmp_path, "spark-submit", "--properties-file", file, str(app)) as driver:
+        driver.wait(LONGEST)
+    said = printed(tmp_path, "TOOK", len(wrong))
+    for _, _, line in wrong:
+        assert line in said
+    took = [float(line.split()[1]) for line in said.splitlines() if line.startswith("TOOK")]
+    assert max(took) < 5
+
+
+def test_the_settings_are_as_documented(daemon: Daemon, tmp_path: Path) -> None:
+    """Each command of Stoker's in docs/submit.md prints settings; `--jar` fetches the jar that they name."""
+    plain, with_jar = commands("Client mode: shells, notebooks, SQL")
+    assert plain[-2:] == [">", "stoker.conf"]
+    printed_settings = dict(line.split(None, 1) for line in daemon.stoker(*plain[:-2]).splitlines())
+    assert printed_settings["spark.master"] == daemon.stage.url.replace("http", "spark+stoker")
+    jar = tmp_path / with_jar[with_jar.index("--jar") + 1]
+    with_jar[with_jar.index("--jar") + 1] = str(jar)
+    other = daemon.stoker(*with_jar)
+    assert other["spark.driver.extraClassPath"] == str(jar)
+    assert jar.stat().st_size > 10_000
+    assert other["spark.authenticate.secret"] != printed_settings["spark.authenticate.secret"]
+    refusal = daemon.stoker("spark-conf", "--version", "2.4", code=2)
+    assert "stoker: --version: Spark 2.4 is not served; served are 4.3" in refusal
