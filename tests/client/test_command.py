@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 import threading
 import time
 import venv
@@ -136,4 +135,3 @@ def test_it_needs_httpx_alone(alone: Path, daemon: Daemon, app: Path, tmp_path: 
         )
         assert done.returncode == 0, done.stderr
     assert (next(alone.parents[1].glob("lib/*/site-packages/stoker")) / "py.typed").is_file()
-    assert sys.version_info >= (3, 9)
