@@ -189,6 +189,7 @@ def test_a_finished_job(api: Api, store: Store) -> None:
         "state": "finished",
         "cpus": 1.0, "memory_mib": 1024, "resources": {},
         "launched_at": 105.0, "running_at": 110.0, "ended_at": 140.0,
+        "profile": 0, "decommissioned_at": None,
         "cost": 0.002, "message": "half a \\ud83d pair",
     }  # fmt: skip
 

@@ -302,8 +302,13 @@ def test_a_wrong_result_is_found(ran: Ran, app: str) -> None:
 )
 def test_bad_arguments_are_refused(app: str, arguments: list[str], message: str) -> None:
     """Arguments that make no sense end with a usage message before Spark starts."""
+    home = local_spark_home(os.environ)
     process = subprocess.run(
-        [sys.executable, str(APPS / f"{app}.py"), *arguments], capture_output=True, text=True, check=False
+        [sys.executable, str(APPS / f"{app}.py"), *arguments],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(python_path(Path(home.home)))},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert process.returncode == 2
     assert message in process.stderr
