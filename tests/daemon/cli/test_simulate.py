@@ -1,6 +1,7 @@
 """`stoker simulate` and `stoker reproduce`, as a user runs them."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -41,6 +42,24 @@ def test_tables_and_json_say_what_is_believed(belief: str | None, capsys: pytest
     assert (run["truth"], run["belief"]) == ("profile", belief or "spread")
 
 
+def test_vms_that_come_and_go_have_a_bill(capsys: pytest.CaptureFixture[str]) -> None:
+    """The commands of docs/elastic.md on fewer jobs of a workload that needs no trace."""
+    page = (Path(__file__).parents[3] / "docs" / "elastic.md").read_text()
+    commands = re.findall(r"\$ \.venv/bin/stoker (simulate .*)", page)
+    assert len(commands) == 3
+    for command in commands:
+        words = command.replace("facebook-day", "burst").split()
+        assert main([*words, "--jobs", "4"]) == 0
+        told = capsys.readouterr().out
+        if "--cluster elastic" in command:
+            assert told.split()[:3] == ["policy", "bill", "$"]
+    assert main([*words, "--jobs", "4", "-o", "json"]) == 0
+    for run in json.loads(capsys.readouterr().out):
+        parts = {name: dollars for name, dollars in run["bill_for"].items() if name != "openings"}
+        assert sum(parts.values()) == pytest.approx(run["bill"])
+        assert run["bill"] >= run["cost"] - 1e-9
+
+
 @pytest.mark.parametrize("command", ["simulate", "evaluate", "reproduce baselines", "train --config x.yaml"])
 def test_other_beliefs_are_told(command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """In one line, with what would be right."""
@@ -77,6 +96,7 @@ def test_jobs_that_fit_nowhere_are_named(tmp_path: Path, capsys: pytest.CaptureF
         (["--policy", "ff", "--cluster", "zork"], "zork"),
         (["--policy", "ff", "--jobs", "2", "--plot", "/nowhere/x.png"], "--plot"),
         (["--policy", "ff:x=1"], "takes none"),
+        (["--policy", "ff", "--keep", "long"], "--keep: should be none, break_even, timeout"),
     ],
 )
 def test_bad_input_is_one_line(
