@@ -3,10 +3,15 @@
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from agents.registry import POLICIES, create
 from framework.descendants import adopt_orphans, kill_below
 from tests.builders import make_request, make_view, make_vms
+
+# No test fails by a clock, however slowly a busy machine draws examples.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 #: Of how many workers each compiles something else first.
 _WORKERS = 4
