@@ -579,7 +579,11 @@ given_explanations = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(job_records, executor_records, given_explanations)
 def test_records_come_back_as_they_were(
     store: Store, job: JobRecord, task: ExecutorRecord, explanation: Explanation
