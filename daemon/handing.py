@@ -57,7 +57,8 @@ def url(base: str, job_id: str, secret: str, file: Uploaded) -> str:
 
 def wanted(files: Iterable[Uploaded], secret: str, given: str) -> Uploaded | None:
     """Which of a job's files a key opens; None for a key that opens none."""
-    return next((file for file in files if hmac.compare_digest(key(secret, file), given)), None)
+    asked = given.encode("utf-8", "replace")
+    return next((file for file in files if hmac.compare_digest(key(secret, file).encode(), asked)), None)
 
 
 def copy_in(uploads: Uploads, files: Collection[Uploaded], folder: Path, account: Account | None) -> None:

@@ -216,7 +216,7 @@ def _send(path: Path, sha256: str, size: int) -> Flow[None]:
     while not there["complete"]:
         offset = there["received"]
         data = yield Work(partial(_read, path, offset, step))
-        if size and not data:
+        if not data and offset < size:
             raise StokerError(f"{path}: changed while it was sent")
         began = time.monotonic()
         try:

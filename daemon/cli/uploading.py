@@ -73,7 +73,7 @@ def _send(client: Client, path: Path, sha256: str, notice: Callable[[str], None]
         while not there["complete"]:
             file.seek(there["received"])
             data, began = file.read(step), time.monotonic()
-            if size and not data:
+            if not data and there["received"] < size:
                 raise CommandError(f"{path}: changed while it was sent")
             put = partial(client.put_part, sha256, size, there["received"], data)
             try:

@@ -87,6 +87,12 @@ def test_an_upload_goes_on_where_it_was(call: Call, daemon: Daemon, tmp_path: Pa
     uploads.put(sha256, len(data), 0, data[:1000])
     assert call("upload", file) == f"stoker-file:{sha256}/f"
     assert uploads.path(Uploaded(sha256, "f")).read_bytes() == data
+    other = tmp_path / "other"
+    other.write_bytes(data[:2000])
+    other_sha256 = hashlib.sha256(data[:2000]).hexdigest()
+    # The daemon was stopped when it had all of it, and had not looked at that yet.
+    (uploads._folder / f"{other_sha256}.part").write_bytes(data[:2000])
+    assert call("upload", other) == f"stoker-file:{other_sha256}/other"
     (tmp_path / "empty").touch()
     assert call("upload", str(tmp_path / "empty")).endswith("/empty")
     with pytest.raises(StokerError, match="none: cannot be read: No such file"):

@@ -255,6 +255,7 @@ def test_keys_open_one_file_of_one_job() -> None:
     assert handing.wanted([other], "secret", key) is None
     assert handing.wanted([FILE], "another", key) is None
     assert handing.wanted([FILE], "secret", "") is None
+    assert handing.wanted([FILE], "secret", "\xe9\udc80") is None
     address = handing.url("http://h:1", "job-7", "secret", Uploaded(SHA, "a b#?.py"))
     assert address.startswith("http://h:1/v1/fetch/job-7/")
     assert address.endswith("/a%20b%23%3F.py")
