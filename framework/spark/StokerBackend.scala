@@ -206,6 +206,7 @@ class StokerBackend(scheduler: TaskSchedulerImpl, sc: SparkContext, url: String)
     val answer = register()
     val id = answer.get("id").asText
     job = Some((id, answer.get("key").asText))
+    conf.remove("spark.stoker.token") // executors are sent all settings, and have no business with it
     pause = answer.get("heartbeat").asDouble
     expected = answer.get("executors").asInt
     say(s"this is $id on $url; `stoker job $id` says how it is doing")
@@ -314,8 +315,10 @@ class StokerBackend(scheduler: TaskSchedulerImpl, sc: SparkContext, url: String)
       val body = daemon.node()
       val profiles = body.putArray("profiles")
       for ((profile, total) <- totals) describe(profiles.addObject(), profile, total)
-      val answer = daemon.ask("PUT", s"/v1/applications/$id/executors", key, body)
-      Option(answer.get("reason")).map(_.asText).filter(_.nonEmpty).foreach(why => logWarning(s"Stoker: $why"))
+      // What can never be is said once: the driver goes on without it, and gives its signs of life.
+      val why = try Option(daemon.ask("PUT", s"/v1/applications/$id/executors", key, body).get("reason")).map(_.asText)
+      catch { case refused: RefusedException if refused.status == 422 => Some(refused.getMessage) }
+      why.filter(_.nonEmpty).foreach(text => logWarning(s"Stoker: ${text.stripPrefix("stoker: ")}"))
       wishes.toldTotals(totals)
     }
     val released = wishes.released

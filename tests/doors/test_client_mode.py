@@ -176,8 +176,44 @@ def test_a_driver_that_is_killed_leaves_nothing(
     assert time.monotonic() - begin < 25, job
 
 
+#: A daemon that refuses what a driver wants, and counts its signs of life.
+REFUSING = """
+import json, threading, http.server
+beats = []
+class Refusing(http.server.BaseHTTPRequestHandler):
+    def answer(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        status, said = 200, {"stop": None, "waits": None, "lost": [], "decommission": []}
+        if self.path == "/v1/applications":
+            status, said = 201, {"id": "job-1", "key": "k", "heartbeat": 0.1, "executors": 0}
+        elif self.path.endswith("/executors"):
+            status, said = 422, {"detail": "there are no such executors"}
+        elif self.path.endswith("/heartbeat"):
+            beats.append(self.path)
+        body = json.dumps(said).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    do_POST = do_PUT = do_DELETE = answer
+    def log_message(self, *_):
+        pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+conf = SparkConf().setMaster(f"spark+stoker://127.0.0.1:{server.server_port}").set("spark.stoker.token", "t0ken")
+with SparkContext(conf=conf.set("spark.dynamicAllocation.enabled", "true")) as sc:
+    deadline = time.monotonic() + 10
+    while len(beats) < 3 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    print("BEATS", len(beats) >= 3, "TOKEN", sc._jsc.sc().conf().contains("spark.stoker.token"), flush=True)
+"""
+
+
 def test_what_is_wrong_is_said_in_a_line(daemon: Daemon, spark: SparkHome, conf: str, tmp_path: Path) -> None:
-    """Within 5 s, in the user's terminal: nobody behind the URL, executors that never fit, no URL at all."""
+    """Within 5 s, in the user's terminal: nobody behind the URL, executors that never fit, no URL at all.
+
+    And a driver that is refused some executors goes on with others.
+    """
     master = daemon.stage.url.replace("http", "spark+stoker")
     wrong = [
         ("spark+stoker://127.0.0.1:9", "1", "stoker: no daemon answers at http://127.0.0.1:9: Connection"),
@@ -194,7 +230,7 @@ def test_what_is_wrong_is_said_in_a_line(daemon: Daemon, spark: SparkHome, conf:
         "    try:\n"
         "        SparkContext(conf=conf)\n"
         "    except Exception as error:\n"
-        "        print('TOOK', time.monotonic() - begin, flush=True)\n"
+        "        print('TOOK', time.monotonic() - begin, flush=True)\n" + REFUSING
     )
     file = settings(conf, tmp_path, {})
     with started(daemon, spark, tmp_path, "spark-submit", "--properties-file", file, str(app)) as driver:
@@ -204,6 +240,9 @@ def test_what_is_wrong_is_said_in_a_line(daemon: Daemon, spark: SparkHome, conf:
         assert line in said
     took = [float(line.split()[1]) for line in said.splitlines() if line.startswith("TOOK")]
     assert max(took) < 5
+    # What is refused keeps no sign of life back; nobody is sent the token.
+    assert "Stoker: there are no such executors" in said
+    assert "BEATS True TOKEN False" in said
 
 
 def test_the_settings_are_as_documented(daemon: Daemon, tmp_path: Path) -> None:
