@@ -68,6 +68,10 @@ class ApplicationRecords:
             raise RecordsError("the record of its application is not what the daemon wrote") from error
         return record
 
+    def remove(self, job_id: str) -> None:
+        """Another driver of the job is started, with a name of its own, and perhaps another key."""
+        (self._records / job_id / _NAME).unlink(missing_ok=True)
+
     def forget(self, job_id: str) -> None:
         """The application is over: its secret is of no more use."""
         try:

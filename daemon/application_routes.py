@@ -66,10 +66,11 @@ class ProfileBody(Asked):
 
     id: Annotated[int, Field(ge=0, lt=2**31)]
     """The profile's number in Spark."""
-    total: Annotated[int, Field(ge=0, le=_MOST)]
-    """How many it wants in all."""
+    total: Annotated[int, Field(ge=0, lt=2**31)]
+    """How many it wants in all, and gets as far as its job's max allows."""
     executor: Mapping[
-        Annotated[str, Field(pattern=f"^[^{UNSEEN_IN_PLANE_0}]{{1,100}}$")], Annotated[int, Field(ge=0)]
+        Annotated[str, Field(pattern=f"^[^{UNSEEN_IN_PLANE_0}]{{1,100}}$")],
+        Annotated[int, Field(ge=0, lt=2**31)],
     ]
     """What each has of what, by Spark's names: cores, memory (MiB), memoryOverhead, ..."""
 

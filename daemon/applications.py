@@ -37,7 +37,12 @@ from environment.model.growing import bounded
 from environment.model.records import Asked, ExecutorRecord, JobRecord
 from environment.resources import Resources
 from framework.spark.backend_jar import BackendJarError
-from framework.spark.memory import OVERHEAD_FRACTION, SMALLEST_OVERHEAD_MIB
+from framework.spark.memory import (
+    OVERHEAD_FRACTION,
+    SMALLEST_HEAP_MIB,
+    SMALLEST_OVERHEAD_MIB,
+    executor_cores,
+)
 from framework.spark.spark_properties import job_properties
 from framework.spark.spark_values import PropertyError
 
@@ -49,6 +54,8 @@ _ORPHANED = 3 * HEARTBEAT
 _BY_THEMSELVES = frozenset({"finished", "failed"})
 #: Seconds that a driver which leaves waits until that is stored.
 _LEAVE_PATIENCE = 5.0
+#: Seconds within which what a driver wants or gives back is stored.
+_NOTE_PATIENCE = 10.0
 #: Seconds that a silence grows by between two looks at most: when the daemon slept, drivers spoke to nobody.
 _LONGEST_STEP = 1.0
 #: Lost executors that a driver is told of, the latest.
@@ -68,7 +75,7 @@ _FIELDS = frozenset(
         "resources",
     }
 )
-#: Cores of an executor, as job files have it; MiB of its heap, as Spark has it.
+#: Cores of an executor, as job files have it; MiB of the heap of one whose job says nothing, as Spark has it.
 _MOST_CORES, _DEFAULT_HEAP_MIB = 1024, 1024
 _WAITS = frozenset({"queued", "placing", "starting"})
 
@@ -85,6 +92,11 @@ class _Session:
     orphans: bool = False
     lost: list[tuple[int, str]] = field(default_factory=list)
     to_leave: set[int] = field(default_factory=set)
+
+    def opened_by(self, key: str | None) -> bool:
+        """Whether that is the driver's key; a session whose key nobody knows is opened by none."""
+        given = (key or "").encode("utf-8", "replace")
+        return bool(self.key) and hmac.compare_digest(self.key.encode(), given)
 
 
 class Applications:
@@ -159,18 +171,24 @@ class Applications:
         return RegisteredApplication(job_id, session.key, HEARTBEAT, session.record.job.begins_with)
 
     def ask(self, job_id: str, key: str | None, totals: Sequence[WantedExecutors]) -> str:
-        """Note how many executors the driver wants now; why it gets fewer, empty when it does not."""
+        """Note how many executors the driver wants now; why it gets fewer, empty when it does not.
+
+        It says that once: it is stored when this returns, or RejectedError has it said again.
+        """
         job = self._session(job_id, key).record.job
         if job.dynamic is None:
             return f"{job_id} keeps its {job.executors} executors, as dynamic allocation is off"
-        asked = tuple(Asked(one.id, _size(one.executor), one.total) for one in totals)
-        self._put(ev.ExecutorsAsked(self._now(), job_id, asked))
+        spec = self._store.spec(job_id)
+        usual = _DEFAULT_HEAP_MIB if spec is None else self._launcher.heap_mib(spec)
+        own = {"cores": executor_cores(job.size.cpus), "memory": usual}
+        asked = tuple(Asked(one.id, _size({**own, **one.executor}), one.total) for one in totals)
+        self._note(ev.ExecutorsAsked(self._now(), job_id, asked))
         return bounded(job, asked)[1]
 
     def release(self, job_id: str, key: str | None, numbers: Collection[int]) -> None:
-        """Note which executors the driver gives back."""
+        """Note which executors the driver gives back, which it says once, as with `ask`."""
         self._session(job_id, key)
-        self._put(ev.ExecutorsReleased(self._now(), job_id, tuple(sorted(set(numbers)))))
+        self._note(ev.ExecutorsReleased(self._now(), job_id, tuple(sorted(set(numbers)))))
 
     def heartbeat(self, job_id: str, key: str | None) -> Orders:
         """Note that the driver lives; what it is to do."""
@@ -217,7 +235,7 @@ class Applications:
         going_on = {job.job.id: job for job in jobs if not job.ended}
         for job_id, job in going_on.items():
             if job.job.client_driver:
-                self._sessions[job_id] = self._found(self._key(job_id), job)
+                self._sessions[job_id] = self._found("", job)  # its key is looked up when somebody comes
         for job_id in self._records.going_on():
             if job_id not in going_on:
                 self._records.forget(job_id)
@@ -263,22 +281,39 @@ class Applications:
 
     # ---- in between --------------------------------------------------------------------------------
 
+    def _note(self, event: ev.Event) -> None:
+        if not self._put_and_wait(event, _NOTE_PATIENCE):
+            why = f"what the driver says was not stored within {_NOTE_PATIENCE:g} s; see /readyz"
+            raise RejectedError(503, "The scheduler is busy", why, {"Retry-After": "1"})
+
     def _session(self, job_id: str, key: str | None) -> _Session:
-        """The session that this key opens; RejectedError for any other."""
+        """The session that this key opens; RejectedError for any other, and where nobody knows the key."""
         with self._lock:
             session = self._sessions.get(job_id)
-        if session is None:
-            record = self._store.job(job_id)
-            if record is None or not (known := self._key(job_id)):
+        if session is None or not session.opened_by(key):
+            # It was not known yet, or could not be read, or another driver was started since.
+            record = self._store.job(job_id) if session is None else session.record
+            try:
+                known = self._key(job_id)
+            except OSError as error:
+                why = f"the key of {job_id} cannot be read now: {error.strerror or error}"
+                raise RejectedError(503, "Cannot be told", why, {"Retry-After": "1"}) from error
+            if record is None or not known:
                 raise RejectedError(
                     404, "No such application", f"no application with the id {job_id} is known"
                 )
-            session = self._found(known, record)
-        if not hmac.compare_digest(session.key.encode(), (key or "").encode("utf-8", "replace")):
+            if session is not None and not session.key:
+                session.key = known
+            elif session is None or session.key != known:
+                session = self._found(known, record)
+        if not session.opened_by(key):
             detail = f"the key is not the one that {job_id} was given"
             raise RejectedError(401, "Not its driver", detail, {"WWW-Authenticate": "Bearer"})
         with self._lock:
-            return self._sessions.setdefault(job_id, session)
+            there = self._sessions.get(job_id)
+            if there is None or there.key != session.key:
+                self._sessions[job_id] = there = session
+            return there
 
     def _found(self, key: str, job: JobRecord) -> _Session:
         """A session that went on before this daemon knew of it."""
@@ -289,9 +324,10 @@ class Applications:
         return session
 
     def _key(self, job_id: str) -> str:
+        """The key of a job's driver; empty when nobody knows it. OSError when it cannot be read now."""
         try:
             return self._launcher.key_of(job_id)
-        except (RecordsError, OSError):
+        except RecordsError:
             return ""
 
     def _spec(self, asked: Registration) -> JobSpec:
@@ -323,10 +359,16 @@ class Applications:
 
 
 def _size(amounts: Mapping[str, int]) -> Resources:
-    """What an executor of a resource profile takes, by Spark's names of amounts, memory in MiB."""
-    cores, heap = amounts.get("cores", 1), amounts.get("memory", _DEFAULT_HEAP_MIB)
+    """What an executor of a resource profile takes, by Spark's names of amounts, memory in MiB.
+
+    RejectedError when there can be none.
+    """
+    cores, heap = amounts["cores"], amounts["memory"]
     if not 1 <= cores <= _MOST_CORES:
         why = f"executors of {cores} cores: should be 1 to {_MOST_CORES}"
+        raise RejectedError(422, "No such executors", why)
+    if heap < SMALLEST_HEAP_MIB:
+        why = f"executors with {heap} MiB of memory: Spark needs {SMALLEST_HEAP_MIB}"
         raise RejectedError(422, "No such executors", why)
     of_heap = max(heap * OVERHEAD_FRACTION, SMALLEST_OVERHEAD_MIB)
     beside = amounts.get("offHeap", 0) + amounts.get("pyspark.memory", 0)

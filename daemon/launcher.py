@@ -106,6 +106,10 @@ class Launcher:
         """The name of the Spark that runs the job, driver and executors; ValueError when it is not served."""
         return self.homes.named(spec.spark)
 
+    def heap_mib(self, spec: JobSpec) -> int:
+        """The heap (MiB) of the job's executors, unless they are of another resource profile."""
+        return _application(spec).heap_mib(spec.memory)
+
     def check(self, spec: JobSpec) -> None:
         """Raise ValueError when the job could not be launched, whatever the cluster."""
         self.homes.there(spec.spark)
@@ -187,6 +191,7 @@ class Launcher:
             self._launches.release(job.id)  # it listens elsewhere
         endpoint = self._endpoint(spec, launch, tasks)
         if task.number is None:
+            self.applications.remove(job.id)  # what an earlier driver of the job called itself
             urls = {paths[each]: url(self._url, job.id, launch.secret, files[each]) for each in files}
             process = driver_process(
                 job.name,
@@ -200,7 +205,7 @@ class Launcher:
             )
             return process, f"{job.name}: driver"
         known = self.applications.kept(job.id)  # where its driver asks for executors itself
-        own = known.application_id if known is not None else ""
+        own = known.application_id if known is not None and _runs(tasks, self._driver(spec)) else ""
         return self._executor(task, job, application, endpoint, launch.secret, own)
 
     def _executor(
@@ -346,6 +351,7 @@ class Launcher:
         if running or not afresh:
             return
         self._launches.put_aside(job_id)
+        self.applications.remove(job_id)
 
     def launched(self) -> list[str]:
         """The jobs that were launched and not forgotten since."""
@@ -411,6 +417,13 @@ def _sizes(job: Job, tasks: Sequence[ExecutorRecord]) -> Sequence[Resources]:
     Of one whose driver asks for executors while it runs, what each of them will take.
     """
     return (job.size,) if job.dynamic is not None else sizes_of(tasks) or job.asked
+
+
+def _runs(tasks: Sequence[ExecutorRecord], driver: Driver) -> bool:
+    """Whether the driver can have said who it is: one that is a task and never ran has not."""
+    if driver.on != "cluster":
+        return True
+    return any(task.number is None and not task.ended and task.running_at is not None for task in tasks)
 
 
 def _host_id(data_dir: Path) -> str:

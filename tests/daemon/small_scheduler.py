@@ -44,6 +44,8 @@ class SmallScheduler:
     def __init__(self, store: Store) -> None:
         self.ready = True
         self.pausing: Collection[str] = ()
+        #: Whether its loop stores nothing in time.
+        self.stuck = False
         self.shown_ui: DriverUi | None = None
         self.store = self._store = store
         folder = Path(mkdtemp())
@@ -64,7 +66,7 @@ class SmallScheduler:
 
         def put_and_wait(event: ev.Event, _: float) -> bool:
             self.events.append(event)
-            return True
+            return not self.stuck
 
         told = (self.events.append, put_and_wait)
         return Applications(self.store, self.launcher, intake, *told, lambda: 100.0, 30.0)

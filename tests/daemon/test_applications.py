@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from conf.schema import JobSpec
+from conf.schema import Driver, JobSpec
 from daemon.api import create_app
 from daemon.application_records import ApplicationRecords
 from daemon.audit import Audit
@@ -271,6 +271,82 @@ def test_a_driver_is_found_again_by_the_next_daemon(
     assert list(ApplicationRecords(tmp_path).going_on()) == ["job-1"]
 
 
+def test_without_its_records_nobody_speaks_for_an_application(api: Api, door: Door, store: Store) -> None:
+    """Such as with a daemon on another host: not whoever comes without a key, either."""
+    key = register(api)["key"]
+    again = Door(store)
+    again.applications.take_up(store.unfinished()[0])
+    other = Api(create_app(again, store, token="t0ken", version="1"))
+    assert other("POST", "/v1/applications/job-1/release", json={"numbers": [0]}).status_code == 404
+    for wrong in ("", key):
+        assert speak(other, wrong, "DELETE", "", exit_code=0)["status"] == 404
+    assert again.events == []
+
+
+def test_a_key_that_cannot_be_read_now_is_asked_for_again(
+    api: Api, door: Door, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver that was told that nobody knows it would end."""
+    key = register(api)["key"]
+
+    def no_more_files(_: str) -> str:
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(door.launcher, "key_of", no_more_files)
+        door.applications._sessions.clear()
+        door.applications.take_up(store.unfinished()[0])
+        assert speak(api, key)["status"] == 503
+    assert speak(api, key)["stop"] is None
+
+
+def test_a_driver_that_is_started_again_has_a_key_and_a_name_of_its_own(
+    api: Api, door: Door, store: Store
+) -> None:
+    """What an earlier driver of the job said is void, and so is its key."""
+    store.add_job(JobSpec(app=__file__), make_job, None, 100.0)
+    door.launcher._launches.of("job-1")
+    old = door.launcher.key_of("job-1")
+    assert speak(api, old, "PUT", "", **{**BODY, "secret": None})["id"] == "job-1"
+    door.launcher.abandon("job-1", afresh=True)
+    door.launcher._launches.of("job-1")
+    record, spec = store.job("job-1"), store.spec("job-1")
+    assert record is not None
+    assert spec is not None
+    process, _ = door.launcher.describe(_task("job-1"), record.job, spec, ())
+    assert process.argv[-2:] == ("", "0")  # it waits for the driver, who is yet to come
+    new = door.launcher.key_of("job-1")
+    assert speak(api, new, "PUT", "", **{**BODY, "secret": None, "application_id": "app-2"})["key"] == new
+    assert speak(api, old)["status"] == 401
+    process, _ = door.launcher.describe(_task("job-1"), record.job, spec, ())
+    assert process.argv[-2:] == ("app-2", "0")
+    door.launcher.forget("job-1")
+
+
+def test_executors_wait_for_a_driver_on_the_cluster_that_never_ran(
+    api: Api, door: Door, store: Store
+) -> None:
+    """Whatever an earlier one called itself: they are launched together."""
+    spec = JobSpec(app=__file__, driver=Driver(on="cluster", memory=1024))
+    store.add_job(spec, make_job, None, 100.0)
+    door.launcher._launches.of("job-1")
+    key = door.launcher.key_of("job-1")
+    speak(api, key, "PUT", "", **{**BODY, "secret": None})
+    record = store.job("job-1")
+    assert record is not None
+    driver = replace(_task("job-1"), task_id="job-1.driver-2", number=None, ports=(31001, 31002, 31003))
+
+    def told(driver: ExecutorRecord) -> str:
+        process, _ = door.launcher.describe(_task("job-1"), record.job, spec, (driver,))
+        return process.argv[-2]
+
+    assert told(driver) == ""
+    assert told(replace(driver, running_at=101.0)) == "app-1"
+    door.launcher.describe(driver, record.job, spec, (driver,))
+    assert told(replace(driver, running_at=101.0)) == ""
+    door.launcher.forget("job-1")
+
+
 def test_a_driver_is_told_of_its_jobs_end(api: Api, door: Door) -> None:
     """With the reason, long after its secret is forgotten; what waits says why."""
     key = register(api)["key"]
@@ -323,6 +399,63 @@ def test_a_fixed_number_of_executors_is_kept(api: Api, door: Door) -> None:
     assert answer["reason"] == "job-1 keeps its 2 executors, as dynamic allocation is off"
     speak(api, key, "POST", "/release", numbers=[3, 1])
     assert door.events == [ev.ExecutorsReleased(100.0, "job-1", (1, 3))]
+
+
+DYNAMIC = {
+    "spark.dynamicAllocation.enabled": "true",
+    "spark.dynamicAllocation.maxExecutors": "8",
+    "spark.executor.cores": "2",
+    "spark.executor.memory": "2g",
+}
+
+
+def test_what_a_driver_wants_is_bounded_and_not_refused(api: Api, door: Door) -> None:
+    """Spark doubles what it wants as long as tasks wait; what a profile does not say is as in the job."""
+    key = register(api, properties=DYNAMIC)["key"]
+    profiles = [
+        {"id": 0, "total": 1 << 20, "executor": {"cores": 2, "memory": 2048}},
+        {"id": 1, "total": 2, "executor": {"gpu": 1}},
+    ]
+    answer = speak(api, key, "PUT", "/executors", profiles=profiles)
+    assert answer["reason"] == "its driver asks for 1048576 executors, and its max is 8: it gets no more"
+    (event,) = door.events
+    assert isinstance(event, ev.ExecutorsAsked)
+    assert [(one.profile, one.size, one.total) for one in event.profiles] == [
+        (0, Resources.of(2.0, 2432), 1 << 20),
+        (1, Resources.of(2.0, 2432, {"gpus": 1.0}), 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("amounts", "why"),
+    [
+        ({"memory": 10**400}, "memory"),
+        ({"gpu": 1 << 31}, "gpu"),
+        ({"memory": 100}, "executors with 100 MiB of memory: Spark needs 512"),
+        ({"cores": 2000}, "executors of 2000 cores: should be 1 to 1024"),
+    ],
+)
+def test_executors_that_cannot_be_are_refused(
+    api: Api, door: Door, amounts: dict[str, int], why: str
+) -> None:
+    """Before anybody reckons with them."""
+    key = register(api, properties=DYNAMIC)["key"]
+    answer = speak(api, key, "PUT", "/executors", profiles=[{"id": 1, "total": 1, "executor": amounts}])
+    assert answer["status"] == 422
+    assert why in answer["detail"]
+    assert door.events == []
+
+
+def test_what_a_driver_says_once_is_stored_before_it_is_answered(api: Api, door: Door) -> None:
+    """It would not say it again to the next daemon: what it gave back would stay until the job's end."""
+    key = register(api, properties=DYNAMIC)["key"]
+    door.stuck = True
+    profiles = [{"id": 0, "total": 3, "executor": {}}]
+    assert speak(api, key, "PUT", "/executors", profiles=profiles)["status"] == 503
+    assert speak(api, key, "POST", "/release", numbers=[1])["status"] == 503
+    door.stuck = False
+    assert speak(api, key, "PUT", "/executors", profiles=profiles) == {"reason": ""}
+    assert speak(api, key, "POST", "/release", numbers=[1]) == {}
 
 
 def test_nonsense_in_the_records_is_nobodys_key(api: Api, door: Door) -> None:

@@ -200,8 +200,9 @@ class Refusing(http.server.BaseHTTPRequestHandler):
         pass
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
 threading.Thread(target=server.serve_forever, daemon=True).start()
-conf = SparkConf().setMaster(f"spark+stoker://127.0.0.1:{server.server_port}").set("spark.stoker.token", "t0ken")
-with SparkContext(conf=conf.set("spark.dynamicAllocation.enabled", "true")) as sc:
+conf = SparkConf().setMaster(f"spark+stoker://127.0.0.1:{server.server_port}")
+conf.set("spark.dynamicAllocation.enabled", "true").set("spark.stoker.token", "t0ken")
+with SparkContext(conf=conf) as sc:
     deadline = time.monotonic() + 10
     while len(beats) < 3 and time.monotonic() < deadline:
         time.sleep(0.1)
