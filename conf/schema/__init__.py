@@ -1,0 +1,53 @@
+"""What may stand in a config file, a cluster file and a job file, as frozen types.
+
+How a file is read is in `conf.loader`.
+"""
+
+from conf.schema.cluster import Billing, Cluster, Pool, VmGroup
+from conf.schema.daemon import (
+    AuditSection,
+    Config,
+    EventLog,
+    Http,
+    Leader,
+    Mesos,
+    PolicyChoice,
+    Retention,
+    Spark,
+    SparkVersion,
+    Tls,
+    UploadsSection,
+)
+from conf.schema.fields import Arguments, Cpus, Memory, Name, NameOrNone, Seconds, Strict, Text
+from conf.schema.job import Driver, DynamicExecutors, Executors, JobSpec
+
+__all__ = [
+    "Arguments",
+    "AuditSection",
+    "Billing",
+    "Cluster",
+    "Config",
+    "Cpus",
+    "Driver",
+    "DynamicExecutors",
+    "EventLog",
+    "Executors",
+    "Http",
+    "JobSpec",
+    "Leader",
+    "Memory",
+    "Mesos",
+    "Name",
+    "NameOrNone",
+    "PolicyChoice",
+    "Pool",
+    "Retention",
+    "Seconds",
+    "Spark",
+    "SparkVersion",
+    "Strict",
+    "Text",
+    "Tls",
+    "UploadsSection",
+    "VmGroup",
+]

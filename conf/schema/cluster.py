@@ -1,0 +1,65 @@
+"""A cluster file: the VMs that there are, and those that come and go."""
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from conf.schema.fields import Cpus, Memory, Name, Resources, Strict, Time
+
+
+class VmGroup(Strict):
+    """So many VMs of one type; they are named `type-1`, `type-2`, ... unless a single one has a name."""
+
+    type: Name
+    cpus: Cpus
+    memory: Memory
+    price_per_hour: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    count: Annotated[int, Field(ge=1, le=10_000)] = 1
+    name: Name | None = None
+    resources: Resources = Field(default={})
+
+
+class Billing(Strict):
+    """How a cloud charges for a VM, from opened to closed."""
+
+    granularity: Time = 1.0
+    """Whole units of that are charged; 0: by the moment."""
+    minimum: Time = 60.0
+    """So much is charged at least each time that one is opened."""
+
+
+class Pool(Strict):
+    """VMs of one kind that are opened when they are needed and closed when they are not."""
+
+    name: Name
+    type: Name
+    cpus: Cpus
+    memory: Memory
+    price_per_hour: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    min: Annotated[int, Field(ge=0, le=10_000)] = 0
+    """So many are always open."""
+    max: Annotated[int, Field(ge=1, le=10_000)]
+    boot: Time = 60.0
+    """From opening one until it can be used."""
+    billing: Billing = Billing()
+    resources: Resources = Field(default={})
+
+    @model_validator(mode="after")
+    def _min_is_no_more_than_max(self) -> "Pool":
+        if self.min > self.max:
+            raise ValueError(f"min should be at most max, {self.max}, found {self.min}")
+        return self
+
+
+class Cluster(Strict):
+    """A cluster file: the VMs that there are."""
+
+    vms: Annotated[tuple[VmGroup, ...], Field(strict=False)] = ()
+    pools: Annotated[tuple[Pool, ...], Field(strict=False)] = ()
+    """VMs that come and go, beside those that are always there."""
+
+    @model_validator(mode="after")
+    def _has_vms(self) -> "Cluster":
+        if not self.vms and not self.pools:
+            raise ValueError("a cluster should have vms, pools or both")
+        return self

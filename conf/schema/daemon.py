@@ -1,0 +1,261 @@
+"""The daemon's config file, section by section; what stands there by default is told by `default.yaml`."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
+
+from conf.assumptions import DEFAULT_SPARK
+from conf.schema.fields import (
+    SPARK_VERSION,
+    Name,
+    Port,
+    Seconds,
+    SparkName,
+    Strict,
+    Text,
+    like,
+    number_as_text,
+)
+from conf.schema.job import Driver
+
+_ZOOKEEPER = r"[^\s/,:]+:\d+(,[^\s/,:]+:\d+)*(/[^\s/]+)+"
+
+
+class PolicyChoice(BaseModel):
+    """Who decides: `name`, and whatever options that policy takes."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True, use_attribute_docstrings=True)
+
+    name: Name = "ff"
+    """Which policy; every other key is an option of it."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The policy's own options, for the policy to validate."""
+        return dict(self.model_extra or {})
+
+    @property
+    def label(self) -> str:
+        """Name and options, to tell policies apart."""
+        options = ", ".join(f"{key}={value}" for key, value in self.options.items())
+        return f"{self.name} ({options})" if options else self.name
+
+
+class Mesos(Strict):
+    """The Mesos cluster: `embedded` starts one on this machine, else `host:port` or `zk://...`."""
+
+    master: Name = "embedded"
+    cluster: Text = "clusters/paper.yaml"
+    port: Port = 5050
+    isolation: Literal["none", "vm"] = "none"
+    isolation_scale: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | None = None
+    isolation_bandwidth: Annotated[float, Field(ge=0.1, le=100_000, allow_inf_nan=False)] | None = None
+    isolation_delay: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 0.0
+    jvms: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    roles: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)] = ("stoker",)
+    principal: Name | None = None
+    secret_file: Text | None = None
+    user: Text | None = None
+    gpus: bool = True
+    secret_variables: bool = False
+    framework_name: Name = "stoker"
+    failover_timeout: Seconds = 7 * 24 * 3600.0
+    launch_timeout: Seconds = 30.0
+    unreachable_timeout: Seconds = 60.0
+    maintenance_margin: Annotated[float, Field(ge=0, le=30 * 24 * 3600, allow_inf_nan=False)] = 600.0
+
+    @model_validator(mode="after")
+    def _secret_needs_principal(self) -> "Mesos":
+        if (self.principal is None) != (self.secret_file is None):
+            raise ValueError("principal and secret_file go together")
+        return self
+
+
+class SparkVersion(Strict):
+    """One Spark: where it, its Java and its Python are on the agents; empty: where they are here."""
+
+    version: (
+        Annotated[
+            str,
+            BeforeValidator(number_as_text),
+            AfterValidator(like(SPARK_VERSION, "should be a version such as 4.3")),
+        ]
+        | None
+    ) = None
+    home: Text | None = None
+    java_home: Text | None = None
+    python: Text | None = None
+    uris: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    image: Text | None = None
+
+    @model_validator(mode="after")
+    def _image_needs_home(self) -> "SparkVersion":
+        if self.image is not None and self.home is None:
+            raise ValueError("image needs home, where Spark is in it, such as /opt/spark")
+        return self
+
+
+class Spark(Strict):
+    """The Sparks that are served beside those that were fetched, and which one runs jobs that say none."""
+
+    default: SparkName = DEFAULT_SPARK
+    versions: Mapping[SparkName, SparkVersion] = {}
+    folder: Text | None = None
+    driver_host: Text | None = None
+    connect_timeout: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 120.0
+    driver_timeout: Annotated[float, Field(ge=10, le=86_400, allow_inf_nan=False)] = 30.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name(cls, given: Any) -> Any:
+        """A home without a name is of a config that knew but one Spark."""
+        nameless = [key for key in SparkVersion.model_fields if isinstance(given, dict) and given.get(key)]
+        if nameless:
+            keys = ", ".join(f"{key}: {given[key]}" for key in nameless)
+            raise ValueError(
+                f"{', '.join(nameless)}: homes have names: for a Spark 3.5 write "
+                f'versions: {{"3.5": {{{keys}}}}} and default: "3.5"'
+            )
+        if not isinstance(given, dict):
+            return given
+        return {key: value for key, value in given.items() if key not in SparkVersion.model_fields}
+
+    @field_validator("versions")
+    @classmethod
+    def _of_a_version(cls, versions: Mapping[str, SparkVersion]) -> Mapping[str, SparkVersion]:
+        for name, one in versions.items():
+            if one.version is None and not re.fullmatch(SPARK_VERSION, name):
+                raise ValueError(f"{name}: is no version such as 4.3, so it should say its version")
+        return versions
+
+
+class Leader(Strict):
+    """Several daemons on one store, of which one leads: how it is found, and what becomes of its drivers."""
+
+    zookeeper: Annotated[
+        Text | None,
+        AfterValidator(
+            lambda text: text if text is None else like(_ZOOKEEPER, "should be HOST:PORT,.../PATH")(text)
+        ),
+    ] = None
+    url: Annotated[
+        Text | None,
+        AfterValidator(
+            lambda text: (
+                text if text is None else like(r"https?://[^\s/]+", "should be http://HOST:PORT")(text)
+            )
+        ),
+    ] = None
+    lost_drivers: Literal["fail", "requeue"] = "fail"
+    lease: Annotated[float, Field(ge=1, le=300, allow_inf_nan=False)] = 5.0
+
+
+class Tls(Strict):
+    """The certificate of the HTTP API, with its chain, in PEM; null as key: it is in the same file."""
+
+    cert: Annotated[Text, Field(min_length=1)]
+    key: Annotated[Text, Field(min_length=1)] | None = None
+
+
+class AuditSection(Strict):
+    """The log of who asked for what: how large (MiB) a file may get, and how many earlier ones are kept."""
+
+    on: bool = True
+    size: Annotated[int, Field(ge=1)] = 16
+    earlier: Annotated[int, Field(ge=0, le=1000)] = 5
+
+
+class EventLog(Strict):
+    """The log of events and commands: how large (MiB) a file may get, and how many earlier ones are kept."""
+
+    size: Annotated[int, Field(ge=1)] = 64
+    earlier: Annotated[int, Field(ge=0, le=1000)] = 3
+
+
+class Http(Strict):
+    """What clients of the HTTP API may take up: connections, bytes of headers, seconds."""
+
+    connections: Annotated[int, Field(ge=1, le=100_000)] = 1000
+    connections_per_address: Annotated[int, Field(ge=1)] = 100
+    header_size: Annotated[int, Field(ge=1024, le=1 << 20)] = 32 * 1024
+    header_timeout: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 10.0
+    idle_timeout: Annotated[int, Field(ge=1, le=3600)] = 15
+
+
+class Retention(Strict):
+    """What is kept of jobs that are over: for so many days, so many of them, so many MiB; null: no limit."""
+
+    age: Annotated[float, Field(gt=0, le=36_500, allow_inf_nan=False)] | None = None
+    jobs: Annotated[int, Field(ge=0)] | None = 100_000
+    size: Annotated[int, Field(ge=0)] | None = None
+
+
+class UploadsSection(Strict):
+    """Files that clients send: MiB of one (0: none is taken) and of all, days that an unneeded one stays."""
+
+    size: Annotated[int, Field(ge=0, le=1 << 20)] = 2048
+    total: Annotated[int, Field(ge=0)] = 20_480
+    age: Annotated[float, Field(gt=0, le=36_500, allow_inf_nan=False)] = 7.0
+
+
+def _of_ours(driver: Driver) -> Driver:
+    """A check that a driver's place is one where the daemon can start it."""
+    if driver.on == "client":
+        raise ValueError("should be {on: host} or {on: cluster}: that is where the daemon can start drivers")
+    return driver
+
+
+class Config(Strict):
+    """The daemon's config file."""
+
+    listen: Text = "127.0.0.1:8642"
+    token_file: Text | None = None
+    data_dir: Text = "~/.local/state/stoker"
+    run_as: Annotated[Text | None, BeforeValidator(lambda user: str(user) if type(user) is int else user)] = (
+        "auto"
+    )
+    allowed_paths: Annotated[tuple[Text, ...], Field(strict=False)] | None = None
+    database: Text | None = None
+    profiles: Text = "profiles/data/paper.yaml"
+    policy: PolicyChoice = PolicyChoice()
+    policies_allowed: Annotated[tuple[Name, ...], Field(strict=False)] = ()
+    fallback: PolicyChoice | None = PolicyChoice()
+    shadow: PolicyChoice | None = None
+    max_queued_jobs: Annotated[int, Field(ge=1)] = 100_000
+    max_requests: Annotated[int, Field(ge=1)] = 200
+    http: Http = Http()
+    tls: Tls | None = None
+    audit: AuditSection = AuditSection()
+    log_rate: Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)] = 50.0
+    decision_timeout: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 5.0
+    mesos: Mesos = Mesos()
+    spark: Spark = Spark()
+    driver: Annotated[Driver, AfterValidator(_of_ours)] = Driver()
+    leader: Leader = Leader()
+    event_log: EventLog = EventLog()
+    retention: Retention = Retention()
+    uploads: UploadsSection = UploadsSection()
+
+    @field_validator("listen")
+    @classmethod
+    def _host_and_port(cls, listen: str) -> str:
+        host, _, port = listen.rpartition(":")
+        if not host or host.strip() != host or not (port.isdecimal() and int(port[:6]) <= 65535):
+            raise ValueError("should be HOST:PORT, such as 127.0.0.1:8642")
+        return listen
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port of the HTTP API."""
+        host, _, port = self.listen.rpartition(":")
+        return host.strip("[]"), int(port)

@@ -1,0 +1,168 @@
+"""The kinds of values in all three files, as types: amounts, times, names, texts; what is no such value."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from conf.characters import LONGEST_NAME, UNSEEN_IN_PLANE_0, unseen
+from conf.units import RESOURCE_NAME, checked_resources, memory_mib, seconds
+
+
+def like(pattern: str, otherwise: str) -> Callable[[str], str]:
+    """A check that a text matches; the error says in words what the pattern says."""
+    compiled = re.compile(pattern)
+
+    def check(text: str) -> str:
+        if not compiled.fullmatch(text):
+            raise ValueError(otherwise)
+        return text
+
+    return check
+
+
+def one_line(text: str) -> str:
+    """A check that a reader sees all of a text, in the order in which it is written."""
+    if found := unseen(text):
+        raise ValueError(f"should be one line without control or invisible characters (here {found})")
+    return text
+
+
+def _numbers_as_texts(values: Any) -> Any:
+    """In JSON, `"args": [10, "--fast"]` is natural; arguments are texts all the same."""
+    if not isinstance(values, list | tuple):
+        return values
+    return [str(v) if isinstance(v, int | float) and not isinstance(v, bool) else v for v in values]
+
+
+def number_as_text(value: Any) -> Any:
+    """In YAML, `spark: 4.3` is natural; a version is a text all the same."""
+    return str(value) if type(value) in (int, float) else value
+
+
+def _three_decimals(cpus: float) -> float:
+    """A check that Mesos can keep this number of cpus as it is; what arithmetic left beyond it is dropped."""
+    if cpus < 0.001:
+        raise ValueError("should be at least 0.001: Mesos keeps three decimals of a cpu")
+    kept = round(cpus, 3)
+    if abs(cpus - kept) > 1e-9:
+        raise ValueError(f"should have at most three decimals, such as {kept}: Mesos keeps no more of a cpu")
+    return kept
+
+
+# Half a surrogate pair, which JSON and YAML can spell, fits in no file, command line or answer.
+_NO_NUL = r"[^\x00\ud800-\udfff]*"
+_VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
+
+Memory = Annotated[
+    int,
+    BeforeValidator(memory_mib),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1},
+                {"type": "string", "pattern": r"^[1-9]\d{0,5}[kmgKMG]?$"},
+            ],
+            "description": "MiB, or an amount with its unit: 512m, 2g",
+        },
+        mode="validation",
+    ),
+]
+Cpus = Annotated[
+    float,
+    Field(gt=0, le=1024, allow_inf_nan=False, description="Cores, with at most three decimals"),
+    AfterValidator(_three_decimals),
+]
+#: A name, or nothing.
+NameOrNone = Annotated[
+    str,
+    Field(max_length=LONGEST_NAME, json_schema_extra={"pattern": f"^[^{UNSEEN_IN_PLANE_0}]*$"}),
+    AfterValidator(one_line),
+]
+Name = Annotated[NameOrNone, Field(min_length=1)]
+Resources = Annotated[
+    Mapping[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]],
+    Field(
+        description="Whatever else agents offer, by the name that Mesos gives it: gpus, disk (MiB), ...",
+        json_schema_extra={"propertyNames": {"pattern": f"^{RESOURCE_NAME}$"}},
+    ),
+    AfterValidator(checked_resources),
+]
+_SPARK_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+SPARK_VERSION = r"\d{1,3}\.\d{1,3}(\.\d{1,3})?"
+SparkName = Annotated[
+    str,
+    BeforeValidator(number_as_text),
+    AfterValidator(like(_SPARK_NAME, "should be a name of letters, digits, dots, _ and -, such as 4.3")),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "string", "pattern": f"^{_SPARK_NAME}$"}, {"type": "number"}],
+            "description": "By the name that the daemon's config gives it, such as 4.3",
+        },
+        mode="validation",
+    ),
+]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+#: Seconds, or a time with its unit.
+Time = Annotated[
+    float,
+    BeforeValidator(seconds),
+    Field(ge=0, le=30 * 86_400, allow_inf_nan=False),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "minimum": 0},
+                {"type": "string", "pattern": r"^\d+(\.\d+)? *(ms|s|m|min|h|d)?$"},
+            ],
+            "description": "Seconds, or a time with its unit: 90s, 2m, 1h",
+        },
+        mode="validation",
+    ),
+]
+Port = Annotated[int, Field(ge=0, le=65535)]
+Text = Annotated[
+    str,
+    Field(max_length=32_768, json_schema_extra={"pattern": r"^[^\x00]*$"}),
+    AfterValidator(like(_NO_NUL, "should be a text without NUL characters")),
+]
+Arguments = Annotated[tuple[Text, ...], Field(strict=False), BeforeValidator(_numbers_as_texts)]
+Variable = Annotated[
+    str,
+    Field(json_schema_extra={"pattern": f"^{_VARIABLE}$"}),
+    AfterValidator(like(_VARIABLE, "should be a variable's name: letters, digits and _, no digit first")),
+]
+
+
+_ARCHIVE = r"[^,#\n\x00]+\.(tar|tar\.gz|tgz|zip|jar)(#[A-Za-z0-9_][A-Za-z0-9._-]*)?"
+_PART = r"[A-Za-z0-9_][A-Za-z0-9._-]*"
+_PACKAGE = rf"{_PART}:{_PART}:[A-Za-z0-9_\[(][A-Za-z0-9._+\[\]()-]*"
+_REPOSITORY = r"(https?://[^\s,/]+(/[^\s,]*)?|file:///[^\s,]*)"
+Archive = Annotated[
+    Text,
+    Field(json_schema_extra={"pattern": f"^{_ARCHIVE}$"}),
+    AfterValidator(
+        like(
+            _ARCHIVE,
+            "should be a .tar, .tar.gz, .tgz, .zip or .jar, with #FOLDER behind it or not: env.tar.gz#env",
+        )
+    ),
+]
+Package = Annotated[
+    Text,
+    Field(max_length=500, json_schema_extra={"pattern": f"^{_PACKAGE}$"}),
+    AfterValidator(
+        like(_PACKAGE, "should be group:artifact:version, such as org.postgresql:postgresql:42.7.4")
+    ),
+]
+Repository = Annotated[
+    Text,
+    Field(max_length=2000, json_schema_extra={"pattern": f"^{_REPOSITORY}$"}),
+    AfterValidator(like(_REPOSITORY, "should be the URL of a repository: https://HOST/PATH or file:///PATH")),
+]
+
+
+class Strict(BaseModel):
+    """Frozen; a key that is not known is an error; a text is no number."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)

@@ -1,0 +1,178 @@
+"""A job file: what a user may say of a job, which is the body of `POST /v1/jobs` as well."""
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+
+from conf.assumptions import DEFAULT_QUEUE
+from conf.characters import UNSEEN_IN_PLANE_0
+from conf.schema.fields import (
+    Archive,
+    Arguments,
+    Cpus,
+    Memory,
+    Name,
+    NameOrNone,
+    Package,
+    Repository,
+    Resources,
+    Seconds,
+    SparkName,
+    Strict,
+    Text,
+    Variable,
+    one_line,
+)
+
+
+class Driver(Strict):
+    """Where Spark drivers run: on the daemon's host, or on the cluster as a Mesos task of this size."""
+
+    on: Literal["host", "cluster", "client"] = "host"
+    """On the daemon's host, or on the cluster as a Mesos task; `client`: it is a process of its user's own,
+    which asked for executors by `POST /v1/applications`."""
+    cpus: Cpus = 1.0
+    """Cores of a driver on the cluster."""
+    memory: Memory = 1024
+    """Memory of a driver on the cluster: MiB, or an amount with its unit, such as 512m."""
+
+
+class DynamicExecutors(Strict):
+    """How many executors a job may have whose driver asks for them while it runs: dynamic allocation."""
+
+    max: Annotated[int, Field(ge=1, le=10_000)]
+    """How many it may have at most, of each resource profile."""
+    min: Annotated[int, Field(ge=0, le=10_000)] = 0
+    """How many it has at least: what it is short of them, it gets before new jobs get theirs."""
+    initial: Annotated[int | None, Field(ge=0, le=10_000)] = None
+    """How many it begins with, if there is room, and no fewer than `min`; null: `min`, or else one."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> "DynamicExecutors":
+        if not self.min <= self.begins_with <= self.max:
+            raise ValueError(
+                f"should have min <= initial <= max, found {self.min}, {self.begins_with}, {self.max}"
+            )
+        return self
+
+    @property
+    def begins_with(self) -> int:
+        """How many it begins with."""
+        return max(self.min, 1) if self.initial is None else self.initial
+
+
+def _number_or_bounds(value: object) -> str:
+    return "[bounds]" if isinstance(value, Mapping | DynamicExecutors) else "[number]"
+
+
+#: A number of executors, or bounds of it; which is meant is told by its kind, so that errors are about that.
+Executors = Annotated[
+    Annotated[int, Field(ge=1, le=10_000), Tag("[number]")] | Annotated[DynamicExecutors, Tag("[bounds]")],
+    Discriminator(_number_or_bounds),
+]
+
+
+class JobSpec(Strict):
+    """A Spark job as a user submits it: a YAML file, command line flags, or the body of POST /v1/jobs."""
+
+    app: Annotated[
+        Text,
+        Field(json_schema_extra={"pattern": rf"^([^{UNSEEN_IN_PLANE_0}]*\.(py|jar))?$"}),
+        AfterValidator(one_line),
+    ]
+    """The program: a Python file (.py) or a jar (.jar); empty for a driver of its user's, who has it."""
+    name: Name | None = None
+    """What to call it; else it is called after its app."""
+    type: Name = "unknown"
+    """What jobs of its kind are called: profiles and policies know jobs by it."""
+    owner: NameOrNone = ""
+    """Whose job it is, as whoever submits it says; nobody checks it. `stoker submit` says the login name."""
+    queue: Name = DEFAULT_QUEUE
+    """Which queue it belongs to."""
+    executors: Executors = 1
+    """How many executors it asks for; with bounds, its driver asks for them while it runs."""
+    min_executors: Annotated[int | None, Field(ge=1)] = None
+    """On no fewer executors it runs; null: on all of them only."""
+    cpus: Cpus = 1.0
+    """Cores of each executor, with at most three decimals."""
+    memory: Memory = 1024
+    """Memory of each executor, Spark's overhead included: MiB, or an amount with its unit, such as 2g."""
+    resources: Resources = Field(default={})
+    """Whatever else each executor takes, by the name that Mesos gives it: gpus, disk (MiB), ..."""
+    args: Arguments = ()
+    """The program's arguments."""
+    main_class: Name | None = None
+    """The class whose main method is the job; of jars only."""
+    py_files: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    """Python files and archives that it imports."""
+    files: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    """Files put into the folder of each executor."""
+    jars: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    """Jars on the class path."""
+    archives: Annotated[tuple[Archive, ...], Field(strict=False)] = ()
+    """Archives that are unpacked in the folders of driver and executors: `env.tar.gz#env` becomes `env`."""
+    packages: Annotated[tuple[Package, ...], Field(strict=False)] = ()
+    """Jars by their Maven coordinates, `group:artifact:version`, with all that they need."""
+    repositories: Annotated[tuple[Repository, ...], Field(strict=False)] = ()
+    """Where packages are looked for before the usual places: URLs of Maven repositories."""
+    conf: Mapping[Name, Text] = {}
+    """Properties of Spark."""
+    env: Mapping[Variable, Text] = {}
+    """Variables for driver and executors."""
+    driver: Driver | None = None
+    """Where its driver runs, if not where the daemon's config says."""
+    spark: SparkName | None = None
+    """Which Spark runs it, by its name in the daemon's config, such as 3.5; null: the default one."""
+    retries: Annotated[int, Field(ge=0, le=1000)] = 0
+    """How often its driver is started again after it has failed, on executors of its own each time."""
+    max_runtime: Seconds | None = None
+    """Seconds of running after which it is ended and has failed."""
+
+    @model_validator(mode="after")
+    def _has_an_app(self) -> "JobSpec":
+        if self.driver is not None and self.driver.on == "client":
+            if self.app:
+                raise ValueError("app: a driver of its user's (driver.on: client) has its program itself")
+            return self
+        if self.app.endswith(".jar") and self.main_class is None:
+            raise ValueError("a jar needs main_class, the class whose main method is the job")
+        if not self.app.endswith((".jar", ".py")):
+            raise ValueError("app should be a Python file (.py) or a jar (.jar)")
+        return self
+
+    @model_validator(mode="after")
+    def _no_fewer_than_all(self) -> "JobSpec":
+        if isinstance(self.executors, DynamicExecutors):
+            if self.min_executors is not None:
+                raise ValueError(
+                    "min_executors goes with a number of executors; executors.min is such a bound"
+                )
+        elif self.min_executors is not None and self.min_executors > self.executors:
+            raise ValueError(
+                f"min_executors should be at most executors, {self.executors}, found {self.min_executors}"
+            )
+        return self
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """All files that it names: paths, URIs and uploaded ones; of archives, with the folder behind a #."""
+        return (self.app, *self.py_files, *self.files, *self.jars, *self.archives)
+
+    @property
+    def most_executors(self) -> int:
+        """How many executors it has at most."""
+        return self.executors.max if isinstance(self.executors, DynamicExecutors) else self.executors
+
+    @property
+    def fewest_executors(self) -> int | None:
+        """On how many executors it begins at least; None: on all that it asks for."""
+        return (
+            max(self.executors.min, 1) if isinstance(self.executors, DynamicExecutors) else self.min_executors
+        )
+
+    @property
+    def label(self) -> str:
+        """The name to show: the given one, or the app's file name without its ending."""
+        return self.name or PurePosixPath(self.app).stem or "application"
