@@ -30,6 +30,8 @@ _MOST_BODIES = 32 << 20
 #: So many bodies of this size (bytes) are read of clients that may bring their token in the body.
 _MOST_STRANGERS = 64
 _LONGEST_OF_STRANGERS = 256 << 10
+#: Bytes that take nobody's room: what drivers say to show that they live must get through.
+_SMALL = 4 << 10
 #: Seconds within which a body has to arrive.
 SLOWEST_BODY = 20.0
 #: Chosen: no body that any route takes is nested deeper than a policy's options may sensibly be.
@@ -165,7 +167,10 @@ class Gate:
         return None if denial is None else Refusal(denial.status, denial.detail, headers=denial.headers)
 
     async def _read_strange(self, held: bytearray, headers: Headers, receive: Receive) -> Refusal | None:
-        """Read the body of somebody who may have the token or not; few of them at a time."""
+        """Read the body of somebody who may have the token or not; few large ones at a time."""
+        length = headers.get("content-length", "")
+        if length.isascii() and length.isdecimal() and int(length[:20]) <= _SMALL:
+            return await self._read(held, headers, receive, _SMALL)
         if self._strangers >= _MOST_STRANGERS:
             detail = f"{_MOST_STRANGERS} bodies of clients without a token in a header are under way already"
             return Refusal(429, detail, headers=_AGAIN | _CLOSE)

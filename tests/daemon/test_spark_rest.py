@@ -1,5 +1,6 @@
 """Spark's REST submission protocol at the daemon's door; tests/doors has the real spark-submit."""
 
+import asyncio
 import json
 import re
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ import anyio
 import httpx
 import pytest
 from fastapi import FastAPI
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from conf.schema import Driver, Spark
 from daemon import spark_rest
@@ -414,6 +415,46 @@ def test_strangers_get_little_room(scheduler: SmallScheduler) -> None:
     """Of whoever has not shown the token, a body may have 256 KiB."""
     large = {"spark.x": "y" * 300_000}
     assert "262144 bytes" in refused(door_of(scheduler, TOKEN).create(properties=large), 413)
+
+
+def test_strangers_with_much_to_say_keep_no_driver_silent() -> None:
+    """Those who are slow with large bodies take each other's room, and not that of a sign of life."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def never() -> Message:
+        await asyncio.sleep(60)
+        raise AssertionError
+
+    async def told() -> Message:
+        return {"type": "http.request", "body": b"{}", "more_body": False}
+
+    async def asked(gate: Gate, length: int, receive: Receive) -> int:
+        status: list[int | None] = []
+
+        async def send(message: Message) -> None:
+            status.append(message.get("status"))
+
+        headers = [(b"host", b"h"), (b"content-type", b"application/json")]
+        headers.append((b"content-length", str(length).encode()))
+        path = "/v1/applications/job-1/heartbeat"
+        scope = {"type": "http", "method": "POST", "path": path, "headers": headers}
+        await gate(scope, receive, send)
+        return status[0] or 0
+
+    async def crowd() -> tuple[int, int]:
+        gate = Gate(app, Guard(TOKEN), lambda *_: None, 100)
+        slow = [asyncio.create_task(asked(gate, 100_000, never)) for _ in range(70)]
+        await asyncio.sleep(0.1)
+        found = await asked(gate, 100_000, told), await asked(gate, 2, told)
+        for one in slow:
+            one.cancel()
+        return found
+
+    assert asyncio.run(crowd()) == (429, 200)
 
 
 def test_every_state_of_a_job_is_one_of_a_driver() -> None:
