@@ -102,7 +102,7 @@ def _add_submit(parser: argparse.ArgumentParser) -> None:
     add("--executors", type=int, metavar="N", help="how many executors")
     add("--min-executors", type=int, metavar="N", help="it also runs on so few of them")
     add("--cpus", type=float, metavar="CPUS", help="cpus of one executor")
-    add("--memory", metavar="SIZE", help="memory of one executor: 512m, 2g")
+    add("--memory", metavar="SIZE", help="memory of one executor, overhead included: 896m, 2g")
     for name in ("name", "type", "owner", "queue", "spark"):
         add(f"--{name}", metavar=name.upper())
     add("--class", dest="main_class", metavar="CLASS", help="a jar's main class")

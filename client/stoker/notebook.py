@@ -55,7 +55,7 @@ def session(
     """A SparkSession of the pyspark that is installed here; `stop()` gives its executors back.
 
     `executors` is a number, or the least and the most for dynamic allocation. `cpus` and `memory` (MiB, or
-    512m, 2g) are what each takes from its VM, as in a job file. `conf` has Spark's own properties, and goes
+    896m, 2g) are what each takes from its VM, as in a job file. `conf` has Spark's own properties, and goes
     before all that is set here but the master. The daemon is where `url` or STOKER_URL says.
 
     StokerError when pyspark is missing or of a version that is not served, or a session is there already.
@@ -163,7 +163,7 @@ def _size(executors: Executors, cpus: int, memory: int | str) -> dict[str, str]:
 def _mib(memory: int | str) -> int:
     found = re.fullmatch(r"([0-9]{1,9})([kmgt]?)", str(memory).strip().lower())
     if found is None or not int(found[1]):
-        raise StokerError(f"memory: should be MiB, or an amount such as 512m or 2g, found {memory!r}")
+        raise StokerError(f"memory: should be MiB, or an amount such as 896m or 2g, found {memory!r}")
     return math.floor(int(found[1]) * _MIB[found[2]])
 
 

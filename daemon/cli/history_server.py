@@ -59,10 +59,13 @@ def history(
         logs = Path(folder, "logs")
         logs.mkdir()
         try:
+            next((data_dir / "records").iterdir(), None)
             found = find_event_logs(data_dir, job_id)
-            if not os.access(data_dir / "records", os.R_OK | os.X_OK):
-                raise CommandError(f"{data_dir}: is another user's: run this as who runs the daemon")
             copied = copy_event_logs(found, logs, most << 20, _told)
+        except FileNotFoundError:
+            raise CommandError(f"{data_dir}: holds no jobs: --config says where a daemon has them") from None
+        except PermissionError:
+            raise CommandError(f"{data_dir}: is another user's: run this as who runs the daemon") from None
         except OSError as error:
             raise CommandError(f"the event logs cannot be copied: {error}") from None
         if not copied.logs:

@@ -60,11 +60,13 @@ def assignments(texts: Sequence[str], flag: str) -> dict[str, str]:
 
 def amounts(texts: Sequence[str], flag: str) -> dict[str, float]:
     """`name=number` texts as a mapping; ConfigError naming the flag otherwise."""
-    found = assignments(texts, flag)
-    try:
-        return {name: float(amount) for name, amount in found.items()}
-    except ValueError as error:
-        raise ConfigError(f"{flag}: should be name=number, {error}") from None
+    found = {}
+    for name, amount in assignments(texts, flag).items():
+        try:
+            found[name] = float(amount)
+        except ValueError:
+            raise ConfigError(f"{flag}: should be name=number, found '{name}={amount}'") from None
+    return found
 
 
 def _merged(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

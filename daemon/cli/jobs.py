@@ -37,7 +37,9 @@ def submit(
         _option("--max-executors", "Its driver asks for executors while it runs, for so many at most.", "N"),
     ] = None,
     cpus: Annotated[float | None, _option("--cpus", "Cpus of one executor.", "CPUS")] = None,
-    memory: Annotated[str | None, _option("--memory", "Memory of one executor: 512m, 2g.", "SIZE")] = None,
+    memory: Annotated[
+        str | None, _option("--memory", "Memory of one executor, overhead included: 896m, 2g.", "SIZE")
+    ] = None,
     resource: Annotated[
         _Many, _option("--resource", "What else an executor takes: gpus=1; can be repeated.", "NAME=AMOUNT")
     ] = None,

@@ -50,6 +50,25 @@ RESERVED_CONF = (
 )
 """Spark settings that an application cannot give, because the launch depends on them; `*` ends a prefix."""
 
+FIELDS_OF_CONF = {
+    "spark.archives": "archives",
+    "spark.cores.max": "executors and cpus",
+    "spark.driver.memory": "driver, as in driver: {on: host, memory: 2g}",
+    "spark.dynamicAllocation.enabled": "executors with bounds, as in executors: {min: 1, max: 8}",
+    "spark.dynamicAllocation.initialExecutors": "executors.initial",
+    "spark.dynamicAllocation.maxExecutors": "executors.max",
+    "spark.dynamicAllocation.minExecutors": "executors.min",
+    "spark.executor.cores": "cpus",
+    "spark.executor.instances": "executors",
+    "spark.executor.memory": "memory, which includes Spark's overhead",
+    "spark.files": "files",
+    "spark.jars": "jars",
+    "spark.jars.packages": "packages",
+    "spark.jars.repositories": "repositories",
+    "spark.submit.pyFiles": "py_files",
+}
+"""What a job says in place of a reserved setting: fields of a job file, for errors."""
+
 RESERVED_ENVIRONMENT = (
     "JAVA_HOME",
     "PYSPARK_*",
@@ -179,7 +198,11 @@ def _check_setting(key: str, value: str) -> None:
             f"conf: {key!r} is no Spark setting: it must begin with 'spark.' (Hadoop's with 'spark.hadoop.')"
         )
     if is_reserved(key, RESERVED_CONF):
-        raise ValueError(f"conf: {key} is reserved: Stoker sets it. Reserved are {', '.join(RESERVED_CONF)}")
+        instead = FIELDS_OF_CONF.get(key)
+        raise ValueError(
+            f"conf: {key} is reserved: Stoker sets it"
+            + (f"; a job's field for it is {instead}" if instead else ", and no job may")
+        )
     _check_texts((key, value), f"conf: {key}")
 
 

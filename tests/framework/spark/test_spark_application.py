@@ -1,11 +1,13 @@
 """What an application may and may not ask for."""
 
 import os
+import re
 import subprocess
 from typing import Any
 
 import pytest
 
+from conf.schema import JobSpec
 from environment.resources import Resources
 from framework.spark import (
     Application,
@@ -15,6 +17,7 @@ from framework.spark import (
     driver_process,
     executor_process,
 )
+from framework.spark.application import FIELDS_OF_CONF, RESERVED_CONF, is_reserved
 
 
 @pytest.mark.parametrize(
@@ -25,9 +28,16 @@ from framework.spark import (
         ({"archives": ("env.zip#env",)}, "neither an absolute path nor a URI"),
         ({"archives": ("/a/x.zip#x", "/b/y.zip#x")}, "two are unpacked into x"),
         ({"archives": ("/a/x.zip#tmp",)}, "tmp is the name of a file that is there already"),
-        ({"conf": {"spark.jars.packages": "a:b:1"}}, "spark.jars.packages is reserved"),
+        (
+            {"conf": {"spark.jars.packages": "a:b:1"}},
+            "spark.jars.packages is reserved: .* field for it is packages",
+        ),
+        (
+            {"conf": {"spark.executor.memory": "9g"}},
+            "field for it is memory, which includes Spark's overhead",
+        ),
         ({"conf": {"driver.port": "1"}}, "must begin with 'spark.'"),
-        ({"conf": {"spark.driver.port": "1"}}, "spark.driver.port is reserved"),
+        ({"conf": {"spark.driver.port": "1"}}, "spark.driver.port is reserved: .* no job may$"),
         ({"conf": {"spark.authenticate.secret": "x"}}, "spark.authenticate.secret is reserved"),
         ({"conf": {"spark.dynamicAllocation.enabled": "true"}}, "is reserved"),
         ({"conf": {"spark.x": "a\0b"}}, "NUL"),
@@ -47,6 +57,13 @@ def test_what_cannot_be_launched_is_refused(fields: dict[str, Any], message: str
     """Paths, settings, variables and arguments that would break the launch are refused by name."""
     with pytest.raises(ValueError, match=message):
         Application(**{"app": "/apps/app.py", **fields}).check()
+
+
+def test_fields_are_named_for_what_is_reserved() -> None:
+    """Whatever setting a job's field stands for is reserved, and the field is one of a job file."""
+    for name, said in FIELDS_OF_CONF.items():
+        assert is_reserved(name, RESERVED_CONF), name
+        assert re.match("[a-z_]+", said)[0] in JobSpec.model_fields, said  # type: ignore[index]
 
 
 def test_the_largest_that_is_accepted_can_be_started() -> None:
