@@ -4,9 +4,10 @@ A job is a specification, a job of a workload, a job as policies see it, a recor
 declares its fields, and says only of those that come from elsewhere where from.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from functools import cache
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -22,14 +23,23 @@ def carried(kind: type[Made], /, *sources: object, **others: Any) -> Made:
     AttributeError names a field that nobody has: none is left at its default by oversight.
     """
     declares: Any = kind
-    for name in _missing(declares, frozenset(others)):
-        others[name] = _found(kind, name, sources)
+    missing, read = _missing(declares, tuple(others))
+    try:  # mostly the first source has them all
+        found = read(sources[0])
+    except (AttributeError, IndexError):
+        found = [_found(kind, name, sources) for name in missing]
+    for name, value in zip(missing, found, strict=True):
+        others[name] = value
     return kind(**others)
 
 
 @cache
-def _missing(kind: Any, given: frozenset[str]) -> tuple[str, ...]:
-    return tuple(name for name in _names_of(kind) if name not in given)
+def _missing(kind: Any, given: tuple[str, ...]) -> tuple[tuple[str, ...], Callable[[object], Iterable[Any]]]:
+    """The names that are not given, and what reads them all of a source at once."""
+    names = tuple(name for name in _names_of(kind) if name not in given)
+    if len(names) > 1:
+        return names, attrgetter(*names)
+    return names, lambda source: [getattr(source, name) for name in names]
 
 
 @cache

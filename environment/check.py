@@ -44,6 +44,8 @@ def check(view: ClusterView, request: PlacementRequest, place: Place) -> tuple[s
 
 
 def _closed(view: ClusterView, request: PlacementRequest, place: Place) -> Iterator[str]:
+    if not (view.left_out or request.avoided or view.leaves_at):
+        return
     for index in sorted(set(place.placement)):
         if why := closed(view, index, request):
             yield why
@@ -92,7 +94,9 @@ def _shortfalls(view: ClusterView, request: PlacementRequest, place: Place) -> I
             granted.setdefault(index, []).append(size)
         demand = {index: total(sizes) for index, sizes in granted.items()}
     else:
-        demand = {index: request.size * count for index, count in counts.items()}
+        size, free, everything = request.size, view.free, view.offered is None
+        full = (i for i, count in counts.items() if not (everything and free.holds(i, size, count)))
+        demand = {index: size * counts[index] for index in full}
     for index, wanted in sorted(demand.items()):
         found = shortfalls(view.vms[index], view.free.at(index), wanted)
         yield from map(str, found)

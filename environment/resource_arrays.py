@@ -105,6 +105,14 @@ class ResourceArrays:
             raise ValueError("an executor takes something")
         return np.maximum(room, 0, out=room)
 
+    def holds(self, index: int, each: Resources, times: int = 1) -> bool:
+        """Whether so many times so much fits on one VM: `contains` of it."""
+        for name, amount in each.thousandths.items():
+            had = self.thousandths.get(name)
+            if (0 if had is None else had.item(index)) < amount * times:
+                return False
+        return True
+
     def contains(self, each: Resources) -> "NDArray[np.bool_]":
         """On which VMs so much fits, bool [N]: `Resources.contains` of each."""
         fits = np.ones(len(self), np.bool_)

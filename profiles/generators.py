@@ -57,7 +57,7 @@ def generate(spec: WorkloadSpec, seed: int | None = None) -> Workload:
     if spec.recorded is not None:
         return _recorded(spec.recorded, spec.jobs, spec.seed if seed is None else seed)
     seeds = np.random.SeedSequence(spec.seed if seed is None else seed).spawn(4)
-    arrivals, sizes, owners, queues = (np.random.default_rng(stream) for stream in seeds)
+    arrivals, sizes = map(np.random.default_rng, seeds[:2])
     if isinstance(spec.arrivals, Facebook):
         times = _facebook(spec.arrivals, spec.jobs, arrivals)
     elif isinstance(spec.arrivals, Poisson):
@@ -67,7 +67,7 @@ def generate(spec: WorkloadSpec, seed: int | None = None) -> Workload:
         raise ConfigError("a workload has either arrivals (and a mix) or alibaba")
     mix = spec.mix or Mix()
     workload = _mixed(mix, times, sizes)
-    return _labelled(_labelled(workload, "owner", mix.owners, owners), "queue", mix.queues, queues)
+    return _labelled(_labelled(workload, "owner", mix.owners, seeds[2]), "queue", mix.queues, seeds[3])
 
 
 def _find(name: str) -> Path:
@@ -103,28 +103,27 @@ def _mixed(mix: Mix, times: NDArray[np.float64], random: np.random.Generator) ->
     weights = np.array(list(mix.types.values()))
     count = len(times)
     kinds = random.choice(len(weights), count, p=weights / weights.sum())
-    cpus, memory_gib, executors = (
-        random.integers(low, high, count, endpoint=True)
+    drawn = (
+        random.integers(low, high, count, endpoint=True).tolist()
         for low, high in (mix.cpus, mix.memory_gib, mix.executors)
     )
-    names = list(mix.types)
-    jobs = []
-    for i in range(count):
-        kind, size = names[kinds[i]], (float(cpus[i]), int(memory_gib[i]) * _MIB_PER_GIB, int(executors[i]))
-        duration = profiles[kind].duration(*size)
-        jobs.append(WorkloadJob(f"job-{i + 1}", float(times[i]), kind, *size, duration))
+    names, jobs = list(mix.types), []
+    rows = zip(times.tolist(), kinds.tolist(), *drawn, strict=True)
+    for number, (at, which, cpus, memory_gib, executors) in enumerate(rows, 1):
+        kind, size = names[which], (float(cpus), memory_gib * _MIB_PER_GIB, executors)
+        jobs.append(WorkloadJob(f"job-{number}", at, kind, *size, profiles[kind].duration(*size)))
     return Workload(tuple(jobs))
 
 
 def _labelled(
-    workload: Workload, key: str, weights: Mapping[str, float], random: np.random.Generator
+    workload: Workload, key: str, weights: Mapping[str, float], seed: np.random.SeedSequence
 ) -> Workload:
     """The workload with this field of its jobs drawn by weight; itself where there are none."""
     if not weights:
         return workload
     chances = np.array(list(weights.values()))
-    drawn = random.choice(list(weights), len(workload), p=chances / chances.sum()).tolist()
-    jobs = zip(workload.jobs, drawn, strict=True)
+    drawn = np.random.default_rng(seed).choice(list(weights), len(workload), p=chances / chances.sum())
+    jobs = zip(workload.jobs, drawn.tolist(), strict=True)
     return Workload(tuple(replace(job, **{key: value}) for job, value in jobs))
 
 

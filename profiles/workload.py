@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from conf.assumptions import DEFAULT_QUEUE
 from conf.characters import LONGEST_NAME, unseen
@@ -38,15 +39,8 @@ class WorkloadJob:
     queue: str = DEFAULT_QUEUE
 
     def __post_init__(self) -> None:
-        for key in ("name", "type", "owner", "queue"):
-            text = getattr(self, key)
-            if not text and key != "owner":
-                raise ValueError(f"{key}: should not be empty")
-            if found := unseen(text):
-                raise ValueError(f"{key}: should be one line without control characters (here {found})")
-        for key in ("owner", "queue"):
-            if (length := len(getattr(self, key))) > LONGEST_NAME:
-                raise ValueError(f"{key}: should have {LONGEST_NAME} characters at most, found {length}")
+        _check_names(("name", self.name))
+        _check_labels(self.type, self.owner, self.queue)
         if not 0 <= self.submitted_at <= LONGEST:
             raise ValueError(f"submitted_at: should be 0 to {LONGEST:g} seconds, found {self.submitted_at}")
         if not 0.001 <= self.cpus <= MOST:
@@ -63,6 +57,23 @@ class WorkloadJob:
             raise ValueError(f"duration: should be more than 0, up to {LONGEST:g} s, found {self.duration}")
         if self.resources:
             checked_resources(self.resources)
+
+
+@lru_cache(maxsize=1024)
+def _check_labels(kind: str, owner: str, queue: str) -> None:
+    """The same few words stand with very many jobs."""
+    _check_names(("type", kind), ("owner", owner), ("queue", queue))
+    for key, text in (("owner", owner), ("queue", queue)):
+        if len(text) > LONGEST_NAME:
+            raise ValueError(f"{key}: should have {LONGEST_NAME} characters at most, found {len(text)}")
+
+
+def _check_names(*names: tuple[str, str]) -> None:
+    for key, text in names:
+        if not text and key != "owner":
+            raise ValueError(f"{key}: should not be empty")
+        if found := unseen(text):
+            raise ValueError(f"{key}: should be one line without control characters (here {found})")
 
 
 @dataclass(frozen=True, slots=True)

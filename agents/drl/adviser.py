@@ -104,11 +104,10 @@ class Adviser:
         found = decide(scene, self._layout, self._network, self._desk, draft, may_wait)
         if found == NO_ROOM:
             raise ValueError(f"there should be room for all of {request.job.id}")
-        names = ("waiting for the next job to end", *(vm.name for vm in view.vms))
         if found == WAITS:
-            return Wait(self._says(draft.choices, 0, names))
+            return Wait(self._says(draft.choices, 0, view.vms))
         placement = tuple(draft.placed[len(scene.placed) :].tolist())
-        why = tuple(self._says(draft.choices, i, names) for i in range(found))
+        why = tuple(self._says(draft.choices, i, view.vms) for i in range(found))
         return Place(request.job.id, placement, why, tuple(draft.first[1:].tolist()))
 
     def _jobs(self, queue: Sequence[PlacementRequest], numbers: Sequence[int]) -> "QueuedJobs":
@@ -160,17 +159,23 @@ class Adviser:
         self.decide(view, queue, 0)
 
 
-def _probability(choices: "Choices", i: int, names: Sequence[str]) -> str:
+def _probability(choices: "Choices", i: int, vms: Sequence[Vm]) -> str:
     """What REINFORCE says of a choice."""
-    chosen = f"{names[choices.action[i]]} has probability {choices.share[i]:.0%}"
+    chosen = _action(choices.action[i], vms)
     if choices.other[i] < 0:
-        return f"{names[choices.action[i]]} is the only choice"
-    return f"{chosen}, {names[choices.other[i]]} {choices.other_share[i]:.0%}"
+        return f"{chosen} is the only choice"
+    other = _action(choices.other[i], vms)
+    return f"{chosen} has probability {choices.share[i]:.0%}, {other} {choices.other_share[i]:.0%}"
 
 
-def _estimate(choices: "Choices", i: int, names: Sequence[str]) -> str:
+def _estimate(choices: "Choices", i: int, vms: Sequence[Vm]) -> str:
     """What DQN says of a choice."""
-    chosen = f"{names[choices.action[i]]} promises a return of {choices.score[i]:.3f}"
+    chosen = _action(choices.action[i], vms)
     if choices.other[i] < 0:
-        return f"{names[choices.action[i]]} is the only choice"
-    return f"{chosen}, {names[choices.other[i]]} {choices.other_score[i]:.3f}"
+        return f"{chosen} is the only choice"
+    other = _action(choices.other[i], vms)
+    return f"{chosen} promises a return of {choices.score[i]:.3f}, {other} {choices.other_score[i]:.3f}"
+
+
+def _action(action: int, vms: Sequence[Vm]) -> str:
+    return "waiting for the next job to end" if action == 0 else vms[action - 1].name

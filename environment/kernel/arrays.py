@@ -1,6 +1,8 @@
 """From workloads and clusters to what the kernel takes: jobs with their profiles, and arrays of both."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import reduce
 
 import numpy as np
 
@@ -10,7 +12,6 @@ from environment.check import whole_cluster_shortfall
 from environment.kernel.leases import AS_CHARGED, BOOT, GRANULARITY, KEEP, MINIMUM
 from environment.kernel.state import LEASE_COLUMNS, PREFERENCES, Episode, JobArrays, Machines
 from environment.pools import BREAK_EVEN, Keeping
-from environment.resource_arrays import ResourceArrays
 from environment.resources import CPUS, Resources
 from environment.types import FloatArray, Job, Vm
 from profiles.job_profile import JobProfile
@@ -25,6 +26,9 @@ def jobs_of(workload: Workload, profiles: Mapping[str, JobProfile]) -> tuple[Job
     """The workload's jobs as policies see them; a type without a profile prefers no placement."""
     # Most jobs ask for as much as another one.
     sizes = {each: Resources.of(*each) for each in {(job.cpus, job.memory_mib) for job in workload.jobs}}
+    known = {name: (profile.prefers, profile.spread) for name, profile in profiles.items()}
+    kinds = {job.type for job in workload.jobs}
+    of_types = {name: known.get(name, (None, MEASURED_SPREAD)) for name in kinds}
     return tuple(
         carried(
             Job,
@@ -34,8 +38,8 @@ def jobs_of(workload: Workload, profiles: Mapping[str, JobProfile]) -> tuple[Job
             if job.resources
             else sizes[job.cpus, job.memory_mib],
             expected_duration=job.duration,
-            prefers=profiles[job.type].prefers if job.type in profiles else None,
-            spread=profiles[job.type].spread if job.type in profiles else MEASURED_SPREAD,
+            prefers=of_types[job.type][0],
+            spread=of_types[job.type][1],
             driver=None,
             spark="",
             client_driver="",
@@ -58,18 +62,22 @@ def checked_vms(vms: Sequence[Vm]) -> tuple[Vm, ...]:
 
 def refusals(jobs: Sequence[Job], vms: Sequence[Vm]) -> dict[str, str]:
     """Why which jobs (by id) could not run even on the empty cluster."""
-    had = ResourceArrays.of(
-        [vm.resources for vm in vms], {name for job in jobs for name in job.size.thousandths}
-    )
-    room: dict[Resources, int] = {}
+    asked = {
+        name: np.array([job.size.get(name) for job in jobs], np.int64)
+        for name in {CPUS, *(name for job in jobs for name in job.size.thousandths)}
+    }
+    room = np.zeros(len(jobs), np.int64)
+    for had, count in Counter(vm.resources for vm in vms).items():  # most VMs have as much as another one
+        fits = (
+            np.where(each > 0, had.get(name) // np.maximum(each, 1), np.iinfo(np.int64).max)
+            for name, each in asked.items()
+        )
+        room += count * reduce(np.minimum, fits)
     found = {}
-    for job in jobs:
-        fitting = room.get(job.size)
-        if fitting is None:
-            fitting = room[job.size] = int(had.room(job.size).sum())
-        if fitting < job.fewest:
-            why = whole_cluster_shortfall(vms, job.size, job.executors, job.min_executors)
-            found[job.id] = why or "it does not fit"
+    for number in np.flatnonzero(room < [job.fewest for job in jobs]).tolist():
+        job = jobs[number]
+        why = whole_cluster_shortfall(vms, job.size, job.executors, job.min_executors)
+        found[job.id] = why or "it does not fit"
     return found
 
 

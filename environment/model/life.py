@@ -153,7 +153,7 @@ class JobLives:
 
     def end_overdue(self) -> None:
         """End the jobs that have run for longer than their users allow."""
-        for job in list(self._roster.jobs()):
+        for job in self._roster.limited():
             limit = job.job.max_runtime
             if limit is None or job.ended or job.started_at is None:
                 continue

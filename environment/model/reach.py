@@ -60,10 +60,9 @@ class Reach:
             return ""
         driver = None if request.joins else request.job.driver
         kind = (_least(request), request.fewest, driver, request.avoided)
-        key = repr(kind)
-        if key not in self._found:
-            self._found[key] = "" if self._has_room(request) else self._beyond_vms(request, driver)
-        return self._found[key]
+        if kind not in self._found:
+            self._found[kind] = "" if self._has_room(request) else self._beyond_vms(request, driver)
+        return self._found[kind]
 
     def _beyond_vms(self, request: PlacementRequest, driver: Resources | None) -> str:
         vms = [vm for vm in self._open if vm.id not in request.avoided]
@@ -86,7 +85,7 @@ class Reach:
                 yield f"{vm.name} is avoided for a while, since its last launch there never ran"
 
     @cached_property
-    def _found(self) -> dict[str, str]:
+    def _found(self) -> dict[object, str]:
         """What was found, as most jobs of a long queue are alike."""
         return {}
 
@@ -113,4 +112,4 @@ class Reach:
 
 def _least(request: PlacementRequest) -> Resources:
     """What its smallest executor takes, so that nobody is said not to fit who might."""
-    return reduce(and_, request.asked)
+    return reduce(and_, request.sizes, request.size)

@@ -36,6 +36,8 @@ class Roster:
         self._tasks_of: dict[str, dict[str, ExecutorRecord]] = {}
         #: The jobs that ever had a task; most that wait never had.
         self._with_tasks: dict[str, None] = {}
+        #: The jobs whose users said for how long they may run: few of many.
+        self._limited: dict[str, None] = {}
         self._changed_jobs: dict[str, None] = {}
         self._changed_tasks: dict[str, None] = {}
         self._ended: list[EndedJob] = []
@@ -49,6 +51,8 @@ class Roster:
         self._jobs[job.job.id] = job
         self.resources.update(job.job.size.without(BASIC))
         self._tasks_of[job.job.id] = {}
+        if job.job.max_runtime is not None:
+            self._limited[job.job.id] = None
 
     def add_task(self, task: ExecutorRecord) -> None:
         """Take up a task of a job; it is not marked."""
@@ -67,6 +71,10 @@ class Roster:
     def jobs(self) -> Iterable[JobRecord]:
         """All jobs, in the order of their submission."""
         return self._jobs.values()
+
+    def limited(self) -> list[JobRecord]:
+        """Those that may run only for so long, in the same order."""
+        return [self._jobs[job_id] for job_id in self._limited]
 
     def begun(self, job: JobRecord) -> None:
         """The job runs, without any task so far."""
@@ -217,5 +225,6 @@ class Roster:
         if job is not None and job.ended and not self.open_tasks(job):
             del self._jobs[job_id]
             self._with_tasks.pop(job_id, None)
+            self._limited.pop(job_id, None)
             for task_id in self._tasks_of.pop(job_id, {}):
                 del self._tasks[task_id]

@@ -43,6 +43,8 @@ class World:
         self.jobs, self.vms = believed(jobs, options, pace), vms
         #: By number in the kernel: the VMs that are there, and one behind them for what is lost, if anything.
         self._there: IntArray = np.arange(len(vms))
+        #: The rows of the kernel's that are shown: as a slice, which is quicker, as long as none is lost.
+        self._shown: IntArray | slice = slice(len(vms))
         self._losses = sorted(options.losses, key=lambda loss: loss.at)
         #: What could be had of the VMs that are left; None as long as none is lost.
         self._reach: Reach | None = None
@@ -98,15 +100,15 @@ class World:
 
     def view(self) -> ClusterView:
         """What policies see."""
-        state, there = self.batch.state, self._there
+        state, shown = self.batch.state, self._shown
         return self._empty.changed(
             at=self.now,
             free=ResourceArrays.basic(
-                state.free_milli_cpus[0, there],
-                state.free_memory_mib[0, there],
-                {name: free[there] for name, free in self._others.items()},
+                state.free_milli_cpus[0, shown],
+                state.free_memory_mib[0, shown],
+                {name: free[shown].copy() for name, free in self._others.items()},
             ),
-            executors=state.held[0, there],
+            executors=state.held[0, shown].copy(),
             running=tuple(self._running.values()),
             openings=self._openings(),
         )
@@ -163,7 +165,7 @@ class World:
             rules.place_job(self.batch, 0, placement)
         else:
             self._place_part(job, head, placement, sizes, seconds)
-        ids = tuple(self._ids[vm] for vm in placement)
+        ids = tuple(self._ids[vm] for vm in placement.tolist())
         expected = self._expected(request.job, head, given, len(set(ids)), mean)
         started = float(self.batch.state.start[0, head])
         self._running[head] = RunningJob(request.job, ids, started, expected, sizes)
@@ -255,7 +257,7 @@ class World:
         """The VM, or the executor, is gone."""
         if loss.vm in self._index:
             gone = self._index[loss.vm]
-            self._there = self._there[self._there != gone]
+            self._there = self._shown = self._there[self._there != gone]
             there = tuple(self.vms[vm] for vm in self._there)
             self._empty, self._reach = _empty(there, self._others), Reach(there, known=True)
             for number, executors in self._executors.items():

@@ -14,7 +14,6 @@ from conf.assumptions import UNKNOWN_DURATION
 from environment.cluster_files import load_cluster
 from environment.kernel.arrays import arrays_of, checked_vms, jobs_of, refusals
 from environment.kernel.state import Episode
-from environment.resources import BASIC
 from environment.simulation.expectations import EXACT, Belief
 from environment.types import Vm
 from profiles.generators import source_of
@@ -58,13 +57,14 @@ class Episodes:
 
         ValueError when no job is left, or one asks for more than cpus and memory: the kernel knows no more.
         """
-        jobs = jobs_of(self.source(seed), load_profiles())
-        for job in jobs:
-            if others := job.size.without(BASIC):
+        workload = self.source(seed)
+        for job in workload.jobs:
+            if job.resources:
                 raise WorkloadError(
-                    f"{job.id} asks for {' and '.join(others)}; episodes for training know cpus and "
-                    "memory alone, so leave the column resources out"
+                    f"{job.name} asks for {' and '.join(sorted(job.resources))}; episodes for training know "
+                    "cpus and memory alone, so leave the column resources out"
                 )
+        jobs = jobs_of(workload, load_profiles())
         refused = refusals(jobs, self.vms)
         if len(refused) == len(jobs):
             raise ValueError(next(iter(refused.values()), "a workload should have at least one job"))

@@ -24,7 +24,7 @@ def scene_of(
 
     A job of which nothing is known is taken to last for `options.unknown_seconds`.
     """
-    request, vms = queue[0], {vm.id: index for index, vm in enumerate(view.vms)}
+    request, vms = queue[0], view.index
     present = [vms[vm_id] for vm_id in request.present_on if vm_id in vms]
     job, upcoming = request.job, tuple(islice(queue, 1, 1 + options.upcoming))
     return Scene(
@@ -38,7 +38,7 @@ def scene_of(
         clock=float(view.at),
         waiting=len(queue),
         running=len(view.running),
-        next_end=_next_end(view, options.unknown_seconds),
+        next_end=view.next_end_assuming(options.unknown_seconds),
         number=number,
         type=type_of(request, options),
         job_milli_cpus=request.size.get(CPUS),
@@ -82,7 +82,3 @@ def type_of(request: PlacementRequest, options: ObservationOptions) -> int:
     """The job's place in the list of types counted from 1, 0 when it is not there."""
     types = options.types
     return types.index(request.job.type) + 1 if request.job.type in types else 0
-
-
-def _next_end(view: ClusterView, unknown: float) -> float:
-    return min((job.end_assuming(view.at, unknown) for job in view.running), default=view.at)

@@ -71,11 +71,21 @@ def test_views_tell_until_when_vms_are_held() -> None:
     known = replace(make_job("known", 2, expected_duration=60.0), spread=0.0)
     view = make_view(make_vms(4), executors=[2, 1, 1, 0], at=10.0)
     ids = [vm.id for vm in view.vms]
-    jobs = (RunningJob(known, (ids[0], ids[1]), 5.0, 60.0), RunningJob(make_job("new"), (ids[0],), 5.0, None))
+    jobs = (
+        RunningJob(known, (ids[0], "gone", ids[1]), 5.0, 60.0),
+        RunningJob(make_job("new"), (ids[0],), 5.0, None),
+    )
     assert str(view.changed(running=jobs).busy_until.tolist()) == "[nan, 65.0, nan, 10.0]"
-    assumed = view.changed(running=jobs).busy_until_assuming(1.0).tolist()
-    assert assumed == [65.0, 65.0, 11.0, 10.0]
+    shown = view.changed(running=jobs)
+    assumed = shown.busy_until_assuming(1.0)
+    assert assumed.tolist() == [65.0, 65.0, 11.0, 10.0]
+    assumed[:] = 0.0  # it is the asker's own
+    assert shown.busy_until_assuming(1.0).tolist() == [65.0, 65.0, 11.0, 10.0]
+    later = shown.busy_until_assuming(70.0).tolist()
+    assert later == [jobs[1].end_assuming(10.0, 70.0), 65.0, 80.0, 10.0]
     new = jobs[1].end_assuming(10.0, 1.0)
+    assert shown.next_end_assuming(1.0) == new
+    assert view.next_end_assuming(1.0) == 10.0
     assert new == expected_end(10.0, 5.0, 1.0, jobs[1].job.spread) > 10.0
     placed = view.with_placement(PlacementRequest(replace(known, prefers="consolidate"), 2), (2, 3))
     assert placed.running[-1].end_at(10.0) == 10.0 + 60.0 * 1.3

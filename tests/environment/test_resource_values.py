@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from environment.kernel.rules import fits, reset
+from environment.resource_arrays import ResourceArrays
 from environment.resources import NOTHING, Resources, told, total
 from tests.environment.episodes import Case, batch_of
 
@@ -40,6 +41,10 @@ def test_as_many_fit_as_can_be_taken(whole: Resources, each: Resources) -> None:
     assert whole.contains(each * count)
     assert not whole.contains(each * (count + 1))
     assert (count > 0) == whole.contains(each)
+    arrays = ResourceArrays.of([NOTHING, whole], whole)
+    assert arrays.holds(1, each, count)
+    assert not arrays.holds(1, each, count + 1)
+    assert not arrays.holds(0, each)
 
 
 @pytest.mark.parametrize(
