@@ -184,8 +184,13 @@ class JobLives:
     # ---- executors that its driver asks for, or gives back -------------------------------------------
 
     def asked(self, job: JobRecord, profiles: tuple[Asked, ...]) -> None:
-        """Its driver says how many executors it wants now; one that is not dynamic keeps what it has."""
-        if job.job.dynamic is None or not self._may_have_driver(job):
+        """Its driver says how many executors it wants now; one that is not dynamic keeps what it has.
+
+        A driver of its user's is there, and says so once, also while its first executors are taken back.
+        """
+        if job.job.dynamic is None or job.ended:
+            return
+        if not (self._may_have_driver(job) or job.job.client_driver):
             return
         wants, capped = bounded(job.job, profiles)
         if (wants, capped) != (wanted(job), job.capped):

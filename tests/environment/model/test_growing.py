@@ -236,6 +236,20 @@ def test_a_lost_executor_is_placed_again_and_counts_against_the_max() -> None:
     assert (world.job().state, world.job().failures) == ("failed", 5)
 
 
+def test_what_a_driver_of_its_users_wants_is_heard_while_its_launch_is_undone() -> None:
+    """It is there all the time, and says it once; one that is started here is not there by then."""
+    for where, said in (("127.0.0.1", (Asked(0, SIZE, 4),)), ("", ())):
+        world = World(VMS)
+        world.submit(dynamic(initial=2, client_driver=where))
+        world.offer()
+        world.decide()
+        world.tell("failed", "job-1.0")
+        assert world.job().aborting
+        ask(world, 4)
+        world.tell("killed", "job-1.1")
+        assert (world.job().state, world.job().wanted) == ("queued", said)
+
+
 def test_an_executor_that_its_driver_stops_is_not_placed_again() -> None:
     """A driver that has ended Spark goes on without executors, until it asks for some."""
     world = running(dynamic(initial=2))
