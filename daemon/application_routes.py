@@ -96,8 +96,14 @@ class NothingBody(Asked):
 class GoodbyeBody(Asked):
     """A driver's last word."""
 
-    exit_code: Annotated[int, Field(ge=0, le=255)] = 0
-    """With what it ends: 0 says that all went well."""
+    stopped: bool = False
+    """Its application has stopped its context; what becomes of its process is not known yet."""
+    exit_code: Annotated[int, Field(ge=0, le=255)] | None = None
+    """With what its process ends: 0 says that all went well; null where it does not know."""
+    signal: Annotated[str, Field(pattern=r"^(SIG[A-Z0-9]{1,10})?$")] = ""
+    """The signal by which it is ended."""
+    error: Annotated[str, Field(max_length=1000)] = ""
+    """The exception by which it ends."""
 
 
 class RegisteredBody(Body):
@@ -203,7 +209,7 @@ def add_applications(app: FastAPI, scheduler: Scheduler) -> None:
     @app.delete("/v1/applications/{job_id}")
     def leave(job_id: JobName, goodbye: GoodbyeBody, key: Key = None) -> DoneBody:
         """Say that a driver ends; its executors go."""
-        scheduler.applications.leave(job_id, _bearer(key), goodbye.exit_code)
+        scheduler.applications.leave(job_id, _bearer(key), goodbye)
         return DoneBody()
 
     @app.get("/v1/spark")

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from pydantic import ValidationError
 
@@ -21,6 +22,7 @@ from conf.schema import JobSpec
 from daemon.application_records import ApplicationRecord, application_key
 from daemon.arrivals import ClientDriver, SubmittedSpec
 from daemon.contract import (
+    Goodbye,
     Orders,
     RegisteredApplication,
     Registration,
@@ -28,6 +30,7 @@ from daemon.contract import (
     ServedSpark,
     WantedExecutors,
 )
+from daemon.failures import failure_line
 from daemon.intake import Intake
 from daemon.launch_records import RecordsError
 from daemon.launcher import Launcher
@@ -202,13 +205,22 @@ class Applications:
         waits = record.reason if record.state in _WAITS else None
         return Orders(waits=waits, lost=lost, decommission=to_leave)
 
-    def leave(self, job_id: str, key: str | None, exit_code: int) -> None:
+    def leave(self, job_id: str, key: str | None, goodbye: Goodbye) -> None:
         """The driver says goodbye: a user's ends its job with that."""
         session = self._session(job_id, key)
         if not session.client or session.record.ended:
             return
-        why = f"its driver stopped with exit code {exit_code}" if exit_code else "its driver stopped"
-        self._put_and_wait(ev.DriverEnded(self._now(), job_id, exit_code, why), _LEAVE_PATIENCE)
+        state: Literal["finished", "killed"] | None = None
+        code = goodbye.exit_code
+        if code is not None:
+            error = failure_line(goodbye.error.encode("utf-8", "replace"), b"", None)
+            why = f"its driver exited with code {code}{error}"
+        elif goodbye.signal:
+            state, why = "killed", f"its driver was ended by {goodbye.signal}"
+        else:
+            state = "finished"
+            why = "its driver stopped" if goodbye.stopped else "its driver ended without saying how"
+        self._put_and_wait(ev.DriverEnded(self._now(), job_id, code, why, state=state), _LEAVE_PATIENCE)
 
     def sparks(self) -> tuple[str, Sequence[ServedSpark]]:
         """Where executors reach drivers on this host; the Sparks that are served, the default one first."""

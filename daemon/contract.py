@@ -194,6 +194,30 @@ class WantedExecutors(Protocol):
         ...
 
 
+class Goodbye(Protocol):
+    """How a driver ends, as far as it knows."""
+
+    @property
+    def stopped(self) -> bool:
+        """Its application has stopped its context, and what becomes of its process nobody knows yet."""
+        ...
+
+    @property
+    def exit_code(self) -> int | None:
+        """With what its process ends, where that is known."""
+        ...
+
+    @property
+    def signal(self) -> str:
+        """The signal by which it is ended, such as SIGTERM; empty for none."""
+        ...
+
+    @property
+    def error(self) -> str:
+        """The exception by which it ends; empty for none."""
+        ...
+
+
 class ApplicationDoor(Protocol):
     """What drivers say that ask for executors themselves; every method raises `RejectedError` only.
 
@@ -220,7 +244,7 @@ class ApplicationDoor(Protocol):
         """Note that a driver lives; what it is to do."""
         ...
 
-    def leave(self, job_id: str, key: str | None, exit_code: int) -> None:
+    def leave(self, job_id: str, key: str | None, goodbye: Goodbye) -> None:
         """Note that a driver ends."""
         ...
 

@@ -285,9 +285,10 @@ class ClusterModel:
         if event.requeue:
             self._lives.start_afresh(job, event.message)
             return
-        if event.exit_code == 0:
-            job.exit_code = 0
-            self._lives.end(job, "finished", event.message or "its driver exited with code 0")
+        state = event.state or ("finished" if event.exit_code == 0 else "failed")
+        if state != "failed":
+            job.exit_code = event.exit_code
+            self._lives.end(job, state, event.message or "its driver exited with code 0")
         else:
             why = event.message or f"its driver exited with code {event.exit_code}"
             self._lives.driver_failed(job, event.exit_code, why, again=event.cleared)

@@ -263,7 +263,8 @@ class DriverEnded(Event):
     """A driver that is no task is gone: with an exit code, or without one when nobody saw it end.
 
     With `requeue`, it and not the job is over: the job is to start afresh. With `cleared`, another may be
-    started as if there had been none, and is if the job has retries left.
+    started as if there had been none, and is if the job has retries left. With a `state`, that is how the job
+    ends, whatever its exit code.
     """
 
     job_id: str
@@ -271,6 +272,7 @@ class DriverEnded(Event):
     message: str = ""
     requeue: bool = False
     cleared: bool = False
+    state: Literal["finished", "failed", "killed"] | None = None
 
 
 @dataclass(frozen=True, slots=True)

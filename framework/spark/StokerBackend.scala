@@ -2,28 +2,25 @@
  * The master `spark+stoker://HOST:PORT`: Spark's driver asks a Stoker daemon for executors and gives them back.
  *
  * Here is what runs in the user's driver, for Spark 3.5 (Scala 2.12) and 4 (Scala 2.13) alike: who is asked, what is
- * asked, what the answers mean to Spark. How it is compiled is in `backend_jar.py`, what the daemon makes of it in
- * `daemon/applications.py`. The package is one of Spark's since its interfaces are open to no other.
+ * asked, what the answers mean to Spark. How it is sent is in `StokerDaemon.scala`, how this is compiled in
+ * `backend_jar.py`, what the daemon makes of it in `daemon/applications.py`. The package is one of Spark's since its interfaces are open to no other.
  */
 package org.apache.spark.scheduler.cluster.stoker
 
-import java.io.{FileInputStream, IOException}
-import java.net.{HttpURLConnection, URL}
+import java.io.IOException
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Paths}
-import java.security.{KeyStore, SecureRandom}
-import java.security.cert.CertificateFactory
+import java.security.SecureRandom
 import java.util.Base64
 import java.util.concurrent.{LinkedBlockingQueue, TimeUnit}
-import javax.net.ssl.{HttpsURLConnection, SSLContext, SSLSocketFactory, TrustManagerFactory}
 
 import scala.collection.JavaConverters._
 import scala.concurrent.Future
-import scala.util.control.{ControlThrowable, NoStackTrace, NonFatal}
+import scala.util.control.NonFatal
 
-import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.ObjectNode
-import org.apache.spark.{SparkConf, SparkContext, SparkException, SPARK_VERSION}
+import org.apache.spark.{SparkContext, SPARK_VERSION}
 import org.apache.spark.internal.Logging
 import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.scheduler.{ExecutorDecommissionInfo, ExecutorExited, ExternalClusterManager}
@@ -54,116 +51,6 @@ private object Master {
     case wrong if wrong.startsWith("spark+stoker") =>
       throw new StokerException(s"the master should be like spark+stoker://HOST:PORT, found $wrong")
     case _ => None
-  }
-}
-
-/** What a user is told in one line; where in Spark it was noticed helps nobody. */
-class StokerException(message: String) extends SparkException(s"stoker: $message") with NoStackTrace
-
-/** Speaks to the daemon at `url`; `authorization` is what it asks for. */
-private class Daemon(url: String, ca: Option[String]) {
-  import Daemon._
-
-  private val mapper = new ObjectMapper()
-  private val sockets: Option[SSLSocketFactory] = ca.map(trusting)
-
-  def node(): ObjectNode = mapper.createObjectNode()
-
-  /** What it answers; StokerException when it refuses, IOException when nobody answers in time. */
-  def ask(method: String, path: String, secret: Option[String], body: ObjectNode): JsonNode =
-    ask(method, new URL(url + path), secret, mapper.writeValueAsBytes(body), 3)
-
-  private def ask(method: String, to: URL, secret: Option[String], body: Array[Byte], hops: Int): JsonNode = {
-    val connection = to.openConnection().asInstanceOf[HttpURLConnection]
-    (connection, sockets) match {
-      case (encrypted: HttpsURLConnection, Some(factory)) => encrypted.setSSLSocketFactory(factory)
-      case _ =>
-    }
-    connection.setRequestMethod(method)
-    connection.setConnectTimeout(ConnectMillis)
-    connection.setReadTimeout(AnswerMillis)
-    connection.setInstanceFollowRedirects(false)
-    connection.setUseCaches(false)
-    connection.setRequestProperty("Content-Type", "application/json")
-    connection.setRequestProperty("Accept", "application/json")
-    secret.foreach(one => connection.setRequestProperty("Authorization", s"Bearer $one"))
-    try {
-      connection.setDoOutput(true)
-      connection.setFixedLengthStreamingMode(body.length)
-      val out = connection.getOutputStream
-      try out.write(body) finally out.close()
-      val status = connection.getResponseCode
-      if (status == 307 && hops > 0) {
-        val leader = new URL(to, connection.getHeaderField("Location"))
-        if (to.getProtocol == "https" && leader.getProtocol != "https") {
-          throw new StokerException(s"$url sends on to $leader, which is not https: not followed")
-        }
-        ask(method, leader, secret, body, hops - 1)
-      } else if (status / 100 == 2) {
-        val text = read(connection.getInputStream)
-        try mapper.readTree(text) catch { case _: IOException => throw strange }
-      } else {
-        throw refusal(status, read(connection.getErrorStream))
-      }
-    } finally connection.disconnect()
-  }
-
-  /** What its problem details say; 5xx may be over soon, and so is as if nobody had answered. */
-  private def refusal(status: Int, text: Array[Byte]): Exception = {
-    val said = try Option(mapper.readTree(text)) catch { case _: IOException => None }
-    val detail = said.flatMap(found => Option(found.get("detail"))).map(_.asText)
-    (status, detail) match {
-      case (401, Some(why)) =>
-        new RefusedException(status, s"$why (spark.stoker.token.file or STOKER_TOKEN_FILE names the file with it)")
-      case (429 | 502 | 503 | 504, Some(why)) => new IOException(why)
-      case (_, Some(why)) => new RefusedException(status, why)
-      case _ => new StokerException(s"$url answers with HTTP $status: is it a Stoker daemon?")
-    }
-  }
-
-  private def strange = new StokerException(s"$url is no Stoker daemon: its answer is no JSON")
-}
-
-/** The daemon has understood and does not do it. */
-private class RefusedException(val status: Int, message: String) extends StokerException(message)
-
-private object Daemon {
-  val ConnectMillis = 3000
-  val AnswerMillis = 15000
-  /** Bytes: the longest answer names some thousand executors. */
-  private val Longest = 1 << 22
-
-  private def read(stream: java.io.InputStream): Array[Byte] = {
-    if (stream == null) return Array.emptyByteArray
-    val all = new java.io.ByteArrayOutputStream
-    val part = new Array[Byte](1 << 14)
-    try {
-      var count = stream.read(part)
-      while (count >= 0 && all.size < Longest) {
-        all.write(part, 0, count)
-        count = stream.read(part)
-      }
-    } finally stream.close()
-    all.toByteArray
-  }
-
-  /** Sockets that trust the certificates in a PEM file and no others. */
-  private def trusting(path: String): SSLSocketFactory = try {
-    val store = KeyStore.getInstance(KeyStore.getDefaultType)
-    store.load(null, null)
-    val file = new FileInputStream(path)
-    try {
-      for ((one, number) <- CertificateFactory.getInstance("X.509").generateCertificates(file).asScala.zipWithIndex) {
-        store.setCertificateEntry(number.toString, one)
-      }
-    } finally file.close()
-    val managers = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm)
-    managers.init(store)
-    val context = SSLContext.getInstance("TLS")
-    context.init(null, managers.getTrustManagers, null)
-    context.getSocketFactory
-  } catch {
-    case error: Exception => throw new StokerException(s"the certificates in $path cannot be read: ${error.getMessage}")
   }
 }
 
@@ -202,6 +89,7 @@ class StokerBackend(scheduler: TaskSchedulerImpl, sc: SparkContext, url: String)
 
   override def start(): Unit = {
     requireSecrecy()
+    DriverEnd.watch()
     super.start()
     val answer = register()
     val id = answer.get("id").asText
@@ -224,13 +112,25 @@ class StokerBackend(scheduler: TaskSchedulerImpl, sc: SparkContext, url: String)
       job = None
       talk.join(Daemon.ConnectMillis.toLong)
       try {
-        val body = daemon.node()
-        body.put("exit_code", exitCode)
-        daemon.ask("DELETE", s"/v1/applications/$id", Some(key), body)
+        daemon.ask("DELETE", s"/v1/applications/$id", Some(key), goodbye(exitCode))
       } catch {
         case NonFatal(error) => logInfo(s"Stoker was not told of the end, and notices it by itself: $error")
       }
     }
+  }
+
+  /** How the driver ends; `exitCode` is what Spark says of it, which is 0 when it does not know. */
+  private def goodbye(exitCode: Int): ObjectNode = {
+    val body = daemon.node()
+    DriverEnd.known() match {
+      case _ if exitCode != 0 => body.put("exit_code", exitCode & 0xff)
+      case None => body.put("stopped", true)
+      case Some(end) =>
+        end.exitCode.foreach(code => body.put("exit_code", code & 0xff))
+        end.signal.foreach(body.put("signal", _))
+        end.error.foreach(thrown => body.put("error", thrown.toString.take(LongestError)))
+    }
+    body
   }
 
   protected override def doRequestTotalExecutors(totals: Map[ResourceProfile, Int]): Future[Boolean] = {
@@ -376,6 +276,7 @@ private object StokerBackend {
   private val Private =
     Seq("spark.authenticate.secret", "spark.ssl.", "spark.stoker.token", "spark.stoker.ca", "spark.stoker.job")
   private val WaitsNanos = 5000000000L
+  private val LongestError = 1000
   private val JobSecret = "spark.stoker.job.secret"
 
   private def applicationName(): String = {

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from framework.spark.homes import SparkHome
 
-SOURCE = Path(__file__).with_name("StokerBackend.scala")
+SOURCES = tuple(sorted(Path(__file__).parent.glob("*.scala")))
 #: What Spark's service loader asks for, and what it finds.
 _SERVICE = "META-INF/services/org.apache.spark.scheduler.ExternalClusterManager"
 _MANAGER = "org.apache.spark.scheduler.cluster.stoker.StokerClusterManager"
@@ -67,7 +67,8 @@ def _content(spark: SparkHome) -> str:
             f"Spark {spark.version} is made; Spark's own distributions and PyPI's pyspark have one"
         )
     made_from = [name for name in jars if name.startswith("spark-core_")] + compiler
-    return hashlib.sha256(b"\n".join([SOURCE.read_bytes(), *map(str.encode, made_from)])).hexdigest()[:12]
+    sources = (source.read_bytes() for source in SOURCES)
+    return hashlib.sha256(b"\n".join([*sources, *map(str.encode, made_from)])).hexdigest()[:12]
 
 
 def _jars(spark: SparkHome) -> list[str]:
@@ -83,7 +84,7 @@ def _compile(spark: SparkHome, jar: Path) -> None:
     java = Path(spark.java_home, "bin/java") if spark.java_home else Path("java")
     compiler = ("-cp", f"{spark.home}/jars/*", "scala.tools.nsc.Main", "-usejavacp", "-nowarn")
     # Chosen: compiled quickly rather than well, a run this short is over twice as fast.
-    command = [str(java), "-XX:TieredStopAtLevel=1", *compiler, "-d", str(draft), str(SOURCE)]
+    command = [str(java), "-XX:TieredStopAtLevel=1", *compiler, "-d", str(draft), *map(str, SOURCES)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=False)
         if done.returncode:

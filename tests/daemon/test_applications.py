@@ -362,20 +362,31 @@ def test_a_driver_is_told_of_its_jobs_end(api: Api, door: Door) -> None:
     assert SECRET not in (door.launcher.applications._records / "job-1/application.json").read_text()
 
 
-def test_a_goodbye_ends_the_job(api: Api, door: Door) -> None:
-    """As its exit code says."""
+@pytest.mark.parametrize(
+    ("goodbye", "code", "state", "why"),
+    [
+        ({"stopped": True}, None, "finished", "its driver stopped"),
+        ({"exit_code": 0}, 0, None, "its driver exited with code 0"),
+        ({"exit_code": 3}, 3, None, "its driver exited with code 3"),
+        (
+            {"exit_code": 1, "error": "a.BadError: token=x1\nand more"},
+            1, None, "its driver exited with code 1: a.BadError: token=***",
+        ),
+        ({"signal": "SIGTERM"}, None, "killed", "its driver was ended by SIGTERM"),
+        ({}, None, "finished", "its driver ended without saying how"),
+    ],
+)  # fmt: skip
+def test_a_goodbye_ends_the_job(
+    api: Api, door: Door, goodbye: dict[str, Any], code: int | None, state: str | None, why: str
+) -> None:
+    """As the driver knows, and no more than it knows."""
     key = register(api)["key"]
-    speak(api, key, "DELETE", "", exit_code=0)
-    speak(api, key, "DELETE", "", exit_code=3)
-    assert [
-        (event.exit_code, event.message) for event in door.events if isinstance(event, ev.DriverEnded)
-    ] == [
-        (0, "its driver stopped"),
-        (3, "its driver stopped with exit code 3"),
-    ]
+    speak(api, key, "DELETE", "", **goodbye)
+    (event,) = (event for event in door.events if isinstance(event, ev.DriverEnded))
+    assert (event.exit_code, event.state, event.message) == (code, state, why)
     door.now("job-1", state="finished")
-    speak(api, key, "DELETE", "", exit_code=0)
-    assert len(door.events) == 2
+    speak(api, key, "DELETE", "", **goodbye)
+    assert len(door.events) == 1
 
 
 def test_lost_executors_and_those_to_leave_are_told(api: Api, door: Door) -> None:

@@ -155,6 +155,19 @@ def test_an_example_of_sparks_own_grows_as_it_needs(
     assert job["cost"] > 0
 
 
+def test_an_application_that_crashes_has_failed(
+    daemon: Daemon, spark: SparkHome, conf: str, tmp_path: Path
+) -> None:
+    """With the exit code of its Python, although Spark stops its context as of one that is done."""
+    app = tmp_path / "app.py"
+    app.write_text("from pyspark import SparkContext\ncontext = SparkContext()\nraise SystemExit(3)\n")
+    file = settings(conf, tmp_path, DYNAMIC)
+    with started(daemon, spark, tmp_path, "spark-submit", "--properties-file", file, str(app)) as submitted:
+        assert submitted.wait(LONGEST) == 3
+    job = daemon.ended(job_of(daemon, printed(tmp_path, "stoker: this is "))["id"])
+    assert (job["state"], job["exit_code"], job["reason"]) == ("failed", 3, "its driver exited with code 3")
+
+
 def test_a_driver_that_is_killed_leaves_nothing(
     daemon: Daemon, spark: SparkHome, conf: str, tmp_path: Path
 ) -> None:

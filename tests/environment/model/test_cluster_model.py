@@ -71,6 +71,9 @@ def test_a_driver_of_its_users_is_neither_started_nor_ended(world: World) -> Non
     assert names(world.send(ev.DriverEnded(world.now, "left", 0, "it said goodbye"))) == ["KillTask"] * 2
     assert (world.job("left").state, world.job("left").reason) == ("finished", "it said goodbye")
     assert names(world.kill("killed")) == ["KillTask"] * 2
+    world.submit(replace(make_job("unsaid", 2), client_driver="lap"))
+    world.send(ev.DriverEnded(world.now, "unsaid", None, "nobody knows", state="finished"))
+    assert (world.job("unsaid").state, world.job("unsaid").exit_code) == ("finished", None)
 
 
 def test_a_driver_that_its_host_could_not_start_is_waited_for(world: World) -> None:
