@@ -11,17 +11,16 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from conf.masking import masked_urls
-from conf.schema import Config, Driver, DynamicExecutors, JobSpec
-from conf.uploaded import uploaded
+from conf.schema import Config, Driver, JobSpec
 from daemon.application_records import ApplicationRecords, application_key
 from daemon.failures import failure_line
 from daemon.handing import copy_in, files_of, url, wanted
 from daemon.launch_records import LaunchLostError, LaunchRecord, LaunchRecords, RecordsError
 from daemon.rights import Rights, own_rights
+from daemon.runnable import LaunchCheck, application_of, driver_of
 from daemon.uploads import Uploads
 from environment.model.records import ExecutorRecord, sizes_of
 from environment.resources import Resources
@@ -40,14 +39,12 @@ from framework.spark import (
     HostError,
     ProcessSpec,
     SparkHomes,
-    archive_parts,
     driver_process,
     driver_status,
     executor_process,
     start_driver,
     stop_driver,
     ui_key,
-    unserved,
 )
 from framework.spark.backend_jar import BackendJarError, backend_jar, jar_folders
 
@@ -92,6 +89,9 @@ class Launcher:
         self._jar_folders = jar_folders(data_dir)
         #: The Sparks that are served: one runs driver and executors of a job.
         self.homes = SparkHomes(config.spark, os.environ)
+        self._launch_check = LaunchCheck(
+            config, self.homes, self._rights, self.uploads, bool(url), self.backend_jar
+        )
 
     def folder(self, job_id: str) -> Path:
         """The job's folder."""
@@ -108,62 +108,11 @@ class Launcher:
 
     def heap_mib(self, spec: JobSpec) -> int:
         """The heap (MiB) of the job's executors, unless they are of another resource profile."""
-        return _application(spec).heap_mib(spec.memory)
+        return application_of(spec).heap_mib(spec.memory)
 
     def check(self, spec: JobSpec) -> None:
         """Raise ValueError when the job could not be launched, whatever the cluster."""
-        self.homes.there(spec.spark)
-        if self._driver(spec).on == "host":
-            self.homes.here(spec.spark)
-        application = _application(spec)
-        application.heap_mib(spec.memory)
-        application.check()
-        if self._driver(spec).on == "client":
-            return  # it has its files itself
-        application.heap_mib(self._driver(spec).memory, "driver")
-        self._check_uploaded(spec)
-        if isinstance(spec.executors, DynamicExecutors):
-            self._check_asking(spec)
-        for reference in spec.references:
-            if uploaded(reference) is not None:
-                continue
-            path = archive_parts(reference)[0] if reference in spec.archives else reference
-            if path.startswith("/"):
-                _check_file(Path(path))
-            self._rights.check(path)
-            if why := unserved(path, (*spec.jars, *spec.packages), spec.conf, self._home_jars(spec)):
-                raise ValueError(f"{masked_urls(path)}: {why}")
-        for repository in spec.repositories:
-            self._rights.check(repository)
-
-    def _check_uploaded(self, spec: JobSpec) -> None:
-        files = files_of(spec).values()
-        for file in files:
-            self.uploads.use(file)
-        if files and self._driver(spec).on == "cluster" and not self._url:
-            raise ValueError(
-                "a driver on the cluster fetches uploaded files from this daemon, which listens on loopback "
-                "only; `listen` (with token_file) lets others reach it, or leave the driver on the host"
-            )
-
-    def _check_asking(self, spec: JobSpec) -> None:
-        if self._driver(spec).on == "cluster" and not self._url:
-            raise ValueError(
-                "a driver on the cluster asks this daemon for executors, which listens on loopback only; "
-                "`listen` (with token_file) lets others reach it, or leave the driver on the host"
-            )
-        try:
-            self.backend_jar(self.homes.named(spec.spark))
-        except BackendJarError as error:
-            raise ValueError(str(error)) from error
-
-    def _home_jars(self, spec: JobSpec) -> list[str] | None:
-        """What lies among the jars of the driver's Spark; None where nobody here can look."""
-        home = self.homes.there if self._driver(spec).on == "cluster" else self.homes.here
-        try:
-            return [path.name for path in Path(home(spec.spark).home, "jars").iterdir()]
-        except OSError:
-            return None
+        self._launch_check.check(spec)
 
     def handed(self, job_id: str, spec: JobSpec, key: str) -> tuple[Path, str] | None:
         """The file that this key opens for the job's driver, and its name; None when it opens none."""
@@ -183,10 +132,12 @@ class Launcher:
             if known is None or not known.secret:
                 raise RecordsError(f"nobody knows any more where its driver ({job.client_driver}) listens")
             endpoint = DriverEndpoint(known.host, known.port, 0, 0, memory_mib=0)
-            return self._executor(task, job, _application(spec), endpoint, known.secret, known.application_id)
+            return self._executor(
+                task, job, application_of(spec), endpoint, known.secret, known.application_id
+            )
         launch, files = self._launches.of(job.id), files_of(spec)
         paths = {reference: f"/{file.sha256}/{file.name}" for reference, file in files.items()}
-        application = _application(spec, paths)
+        application = application_of(spec, paths)
         if self._driver(spec).on == "cluster":
             self._launches.release(job.id)  # it listens elsewhere
         endpoint = self._endpoint(spec, launch, tasks)
@@ -253,7 +204,7 @@ class Launcher:
         )
         process = driver_process(
             job.name,
-            _application(spec, {each: str(folder / file.name) for each, file in files.items()}),
+            application_of(spec, {each: str(folder / file.name) for each, file in files.items()}),
             endpoint,
             _sizes(job, tasks),
             launch.secret,
@@ -396,7 +347,7 @@ class Launcher:
         return backend_jar(self.homes.here(name), self._jar_folders)
 
     def _driver(self, spec: JobSpec) -> Driver:
-        return spec.driver or self._config.driver
+        return driver_of(spec, self._config)
 
     def _endpoint(
         self, spec: JobSpec, launch: LaunchRecord, tasks: Sequence[ExecutorRecord]
@@ -435,36 +386,3 @@ def _host_id(data_dir: Path) -> str:
             os.link(draft, path)  # another daemon finds all of it or nothing
         draft.unlink()
     return f"{path.read_text().strip()}@{socket.gethostname()}"
-
-
-def _application(spec: JobSpec, paths: Mapping[str, str] | None = None) -> Application:
-    """What is to be run; `paths` are those of uploaded files, by how the job names them."""
-    at = paths or {}
-
-    def placed(references: Sequence[str]) -> tuple[str, ...]:
-        return tuple(at.get(reference, reference) for reference in references)
-
-    archives = (reference.partition("#") for reference in spec.archives)
-    return Application(
-        app=at.get(spec.app, spec.app),
-        main_class=spec.main_class,
-        arguments=spec.args,
-        py_files=placed(spec.py_files),
-        files=placed(spec.files),
-        jars=placed(spec.jars),
-        archives=tuple(f"{at.get(file, file)}{mark}{folder}" for file, mark, folder in archives),
-        packages=spec.packages,
-        repositories=spec.repositories,
-        conf=spec.conf,
-        environment=spec.env,
-    )
-
-
-def _check_file(path: Path) -> None:
-    try:
-        if path.is_file():
-            return
-        why = "no such file on the daemon's host"
-    except OSError as error:  # a part of the path is too long, or a folder cannot be looked into
-        why = f"cannot be found on the daemon's host: {error.strerror}"
-    raise ValueError(f"{path}: {why}")

@@ -1,0 +1,122 @@
+"""What a job's specification comes to for Spark, and whether it could run at all, whatever the cluster."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from conf.masking import masked_urls
+from conf.schema import Config, Driver, DynamicExecutors, JobSpec
+from conf.uploaded import uploaded
+from daemon.handing import files_of
+from daemon.rights import Rights
+from daemon.uploads import Uploads
+from framework.spark import Application, SparkHomes, archive_parts, unserved
+from framework.spark.backend_jar import BackendJarError
+
+
+def driver_of(spec: JobSpec, config: Config) -> Driver:
+    """Where the job's driver runs: where the job says, or else the config."""
+    return spec.driver or config.driver
+
+
+def application_of(spec: JobSpec, paths: Mapping[str, str] | None = None) -> Application:
+    """What is to be run; `paths` are those of uploaded files, by how the job names them."""
+    at = paths or {}
+
+    def placed(references: Sequence[str]) -> tuple[str, ...]:
+        return tuple(at.get(reference, reference) for reference in references)
+
+    archives = (reference.partition("#") for reference in spec.archives)
+    return Application(
+        app=at.get(spec.app, spec.app),
+        main_class=spec.main_class,
+        arguments=spec.args,
+        py_files=placed(spec.py_files),
+        files=placed(spec.files),
+        jars=placed(spec.jars),
+        archives=tuple(f"{at.get(file, file)}{mark}{folder}" for file, mark, folder in archives),
+        packages=spec.packages,
+        repositories=spec.repositories,
+        conf=spec.conf,
+        environment=spec.env,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchCheck:
+    """Refuses jobs that could not be launched.
+
+    `reachable`: agents reach the daemon's API. `backend_jar` makes the jar of a Spark by its name.
+    """
+
+    config: Config
+    homes: SparkHomes
+    rights: Rights
+    uploads: Uploads
+    reachable: bool
+    backend_jar: Callable[[str], Path]
+
+    def check(self, spec: JobSpec) -> None:
+        """Raise ValueError when the job could not be launched, whatever the cluster."""
+        self.homes.there(spec.spark)
+        if driver_of(spec, self.config).on == "host":
+            self.homes.here(spec.spark)
+        application = application_of(spec)
+        application.heap_mib(spec.memory)
+        application.check()
+        if driver_of(spec, self.config).on == "client":
+            return  # it has its files itself
+        application.heap_mib(driver_of(spec, self.config).memory, "driver")
+        self._check_uploaded(spec)
+        if isinstance(spec.executors, DynamicExecutors):
+            self._check_asking(spec)
+        for reference in spec.references:
+            if uploaded(reference) is not None:
+                continue
+            path = archive_parts(reference)[0] if reference in spec.archives else reference
+            if path.startswith("/"):
+                _check_file(Path(path))
+            self.rights.check(path)
+            if why := unserved(path, (*spec.jars, *spec.packages), spec.conf, self._home_jars(spec)):
+                raise ValueError(f"{masked_urls(path)}: {why}")
+        for repository in spec.repositories:
+            self.rights.check(repository)
+
+    def _check_uploaded(self, spec: JobSpec) -> None:
+        files = files_of(spec).values()
+        for file in files:
+            self.uploads.use(file)
+        if files and driver_of(spec, self.config).on == "cluster" and not self.reachable:
+            raise ValueError(
+                "a driver on the cluster fetches uploaded files from this daemon, which listens on loopback "
+                "only; `listen` (with token_file) lets others reach it, or leave the driver on the host"
+            )
+
+    def _check_asking(self, spec: JobSpec) -> None:
+        if driver_of(spec, self.config).on == "cluster" and not self.reachable:
+            raise ValueError(
+                "a driver on the cluster asks this daemon for executors, which listens on loopback only; "
+                "`listen` (with token_file) lets others reach it, or leave the driver on the host"
+            )
+        try:
+            self.backend_jar(self.homes.named(spec.spark))
+        except BackendJarError as error:
+            raise ValueError(str(error)) from error
+
+    def _home_jars(self, spec: JobSpec) -> list[str] | None:
+        """What lies among the jars of the driver's Spark; None where nobody here can look."""
+        home = self.homes.there if driver_of(spec, self.config).on == "cluster" else self.homes.here
+        try:
+            return [path.name for path in Path(home(spec.spark).home, "jars").iterdir()]
+        except OSError:
+            return None
+
+
+def _check_file(path: Path) -> None:
+    try:
+        if path.is_file():
+            return
+        why = "no such file on the daemon's host"
+    except OSError as error:  # a part of the path is too long, or a folder cannot be looked into
+        why = f"cannot be found on the daemon's host: {error.strerror}"
+    raise ValueError(f"{path}: {why}")
