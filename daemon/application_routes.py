@@ -27,13 +27,13 @@ Key = Annotated[
 ]
 
 
-class Asked(BaseModel):
+class DriverMessage(BaseModel):
     """Part of what a driver says."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 
 
-class DriverBody(Asked):
+class DriverBody(DriverMessage):
     """Where a driver is."""
 
     host: Annotated[str, Field(pattern=f"^{_HOST}$")]
@@ -44,7 +44,7 @@ class DriverBody(Asked):
     """The URL of its Spark UI."""
 
 
-class ApplicationBody(Asked):
+class ApplicationBody(DriverMessage):
     """A driver that asks for executors."""
 
     application_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
@@ -61,7 +61,7 @@ class ApplicationBody(Asked):
     """Spark's properties; docs/submit.md says what they mean."""
 
 
-class ProfileBody(Asked):
+class ProfileBody(DriverMessage):
     """How many executors of a resource profile a driver wants."""
 
     id: Annotated[int, Field(ge=0, lt=2**31)]
@@ -75,25 +75,25 @@ class ProfileBody(Asked):
     """What each has of what, by Spark's names: cores, memory (MiB), memoryOverhead, ..."""
 
 
-class TotalsBody(Asked):
+class WantedBody(DriverMessage):
     """How many executors a driver wants now, in all."""
 
     profiles: Annotated[list[ProfileBody], Field(max_length=1000)]
     """Of each resource profile."""
 
 
-class ReleaseBody(Asked):
+class ReleaseBody(DriverMessage):
     """Executors that a driver gives back."""
 
     numbers: Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], Field(max_length=_MOST)]
     """Their numbers."""
 
 
-class NothingBody(Asked):
+class NothingBody(DriverMessage):
     """Nothing but that the driver lives."""
 
 
-class GoodbyeBody(Asked):
+class GoodbyeBody(DriverMessage):
     """A driver's last word."""
 
     stopped: bool = False
@@ -189,7 +189,7 @@ def add_applications(app: FastAPI, scheduler: Scheduler) -> None:
         return carried(RegisteredBody, found)
 
     @app.put("/v1/applications/{job_id}/executors")
-    def ask(job_id: JobName, totals: TotalsBody, key: Key = None) -> GrantedBody:
+    def ask(job_id: JobName, totals: WantedBody, key: Key = None) -> GrantedBody:
         """Say how many executors a driver wants now, in all."""
         return GrantedBody(reason=scheduler.applications.ask(job_id, _bearer(key), totals.profiles))
 

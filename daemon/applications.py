@@ -84,7 +84,7 @@ _WAITS = frozenset({"queued", "placing", "starting"})
 
 
 @dataclass(slots=True)
-class _Session:
+class _DriverSession:
     """A driver that is there; `client` when it is a user's, whose silence is its end."""
 
     key: str
@@ -125,7 +125,7 @@ class Applications:
         self._now = now
         self._patience = patience
         self._lock = threading.Lock()
-        self._sessions: dict[str, _Session] = {}
+        self._sessions: dict[str, _DriverSession] = {}
         self._looked = time.monotonic()
 
     # ---- what drivers say --------------------------------------------------------------------------
@@ -146,7 +146,7 @@ class Applications:
             nonlocal made
             made = job
             with self._lock:
-                self._sessions[job.job.id] = _Session(key, client=True, record=job)
+                self._sessions[job.job.id] = _DriverSession(key, client=True, record=job)
             self._records.keep(job.job.id, record)
 
         submitted = SubmittedSpec(spec, None, ClientDriver(asked.ui or asked.host, keep))
@@ -298,7 +298,7 @@ class Applications:
             why = f"what the driver says was not stored within {_NOTE_PATIENCE:g} s; see /readyz"
             raise RejectedError(503, "The scheduler is busy", why, {"Retry-After": "1"})
 
-    def _session(self, job_id: str, key: str | None) -> _Session:
+    def _session(self, job_id: str, key: str | None) -> _DriverSession:
         """The session that this key opens; RejectedError for any other, and where nobody knows the key."""
         with self._lock:
             session = self._sessions.get(job_id)
@@ -327,9 +327,9 @@ class Applications:
                 self._sessions[job_id] = there = session
             return there
 
-    def _found(self, key: str, job: JobRecord) -> _Session:
+    def _found(self, key: str, job: JobRecord) -> _DriverSession:
         """A session that went on before this daemon knew of it."""
-        session = _Session(key, bool(job.job.client_driver), job)
+        session = _DriverSession(key, bool(job.job.client_driver), job)
         for task in self._store.executors(job.job.id):
             if task.number is not None and task.decommissioned_at is not None and not task.ended:
                 session.to_leave.add(task.number)

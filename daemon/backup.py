@@ -28,7 +28,7 @@ class BackupError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class GoodBackup:
     """What a good copy holds: jobs, of which schema, in how many bytes."""
 
     jobs: int
@@ -38,7 +38,7 @@ class Copied:
 
 def back_up(
     store: Path, target: Path, *, replace: bool = False, progress: Callable[[int, int], None] | None = None
-) -> Copied:
+) -> GoodBackup:
     """Copy the store as it is now, whoever writes to it meanwhile; on disk and checked when this returns.
 
     The copy is one file that only its owner can read. `progress` is told bytes copied and bytes in all.
@@ -82,7 +82,7 @@ def back_up(
     return copied
 
 
-def check(path: Path) -> Copied:
+def check(path: Path) -> GoodBackup:
     """Read all of a copy; BackupError when it is not a good one."""
     _check_source(path)
     try:
@@ -98,10 +98,10 @@ def check(path: Path) -> Copied:
         raise BackupError(
             f"{path} has schema {schema}, this program knows schemas {FIRST} to {SCHEMA_VERSION}"
         )
-    return Copied(jobs, int(schema), path.stat().st_size)
+    return GoodBackup(jobs, int(schema), path.stat().st_size)
 
 
-def restore(backup: Path, store: Path, data_dir: Path) -> tuple[Copied, Path | None]:
+def restore(backup: Path, store: Path, data_dir: Path) -> tuple[GoodBackup, Path | None]:
     """Put a copy in the store's place while no daemon runs; what it holds, and where the old store is now.
 
     Jobs that are submitted from then on get numbers that no job had that left a trace here.

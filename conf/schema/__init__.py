@@ -7,7 +7,7 @@ from conf.schema.cluster import Billing, Cluster, Pool, VmGroup
 from conf.schema.daemon import (
     AuditSection,
     Config,
-    EventLog,
+    EventLogSection,
     Http,
     Leader,
     Mesos,
@@ -30,7 +30,7 @@ __all__ = [
     "Cpus",
     "Driver",
     "DynamicExecutors",
-    "EventLog",
+    "EventLogSection",
     "Executors",
     "Http",
     "JobSpec",

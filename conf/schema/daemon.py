@@ -175,7 +175,7 @@ class AuditSection(Strict):
     earlier: Annotated[int, Field(ge=0, le=1000)] = 5
 
 
-class EventLog(Strict):
+class EventLogSection(Strict):
     """The log of events and commands: how large (MiB) a file may get, and how many earlier ones are kept."""
 
     size: Annotated[int, Field(ge=1)] = 64
@@ -242,7 +242,7 @@ class Config(Strict):
     spark: Spark = Spark()
     driver: Annotated[Driver, AfterValidator(_of_ours)] = Driver()
     leader: Leader = Leader()
-    event_log: EventLog = EventLog()
+    event_log: EventLogSection = EventLogSection()
     retention: Retention = Retention()
     uploads: UploadsSection = UploadsSection()
 

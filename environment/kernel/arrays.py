@@ -18,7 +18,7 @@ from profiles.job_profile import JobProfile
 from profiles.workload import Workload
 
 
-class RefusedError(ValueError):
+class UnplaceableError(ValueError):
     """A job that could never run on this cluster; the text has its name and says why."""
 
 
@@ -93,11 +93,11 @@ def episode_of(
 
     `types` are the job types that observations tell apart. `believed` are the same jobs with what an agent
     may expect of them; without it the truth. One of which nothing is known is taken to last for `unknown`
-    seconds. `keeping` says how long idle VMs of pools are kept. RefusedError names a job that could never
+    seconds. `keeping` says how long idle VMs of pools are kept. UnplaceableError names a job that could never
     run.
     """
     for name, why in refusals(jobs, vms).items():
-        raise RefusedError(f"{name}: {why}")
+        raise UnplaceableError(f"{name}: {why}")
     return arrays_of(jobs, vms, types, believed, unknown, keeping)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from conf.schema import Config, EventLog, JobSpec
+from conf.schema import Config, EventLogSection, JobSpec
 from daemon.contract import RejectedError
 from daemon.drivers import HostDrivers
 from daemon.inbox import Item
@@ -294,7 +294,7 @@ def test_a_driver_is_started_when_the_store_can_be_read_again(
 
 def test_the_event_log_ends_and_begins_again(store: Store, tmp_path: Path) -> None:
     """Over the size a file is put aside; each, through an empty model, gives the recorded commands."""
-    config = Config(data_dir=str(tmp_path), event_log=EventLog(size=1, earlier=9))
+    config = Config(data_dir=str(tmp_path), event_log=EventLogSection(size=1, earlier=9))
     session = SessionOptions(master=f"127.0.0.1:{free_port()}")
     service = Service(config, store, Launcher(config, tmp_path, "127.0.0.1"), session, data_dir=tmp_path)
     service._restore()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agents.registry import POLICIES, create
 from environment.cluster_files import load_cluster
-from environment.kernel.arrays import RefusedError, episode_of, jobs_of
+from environment.kernel.arrays import UnplaceableError, episode_of, jobs_of
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.kernel.rules import advance, next_completion, reset, step_episode
 from environment.kernel.state import RUNNING, make_batch
@@ -168,7 +168,7 @@ def test_what_never_fits_is_refused_by_name() -> None:
         "giant": "the empty cluster has room for 8 executors of 1 cpus and 1024 MiB, 9 are asked for"
     }
     assert [job.name for job in result.jobs] == ["a", "b"]
-    with pytest.raises(RefusedError, match="giant: the empty cluster has room for 8"):
+    with pytest.raises(UnplaceableError, match="giant: the empty cluster has room for 8"):
         episode_of(jobs_of(Workload((giant,)), {}), make_vms(2))
 
 
