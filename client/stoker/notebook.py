@@ -148,6 +148,17 @@ def _size(executors: Executors, cpus: int, memory: int | str) -> dict[str, str]:
         "spark.executor.memory": f"{mib - overhead}m",
         "spark.executor.memoryOverhead": f"{overhead}m",
     }
+    wanted: Any = (executors,) if isinstance(executors, int) else executors
+    numbers = isinstance(wanted, (tuple, list)) and all(isinstance(one, int) for one in wanted)
+    if (
+        not numbers
+        or len(wanted) != (1 if isinstance(executors, int) else 2)
+        or not 0 <= wanted[0] <= wanted[-1] >= 1
+    ):
+        raise StokerError(
+            "executors: should be a number of at least 1, or the least and the most of them, as in (1, 8), "
+            f"found {executors!r}"
+        )
     if isinstance(executors, int):
         return {**found, "spark.executor.instances": str(executors)}
     least, most = executors

@@ -284,7 +284,11 @@ def _daemons(properties: Mapping[str, str], environ: Mapping[str, str]) -> list[
             f"--master {master}: should be mesos://, spark://, spark+stoker:// or http(s):// and the "
             "HOST:PORT of a Stoker daemon"
         )
-    return [f"{_MASTERS[scheme]}://{host.rstrip('/')}" for host in rest.split(",")]
+    hosts = [host.rstrip("/") for host in rest.split(",")]
+    for host in hosts:
+        if scheme not in ("http", "https") and not re.search(r":[0-9]+$", host):
+            raise ArgumentsError(f"--master {master}: {host} has no port, as in {host}:8642")
+    return [f"{_MASTERS[scheme]}://{host}" for host in hosts]
 
 
 def _settings(url: str, properties: Mapping[str, str], environ: Mapping[str, str]) -> Settings:

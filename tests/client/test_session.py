@@ -61,6 +61,9 @@ def test_sizes_are_those_of_a_job_file() -> None:
             sessions._size(1, 1, wrong)
     with pytest.raises(stoker.StokerError, match="leaves nothing beside"):
         sessions._size(1, 1, "300m")
+    for odd in (0, "2", (3, 1), (0, 0), (1, 2, 3)):
+        with pytest.raises(stoker.StokerError, match="executors: should be a number of at least 1, or"):
+            sessions._size(odd, 1, "2g")  # type: ignore[arg-type]
 
 
 def test_secrets_go_by_a_file_that_is_gone_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:

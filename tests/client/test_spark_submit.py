@@ -111,6 +111,7 @@ def test_what_cannot_be_meant_is_said(command: str, why: str, capsys: Capture) -
         ("--deploy-mode both a.py", "should be cluster, found 'both'"),
         ("--master yarn a.py", "--master yarn: should be mesos://"),
         ("--master mesos://zk://h:1/m a.py", "should be mesos://"),
+        ("--master spark://h:1,g {app}", "--master spark://h:1,g: g has no port, as in g:8642"),
         ("--master mesos://127.0.0.1:1 {app}", "no daemon answers at http://127.0.0.1:1"),
         ("nowhere.py", "nowhere.py: no such file here"),
         ("--files none*.txt {app}", "none*.txt: no file here has such a name"),

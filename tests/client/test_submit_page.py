@@ -13,6 +13,8 @@ import pytest
 from stoker import flows, spark_submit
 from stoker.command import main
 
+from conf.loader import parse
+from conf.schema import JobSpec
 from daemon.cli import main as daemon_main
 from tests.daemon.cli.conftest import Daemon
 
@@ -48,6 +50,12 @@ def at_once(daemon: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         Path(name).write_text(name)
     Path("job.yaml").write_text("app: app.py\nexecutors: 2\n")
     return daemon
+
+
+def test_the_job_file_has_all_keys() -> None:
+    """The one that is shown for a job is one, and leaves no key out."""
+    (text,) = (block for block in blocks("yaml") if "main_class:" in block)
+    assert parse(text, JobSpec, "the page").model_fields_set == set(JobSpec.model_fields)
 
 
 def test_commands(at_once: Daemon) -> None:
