@@ -6,8 +6,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -122,7 +123,14 @@ class Daemon:
 class Scene:
     """One daemon or, where several share the store, two on one folder, and one Mesos."""
 
-    def __init__(self, folder: Path, mesos: Mesos, database: str = "") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        mesos: Mesos,
+        database: str = "",
+        changes: Mapping[str, object] = MappingProxyType({}),
+    ) -> None:
+        """`changes` are sections of the daemons' config that are other than usual here."""
         self.folder = folder
         self.mesos = mesos
         self.data = folder / "data"
@@ -135,7 +143,7 @@ class Scene:
         self._clock = folder / "clock"
         self._clock.write_bytes(SECONDS.pack(0.0))
         names = ("stoker", "standby") if database else ("stoker",)
-        self.daemons = [Daemon(folder, name, self._settings(), self._clock) for name in names]
+        self.daemons = [Daemon(folder, name, self._settings() | changes, self._clock) for name in names]
 
     def _settings(self) -> dict[str, object]:
         return {
@@ -226,14 +234,14 @@ class Scene:
 
     def _processes(self) -> Iterator[tuple[int, bytes, bytes]]:
         """What has to do with this folder: pid, environment, command line."""
-        here, log = str(self.folder).encode(), f"CHAOS_LOG={self.log}".encode()
+        here = str(self.folder).encode()
         for entry in Path("/proc").iterdir():
             if not entry.name.isdigit():
                 continue
             with contextlib.suppress(OSError):
                 command = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
                 environ = (entry / "environ").read_bytes()
-                if here in command or log in environ.split(b"\0"):
+                if here in command or here in environ:
                     yield int(entry.name), environ, command
 
 

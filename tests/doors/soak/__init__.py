@@ -1,0 +1,1 @@
+"""Interactive sessions in bad times; `python -m tests.doors.soak`."""
