@@ -9,7 +9,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test chaos fuzz mutants lint openapi bench filter lock clean
+.PHONY: help install demo test chaos soak fuzz mutants lint openapi bench filter lock clean
 
 help:  ## Say what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -36,6 +36,9 @@ test: $(READY)  ## Pass the tests, on up to four cores
 chaos: $(READY)  ## Break everything some hundreds of times, then count what was lost
 	$(BIN)/python -m tests.chaos --faults $(or $(FAULTS),300) --seed $(or $(SEED),1) $(if $(RESUME),--resume)
 	HOSTILE_JOBS=$(or $(HOSTILE),100) $(BIN)/python -m pytest tests/daemon/test_hostile_jobs.py -q
+
+soak: $(READY)  ## Kill everything around interactive sessions of real Spark, then count (ROUNDS, SESSIONS, SEED)
+	$(BIN)/python -m tests.doors.soak --rounds $(or $(ROUNDS),50) --sessions $(or $(SESSIONS),4) --seed $(or $(SEED),1)
 
 fuzz: $(READY)  ## Ask a daemon for an hour what nobody thought of (MINUTES, SEED, BEGIN)
 	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),60) --seed $(or $(SEED),1) --begin $(or $(BEGIN),0)

@@ -91,7 +91,10 @@ class _DriverSession:
     client: bool
     record: JobRecord
     silent: float = 0.0
-    #: One of its executors has ended by itself since it was heard of last, as they do without their driver.
+    #: Its executors that are there, by number; which of them were when it was heard of last.
+    there: set[int] = field(default_factory=set)
+    heard_with: set[int] = field(default_factory=set)
+    #: An executor has ended by itself since it was heard of last: without their driver all of them do.
     orphans: bool = False
     lost: list[tuple[int, str]] = field(default_factory=list)
     to_leave: set[int] = field(default_factory=set)
@@ -197,7 +200,7 @@ class Applications:
         """Note that the driver lives; what it is to do."""
         session = self._session(job_id, key)
         with self._lock:
-            session.silent, session.orphans = 0.0, False
+            session.silent, session.orphans, session.heard_with = 0.0, False, set(session.there)
             record, lost = session.record, tuple(session.lost)
             to_leave = tuple(sorted(session.to_leave))
         if record.ended:
@@ -266,6 +269,11 @@ class Applications:
                     session.to_leave.add(task.number)
                 else:
                     session.to_leave.discard(task.number)
+                if task.ended:
+                    session.there.discard(task.number)
+                    session.heard_with.discard(task.number)
+                else:
+                    session.there.add(task.number)
                 session.orphans |= task.state in _BY_THEMSELVES and task.killed_at is None
                 if task.state == "lost":
                     found = (task.number, f"lost on {task.vm_name}: {task.message}")
@@ -283,7 +291,8 @@ class Applications:
                 if session.record.ended and session.silent > self._patience:
                     del self._sessions[job_id]  # it knows, or is gone
                     continue
-                patience = min(_ORPHANED, self._patience) if session.orphans else self._patience
+                alone = session.orphans and not session.heard_with
+                patience = min(_ORPHANED, self._patience) if alone else self._patience
                 if session.client and not session.record.ended and session.silent > patience:
                     late.append((job_id, session.record.job.client_driver, patience))
                     session.silent = 0.0
@@ -331,7 +340,11 @@ class Applications:
         """A session that went on before this daemon knew of it."""
         session = _DriverSession(key, bool(job.job.client_driver), job)
         for task in self._store.executors(job.job.id):
-            if task.number is not None and task.decommissioned_at is not None and not task.ended:
+            if task.number is None or task.ended:
+                continue
+            session.there.add(task.number)
+            session.heard_with.add(task.number)
+            if task.decommissioned_at is not None:
                 session.to_leave.add(task.number)
         return session
 

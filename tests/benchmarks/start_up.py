@@ -1,9 +1,9 @@
 """From spark-submit's start to the first task's result: `python -m tests.benchmarks.start_up --runs 5`.
 
-The same application with one executor comes by each of Stoker's doors, and for comparison by spark-submit to a
-standalone master and worker of the same Spark on the same machine. The ways take turns, so that what else the machine
-does meets all of them; printed are medians, the fastest and the slowest, and the medians of the differences between
-a way and standalone in the same turn.
+The same application with one executor comes by each of Stoker's doors, and for comparison by spark-submit
+to a standalone master and worker of the same Spark on the same machine. The ways take turns, so that what
+else the machine does meets all of them; printed are medians, the fastest and the slowest, and the medians of
+the differences between a way and standalone in the same turn.
 """
 
 import argparse
@@ -88,10 +88,18 @@ def all_ways(folder: Path) -> Iterator[dict[str, Callable[[], float]]]:
         def cluster_by_client() -> float:
             environ = os.environ | {"PYTHONPATH": str(_CLIENT)}
             command = [sys.executable, "-m", "stoker", "spark-submit", "--master", f"mesos://{address}"]
-            return submitted(time.time(), _run([*command, "--conf", "spark.stoker.spark=4.3", *one, str(app)], environ))
+            return submitted(
+                time.time(), _run([*command, "--conf", "spark.stoker.spark=4.3", *one, str(app)], environ)
+            )
 
         def cluster_by_spark_submit() -> float:
-            command = [f"{old.home}/bin/spark-submit", "--master", f"mesos://{address}", "--deploy-mode", "cluster"]
+            command = [
+                f"{old.home}/bin/spark-submit",
+                "--master",
+                f"mesos://{address}",
+                "--deploy-mode",
+                "cluster",
+            ]
             command += ["--conf", "spark.master.rest.enabled=true", "--conf", "spark.stoker.spark=4.3"]
             return submitted(time.time(), _run([*command, *one, str(app)], _environ(old)))
 
@@ -149,11 +157,17 @@ def standalone(home: SparkHome, folder: Path) -> Iterator[str]:
 def _environ(home: SparkHome) -> dict[str, str]:
     """What a user's shell has."""
     own = {"SPARK_HOME": home.home, "JAVA_HOME": str(home.java_home), "PYSPARK_PYTHON": sys.executable}
-    return os.environ | own | {"PYTHONPATH": ":".join(python_path(Path(home.home))), "SPARK_LOCAL_IP": "127.0.0.1"}
+    return (
+        os.environ
+        | own
+        | {"PYTHONPATH": ":".join(python_path(Path(home.home))), "SPARK_LOCAL_IP": "127.0.0.1"}
+    )
 
 
 def _run(command: list[str], environ: dict[str, str]) -> str:
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=_PATIENCE, check=False)
+    done = subprocess.run(
+        command, env=environ, capture_output=True, text=True, timeout=_PATIENCE, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 

@@ -143,7 +143,7 @@ class Scene:
         self._clock = folder / "clock"
         self._clock.write_bytes(SECONDS.pack(0.0))
         names = ("stoker", "standby") if database else ("stoker",)
-        self.daemons = [Daemon(folder, name, self._settings() | changes, self._clock) for name in names]
+        self.daemons = [Daemon(folder, name, {**self._settings(), **changes}, self._clock) for name in names]
 
     def _settings(self) -> dict[str, object]:
         return {

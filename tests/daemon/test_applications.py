@@ -253,6 +253,30 @@ def test_a_driver_whose_executors_end_is_given_up_sooner(
     assert event.message.endswith("was not heard of for 6 s")
 
 
+def test_a_busy_driver_that_lost_one_executor_is_given_its_time(
+    api: Api, door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that were there when it was heard of last end without it; one that came later says nothing."""
+    key = register(api)["key"]
+    clock = [time.monotonic()]
+    monkeypatch.setattr("daemon.applications.time.monotonic", lambda: clock[0])
+
+    def awake(seconds: float) -> None:
+        for _ in range(int(seconds * 2)):
+            clock[0] += 0.5
+            door.applications.tend()
+
+    first, second, third = (replace(_task("job-1"), number=number) for number in (1, 2, 3))
+    door.applications.observe((), (first, second))
+    speak(api, key)
+    door.applications.observe((), (replace(first, state="failed"), third))
+    awake(20)
+    assert door.events == []
+    door.applications.observe((), (replace(second, state="failed"),))
+    awake(1)
+    assert len(door.events) == 1
+
+
 def test_a_driver_is_found_again_by_the_next_daemon(
     api: Api, door: Door, store: Store, tmp_path: Path
 ) -> None:

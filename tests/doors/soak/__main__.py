@@ -1,9 +1,10 @@
 """Bad times for interactive sessions: `python -m tests.doors.soak --rounds 50 --sessions 4 --seed 1`.
 
-A `stoker up` works on an embedded Mesos; in each round users start so many sessions at once, real pyspark drivers in
-client mode whose executors come and go with their work. Meanwhile drivers, executors and the daemon are killed with
--9, and agents with all they run. After each round everything is counted: every job has a truthful end, no task is
-open, in the store or in Mesos, no process is left, and the results are right where the driver was left alone.
+A `stoker up` works on an embedded Mesos; in each round users start so many sessions at once, real pyspark
+drivers in client mode whose executors come and go with their work. Meanwhile drivers, executors and the
+daemon are killed with -9, and agents with all they run. After each round everything is counted: every job has
+a truthful end, no task is open, in the store or in Mesos, no process is left, and the results are right where
+the driver was left alone.
 
 Exit code 0 when that holds for all rounds, 1 when it does not; then the folder stays.
 """
@@ -30,8 +31,8 @@ from tests.chaos.verdict import listed, open_or_odd, wrong_sums
 from tests.doors.soak.sessions import Session, settings_folder
 from tests.framework.embedded.running import running
 
-#: Sections of the daemon's config; a driver of a user's is given up after ten seconds of silence.
-CONFIG: dict[str, object] = {"spark": {"driver_host": "127.0.0.1", "driver_timeout": 10.0}}
+#: Sections of the daemon's config.
+CONFIG: dict[str, object] = {"spark": {"driver_host": "127.0.0.1"}}
 FAULTS = ("a driver's Python", "a driver's Spark", "the daemon", "an agent", "an executor")
 LONGEST = 900.0  # seconds that a session may take, and that the daemon may take to notice its end
 _OVER = ("finished", "failed", "killed")
@@ -125,11 +126,14 @@ class Round:
         found = self._settled()
         jobs = self._jobs()
         for session in self._sessions:
-            found += session.complaints([job for job in jobs if job["name"] == session.name], self._daemon_killed)
+            found += session.complaints(
+                [job for job in jobs if job["name"] == session.name], self._daemon_killed
+            )
         silent = sum("not heard of" in job["reason"] for job in jobs)
         states = listed(Counter(job["state"] for job in jobs))
-        print(f"{self._title}: {took:.0f} s, settled after {time.monotonic() - began - took:.0f} s; "
-              f"jobs {states} ({silent} given up); kill -9 of {', '.join(log) or 'nothing'}; {len(found) or 'no'} losses", flush=True)  # fmt: skip
+        settled = time.monotonic() - began - took
+        print(f"{self._title}: {took:.0f} s, {settled:.0f} s to settle; jobs {states} ({silent} given up); "
+              f"kill -9 of {', '.join(log) or 'nothing'}; losses: {len(found)}", flush=True)  # fmt: skip
         return found
 
     def _jobs(self) -> list[Mapping[str, Any]]:
@@ -147,7 +151,11 @@ class Round:
         return found
 
     def _left(self) -> list[str]:
-        found = [f"{job['id']} is {job['state']}: {job['reason']}" for job in self._jobs() if job["state"] not in _OVER]
+        found = [
+            f"{job['id']} is {job['state']}: {job['reason']}"
+            for job in self._jobs()
+            if job["state"] not in _OVER
+        ]
         with Client(self._daemon.url) as client:
             found += [f"{vm['name']} is used" for vm in client.cluster()["vms"] if vm["used_cpus"]]
         found += [f"Mesos has {task['id']}: {task['state']}" for task in self._tasks()]
@@ -191,7 +199,9 @@ class Round:
             return False
         name = self._random.choice(used)
         mesos.fault("kill_agent", agent=name)
-        self._mends.append((now + self._random.uniform(0.5, 8.0), lambda: mesos.fault("start_agent", agent=name)))
+        self._mends.append(
+            (now + self._random.uniform(0.5, 8.0), lambda: mesos.fault("start_agent", agent=name))
+        )
         return True
 
     def _mend(self, now: float) -> None:

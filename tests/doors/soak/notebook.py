@@ -1,7 +1,7 @@
 """What a user's session does: bursts of work with pauses between them, each result on a line of its own.
 
-It runs in a driver of real Spark, as a script; its argument is a plan: a name, and bursts of so many tasks of so many
-seconds, and whether they shuffle, and the seconds of the pause after them.
+It runs in a driver of real Spark, as a script; its argument is a plan: a name, and bursts of so many tasks
+of so many seconds, whether they shuffle, and the seconds of the pause after them.
 """
 
 import json

@@ -15,7 +15,7 @@ from daemon.cli.client import Client
 from framework.descendants import children
 from framework.spark import local_spark_home, python_path
 
-#: Beside what `stoker spark-conf` prints: the smallest heaps that Spark takes, and executors that come and go.
+#: Beside what `stoker spark-conf` prints: the smallest heaps of Spark, and executors that come and go.
 SETTINGS = {
     "spark.driver.memory": "512m",
     "spark.executor.memory": "512m",
@@ -85,7 +85,7 @@ class Session:
         return self.process.poll() is not None
 
     def kill(self, *, jvm: bool) -> bool:
-        """kill -9 of its Spark or of its Python; whether it was there."""
+        """Kill -9 of its Spark or of its Python; whether it was there."""
         victims = children(self.process.pid) if jvm else [self.process.pid]
         if self.over or not victims:
             return False
@@ -112,11 +112,24 @@ class Session:
         if len(jobs) > 1 or (began and not jobs):
             found.append(f"{self.name} has {len(jobs)} jobs")
         for job in jobs:
-            what = f"{self.name} ({job['id']}, killed: {self.killed or 'no'}) is {job['state']}: {job['reason']}"
-            said_so = job["state"] == "finished" and job["reason"].startswith("its driver stopped")
+            what = (
+                f"{self.name} ({job['id']}, killed: {self.killed or 'no'}) is {job['state']}: {job['reason']}"
+            )
+            stopped_well = (job["state"], job["reason"]) == ("finished", "its driver stopped")
+            # A JVM whose Python was killed ends without saying how; one that was killed itself says nothing.
+            ended = job["state"] in ("finished", "killed") and job["reason"].startswith("its driver")
             given_up = job["state"] == "failed" and "its driver" in job["reason"]
-            blameless = not self.killed and not unserved and not daemon_killed
-            if not (said_so or given_up) or (given_up and blameless) or (said_so and self.killed == "its Spark" and not stopped):
+            if self.killed == "its Spark" and not stopped:
+                true = given_up
+            elif self.killed:
+                true = ended or given_up
+            else:
+                true = stopped_well or (given_up and (unserved or daemon_killed))
+            if not true:
                 found.append(what)
-            found += [f"{what}; {task['id']} is {task['state']}" for task in job["tasks"] if task["ended_at"] is None]
+            found += [
+                f"{what}; {task['id']} is {task['state']}"
+                for task in job["tasks"]
+                if task["ended_at"] is None
+            ]
         return found
