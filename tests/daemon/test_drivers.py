@@ -108,7 +108,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
     stage = Stage(tmp_path, store)
 
-    def process(name: str, *_: object) -> ProcessSpec:
+    def process(name: str, *_: object, **__: object) -> ProcessSpec:
         script = next(reversed(stage.launcher.scripts.values()))
         return ProcessSpec(("bash", "-c", script), {}, {})
 
