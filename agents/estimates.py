@@ -9,6 +9,8 @@ from environment.view import ClusterView
 #: since when they are counted and in which order they were summed up, and a search that compares such
 #: differences would find another of two equal placements for it.
 TIME_DIGITS = 3
+#: Neither cost nor time ever counts for nothing, so that one decides between equals of the other.
+LEAST_WEIGHT = 0.001
 
 
 def check_share(name: str, value: float) -> None:

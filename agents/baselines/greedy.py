@@ -12,6 +12,7 @@ import numpy as np
 
 from agents.baselines.filling import fill
 from agents.estimates import (
+    LEAST_WEIGHT,
     check_factor,
     check_seconds,
     check_share,
@@ -24,9 +25,6 @@ from environment.belief import placed_well
 from environment.check import shortage
 from environment.types import Decision, FloatArray, IntArray, Place, PlacementRequest, Wait
 from environment.view import ClusterView
-
-#: Neither cost nor time ever counts for nothing, so that one decides between equals of the other.
-_LEAST_WEIGHT = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +75,8 @@ class Greedy:
             return Wait(shortage(view, request))
         duration = max(duration_of(request.job, options.unknown_duration), 0.001)
         reference = request.cpus * request.count * duration * dollars_per_cpu_second(view)
-        cost_weight = max(options.beta, _LEAST_WEIGHT) / reference
-        time_weight = max(1.0 - options.beta, _LEAST_WEIGHT) / duration
+        cost_weight = max(options.beta, LEAST_WEIGHT) / reference
+        time_weight = max(1.0 - options.beta, LEAST_WEIGHT) / duration
 
         def worth(placement: list[int]) -> tuple[float, float]:
             vms = np.unique(placement)

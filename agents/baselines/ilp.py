@@ -14,6 +14,7 @@ import numpy as np
 from agents.baselines.filling import deal
 from agents.baselines.first_fit import FirstFit
 from agents.estimates import (
+    LEAST_WEIGHT,
     check_factor,
     check_limit,
     check_seconds,
@@ -26,9 +27,6 @@ from conf.assumptions import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
 from environment.check import shortage
 from environment.types import Decision, FloatArray, Place, PlacementRequest, Wait
 from environment.view import ClusterView
-
-#: Neither cost nor time ever counts for nothing, so that one decides between equals of the other.
-_LEAST_WEIGHT = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +149,8 @@ def program_of(
     """
     size = len(kinds)
     duration = duration_of(request.job, options.unknown_duration)
-    cost_weight = max(options.beta, _LEAST_WEIGHT)
-    time_weight = max(1 - options.beta, _LEAST_WEIGHT)
+    cost_weight = max(options.beta, LEAST_WEIGHT)
+    time_weight = max(1 - options.beta, LEAST_WEIGHT)
     cores = request.cpus * request.count * duration * dollars_per_cpu_second(view)
     prices = np.array([kind.price_per_hour for kind in kinds]) / 3600.0 / cores * cost_weight
     held = np.array([kind.held for kind in kinds])
