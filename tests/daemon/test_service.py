@@ -378,7 +378,8 @@ def test_launches_that_agents_drop_pause_and_are_logged(
     assert "No such user 'nosuchuser'" in job.reason
     _, second, third = store.executors("job-1")[:3]
     assert third.launched_at - second.launched_at > 0.9
-    assert "never ran" in capsys.readouterr().out
+    # Where logs go depends on whether another test has set them up in this process.
+    assert "never ran" in "".join(capsys.readouterr())
 
 
 ONE_VM = AgentSpec("vm-1", "m1.large", 4, 8192, 0.24, "127.0.1.1", (20_000, 20_199))
