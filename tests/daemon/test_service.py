@@ -289,7 +289,8 @@ def test_a_driver_is_started_when_the_store_can_be_read_again(
         assert time.monotonic() < deadline
         time.sleep(0.01)
     drivers.close()
-    assert [type(event) for event in events] == [ev.DriverStarted]
+    # It may have ended meanwhile.
+    assert [type(event) for event in events][:1] == [ev.DriverStarted]
 
 
 def test_the_event_log_ends_and_begins_again(store: Store, tmp_path: Path) -> None:
