@@ -1,7 +1,7 @@
 """Greedy by what a placement adds to the bill: the cheapest of a few ways to place the head of the queue.
 
 What it adds is what VMs cost for as long as they are held beyond what they are held anyway, with their boot
-and what is charged at least where they are closed. It plans nothing: jobs that come later are not thought of.
+where they are closed. It plans nothing: jobs that come later are not thought of.
 """
 
 from collections.abc import Iterator, Sequence

@@ -289,8 +289,8 @@ def test_a_driver_is_started_when_the_store_can_be_read_again(
         assert time.monotonic() < deadline
         time.sleep(0.01)
     drivers.close()
-    # It may have ended meanwhile.
-    assert [type(event) for event in events][:1] == [ev.DriverStarted]
+    # Started once, and nothing else but that it has ended meanwhile.
+    assert [type(event) for event in events] in ([ev.DriverStarted], [ev.DriverStarted, ev.DriverEnded])
 
 
 def test_the_event_log_ends_and_begins_again(store: Store, tmp_path: Path) -> None:
