@@ -184,10 +184,13 @@ class Subscription:
     def wait(self, kind: str, suits: Callable[[Json], bool] = lambda _: True) -> Json:
         """The body of the next event of a kind that suits; what comes before it is passed over."""
         deadline = time.monotonic() + PATIENCE  # heartbeats must not prolong it
-        while (event := self._next(deadline - time.monotonic())) is not None:
-            body: Json = event.get(kind.lower(), {})
-            if event["type"] == kind and suits(body):
-                return body
+        try:
+            while (event := self._next(max(deadline - time.monotonic(), 0.0))) is not None:
+                body: Json = event.get(kind.lower(), {})
+                if event["type"] == kind and suits(body):
+                    return body
+        except queue.Empty:
+            raise AssertionError(f"no {kind} within {PATIENCE} s that suits: {self.seen}") from None
         raise AssertionError(f"the stream ended before {kind}: {self.seen}")
 
     def offers(self) -> list[Json]:

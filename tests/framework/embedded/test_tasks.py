@@ -7,6 +7,7 @@ import socket
 import stat
 import tarfile
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -233,22 +234,27 @@ def test_what_leaves_a_tasks_session_ends_with_the_task(tmp_path: Path) -> None:
         assert alive(int(file.read_text()))
 
 
-def test_a_sandbox_is_its_users_alone(tmp_path: Path) -> None:
+@pytest.fixture
+def passable() -> Iterator[Path]:
+    """A folder that other users may pass through; not pytest's, which any other pytest on the machine closes."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o711)
+        yield Path(folder)
+
+
+def test_a_sandbox_is_its_users_alone(passable: Path) -> None:
     """A task that runs as another user owns all of its sandbox, and reads no other, nor what it may not."""
     if os.geteuid() != 0:
         pytest.skip("only root can run a task as another user")
-    for folder in (tmp_path, *tmp_path.parents):
-        if Path(tempfile.gettempdir()) in folder.parents:
-            folder.chmod(0o711)
-    (tmp_path / "open").write_text("for all")
-    (tmp_path / "closed").write_text("for root")
-    (tmp_path / "closed").chmod(0o600)
+    (passable / "open").write_text("for all")
+    (passable / "closed").write_text("for root")
+    (passable / "closed").chmod(0o600)
 
     def fetched(name: str) -> Json:
-        return {"user": "nobody", "uris": [{"value": str(tmp_path / name)}]}
+        return {"user": "nobody", "uris": [{"value": str(passable / name)}]}
 
     info = framework_info(failover_timeout=600.0)
-    with running(tmp_path / "work") as mesos, Subscription(mesos, info) as scheduler:
+    with running(passable / "work") as mesos, Subscription(mesos, info) as scheduler:
         offer, other, third = scheduler.offers()
         scheduler.launch(offer, task("roots", "echo secret > file; sleep 600"))
         scheduler.update("roots", "TASK_RUNNING")
