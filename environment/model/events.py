@@ -37,8 +37,8 @@ CLUSTER_REASONS: frozenset[str] = frozenset(
         "framework_removed",
     }
 )
-#: Reasons for which a launch came to nothing that say nothing about its VM: the offers were gone, the master
-#: or the agent was, or it was never sent.
+#: Reasons for which a launch came to nothing that say nothing about its VM: the offers were gone, the
+#: master or the agent was, or it was never sent.
 NOT_THE_VM: frozenset[str] = frozenset(
     {
         "invalid_offers",
@@ -276,6 +276,61 @@ class DriverEnded(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class LeaseOpened(Event):
+    """The provider has opened the VM of a lease, and calls it `machine_id`; it is paid since `opened_at`."""
+
+    lease_id: str
+    machine_id: str
+    opened_at: float
+    price_per_hour: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRefused(Event):
+    """The provider did not open the VM of a lease: of what `kind` that is, and what it said."""
+
+    lease_id: str
+    kind: Literal["capacity", "quota", "invalid", "unavailable"]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseClosed(Event):
+    """The VM of a lease costs nothing more; `charged` is what its provider says that it cost, dollars."""
+
+    lease_id: str
+    charged: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseNotice(Event):
+    """The provider takes the VM of a lease away at a time, or has said that it will not (None)."""
+
+    lease_id: str
+    away_at: float | None
+    why: str = ""
+
+
+class Listed(NamedTuple):
+    """A VM that a provider lists: under which lease, and its own name of it."""
+
+    lease_id: str
+    machine_id: str
+    state: Literal["booting", "running", "closing"]
+    opened_at: float | None = None
+    price_per_hour: float | None = None
+    charged: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MachinesListed(Event):
+    """All VMs that the provider said are open, when it was asked at `asked_at`."""
+
+    asked_at: float
+    machines: tuple[Listed, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Tick(Event):
     """Time went by. Timeouts and retries are due at ticks only."""
 
@@ -316,6 +371,21 @@ class Decommission(Command):
 
     job_id: str
     numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenVm(Command):
+    """Have the provider open the VM of a lease; asked again, it is the same VM."""
+
+    lease_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class CloseVm(Command):
+    """Have the provider close a VM, by its name of it; of a lease, or of none that is known."""
+
+    lease_id: str
+    machine_id: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -236,7 +236,7 @@ def test_what_leaves_a_tasks_session_ends_with_the_task(tmp_path: Path) -> None:
 
 @pytest.fixture
 def passable() -> Iterator[Path]:
-    """A folder that other users may pass through; not pytest's, which any other pytest on the machine closes."""
+    """A folder that other users may pass through; pytest's any other pytest on the machine closes."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o711)
         yield Path(folder)
