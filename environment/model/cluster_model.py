@@ -1,22 +1,22 @@
 """The cluster as a pure state machine: events in, commands out.
 
 Here is what each event means for whom. The steps of a job's life are in `life.py`, the records in
-`roster.py`, the queue in `waiting.py`, offers in `offer_book.py` and `supply.py`, doubts about tasks in
-`doubts.py`, launches in `launches.py`, those that never ran in `setbacks.py`. The model never asks the clock,
+`roster.py`, the queue in `waiting.py`, offers in `offer_book.py` and `supply.py`, what is told of tasks in
+`tasks.py`, doubts about them in `doubts.py`, decisions in `decisions.py`, launches in `launches.py`, those
+that never ran in `setbacks.py`. The model never asks the clock,
 draws a random number or opens a socket, so the same events always give the same commands. Who places a
 job is not decided here: a decision enters as the event `Decided`.
 """
 
 from collections.abc import Callable, Collection, Mapping
 from copy import copy
-from dataclasses import replace
 from typing import Any
 
 from environment.check import shortage
 from environment.model import events as ev
 from environment.model import timings
+from environment.model.decisions import Decisions
 from environment.model.doubts import Watch
-from environment.model.launches import Launches
 from environment.model.ledger import Ledger
 from environment.model.life import JobLives
 from environment.model.moment import Moment
@@ -26,8 +26,8 @@ from environment.model.records import ExecutorRecord, JobRecord
 from environment.model.room import Room
 from environment.model.roster import Changes, Roster
 from environment.model.setbacks import Setbacks
-from environment.model.states import ExecutorState
 from environment.model.supply import Supply
+from environment.model.tasks import Tasks
 from environment.model.timings import ModelOptions
 from environment.model.turn import Turn
 from environment.model.waiting import WaitingLine
@@ -57,9 +57,9 @@ class ClusterModel:
             ev.VmsMeasured: self._on_measured,
             ev.InverseOffersReceived: self._on_inverse_offers,
             ev.VmLost: lambda event: self._book.lose(event.vm_id),
-            ev.Decided: self._on_decided,
+            ev.Decided: lambda event: self._decisions.take(event),
             ev.PolicyChanged: lambda _: self._supply.reconsider(),
-            ev.TaskChanged: self._on_task_changed,
+            ev.TaskChanged: lambda event: self._tasks.changed(event),
             ev.DriverStarted: self._on_driver_started,
             ev.DriverDelayed: self._on_driver_delayed,
             ev.DriverEnded: self._on_driver_ended,
@@ -82,6 +82,19 @@ class ClusterModel:
         self._watch = Watch(self._turn, self._roster, options)
         self._lives = JobLives(
             self._turn, self._roster, self._line, self._supply, self._watch, self._setbacks, options
+        )
+        self._tasks = Tasks(
+            self._turn, self._roster, self._book, self.ledger, self._supply, self._watch, self._lives
+        )
+        self._decisions = Decisions(
+            self._turn,
+            self._roster,
+            self._line,
+            self._book,
+            self.ledger,
+            self._supply,
+            self._setbacks,
+            self._lives,
         )
 
     # ---- what others ask ------------------------------------------------------------------------
@@ -308,68 +321,6 @@ class ClusterModel:
         if job is not None:
             self._lives.decommission(job, event.numbers, event.why)
 
-    # ---- decisions -------------------------------------------------------------------------------
-
-    def _on_decided(self, event: ev.Decided) -> None:
-        outdated = self._supply.decided(event.view_at)
-        launches = Launches(self._turn, self._roster, self._book, self.ledger, self._setbacks)
-        for placement in event.placements:
-            job = self._roster.job(placement.job_id)
-            if job is None or job not in self._line:
-                continue  # killed, or placed already
-            new = self._line.is_new(job)
-            if refusal := launches.refusal(job, placement, new=new):
-                # Those behind it were decided on as if it had been placed, and must not overtake it.
-                self._roster.explain(job, f"decided again, since {refusal}")
-                self._supply.reconsider()
-                break
-            launches.add(job, placement, new=new)
-            self._lives.placed(job, len(placement.vm_ids))
-        else:
-            if self._line.tell(event.waiting, self.now, timings.GROWTH_PATIENCE):
-                self._supply.reconsider()  # those behind it may be placed now
-        launches.command()
-        if self._line.told and not outdated:
-            self._supply.decline()
-
-    # ---- tasks -----------------------------------------------------------------------------------
-
-    def _on_task_changed(self, event: ev.TaskChanged) -> None:
-        self._watch.answered(event.task_id)
-        task = self._roster.task(event.task_id)
-        if task is None or task.ended:
-            if event.state not in ev.ENDED and event.state not in ("unreachable", "unknown"):
-                # Nobody waits for it: what is over stays over, even if a lost VM comes back with it.
-                vm_id = event.vm_id or (task.vm_id if task else "")
-                self._turn.command(ev.KillTask, event.task_id, vm_id)
-            return
-        if event.state in ev.ENDED:
-            taken = event.state == "killed" and task.killed_at is None and event.reason in ev.CLUSTER_REASONS
-            self._end_task(task, replace(event, state="lost") if taken else event)
-        elif event.state in ("unreachable", "unknown"):
-            self._watch.lost_sight(task)
-            why = event.message or "its VM cannot be reached; it may still run"
-            self._roster.move(task, "unreachable", why)
-        else:
-            self._watch.seen(task)
-            self._book.found(task.vm_id)
-            self._lives.task_is_there(task, event.state, event.message)
-
-    def _end_task(self, task: ExecutorRecord, end: ev.TaskChanged) -> None:
-        state, message = end.state, end.message or end.reason
-        # The master knows its agent, and neither has ever told of the task: its launch got lost.
-        never_ran = state in ev.NEVER_RAN or (state == "gone" and task.state == "launching")
-        self._roster.charge(self.ledger.close(task, self.now))
-        self._book.released(task.vm_id)
-        self._watch.ended(task)
-        task.ended_at = self.now
-        ended: ExecutorState = "lost"
-        if state == "finished" or state == "failed" or state == "killed":
-            ended = state
-        self._roster.move(task, ended, self._lives.taken_along(task) or message or state)
-        self._supply.reconsider()
-        self._lives.task_ended(task, end, never_ran=never_ran)
-
     # ---- master and time -------------------------------------------------------------------------
 
     def _on_subscribed(self, _: ev.Subscribed) -> None:
@@ -398,10 +349,7 @@ class ClusterModel:
             why = f": {self._supply.why}" if self._supply.why else ""
             self._line.explain_silence(lambda _: f"the Mesos master is not connected{why}", self.now)
             return
-        for task in self._watch.given_up():
-            self._watch.kill(task)
-            why = f"{task.vm_name} could not be reached for too long"
-            self._end_task(task, ev.TaskChanged(self.now, task.task_id, "lost", task.vm_id, "", why))
+        self._tasks.give_up()
         self._watch.chase()
         if self._supply.dry():
             self._line.explain_silence(self._dry, self.now)

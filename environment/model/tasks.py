@@ -1,0 +1,86 @@
+"""What is told of tasks, and what their ends mean for VMs, bills and offers.
+
+What follows for a task's job is in `life.py`; what is asked about tasks, and said again, in `doubts.py`.
+"""
+
+from dataclasses import replace
+
+from environment.model import events as ev
+from environment.model.doubts import Watch
+from environment.model.ledger import Ledger
+from environment.model.life import JobLives
+from environment.model.offer_book import OfferBook
+from environment.model.records import ExecutorRecord
+from environment.model.roster import Roster
+from environment.model.states import ExecutorState
+from environment.model.supply import Supply
+from environment.model.turn import Turn
+
+
+class Tasks:
+    """Takes in what the master and its agents tell of tasks, perhaps late, twice, or of tasks of nobody.
+
+    Invariant: a task ends once, and from then on holds nothing of its VM and costs nothing.
+    """
+
+    def __init__(
+        self,
+        turn: Turn,
+        roster: Roster,
+        book: OfferBook,
+        ledger: Ledger,
+        supply: Supply,
+        watch: Watch,
+        lives: JobLives,
+    ) -> None:
+        self._turn = turn
+        self._roster = roster
+        self._book = book
+        self._ledger = ledger
+        self._supply = supply
+        self._watch = watch
+        self._lives = lives
+
+    def changed(self, event: ev.TaskChanged) -> None:
+        """The state of a task was told."""
+        self._watch.answered(event.task_id)
+        task = self._roster.task(event.task_id)
+        if task is None or task.ended:
+            if event.state not in ev.ENDED and event.state not in ("unreachable", "unknown"):
+                # Nobody waits for it: what is over stays over, even if a lost VM comes back with it.
+                vm_id = event.vm_id or (task.vm_id if task else "")
+                self._turn.command(ev.KillTask, event.task_id, vm_id)
+            return
+        if event.state in ev.ENDED:
+            taken = event.state == "killed" and task.killed_at is None and event.reason in ev.CLUSTER_REASONS
+            self._end(task, replace(event, state="lost") if taken else event)
+        elif event.state in ("unreachable", "unknown"):
+            self._watch.lost_sight(task)
+            why = event.message or "its VM cannot be reached; it may still run"
+            self._roster.move(task, "unreachable", why)
+        else:
+            self._watch.seen(task)
+            self._book.found(task.vm_id)
+            self._lives.task_is_there(task, event.state, event.message)
+
+    def give_up(self) -> None:
+        """End the tasks that could not be reached for too long."""
+        for task in self._watch.given_up():
+            self._watch.kill(task)
+            why = f"{task.vm_name} could not be reached for too long"
+            self._end(task, ev.TaskChanged(self._turn.now, task.task_id, "lost", task.vm_id, "", why))
+
+    def _end(self, task: ExecutorRecord, end: ev.TaskChanged) -> None:
+        state, message = end.state, end.message or end.reason
+        # The master knows its agent, and neither has ever told of the task: its launch got lost.
+        never_ran = state in ev.NEVER_RAN or (state == "gone" and task.state == "launching")
+        self._roster.charge(self._ledger.close(task, self._turn.now))
+        self._book.released(task.vm_id)
+        self._watch.ended(task)
+        task.ended_at = self._turn.now
+        ended: ExecutorState = "lost"
+        if state == "finished" or state == "failed" or state == "killed":
+            ended = state
+        self._roster.move(task, ended, self._lives.taken_along(task) or message or state)
+        self._supply.reconsider()
+        self._lives.task_ended(task, end, never_ran=never_ran)
