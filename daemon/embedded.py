@@ -59,9 +59,10 @@ class EmbeddedError(RuntimeError):
 
 
 def agent_specs(cluster: Cluster) -> list[AgentSpec]:
-    """One agent for each VM of a cluster file; ConfigError when names clash or VMs are too many."""
-    if cluster.pools:
-        raise ConfigError("pools: only simulations open and close VMs; a daemon's cluster has vms alone")
+    """One agent for each VM of a cluster file, those of pools for when they are opened.
+
+    ConfigError when names clash or VMs are too many.
+    """
     vms = vms_of(cluster)
     each = min(PORTS_PER_AGENT, (END_PORT - FIRST_PORT) // len(vms))
     if each < FEWEST_PORTS:
@@ -77,6 +78,8 @@ def agent_specs(cluster: Cluster) -> list[AgentSpec]:
             address="",
             ports=(FIRST_PORT + i * each, FIRST_PORT + (i + 1) * each - 1),
             resources={"disk": DISK_MIB, **vm.resources.others},
+            pool="" if vm.terms is None else vm.terms.pool,
+            boot=0.0 if vm.terms is None else vm.terms.boot,
         )
         for i, vm in enumerate(vms)
     ]
@@ -141,6 +144,8 @@ def start_embedded(
     """
     cluster = load(cluster_path, Cluster)
     agent_specs(cluster)
+    if cluster.pools:
+        raise ConfigError("pools: only simulations open and close VMs; a daemon's cluster has vms alone")
     folder = data_dir / "mesos"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o711)  # sandboxes are below it, of whoever tasks run as; its files are closed

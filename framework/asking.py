@@ -1,4 +1,4 @@
-"""What masters and agents answer to a GET: bounded in time and size, whoever answers, and however slowly."""
+"""What masters and agents answer: bounded in time and size, whoever answers, and however slowly."""
 
 import base64
 import contextlib
@@ -43,13 +43,13 @@ class Credentials:
 NOBODY = Credentials()
 
 
-def read_json(url: str, credentials: Credentials, *, seconds: float, most: int) -> Any:
+def read_json(url: str, credentials: Credentials, *, seconds: float, most: int, post: Any = None) -> Any:
     """The JSON at a URL of at most `most` bytes, all of it within `seconds`; redirects are not followed.
 
-    Raises RefusedError for an answer other than 200, OSError when it cannot be had, ValueError when it is no
-    JSON, or has no end.
+    With `post` it is the answer to a POST of that as JSON. Raises RefusedAnswerError for an answer other than
+    200, OSError when it cannot be had, ValueError when it is no JSON, or has no end.
     """
-    with _answer(url, credentials, "application/json", seconds) as answer:
+    with _answer(url, credentials, "application/json", seconds, post) as answer:
         data = answer.read(most + 1)
     host = urlsplit(url).netloc
     if len(data) > most:
@@ -76,7 +76,9 @@ def read_into(to: int, url: str, credentials: Credentials, *, seconds: float, mo
 
 
 @contextlib.contextmanager
-def _answer(url: str, credentials: Credentials, kind: str, seconds: float) -> Iterator[HTTPResponse]:
+def _answer(
+    url: str, credentials: Credentials, kind: str, seconds: float, post: Any = None
+) -> Iterator[HTTPResponse]:
     parts = urlsplit(url)
     made = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     connection = made(parts.netloc, timeout=seconds)
@@ -88,7 +90,12 @@ def _answer(url: str, credentials: Credentials, kind: str, seconds: float) -> It
         end.daemon = True
         end.start()
         target = parts.path + (f"?{parts.query}" if parts.query else "")
-        connection.request("GET", target, headers={"Accept": kind, **credentials.headers})
+        headers = {"Accept": kind, **credentials.headers}
+        if post is None:
+            connection.request("GET", target, headers=headers)
+        else:
+            headers["Content-Type"] = "application/json"
+            connection.request("POST", target, json.dumps(post), headers)
         with connection.getresponse() as answer:
             if answer.status != 200:
                 raise RefusedAnswerError(

@@ -86,6 +86,8 @@ def mesos(
 ) -> None:
     """Run a small Mesos on this machine: a master, and an agent for every VM of a cluster file.
 
+    The agents of pools come and go as a daemon with `provider: {name: embedded}` asks.
+
     For laptops, demos and tests: the agents run tasks as local processes; with --isolation vm these have the
     cores, the memory and the network of a VM, where this machine can do that. Whoever may speak to it may run
     programs as you, so it asks for a principal and its secret.
@@ -134,7 +136,9 @@ def _serve(
             print(f"isolation of VMs is {told}", file=sys.stderr, flush=True)
 
         def ready(address: str) -> None:
-            print(f"Mesos master on {address} with {len(agents)} agents; Ctrl-C ends it")
+            always = sum(not agent.pool for agent in agents)
+            pools = f" and {len(agents) - always} VMs in pools" if always < len(agents) else ""
+            print(f"Mesos master on {address} with {always} agents{pools}; Ctrl-C ends it")
             print(how_to_ask.replace("ADDRESS", address), flush=True)
             if ready_file is not None:
                 write_whole(ready_file, ready_text(address, tasks_see, told))

@@ -128,8 +128,11 @@ class Agent:
 
     def shutdown(self) -> None:
         """End properly: tasks are killed, the master is told, the next start is that of a new agent."""
-        if self.condition is Condition.DOWN:
-            return
+        if self.condition is not Condition.DOWN:
+            self.terminate()
+
+    def terminate(self) -> None:
+        """Lose the VM, and with it all that runs there, whatever the agent does; the master is told."""
         self.condition = Condition.DOWN
         for framework_id in {key[0] for key in (*self._runs, *self._customs)}:
             self._abandon(framework_id)

@@ -9,6 +9,7 @@ from framework.embedded.isolation import Cell, NoIsolation
 from framework.embedded.master import Master
 from framework.embedded.master_state import AgentLink
 from framework.embedded.messages import StatusUpdate, TaskReport
+from framework.embedded.pool_vms import PoolVms
 from framework.embedded.processes import Processes
 from framework.embedded.resource_messages import Amount
 from framework.embedded.settings import AgentSpec, MasterOptions
@@ -33,18 +34,15 @@ class EmbeddedCluster:
         self._processes = Processes(self._loop)
         #: None while it is away.
         self.master: Master | None = None
-        #: The agents by name.
-        self.agents = {
-            spec.name: Agent(
-                spec,
-                work_dir / "agents" / spec.name,
-                self._processes,
-                cells.get(spec.name, NoIsolation()),
-                options,
-                self,
-            )
-            for spec in specs
-        }
+
+        def agent(spec: AgentSpec) -> Agent:
+            folder, cell = work_dir / "agents" / spec.name, cells.get(spec.name, NoIsolation())
+            return Agent(spec, folder, self._processes, cell, options, self)
+
+        #: The agents that are there, by name; those of pools while their VMs are open.
+        self.agents = {spec.name: agent(spec) for spec in specs if not spec.pool}
+        #: The VMs that come and go.
+        self.pools = PoolVms([spec for spec in specs if spec.pool], self.agents, agent)
 
     def start(self) -> None:
         """Start the master and every agent."""

@@ -11,10 +11,14 @@
     {"fault": "kill_agent", "agent": "NAME"}            tasks of frameworks with checkpointing live on
     {"fault": "shutdown_agent", "agent": "NAME"}        it says goodbye, its tasks are killed
     {"fault": "start_agent", "agent": "NAME"}           after either of the two
+    {"fault": "interrupt_vm", "agent": "NAME",          a VM of a pool is going to be taken away, as a cloud
+     "seconds": 120}                                    says before it does
+    {"fault": "refuse_vms", "kind": "capacity",         the next VMs of pools are not opened
+     "count": 1}
     {"fault": "kill_executor", "task_id": "ID"}         the executor of a running task crashes
     {"fault": "restart_master", "away_seconds": 1,      kill the master; an empty one follows, to which the
      "agents_after_seconds": 2}                         agents return later
-    {"fault": "reset"}                                  end delays and losses
+    {"fault": "reset"}                                  end delays, losses and refusals
 
 A call that is lost was answered with 202 all the same, as 202 only means that it was read.
 """
@@ -28,6 +32,7 @@ from framework.embedded.agent import Agent
 from framework.embedded.calls import CallError, parse_json
 from framework.embedded.embedded_cluster import EmbeddedCluster
 from framework.embedded.master_http import EventStream, Request, Response, json_response, text_response
+from framework.embedded.pool_vms import RefusedError
 
 Json = dict[str, Any]
 
@@ -83,7 +88,7 @@ class Faults:
         return json_response(self._report())
 
     def _apply(self, body: Json) -> None:
-        name = body.get("fault")
+        name, cluster = body.get("fault"), self._cluster
         actions: dict[str, Callable[[], None]] = {
             "drop_stream": lambda: self._drop(body.get("framework_id")),
             "delay": lambda: self._set_delay(_way(body), _number(body, "seconds")),
@@ -93,6 +98,8 @@ class Faults:
             "kill_agent": lambda: self._agent(body).kill(),
             "shutdown_agent": lambda: self._agent(body).shutdown(),
             "start_agent": lambda: self._agent(body).start(),
+            "interrupt_vm": lambda: cluster.pools.interrupt(self._agent(body), _number(body, "seconds")),
+            "refuse_vms": lambda: self._refuse(str(body.get("kind")), int(_number(body, "count", 1))),
             "kill_executor": lambda: self._kill_executor(body.get("task_id")),
             "restart_master": lambda: self._restart_soon(
                 _number(body, "away_seconds", 0.0), _number(body, "agents_after_seconds", 0.0)
@@ -118,6 +125,9 @@ class Faults:
     def _set_delay(self, what: str, seconds: float) -> None:
         self._delays[what] = seconds
 
+    def _refuse(self, kind: str, count: int) -> None:
+        self._cluster.pools.refusals += [RefusedError(kind, f"refused on request: {kind}")] * count
+
     def _kill_executor(self, task_id: object) -> None:
         if not any(agent.kill_executor(str(task_id)) for agent in self._cluster.agents.values()):
             raise CallError(f"No running command task {task_id!r}")
@@ -132,6 +142,7 @@ class Faults:
     def _reset(self) -> None:
         self._delays = dict.fromkeys(_WAYS, 0.0)
         self._losses.clear()
+        self._cluster.pools.refusals.clear()
 
     def _report(self) -> Json:
         return {

@@ -124,10 +124,12 @@ def agent_url(agent: AgentRecord) -> Json:
 
 
 def attributes(agent: AgentRecord) -> list[Json]:
-    """An agent's attributes: VM type and price."""
+    """An agent's attributes: VM type and price, and the lease of a VM that was opened."""
+    lease = {"name": "lease", "type": "TEXT", "text": {"value": agent.spec.lease}}
     return [
         {"name": "vm", "type": "TEXT", "text": {"value": agent.spec.type}},
         {"name": "price", "type": "SCALAR", "scalar": {"value": agent.spec.price_per_hour}},
+        *([lease] if agent.spec.lease else []),
     ]
 
 

@@ -30,7 +30,8 @@ from framework.guard import Guard
 
 _JSON = "application/json"
 _PROTOBUF = "application/x-protobuf"
-_SCHEDULER, _OPERATOR, _FAULTS = "/api/v1/scheduler", "/api/v1", "/stoker/faults"
+_SCHEDULER, _OPERATOR = "/api/v1/scheduler", "/api/v1"
+_FAULTS, _VMS = "/stoker/faults", "/stoker/vms"
 _OPEN = frozenset({"/health", "/version", "/redirect", "/"})
 _VIEWS: dict[str, Callable[[MasterState], object]] = {
     "/state": state_views.whole_state,
@@ -46,10 +47,8 @@ _VIEWS: dict[str, Callable[[MasterState], object]] = {
     "/maintenance/status": lambda _: {},
     "/maintenance/schedule": lambda _: {},
 }
-_NOT_UNDER_MASTER = frozenset({"/version", "/metrics/snapshot", "/", _FAULTS})
-_ROUTES = frozenset(
-    {_SCHEDULER, _OPERATOR, _FAULTS, "/health", "/version", "/redirect", "/metrics/snapshot", "/", *_VIEWS}
-)
+_NOT_UNDER_MASTER = frozenset({"/version", "/metrics/snapshot", "/", _FAULTS, _VMS})
+_ROUTES = frozenset({_SCHEDULER, _OPERATOR, _FAULTS, _VMS, "/metrics/snapshot", *_OPEN, *_VIEWS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +84,8 @@ class Routes:
             return refused
         if route == _FAULTS:
             return self._faults.handle(request)
+        if route == _VMS:
+            return self._cluster.pools.handle(request)
         master = self._cluster.master
         if master is None:
             return text_response(503, "No leader elected")
@@ -151,7 +152,8 @@ class Routes:
         right = self._access.credentials.get(principal or "")
         if right is not None and hmac.compare_digest(right.encode(), secret.encode()):
             return principal, None
-        kind = {_SCHEDULER: "scheduler", _OPERATOR: "readwrite", _FAULTS: "readwrite"}.get(route, "readonly")
+        changing = dict.fromkeys((_OPERATOR, _FAULTS, _VMS), "readwrite")
+        kind = {_SCHEDULER: "scheduler", **changing}.get(route, "readonly")
         realm = f'Basic realm="mesos-master-{kind}"'
         return None, text_response(401, "401 Unauthorized.", WWW_Authenticate=realm)
 

@@ -27,6 +27,12 @@ class AgentSpec:
     """Inclusive range of offered ports; disjoint between agents."""
     resources: Mapping[str, float] = field(default_factory=lambda: {"disk": 10_000.0})
     """What it offers beside cpus and memory, by name; disk is in MiB."""
+    pool: str = ""
+    """Which pool it is of: it is there only while a VM is open as it; empty: it is always there."""
+    boot: float = 0.0
+    """Seconds from when such a VM is opened until its agent starts."""
+    lease: str = ""
+    """Under which lease the VM was opened; the attribute `lease` (TEXT), unless it is empty."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -282,7 +282,11 @@ def _agent(state: MasterState, agent: AgentRecord) -> Json:
         "id": agent.id,
         "hostname": spec.name,
         "port": AGENT_PORT,
-        "attributes": {"vm": spec.type, "price": spec.price_per_hour},
+        "attributes": {
+            "vm": spec.type,
+            "price": spec.price_per_hour,
+            **({"lease": spec.lease} if spec.lease else {}),
+        },
         "pid": agent_pid(agent),
         "registered_time": agent.registered_at,
         **({} if agent.reregistered_at is None else {"reregistered_time": agent.reregistered_at}),

@@ -42,6 +42,17 @@ def test_agents_are_the_vms_of_the_cluster_file() -> None:
     assert [spec.resources for spec in specs[2:]] == [{"disk": 10_000.0}, {"disk": 10_000.0, "gpus": 2.0}]
 
 
+def test_vms_of_pools_have_agents_for_when_they_are_opened() -> None:
+    """With the boot of their pool, and ports and names of their own beside those of VMs that are there."""
+    pool = "name: p, type: b, cpus: 2, memory: 2g, price_per_hour: 1, max: 2, boot: 5s"
+    vms = "vms: [{type: a, cpus: 1, memory: 1g, price_per_hour: 1}]"
+    specs = agent_specs(parse(f"{vms}\npools: [{{{pool}}}]", Cluster, "test"))
+    assert [(spec.name, spec.type, spec.pool, spec.boot) for spec in specs] == [
+        ("a-1", "a", "", 0.0), ("p-1", "b", "p", 5.0), ("p-2", "b", "p", 5.0)
+    ]  # fmt: skip
+    check_agents(specs)
+
+
 def test_many_agents_share_ports_and_networks() -> None:
     """With many VMs addresses go on in the next network, and no port is offered twice."""
     specs = with_addresses(agent_specs(cluster_of("type: a, count: 2000, price_per_hour: 1.0")), 5050)
