@@ -5,9 +5,9 @@ Every complaint names the file, the line, the key, what was found and what would
 
 import difflib
 import reprlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -28,6 +28,8 @@ _LONGEST = 1 << 20
 _MOST_VALUES = 100_000
 #: What YAML's own constructors raise for a value that has a tag and is none of that kind.
 _BAD_VALUE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)
+#: With what Pydantic's sentences begin that say what a value should be.
+_SUBJECTS = frozenset({"Input", "String", "Tuple", "List", "Dictionary", "Value", "Value error,"})
 #: Pydantic's kinds of error, in words for people who write YAML or JSON.
 _IN_WORDS = {
     "missing": "missing; it has no default",
@@ -110,6 +112,11 @@ def build(
 def what_is_right(detail: ErrorDetails, schema: type[BaseModel] | None, location: Location) -> str:
     """Say what is wrong with the value at that location of the schema, and what would be right."""
     kind, given = detail["type"], detail["input"]
+    if kind == "union_tag_invalid":
+        tag, right = detail["ctx"]["tag"], detail["ctx"]["expected_tags"]
+        return f"{_discriminator(detail)} should be one of {right}, found {_shown(tag)}"
+    if kind == "union_tag_not_found":
+        return f"{_discriminator(detail)} is missing: it says which keys there are"
     if kind == "extra_forbidden":
         return _unknown(str(location[-1]), _known_keys(schema, location[:-1]) if schema else ())
     message = _IN_WORDS.get(kind) or _should(detail["msg"])
@@ -234,20 +241,21 @@ def _complaint(
     root: yaml.Node | None,
     overridden: Collection[str],
 ) -> str:
-    location: Location = tuple(detail["loc"])
+    location = _untagged(schema, tuple(detail["loc"]))
+    right = what_is_right(detail, schema, tuple(detail["loc"]))
     dotted = ".".join(str(step) for step in location)
     if any(f"{dotted}.".startswith(f"{key}.") or key.startswith(f"{dotted}.") for key in overridden):
-        return f"--set {dotted}: {what_is_right(detail, schema, location)}"
+        return f"--set {dotted}: {right}"
     line, path = _locate(root, location)
     key = ".".join(path) or (str(location[-1]) if location else "")
     head = f"{name}{f':{line}' if line else ''}: " + (f"{key}: " if key else "")
-    return head + what_is_right(detail, schema, location)
+    return head + right
 
 
 def _should(message: str) -> str:
     """Pydantic's sentence without its subject, which is the key before it."""
     subject, found, rest = message.partition(" should ")
-    if not found or subject not in ("Input", "String", "Tuple", "List", "Dictionary", "Value error,"):
+    if not found or subject not in _SUBJECTS:
         return message.removeprefix("Value error, ")
     return f"should {rest.partition(' after validation')[0]}"
 
@@ -284,15 +292,38 @@ def _locate(root: yaml.Node | None, location: Location) -> tuple[int | None, tup
     return line, tuple(path)
 
 
-def _known_keys(schema: type[BaseModel], location: Location) -> list[str]:
-    current: type[BaseModel] = schema
+def _discriminator(detail: ErrorDetails) -> str:
+    return str(detail["ctx"]["discriminator"]).strip("'")
+
+
+def _untagged(schema: type[BaseModel], location: Location) -> Location:
+    """A location without the steps that only name a branch of a union of models."""
+    return tuple(step for step, tag in _walk([schema], location) if not tag)
+
+
+def _walk(models: list[type[BaseModel]], location: Location) -> Iterator[tuple[str | int, bool]]:
+    """Each step of a location, and whether it names a branch of a union; `models` becomes where it leads."""
     for step in location:
-        if isinstance(step, str) and step in current.model_fields:
-            inner = _models(current.model_fields[step].annotation)
-            if not inner:
-                return []
-            current = inner[0]
-    return list(current.model_fields)
+        tagged = [model for model in models if _tag(model) == step]
+        inner = [model.model_fields[step] for model in models if step in model.model_fields]
+        if inner:
+            models[:] = [found for field in inner for found in _models(field.annotation)]
+        elif tagged:
+            models[:] = tagged
+        yield step, bool(tagged and not inner)
+
+
+def _tag(model: type[BaseModel]) -> str | None:
+    """What a model's key `name` has to be, where a union of models is told apart by it."""
+    name = model.model_fields.get("name")
+    return get_args(name.annotation)[0] if name and get_origin(name.annotation) is Literal else None
+
+
+def _known_keys(schema: type[BaseModel], location: Location) -> list[str]:
+    models = [schema]
+    for _ in _walk(models, location):
+        pass
+    return list(models[0].model_fields) if models else []
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:

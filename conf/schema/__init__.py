@@ -20,16 +20,20 @@ from conf.schema.daemon import (
 )
 from conf.schema.fields import Arguments, Cpus, Memory, Name, NameOrNone, Seconds, Strict, Text
 from conf.schema.job import Driver, DynamicExecutors, Executors, JobSpec
+from conf.schema.provider import CommandProvider, Ec2Provider, EmbeddedProvider, Provider
 
 __all__ = [
     "Arguments",
     "AuditSection",
     "Billing",
     "Cluster",
+    "CommandProvider",
     "Config",
     "Cpus",
     "Driver",
     "DynamicExecutors",
+    "Ec2Provider",
+    "EmbeddedProvider",
     "EventLogSection",
     "Executors",
     "Http",
@@ -41,6 +45,7 @@ __all__ = [
     "NameOrNone",
     "PolicyChoice",
     "Pool",
+    "Provider",
     "Retention",
     "Seconds",
     "Spark",
