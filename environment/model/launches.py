@@ -141,6 +141,7 @@ class Launches:
             resources=size,
             ports=tuple(islice(ports, DRIVER_PORTS if driver else EXECUTOR_PORTS)),
             launched_at=self._turn.now,
+            share=min(size.share_of(vm.resources), 1.0),
         )
 
 

@@ -1,13 +1,15 @@
 """What VMs cost and who pays: who holds which VM since when.
 
 A VM costs its price while it holds at least one task (Islam 2022, eq. 4). While several tasks share it,
-each is charged by its share of the cpus held, so that the charges of all jobs add up to the bill.
+each is charged in proportion to its dominant share (Ghodsi 2011), the largest fraction of anything that the
+VM has that it takes, so that the charges of all jobs add up to that cost.
 """
 
+import math
 from collections.abc import Iterator
 
 from environment.model.records import ExecutorRecord
-from environment.resources import CPUS, Resources, total
+from environment.resources import Resources, total
 
 
 class Ledger:
@@ -61,8 +63,7 @@ class Ledger:
 
     def _due(self, vm_id: str, at: float) -> Iterator[tuple[ExecutorRecord, float]]:
         holders = self._holders.get(vm_id, {})
-        shares = [(task, task.resources.get(CPUS)) for task in holders.values()]
-        cpus = sum(share for _, share in shares)
-        for task, share in shares:
+        shares = math.fsum(task.share for task in holders.values())
+        for task in holders.values():
             seconds = max(at - task.accrued_until, 0.0)
-            yield task, task.price_per_hour / 3600 * seconds * share / cpus
+            yield task, task.price_per_hour / 3600 * seconds * task.share / shares

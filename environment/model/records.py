@@ -55,6 +55,8 @@ class ExecutorRecord:
     released: bool = False
     #: Since when its driver is to give it up, once its blocks are elsewhere; its end is no failure.
     decommissioned_at: float | None = None
+    #: The largest fraction of anything that its VM has that it takes; all of it where nobody wrote it down.
+    share: float = 1.0
 
     @property
     def ended(self) -> bool:

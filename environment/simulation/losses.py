@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from environment.kernel.rules import leave_vm, take_vm
 from environment.kernel.sized import Spared
 from environment.kernel.state import Batch
+from environment.resources import Resources
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Stint:
     vm: int
     start: float
     end: float
-    milli_cpus: int
+    size: Resources
 
 
 def move(batch: Batch, spared: Spared, job: int, at: int, to: int) -> None:

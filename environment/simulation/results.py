@@ -17,6 +17,8 @@ from environment.types import (
 )
 
 _SECONDS_PER_HOUR = 3600.0
+#: Of sums of shares; what is below is dust of adding and taking away. No share is so small.
+_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,8 @@ class JobOutcome:
     """A job that ran. Times in seconds; `placement` has the index of each executor's VM.
 
     `cost` is its share in what its VMs cost: at every moment a VM's price is shared by the executors on it,
-    in proportion to their cpus. The shares of all jobs add up to the whole cost.
+    in proportion to the largest fraction of anything that the VM has that each takes. The shares of all jobs
+    add up to the whole cost.
     """
 
     name: str
@@ -251,23 +254,24 @@ def _decision_to_json(decision: Decision) -> dict[str, Any]:
 
 
 def cost_shares(
-    job: IntArray, vm: IntArray, start: FloatArray, end: FloatArray, cpus: FloatArray, price: FloatArray
+    job: IntArray, vm: IntArray, start: FloatArray, end: FloatArray, share: FloatArray, price: FloatArray
 ) -> FloatArray:
-    """Dollars of each job: at every moment a VM's price is shared by its executors, by their cpus.
+    """Dollars of each job: at every moment a VM's price is shared by its executors, by their shares of it.
 
-    The first five are per executor, [E]: its job's number, its VM, from when to when, its cpus. `price` is
-    per hour, [N]. Returns [M]. For each VM the price of a cpu is summed up over time; an executor pays what
+    The first five are per executor, [E]: its job's number, its VM, from when to when, and its dominant share
+    (the largest fraction of anything that the VM has that it takes). `price` is per hour, [N]. Returns [M].
+    For each VM the price of all of what is taken is summed up over time; an executor pays by its share what
     that sum grew by while it ran.
     """
     vms, times = np.concatenate((vm, vm)), np.concatenate((start, end))
     order = np.lexsort((times, vms))
     # What is taken of a VM is back when its last executor ends, so one running sum serves all of them.
-    taken = np.cumsum(np.concatenate((cpus, -cpus))[order]).round(3)
+    taken = np.cumsum(np.concatenate((share, -share))[order]).round(_DIGITS)
     seconds = np.diff(times[order], append=0.0)
-    per_cpu = np.divide(price[vms[order]] * seconds, taken, out=np.zeros(len(order)), where=taken > 0)
+    for_all = np.divide(price[vms[order]] * seconds, taken, out=np.zeros(len(order)), where=taken > 0)
     paid: FloatArray = np.empty(len(order))
-    paid[order] = np.cumsum(per_cpu) - per_cpu
-    shares = cpus * (paid[len(vm) :] - paid[: len(vm)]) / _SECONDS_PER_HOUR
+    paid[order] = np.cumsum(for_all) - for_all
+    shares = share * (paid[len(vm) :] - paid[: len(vm)]) / _SECONDS_PER_HOUR
     by_job: FloatArray = np.bincount(job, weights=shares).astype(np.float64)
     return by_job
 

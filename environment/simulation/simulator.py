@@ -17,13 +17,24 @@ from environment.kernel import leases, rewards
 from environment.kernel.arrays import checked_vms, jobs_of, refusals
 from environment.kernel.durations import is_good
 from environment.policy import Decide, Policy, Timed
+from environment.resources import NOTHING, Resources
 from environment.rounds import Verdict, decide_once
 from environment.simulation.fitted import Pace
 from environment.simulation.limits import perfect_packing_bound
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results import Bill, JobOutcome, Result, Traced, cost_shares
 from environment.simulation.world import World
-from environment.types import Decision, EndedJob, FloatArray, Observer, Place, PlacementRequest, Vm, Wait
+from environment.types import (
+    Decision,
+    EndedJob,
+    FloatArray,
+    IntArray,
+    Observer,
+    Place,
+    PlacementRequest,
+    Vm,
+    Wait,
+)
 from environment.view import ClusterView
 from profiles.workload import Workload
 
@@ -218,15 +229,39 @@ def _shares(world: World) -> FloatArray:
     job = np.repeat(np.arange(len(executors)), executors)
     # Jobs with fewer executors than they ask for leave places unused.
     at = np.arange(len(job)) - np.repeat(np.cumsum(executors) - executors, executors) + jobs.first[0][job]
-    milli_cpus = jobs.milli_cpus[0][job] - world.spared.milli_cpus[at]
-    start, over = state.start[0][job], world.stints
+    start, end, over = state.start[0][job], state.end[0][job], world.stints
+    job = np.append(job, [stint.job for stint in over]).astype(np.int64)
+    vm = np.append(state.placement[0][at], [stint.vm for stint in over]).astype(np.int64)
     for moved, since in world.since.items():
         start[at == moved] = since
     return cost_shares(
-        np.append(job, [stint.job for stint in over]).astype(np.int64),
-        np.append(state.placement[0][at], [stint.vm for stint in over]).astype(np.int64),
+        job,
+        vm,
         np.append(start, [stint.start for stint in over]),
-        np.append(state.end[0][job], [stint.end for stint in over]),
-        np.append(milli_cpus, [stint.milli_cpus for stint in over]) / 1000.0,
+        np.append(end, [stint.end for stint in over]),
+        _dominant(world, job, at, vm),
         world.batch.machines.price_per_hour[0],
     )
+
+
+def _dominant(world: World, job: IntArray, at: IntArray, vm: IntArray) -> FloatArray:
+    """The largest fraction of anything that its VM has that each executor takes, [E].
+
+    `at` are the places in the kernel of those that ran to the end; stints come behind them.
+    """
+    kinds: dict[Resources, int] = {}
+    of_job = np.zeros(world.batch.jobs.executors.shape[1], np.int64)
+    for number, request in enumerate(world.requests):
+        of_job[number] = kinds.setdefault(request.job.size, len(kinds))
+    given = np.full(world.batch.state.placement.shape[1], -1)
+    given[list(world.given)] = [kinds.setdefault(size, len(kinds)) for size in world.given.values()]
+    kind = of_job[job]
+    kind[: len(at)] = np.where(given[at] < 0, kind[: len(at)], given[at])
+    kind[len(at) :] = [kinds.setdefault(stint.size, len(kinds)) for stint in world.stints]
+    wholes: dict[Resources, int] = {}
+    # What is lost is on a VM behind the last, which has nothing.
+    of_vm = [wholes.setdefault(one.resources, len(wholes)) for one in world.vms]
+    of_vm += [wholes.setdefault(NOTHING, len(wholes))]
+    shares = np.array([[size.share_of(whole) for whole in wholes] for size in kinds]).reshape(-1, len(wholes))
+    dominant: FloatArray = shares[kind, np.array(of_vm)[vm]]
+    return dominant

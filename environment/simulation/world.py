@@ -74,7 +74,7 @@ class World:
         self._ids = [vm.id for vm in vms]
         self._index = {vm.id: number for number, vm in enumerate(vms)}
         #: What executors take, by their place in the kernel, where that is not what their job asks for.
-        self._given: dict[int, Resources] = {}
+        self.given: dict[int, Resources] = {}
         #: What is free beside cpus and memory, of which the kernel knows nothing: thousandths, [N] by name.
         others = sorted({name for job in jobs for name in job.size.thousandths} - {*BASIC})
         self._others = {name: np.array([vm.resources.get(name) for vm in vms], np.int64) for name in others}
@@ -182,7 +182,7 @@ class World:
         memory = np.array([size.memory_mib for size in sizes], np.int64)
         sized.place_sized(self.batch, self.spared, 0, placement, cpus, memory, seconds)
         self._sizes[number] = sizes
-        self._given |= dict(enumerate(sizes, int(self.batch.jobs.first[0, number])))
+        self.given |= dict(enumerate(sizes, int(self.batch.jobs.first[0, number])))
         self.partial[job.id] = sum(size.cpus for size in sizes) * seconds
 
     def _paced(self, pace: Pace, job: Job, sizes: Sequence[Resources], placement: SmallIntArray) -> float:
@@ -270,13 +270,11 @@ class World:
 
     def _miss(self, number: int, executors: list[int]) -> None:
         """These executors of the job are missing from now on."""
-        state, jobs, running = self.batch.state, self.batch.jobs, self._running[number]
-        of = self._executors[number]
+        state, running, of = self.batch.state, self._running[number], self._executors[number]
         for at in executors:
             vm = int(state.placement[0, at])
             start = self.since.pop(at, float(state.start[0, number]))
-            milli_cpus = int(jobs.milli_cpus[0, number] - self.spared.milli_cpus[at])
-            self.stints.append(Stint(number, vm, start, self.now, milli_cpus))
+            self.stints.append(Stint(number, vm, start, self.now, self._size(running.job, at)))
             self.since[at] = self.now
             self.first.setdefault(at, vm)
             of.lost[at] = vm
@@ -301,7 +299,7 @@ class World:
         for at, vm, size in zip(executors.missing, placement, sizes, strict=True):
             self.spared.milli_cpus[at] = jobs.milli_cpus[0, number] - size.get(CPUS)
             self.spared.memory_mib[at] = jobs.memory_mib[0, number] - size.memory_mib
-            self._given[at] = size
+            self.given[at] = size
             move(self.batch, self.spared, number, at, vm)
             self.since[at] = self.now
             del executors.lost[at]
@@ -332,7 +330,7 @@ class World:
         return tuple(self._ids[vm] for vm in vms), sizes
 
     def _size(self, job: Job, at: int) -> Resources:
-        return self._given.get(at, job.size)
+        return self.given.get(at, job.size)
 
     def finish(self) -> None:
         """Nobody waits who could be placed: let the running jobs end."""

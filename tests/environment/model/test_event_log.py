@@ -1,6 +1,7 @@
 """The log of events and commands: written, read, and replayed."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,12 @@ def test_logs_of_the_first_stoker_replay() -> None:
         if isinstance(event, ev.Decided):
             sizes += [size for placement in event.placements for size in placement.sizes]
     assert (launches[-1], sizes) == (Resources.of(0.5, 1024, {"gpus": 1}), [Resources.of(1.5, 1024)])
-    assert model.snapshot() == decode(state)
+    assert _as_at_first(model.snapshot()) == decode(state)
+
+
+def _as_at_first(state: ev.Restored) -> ev.Restored:
+    """A state without what the first Stoker did not write down."""
+    return replace(state, tasks=tuple(replace(task, share=1.0) for task in state.tasks))
 
 
 @pytest.mark.parametrize("line", ['{"type":"Nothing"}', '{"at":1}', "[]", "7", "{", '{"type":"Tick"}'])

@@ -14,7 +14,7 @@ from tests.builders import make_vm
 VM = make_vm("vm-1", cpus=8, price_per_hour=3.6)  # a tenth of a cent per second
 
 
-def make_task(number: int, launched_at: float, cpus: float = 1.0) -> ExecutorRecord:
+def make_task(number: int, launched_at: float, cpus: float = 1.0, memory_mib: int = 1024) -> ExecutorRecord:
     """An executor on the VM."""
     return ExecutorRecord(
         task_id=f"job-1.{number}",
@@ -25,9 +25,10 @@ def make_task(number: int, launched_at: float, cpus: float = 1.0) -> ExecutorRec
         vm_type=VM.type,
         address=VM.address,
         price_per_hour=VM.price_per_hour,
-        resources=Resources.of(cpus, 1024),
+        resources=Resources.of(cpus, memory_mib),
         ports=(),
         launched_at=launched_at,
+        share=Resources.of(cpus, memory_mib).share_of(VM.resources),
     )
 
 
@@ -48,6 +49,16 @@ def test_tasks_that_share_a_vm_pay_by_their_cpus() -> None:
     ledger.close(small, 300.0)
     assert small.cost == pytest.approx(0.1 + 0.025 + 0.1)
     assert large.cost == pytest.approx(0.075)
+
+
+def test_who_takes_the_memory_pays_for_it() -> None:
+    """One has an eighth of the cpus and three quarters of the memory, the other half of the cpus."""
+    ledger, hog, other = Ledger(), make_task(0, 0.0, 1.0, VM.memory_mib * 3 // 4), make_task(1, 0.0, 4.0, 1)
+    ledger.open(hog)
+    ledger.open(other)
+    ledger.close(hog, 100.0)
+    ledger.close(other, 100.0)
+    assert (hog.cost, other.cost) == pytest.approx((0.1 * 0.75 / 1.25, 0.1 * 0.5 / 1.25))
 
 
 def test_what_is_due_is_told_without_charging_it() -> None:
