@@ -11,9 +11,9 @@ from daemon.launcher import Launcher
 from daemon.store import Store, StoreError, StoreFullError, StoreStuckError
 from environment.check import whole_cluster_shortfall
 from environment.model.moment import Quota
-from environment.model.reach import Reach, over_quota
+from environment.model.reach import ONLY_SPOT, Reach, over_quota
 from environment.resources import NOTHING, Resources
-from environment.types import Dynamic, Job, Vm
+from environment.types import Dynamic, Job, Vm, barred
 from profiles.job_profile import JobProfile
 
 #: After how many seconds a submission to a full queue may be tried again.
@@ -139,6 +139,7 @@ class Intake:
             spark=self._launcher.spark(spec),
             submitted_at=at,
             driver=self._launcher.driver_size(spec),
+            spot_driver=self._launcher.spot_driver(spec),
             client_driver="" if submitted.client is None else submitted.client.where,
             executors=most,
             min_executors=spec.fewest_executors,
@@ -173,10 +174,14 @@ class Intake:
     def _shortfall(self, spec: JobSpec) -> str | None:
         """Why the job fits no cluster of the VMs that are or were there; None when it does."""
         vms = (*self._vms, *(vm for vm, _ in self._late.values()))
-        shortfall = whole_cluster_shortfall(vms, _size(spec), spec.most_executors, spec.fewest_executors)
+        there = [vm for vm in vms if not barred(spec.spot, spot=vm.spot)]
+        if vms and not there:
+            return f"no VM is there that it may use (spot: {spec.spot})"
+        shortfall = whole_cluster_shortfall(there, _size(spec), spec.most_executors, spec.fewest_executors)
         driver = self._launcher.driver_size(spec)
         if shortfall is None and driver is not None:
-            shortfall = whole_cluster_shortfall(vms, driver, 1)
+            there = [vm for vm in vms if self._launcher.spot_driver(spec) or not vm.spot]
+            shortfall = whole_cluster_shortfall(there, driver, 1) if there or not vms else ONLY_SPOT
         return shortfall
 
 

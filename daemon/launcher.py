@@ -102,6 +102,10 @@ class Launcher:
         driver = self._driver(spec)
         return Resources.of(driver.cpus, driver.memory) if driver.on == "cluster" else None
 
+    def spot_driver(self, spec: JobSpec) -> bool:
+        """Whether the job's driver may be on a spot VM."""
+        return spec.spot == "only" or self._driver(spec).spot == "allowed"
+
     def spark(self, spec: JobSpec) -> str:
         """The name of the Spark that runs the job, driver and executors; ValueError when it is not served."""
         return self.homes.named(spec.spark)

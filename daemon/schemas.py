@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from conf.carrying import carried
 from conf.masking import masked_arguments, masked_text, masked_urls, masked_values
-from conf.schema import JobSpec, Name, NameOrNone
+from conf.schema import JobSpec, Name, NameOrNone, SpotUse
 from daemon.amounts import flat
 from daemon.contract import LogChunk
 from daemon.problems import printable
@@ -99,6 +99,8 @@ class JobBody(Body):
     """Which queue it belongs to."""
     spark: Said
     """The name of the Spark that runs driver and executors; empty where the store knew but one."""
+    spot: SpotUse
+    """Whether its executors may be on spot VMs, or only there."""
     state: JobState
     """How far it is."""
     reason: Said

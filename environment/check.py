@@ -44,7 +44,7 @@ def check(view: ClusterView, request: PlacementRequest, place: Place) -> tuple[s
 
 
 def _closed(view: ClusterView, request: PlacementRequest, place: Place) -> Iterator[str]:
-    if not (view.left_out or request.avoided or view.leaves_at):
+    if not view.closes_some(request):
         return
     for index in sorted(set(place.placement)):
         if why := closed(view, index, request):
@@ -55,6 +55,8 @@ def closed(view: ClusterView, index: int, request: PlacementRequest) -> str | No
     """Say why a VM is no place for the request, whatever is free there; None when it may be."""
     vm = view.vms[index]
     if why := view.left_out.get(vm.id):
+        return f"{vm.name} {why}"
+    if why := request.job.barred(spot=vm.spot):
         return f"{vm.name} {why}"
     if vm.id in request.avoided:
         return f"{vm.name} is avoided for a while, since the last launch of {request.job.id} there never ran"

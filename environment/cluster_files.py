@@ -6,8 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from conf.loader import SHIPPED, ConfigError, find, load
-from conf.schema import Cluster
-from environment.pools import Terms
+from conf.schema import Cluster, Pool
+from environment.pools import Spot, Terms
+from environment.price_history import PriceHistory, read_prices
 from environment.resources import Resources
 from environment.types import Vm, natural_key
 
@@ -15,6 +16,13 @@ from environment.types import Vm, natural_key
 def load_cluster(name: str | Path) -> tuple[Vm, ...]:
     """The VMs of a cluster by name (of conf/clusters) or path; ConfigError says what is wrong."""
     return vms_of(load(_find(str(name)), Cluster))
+
+
+def load_prices(name: str | Path) -> dict[str, PriceHistory]:
+    """What VMs of spot pools cost over time, by pool, where a cluster says so; ConfigError as above."""
+    pools = load(_find(str(name)), Cluster).pools
+    histories = {pool.name: pool.spot.history for pool in pools if pool.spot and pool.spot.history}
+    return {pool: read_prices(find(history)) for pool, history in histories.items()}
 
 
 def vms_of(cluster: Cluster) -> tuple[Vm, ...]:
@@ -41,10 +49,22 @@ def _vms(cluster: Cluster) -> Iterator[Vm]:
             yield Vm(name, name, group.type, resources, group.price_per_hour)
     for pool in cluster.pools:
         resources = Resources.of(pool.cpus, pool.memory, pool.resources)
-        terms = Terms(pool.name, pool.boot, pool.billing.minimum, pool.billing.granularity)
+        said = pool.spot
+        spot = None if said is None else Spot(said.interruptions_per_hour, said.notice)
+        terms = Terms(pool.name, pool.boot, pool.billing.minimum, pool.billing.granularity, spot=spot)
+        price = _price(pool)
         for number in range(1, pool.max + 1):
             name, of = f"{pool.name}-{number}", replace(terms, always=number <= pool.min)
-            yield Vm(name, name, pool.type, resources, pool.price_per_hour, terms=of)
+            yield Vm(name, name, pool.type, resources, price, terms=of)
+
+
+def _price(pool: Pool) -> float:
+    """What a VM of the pool costs, dollars per hour; where its price changes, to begin with."""
+    spot = pool.spot
+    if spot is not None and spot.history is not None:
+        return read_prices(find(spot.history)).at(0.0)
+    prices = (None if spot is None else spot.price_per_hour, pool.price_per_hour)
+    return next(price for price in prices if price is not None)
 
 
 def _find(name: str) -> Path:

@@ -19,11 +19,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Spot:
+    """That a VM may be taken away by its cloud, which says so `notice` seconds before (0: it does not)."""
+
+    #: How often that is to be expected of one that is open.
+    interruptions_per_hour: float
+    notice: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
 class Terms:
     """On which terms a VM of a pool is had. Seconds.
 
     It takes `boot` to be up once it is opened, and is charged for `minimum` at least and in whole units of
-    `granularity` (0: by the moment). An `always` one is open from the beginning, and never closed.
+    `granularity` (0: by the moment). An `always` one is open from the beginning, and never closed. With
+    `spot` its cloud may take it away.
     """
 
     pool: str
@@ -31,6 +41,7 @@ class Terms:
     minimum: float = 0.0
     granularity: float = 0.0
     always: bool = False
+    spot: Spot | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,7 @@ class Fitting(Sequence[PlacementRequest]):
 
     def _room(self, request: PlacementRequest) -> int:
         job = request.job
-        alike = (request.size, request.count, job.driver, request.avoided)
+        alike = (request.size, request.count, job.driver, job.spot_driver, request.avoided, job.spot)
         if alike not in self._rooms:
             self._rooms[alike] = room_in_all(self._view, request)
         return self._rooms[alike]
@@ -144,7 +144,7 @@ def room_in_all(view: ClusterView, request: PlacementRequest) -> int:
     if driver is None or request.joins or room <= request.fewest:
         return room
     best = 0
-    for vm in np.flatnonzero(view.room_for_driver(driver))[:_DRIVER_PLACES].tolist():
+    for vm in np.flatnonzero(view.room_for_driver(request.job))[:_DRIVER_PLACES].tolist():
         best = max(best, _room(view.with_driver(vm, driver), request))
         if best == room:
             break
@@ -245,12 +245,13 @@ def room_for_driver(view: ClusterView, request: PlacementRequest, place: Place) 
         return None
     after = view.with_placement(request, place.placement, place.sizes)
     nearest: dict[int, None] = dict.fromkeys((*place.placement, *range(len(after.vms))))
-    room = after.room_for_driver(driver)
+    room = after.room_for_driver(request.job)
     for index in nearest:
         if room[index]:
             return index
     ports = "" if view.offered is None else f" with {DRIVER_PORTS} ports"
-    return f"beside its executors no VM has room for its driver ({driver}{ports})"
+    where = " that is no spot VM" if view.spot.any() and request.job.driver_barred(spot=True) else ""
+    return f"beside its executors no VM{where} has room for its driver ({driver}{ports})"
 
 
 def _with_driver(verdict: Verdict, head: PlacementRequest) -> Verdict:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conf.assumptions import BAD_PLACEMENT_FACTOR, DEFAULT_QUEUE, MEASURED_SPREAD
+from conf.schema import SpotUse
 from environment.belief import placed_well
 from environment.pools import Terms
 from environment.resources import Resources
@@ -42,6 +43,11 @@ class Vm:
     terms: Terms | None = None
 
     @property
+    def spot(self) -> bool:
+        """Whether its cloud may take it away."""
+        return self.terms is not None and self.terms.spot is not None
+
+    @property
     def cpus(self) -> float:
         """Its cpus."""
         return self.resources.cpus
@@ -62,6 +68,11 @@ class Dynamic(NamedTuple):
     initial: int
 
 
+def barred(use: SpotUse, *, spot: bool) -> bool:
+    """Whether spot VMs, or the others, are no place for executors of a job that uses them so."""
+    return use == ("never" if spot else "only")
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """A Spark application: `executors` equal executors, each taking resources of one `size` from one VM.
@@ -79,7 +90,8 @@ class Job:
     empty where Stoker starts the driver.
 
     With `dynamic`, its driver asks for executors while it runs, and `executors` is the most that it may have
-    of each resource profile.
+    of each resource profile. `spot` says whether executors may be on VMs that their cloud may take away, or
+    only there; `spot_driver` whether its driver may.
     """
 
     id: str
@@ -100,6 +112,8 @@ class Job:
     client_driver: str = ""
     dynamic: Dynamic | None = None
     retries: int = 0
+    spot: SpotUse = "allowed"
+    spot_driver: bool = False
 
     @property
     def cpus(self) -> float:
@@ -110,6 +124,17 @@ class Job:
     def memory_mib(self) -> int:
         """Memory of one executor, MiB."""
         return self.size.memory_mib
+
+    def barred(self, *, spot: bool) -> str:
+        """Why spot VMs, or the others, are no place for its executors; empty when they are."""
+        if not barred(self.spot, spot=spot):
+            return ""
+        kind = "a spot VM" if spot else "no spot VM"
+        return f"is {kind}, which {self.id} may not use (spot: {self.spot})"
+
+    def driver_barred(self, *, spot: bool) -> bool:
+        """Whether spot VMs, or the others, are no place for its driver on the cluster."""
+        return spot and not self.spot_driver
 
     @property
     def driver_here(self) -> bool:

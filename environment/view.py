@@ -95,6 +95,11 @@ class ClusterView:
         return np.array([vm.price_per_hour for vm in self.vms], dtype=np.float64)
 
     @cached_property
+    def spot(self) -> "NDArray[np.bool_]":
+        """Which VMs their cloud may take away; bool [N]."""
+        return np.array([vm.spot for vm in self.vms], np.bool_)
+
+    @cached_property
     def capacity(self) -> ResourceArrays:
         """What each VM has of what is shown of it."""
         return ResourceArrays.of([vm.resources for vm in self.vms], self.free.thousandths)
@@ -214,17 +219,30 @@ class ClusterView:
         limits = []
         if self.offered is not None and self.offered.lacks_ports(request.count * EXECUTOR_PORTS).any():
             limits.append(self.offered.ports // EXECUTOR_PORTS)
-        if self.left_out or request.avoided or self.leaves_at:
+        if self.closes_some(request):
             limits.append(np.where(self.closed_to(request), 0, np.iinfo(np.int64).max))
         return np.maximum(np.minimum.reduce(limits), 0) if limits else None
 
+    def closes_some(self, request: PlacementRequest) -> bool:
+        """Whether some VMs may be no place for the request, whatever is free there."""
+        if self.left_out or request.avoided or self.leaves_at:
+            return True
+        return request.job.spot != "allowed" and bool(self._barred(request.job).any())
+
     def closed_to(self, request: PlacementRequest) -> "NDArray[np.bool_]":
         """Which VMs are no place for the request, whatever is free there; bool [N]."""
+        barred = self._barred(request.job)
+        if not (self.left_out or request.avoided or self.leaves_at):
+            return barred
         closed = (
             vm.id in self.left_out or vm.id in request.avoided or self.outlasts(request, vm.id)
             for vm in self.vms
         )
-        return np.fromiter(closed, np.bool_, len(self.vms))
+        return np.fromiter(closed, np.bool_, len(self.vms)) | barred
+
+    def _barred(self, job: Job) -> "NDArray[np.bool_]":
+        """Which VMs the job may not use, as they are spot VMs or are not; bool [N]."""
+        return np.where(self.spot, bool(job.barred(spot=True)), bool(job.barred(spot=False)))
 
     def outlasts(self, request: PlacementRequest, vm_id: str) -> bool:
         """Whether the request's job is known to run for longer than the VM will be there."""
@@ -274,9 +292,13 @@ class ClusterView:
         left = None if offered is None else offered.without(taken, there)
         return self.changed(free=self.free - taken, offered=left)
 
-    def room_for_driver(self, driver: Resources) -> "NDArray[np.bool_]":
-        """On which VMs there is room for this driver; bool [N]."""
-        room = self.usable.contains(driver)
+    def room_for_driver(self, job: Job) -> "NDArray[np.bool_]":
+        """On which VMs there is room for the driver of a job that has one on the cluster; bool [N]."""
+        if job.driver is None:
+            raise ValueError(f"{job.id} has no driver on the cluster")
+        room = self.usable.contains(job.driver)
+        if job.driver_barred(spot=True):
+            room = room & ~self.spot
         return room if self.offered is None else room & ~self.offered.lacks_ports(DRIVER_PORTS)
 
     def _running_with(
@@ -302,4 +324,4 @@ class ClusterView:
 
 
 #: What a view has in common with one of the same VMs.
-_KEPT = (*(part.name for part in fields(ClusterView)), "prices_per_hour", "capacity", "index")
+_KEPT = (*(part.name for part in fields(ClusterView)), "prices_per_hour", "spot", "capacity", "index")

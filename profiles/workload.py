@@ -4,9 +4,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import get_args
 
 from conf.assumptions import DEFAULT_QUEUE
 from conf.characters import LONGEST_NAME, unseen
+from conf.schema import SpotUse
 from conf.units import checked_resources
 
 #: Seconds, some hundred years; cpus or executors of a job; MiB, an exbibyte: beyond lie only mistakes, with
@@ -37,6 +39,8 @@ class WorkloadJob:
     resources: Mapping[str, float] = field(default_factory=dict, hash=False)
     owner: str = ""
     queue: str = DEFAULT_QUEUE
+    #: Whether it may be on spot VMs, or only there.
+    spot: SpotUse = "allowed"
 
     def __post_init__(self) -> None:
         _check_names(("name", self.name))
@@ -53,6 +57,8 @@ class WorkloadJob:
             raise ValueError(f"min_executors: should be 1 to {self.executors}, found {self.min_executors}")
         if self.input_mib is not None and not 0 < self.input_mib <= MOST_MIB:
             raise ValueError(f"input_mib: should be more than 0, up to {MOST_MIB:g}, found {self.input_mib}")
+        if self.spot not in get_args(SpotUse):
+            raise ValueError(f"spot: should be {', '.join(get_args(SpotUse))}, found {self.spot!r}")
         if not 0 < self.duration <= LONGEST:
             raise ValueError(f"duration: should be more than 0, up to {LONGEST:g} s, found {self.duration}")
         if self.resources:

@@ -8,7 +8,7 @@ import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_origin, get_type_hints
 
 from conf.units import resources_of, resources_text
 from profiles.workload import Workload, WorkloadJob, workload_of
@@ -23,7 +23,10 @@ COLUMNS = tuple(name for name, default in _DEFAULTS.items() if default is MISSIN
 _EMPTY = tuple(name for name, default in _DEFAULTS.items() if default is not MISSING)
 OPTIONAL = ("name", *_EMPTY)
 _WHOLE = tuple(name for name, kind in _KINDS.items() if kind in (int, int | None))
-_TEXTS = (*(name for name, kind in _KINDS.items() if kind is str), "resources")
+_TEXTS = (
+    *(name for name, kind in _KINDS.items() if kind is str or get_origin(kind) is Literal),
+    "resources",
+)
 
 
 class WorkloadError(ValueError):

@@ -125,6 +125,8 @@ class Driver(TypedDict):
     """Cores, with at most three decimals"""
     memory: int
     """Memory of a driver on the cluster: MiB, or an amount with its unit, such as 512m."""
+    spot: Literal["never", "allowed"]
+    """Whether a driver on the cluster may be on a spot VM; it may, too, where its job says `spot: only`."""
 
 
 class DriverOptions(TypedDict, total=False):
@@ -136,6 +138,8 @@ class DriverOptions(TypedDict, total=False):
     """Cores, with at most three decimals"""
     memory: int | str
     """Memory of a driver on the cluster: MiB, or an amount with its unit, such as 512m."""
+    spot: Literal["never", "allowed"]
+    """Whether a driver on the cluster may be on a spot VM; it may, too, where its job says `spot: only`."""
 
 
 class DynamicExecutors(TypedDict):
@@ -250,6 +254,8 @@ class Job(TypedDict):
     """Which queue it belongs to."""
     spark: str
     """The name of the Spark that runs driver and executors; empty where the store knew but one."""
+    spot: Literal["never", "allowed", "only"]
+    """Whether its executors may be on spot VMs, or only there."""
     state: Literal["queued", "placing", "starting", "running", "relaunching", "finished", "failed", "killed"]
     """How far it is."""
     reason: str
@@ -307,6 +313,8 @@ class JobDetail(TypedDict):
     """Which queue it belongs to."""
     spark: str
     """The name of the Spark that runs driver and executors; empty where the store knew but one."""
+    spot: Literal["never", "allowed", "only"]
+    """Whether its executors may be on spot VMs, or only there."""
     state: Literal["queued", "placing", "starting", "running", "relaunching", "finished", "failed", "killed"]
     """How far it is."""
     reason: str
@@ -409,6 +417,8 @@ class JobOptions(TypedDict, total=False):
     """Where its driver runs, if not where the daemon's config says."""
     spark: str | float | None
     """Which Spark runs it, by its name in the daemon's config, such as 3.5; null: the default one."""
+    spot: Literal["never", "allowed", "only"]
+    """Whether its executors may be on spot VMs, which their cloud may take away, or only there."""
     retries: int
     """How often its driver is started again after it has failed, on executors of its own each time."""
     max_runtime: float | None
@@ -462,6 +472,8 @@ class JobSpec(TypedDict):
     """Where its driver runs, if not where the daemon's config says."""
     spark: str | None
     """Which Spark runs it, by its name in the daemon's config, such as 3.5; null: the default one."""
+    spot: Literal["never", "allowed", "only"]
+    """Whether its executors may be on spot VMs, which their cloud may take away, or only there."""
     retries: int
     """How often its driver is started again after it has failed, on executors of its own each time."""
     max_runtime: float | None

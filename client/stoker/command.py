@@ -111,6 +111,9 @@ def _add_submit(parser: argparse.ArgumentParser) -> None:
     add("--conf", action="append", metavar="KEY=VALUE", help="a Spark setting; can be repeated")
     add("--env", action="append", metavar="NAME=VALUE", help="an environment variable; can be repeated")
     add("--driver", choices=("host", "cluster"), help="where the driver runs")
+    add(
+        "--spot", choices=("never", "allowed", "only"), help="whether it may be on VMs that can be taken away"
+    )
     add("--max-runtime", type=float, metavar="SECONDS", help="after which the job fails")
     add("--idempotency-key", metavar="KEY", help="submissions with one key are one job")
     add("--no-upload", action="store_true", help="the daemon has the files at the same paths")
@@ -125,7 +128,7 @@ def _submit(given: argparse.Namespace) -> int:
             f"{given.app}: job files are read by the daemon's own `stoker submit`; give the app"
         )
     plain = ("executors", "min_executors", "cpus", "memory", "name", "type", "owner", "queue", "spark")
-    options = {name: getattr(given, name) for name in (*plain, "main_class", "max_runtime")}
+    options = {name: getattr(given, name) for name in (*plain, "spot", "main_class", "max_runtime")}
     for name in ("py_files", "files", "jars", "archives", "packages", "repositories"):
         if (texts := getattr(given, name)) is not None:
             options[name] = [part for text in texts for part in text.split(",") if part]

@@ -3,7 +3,7 @@
 How a file is read is in `conf.loader`.
 """
 
-from conf.schema.cluster import Billing, Cluster, Pool, VmGroup
+from conf.schema.cluster import Billing, Cluster, Pool, Spot, VmGroup
 from conf.schema.daemon import (
     AuditSection,
     Config,
@@ -18,7 +18,7 @@ from conf.schema.daemon import (
     Tls,
     UploadsSection,
 )
-from conf.schema.fields import Arguments, Cpus, Memory, Name, NameOrNone, Seconds, Strict, Text
+from conf.schema.fields import Arguments, Cpus, Memory, Name, NameOrNone, Seconds, SpotUse, Strict, Text
 from conf.schema.job import Driver, DynamicExecutors, Executors, JobSpec
 from conf.schema.provider import CommandProvider, Ec2Provider, EmbeddedProvider, Provider
 
@@ -50,6 +50,8 @@ __all__ = [
     "Seconds",
     "Spark",
     "SparkVersion",
+    "Spot",
+    "SpotUse",
     "Strict",
     "Text",
     "Tls",

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from conf.schema.fields import Cpus, Memory, Name, Resources, Strict, Time
+from conf.schema.fields import Cpus, Memory, Name, Price, Resources, Strict, Text, Time
 
 
 class VmGroup(Strict):
@@ -13,7 +13,7 @@ class VmGroup(Strict):
     type: Name
     cpus: Cpus
     memory: Memory
-    price_per_hour: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    price_per_hour: Price
     count: Annotated[int, Field(ge=1, le=10_000)] = 1
     name: Name | None = None
     resources: Resources = Field(default={})
@@ -28,6 +28,25 @@ class Billing(Strict):
     """So much is charged at least each time that one is opened."""
 
 
+class Spot(Strict):
+    """VMs that cost less, and that their cloud takes away again whenever it wants to."""
+
+    price_per_hour: Price | None = None
+    """What one costs; null: what the pool says."""
+    history: Text | None = None
+    """What one costs over time, instead: a CSV or YAML file of times and prices, which simulations play."""
+    interruptions_per_hour: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)]
+    """How often one that is open is taken away, as is to be expected."""
+    notice: Time = 120.0
+    """How long before that its cloud says so; 0: it does not."""
+
+    @model_validator(mode="after")
+    def _has_one_price(self) -> "Spot":
+        if self.price_per_hour is not None and self.history is not None:
+            raise ValueError("price_per_hour: the history says what one costs; leave one of the two out")
+        return self
+
+
 class Pool(Strict):
     """VMs of one kind that are opened when they are needed and closed when they are not."""
 
@@ -35,7 +54,10 @@ class Pool(Strict):
     type: Name
     cpus: Cpus
     memory: Memory
-    price_per_hour: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    price_per_hour: Price | None = None
+    """What one costs; needed unless `spot` says it."""
+    spot: Spot | None = None
+    """That they are spot VMs; null: nobody takes them away."""
     min: Annotated[int, Field(ge=0, le=10_000)] = 0
     """So many are always open."""
     max: Annotated[int, Field(ge=1, le=10_000)]
@@ -48,6 +70,16 @@ class Pool(Strict):
     def _min_is_no_more_than_max(self) -> "Pool":
         if self.min > self.max:
             raise ValueError(f"min should be at most max, {self.max}, found {self.min}")
+        if self.min and self.spot is not None:
+            raise ValueError(f"min: no spot VM is always there; should be 0, found {self.min}")
+        return self
+
+    @model_validator(mode="after")
+    def _has_a_price(self) -> "Pool":
+        if self.price_per_hour is None and (
+            self.spot is None or (self.spot.price_per_hour is None and self.spot.history is None)
+        ):
+            raise ValueError("price_per_hour is missing: the pool's, or one of `spot`")
         return self
 
 

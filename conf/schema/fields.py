@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
@@ -160,6 +160,11 @@ Repository = Annotated[
     Field(max_length=2000, json_schema_extra={"pattern": f"^{_REPOSITORY}$"}),
     AfterValidator(like(_REPOSITORY, "should be the URL of a repository: https://HOST/PATH or file:///PATH")),
 ]
+
+
+Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+#: Whether executors may be on VMs that their cloud may take away again.
+SpotUse = Literal["never", "allowed", "only"]
 
 
 class Strict(BaseModel):

@@ -20,6 +20,7 @@ from conf.schema.fields import (
     Resources,
     Seconds,
     SparkName,
+    SpotUse,
     Strict,
     Text,
     Variable,
@@ -37,6 +38,8 @@ class Driver(Strict):
     """Cores of a driver on the cluster."""
     memory: Memory = 1024
     """Memory of a driver on the cluster: MiB, or an amount with its unit, such as 512m."""
+    spot: Literal["never", "allowed"] = "never"
+    """Whether a driver on the cluster may be on a spot VM; it may, too, where its job says `spot: only`."""
 
 
 class DynamicExecutors(Strict):
@@ -125,6 +128,8 @@ class JobSpec(Strict):
     """Where its driver runs, if not where the daemon's config says."""
     spark: SparkName | None = None
     """Which Spark runs it, by its name in the daemon's config, such as 3.5; null: the default one."""
+    spot: SpotUse = "allowed"
+    """Whether its executors may be on spot VMs, which their cloud may take away, or only there."""
     retries: Annotated[int, Field(ge=0, le=1000)] = 0
     """How often its driver is started again after it has failed, on executors of its own each time."""
     max_runtime: Seconds | None = None

@@ -70,6 +70,10 @@ def submit(
     spark: Annotated[
         str | None, _option("--spark", "Which Spark runs it, such as 3.5; else the default one.", "NAME")
     ] = None,
+    spot: Annotated[
+        Literal["never", "allowed", "only"] | None,
+        _option("--spot", "Whether its executors may be on spot VMs, or only there."),
+    ] = None,
     retries: Annotated[
         int | None, _option("--retries", "How often a driver that failed is started again.", "N")
     ] = None,
@@ -117,6 +121,7 @@ def submit(
         "repositories": _listed(repositories),
         "driver": None if driver is None else {"on": driver},
         "spark": spark,
+        "spot": spot,
         "retries": retries,
         "max_runtime": max_runtime,
     }

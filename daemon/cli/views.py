@@ -101,6 +101,8 @@ def _facts(job: Json) -> Iterator[tuple[str, str | Text]]:
     yield "why", job["reason"] or render.NONE
     yield "wants", job_line(job)
     yield "Spark", job["spark"] or render.NONE
+    if job["spot"] != "allowed":
+        yield "spot VMs", job["spot"]
     for key in ("submitted_at", "placed_at", "started_at", "finished_at"):
         yield key.removesuffix("_at"), render.clock(job[key])
     yield "duration", f"{render.duration(job['duration'])} (start to finish)"

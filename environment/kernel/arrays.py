@@ -13,7 +13,7 @@ from environment.kernel.leases import AS_CHARGED, BOOT, GRANULARITY, KEEP, MINIM
 from environment.kernel.state import LEASE_COLUMNS, PREFERENCES, Episode, JobArrays, Machines
 from environment.pools import BREAK_EVEN, Keeping
 from environment.resources import CPUS, Resources
-from environment.types import FloatArray, Job, Vm
+from environment.types import FloatArray, Job, Vm, barred
 from profiles.job_profile import JobProfile
 from profiles.workload import Workload
 
@@ -46,6 +46,7 @@ def jobs_of(workload: Workload, profiles: Mapping[str, JobProfile]) -> tuple[Job
             max_runtime=None,
             dynamic=None,
             retries=0,
+            spot_driver=False,
         )
         for job in workload.jobs
     )
@@ -67,17 +68,22 @@ def refusals(jobs: Sequence[Job], vms: Sequence[Vm]) -> dict[str, str]:
         for name in {CPUS, *(name for job in jobs for name in job.size.thousandths)}
     }
     room = np.zeros(len(jobs), np.int64)
-    for had, count in Counter(vm.resources for vm in vms).items():  # most VMs have as much as another one
+    may = {
+        spot: np.array([not barred(job.spot, spot=spot) for job in jobs], np.int64) for spot in (False, True)
+    }
+    # Most VMs have as much as another one.
+    for (had, spot), count in Counter((vm.resources, vm.spot) for vm in vms).items():
         fits = (
             np.where(each > 0, had.get(name) // np.maximum(each, 1), np.iinfo(np.int64).max)
             for name, each in asked.items()
         )
-        room += count * reduce(np.minimum, fits)
+        room += count * may[spot] * reduce(np.minimum, fits)
     found = {}
     for number in np.flatnonzero(room < [job.fewest for job in jobs]).tolist():
         job = jobs[number]
-        why = whole_cluster_shortfall(vms, job.size, job.executors, job.min_executors)
-        found[job.id] = why or "it does not fit"
+        there = [vm for vm in vms if not barred(job.spot, spot=vm.spot)]
+        why = whole_cluster_shortfall(there, job.size, job.executors, job.min_executors)
+        found[job.id] = why or f"no VM is there that it may use (spot: {job.spot})"
     return found
 
 

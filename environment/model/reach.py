@@ -15,6 +15,9 @@ from environment.model.records import ExecutorRecord
 from environment.resources import Resources, thousandths, told, total
 from environment.types import PlacementRequest, Vm
 
+#: Why a driver on the cluster has no place where all VMs are spot VMs.
+ONLY_SPOT = "its driver may be on no spot VM, and there are no others"
+
 
 def over_quota(quota: Quota, asked: Resources) -> str | None:
     """Say why so much in all will never be given to us; None when it may be.
@@ -58,19 +61,22 @@ class Reach:
         """
         if not (self.known and self._open) or not request.count:
             return ""
-        driver = None if request.joins else request.job.driver
-        kind = (_least(request), request.fewest, driver, request.avoided)
+        job = request.job
+        driver = None if request.joins else job.driver
+        kind = (_least(request), request.fewest, driver, request.avoided, job.spot, job.spot_driver)
         if kind not in self._found:
             self._found[kind] = "" if self._has_room(request) else self._beyond_vms(request, driver)
         return self._found[kind]
 
     def _beyond_vms(self, request: PlacementRequest, driver: Resources | None) -> str:
-        vms = [vm for vm in self._open if vm.id not in request.avoided]
+        job = request.job
+        vms = [vm for vm in self._open if vm.id not in request.avoided and not job.barred(spot=vm.spot)]
         why = None
         if vms:
             why = whole_cluster_shortfall(vms, _least(request), request.fewest)
             if why is None and driver is not None:
-                why = whole_cluster_shortfall(vms, driver, 1)
+                there = [vm for vm in self._open if not job.driver_barred(spot=vm.spot)]
+                why = whole_cluster_shortfall(there, driver, 1) if there else ONLY_SPOT
             if why is None:
                 return ""
         return "; ".join((why or "no VM is there that it may use", *self._closed_texts(request)))
@@ -83,6 +89,12 @@ class Reach:
                 yield f"{vm.name} {self.closed[vm.id]}"
             elif vm.id in request.avoided:
                 yield f"{vm.name} is avoided for a while, since its last launch there never ran"
+        barred = [
+            vm for vm in self._open if request.job.barred(spot=vm.spot) and vm.resources.contains(least)
+        ]
+        if barred:  # all of them for the same reason
+            more = f" (and {len(barred) - 1} more)" if barred[1:] else ""
+            yield f"{barred[0].name}{more} {request.job.barred(spot=barred[0].spot)}"
 
     @cached_property
     def _found(self) -> dict[object, str]:
@@ -100,7 +112,8 @@ class Reach:
 
     def _has_room(self, request: PlacementRequest) -> bool:
         """Whether it certainly fits, found quickly."""
-        if request.avoided or (request.job.driver is not None and not request.joins):
+        job = request.job
+        if request.avoided or job.spot != "allowed" or (job.driver is not None and not request.joins):
             return False
         least, room = _least(request), 0
         for resources, number in self._shapes:

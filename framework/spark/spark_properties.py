@@ -7,8 +7,9 @@ is not known here, nor what a job may be: `JobSpec` checks the fields. `spark_va
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
+from conf.schema import SpotUse
 from framework.spark import spark_values as values
 from framework.spark.application import RESERVED_CONF, is_reserved
 from framework.spark.memory import OVERHEAD_FRACTION, SMALLEST_OVERHEAD_MIB, heap_mib
@@ -26,7 +27,7 @@ OURS: Mapping[str, str] = {
     "spark.stoker.maxRuntime": "after how long it is ended: seconds, or a time such as 30m",
     "spark.stoker.retries": "how often a driver that failed is started again",
     "spark.stoker.driver": "where its driver runs: host or cluster",
-    "spark.stoker.spot": "never: VMs that can be reclaimed do not exist",
+    "spark.stoker.spot": "whether it may be on spot VMs: never, allowed or only",
 }
 """The properties of ours that say something about a job, and what."""
 
@@ -107,10 +108,9 @@ def _ours(given: "_Given") -> dict[str, Any]:
             )
         if name.startswith("spark.stoker.") and name not in OURS and name not in CONNECTION:
             raise PropertyError(f"{name} does not exist; there are {', '.join(OURS)}")
-    if (spot := given.text("spark.stoker.spot")) not in (None, "never"):
-        raise PropertyError(
-            f"spark.stoker.spot={spot}: should be never: VMs that can be reclaimed do not exist here"
-        )
+    spot, uses = given.text("spark.stoker.spot"), get_args(SpotUse)
+    if spot not in (None, *uses):
+        raise PropertyError(f"spark.stoker.spot={spot}: should be {', '.join(uses)}")
     retries = given("spark.stoker.retries", values.whole(0))
     if given("spark.driver.supervise", values.boolean) and retries is None:
         retries = SUPERVISED_RETRIES
@@ -120,6 +120,7 @@ def _ours(given: "_Given") -> dict[str, Any]:
         "queue": given.text("spark.stoker.queue") or queue,
         "owner": given.text("spark.stoker.owner"),
         "spark": given.text("spark.stoker.spark"),
+        "spot": spot,
         "min_executors": given("spark.stoker.minExecutors", values.whole(1)),
         "max_runtime": given("spark.stoker.maxRuntime", values.seconds),
         "retries": retries,

@@ -40,7 +40,7 @@ def test_what_was_dumped_comes_back() -> None:
         {"executors": 100_000, "min_executors": 200_000},
         {"cpus": 0.12345},
         {"resources": {"cpus": -1.0}},
-        {"driver": {"on": "host", "cpus": 9999.0, "memory": 1}},
+        {"driver": {"on": "host", "cpus": 9999.0, "memory": 1, "spot": "never"}},
     ],
 )
 def test_what_would_be_refused_today_comes_back(others: dict[str, Any]) -> None:
