@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from environment.types import FloatArray, IntArray
 
+#: Part of a unit that is not charged as a whole one more: what rounding adds.
+_DUST = 1e-9
+
 
 @dataclass(frozen=True, slots=True)
 class Spot:
@@ -42,6 +45,14 @@ class Terms:
     granularity: float = 0.0
     always: bool = False
     spot: Spot | None = None
+
+    def charged(self, seconds: float) -> float:
+        """Seconds that are charged for a VM that was open for so long."""
+        if seconds < 0.0:
+            return 0.0
+        if self.granularity > 0.0:
+            seconds = math.ceil(seconds / self.granularity - _DUST) * self.granularity
+        return max(seconds, self.minimum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +95,13 @@ class Keeping:
         if terms is None or terms.always:
             return math.inf
         return {"none": 0.0, "timeout": self.seconds, "break_even": terms.boot}[self.name]
+
+    def closes_at(self, terms: Terms | None, opened_at: float, idle_at: float) -> float:
+        """When a VM is closed that was opened and has been idle since these times, seconds; inf: never."""
+        closes = idle_at + self.seconds_for(terms)
+        if terms is None or self.name != "break_even" or math.isinf(closes):
+            return closes
+        return max(closes, opened_at + terms.charged(closes - opened_at))
 
 
 BREAK_EVEN = Keeping()

@@ -30,7 +30,7 @@ class Vm:
 
     `id` is the Mesos agent's id (the name, in a simulation); `address` is where its executors are reached.
     `note` says what is wrong with what its agent tells of it. `terms` are those of its pool; without them it
-    is simply there.
+    is simply there. `lease` is what it was opened under, as its agent says; empty when it was not.
     """
 
     id: str
@@ -41,6 +41,7 @@ class Vm:
     address: str = ""
     note: str = ""
     terms: Terms | None = None
+    lease: str = ""
 
     @property
     def spot(self) -> bool:

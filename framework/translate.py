@@ -26,7 +26,7 @@ _STATES: dict[str, TaskState] = {state: state for state in get_args(TaskState)}
 
 
 def offer_from_json(offer: Mapping[str, Any]) -> Offer:
-    """Read an offer. An agent's attributes `vm` and `price` give the VM's type and price per hour."""
+    """Read an offer. An agent's attributes give the VM's type (`vm`), `price` per hour, and `lease`."""
     resources, attributes = offer.get("resources", ()), _attributes(offer.get("attributes", ()))
     amounts = total(
         Resources.named({r["name"]: float(r["scalar"]["value"])}) for r in resources if _is_amount(r)
@@ -41,6 +41,7 @@ def offer_from_json(offer: Mapping[str, Any]) -> Offer:
         price_per_hour=price,
         address=_address(offer) or hostname,
         note=note,
+        lease=str(attributes.get("lease", "")),
     )
     ports, window = tuple(_ports(resources)), _unavailability(offer)
     return Offer(str(offer["id"]["value"]), vm, vm.resources, ports, window)
@@ -65,6 +66,7 @@ def agent_from_json(agent: Mapping[str, Any], size: VmSize) -> Vm:
         price_per_hour=price,
         address=address.rpartition(":")[0] or hostname,
         note=note,
+        lease=str(attributes.get("lease", "")),
     )
 
 

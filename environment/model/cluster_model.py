@@ -10,6 +10,7 @@ job is not decided here: a decision enters as the event `Decided`.
 
 from collections.abc import Callable, Collection, Mapping
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 from environment.check import shortage
@@ -17,12 +18,14 @@ from environment.model import events as ev
 from environment.model import timings
 from environment.model.decisions import Decisions
 from environment.model.doubts import Watch
+from environment.model.fleet import Fleet
 from environment.model.ledger import Ledger
 from environment.model.life import JobLives
 from environment.model.moment import Moment
 from environment.model.offer_book import OfferBook
 from environment.model.reach import Reach
 from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.reservations import Reservations, with_reserved
 from environment.model.room import Room
 from environment.model.roster import Changes, Roster
 from environment.model.setbacks import Setbacks
@@ -52,11 +55,11 @@ class ClusterModel:
             ev.KillRequested: self._on_kill_requested,
             ev.Subscribed: self._on_subscribed,
             ev.Disconnected: lambda event: self._supply.disconnect(event.why),
-            ev.OffersReceived: lambda event: self._supply.take(event.offers),
+            ev.OffersReceived: self._on_offers,
             ev.OfferRescinded: lambda event: self._book.drop(event.offer_id),
             ev.VmsMeasured: self._on_measured,
             ev.InverseOffersReceived: self._on_inverse_offers,
-            ev.VmLost: lambda event: self._book.lose(event.vm_id),
+            ev.VmLost: self._on_vm_lost,
             ev.Decided: lambda event: self._decisions.take(event),
             ev.PolicyChanged: lambda _: self._supply.reconsider(),
             ev.TaskChanged: lambda event: self._tasks.changed(event),
@@ -66,6 +69,11 @@ class ClusterModel:
             ev.ExecutorsAsked: self._on_executors_asked,
             ev.ExecutorsReleased: self._on_executors_released,
             ev.DecommissionAsked: self._on_decommission_asked,
+            ev.LeaseOpened: lambda event: self._fleet.opened(event),
+            ev.LeaseRefused: lambda event: self._fleet.refused(event),
+            ev.LeaseClosed: lambda event: self._fleet.closed(event),
+            ev.LeaseNotice: lambda event: self._fleet.noticed(event),
+            ev.MachinesListed: lambda event: self._fleet.listed(event),
             ev.Tick: self._on_tick,
         }
 
@@ -76,15 +84,25 @@ class ClusterModel:
         self._turn = Turn()
         self._roster = Roster()
         self._setbacks = Setbacks(self._turn)
-        self._line = WaitingLine(self._roster, self._setbacks, Room(self._roster, options.jvms))
-        self._book = OfferBook(self.ledger)
-        self._supply = Supply(self._turn, self._book)
+        self._reservations = Reservations()
+        room = Room(self._roster, self._reservations, options.jvms)
+        self._line = WaitingLine(self._roster, self._setbacks, room, self._reservations)
+        self._book = OfferBook(self.ledger, self._reservations)
+        self._fleet = Fleet(self._turn, self._book, self.ledger, self._reservations, options)
+        self._supply = Supply(self._turn, self._book, self._fleet)
         self._watch = Watch(self._turn, self._roster, options)
         self._lives = JobLives(
             self._turn, self._roster, self._line, self._supply, self._watch, self._setbacks, options
         )
         self._tasks = Tasks(
-            self._turn, self._roster, self._book, self.ledger, self._supply, self._watch, self._lives
+            self._turn,
+            self._roster,
+            self._book,
+            self.ledger,
+            self._supply,
+            self._watch,
+            self._lives,
+            self._fleet,
         )
         self._decisions = Decisions(
             self._turn,
@@ -95,6 +113,8 @@ class ClusterModel:
             self._supply,
             self._setbacks,
             self._lives,
+            self._fleet,
+            self._reservations,
         )
 
     # ---- what others ask ------------------------------------------------------------------------
@@ -118,11 +138,18 @@ class ClusterModel:
         woken = self._setbacks.wake() if self._setbacks else None
         if woken is not None:
             self._supply.reconsider(woken)
+        if self._fleet and (woken_pool := self._fleet.wake()) is not None:
+            self._supply.reconsider(woken_pool)
         self._handlers[type(event)](event)
+        if self._fleet:
+            self._settle_fleet()
         self._line.look(self.reach(), again=woken is not None)
         if not isinstance(event, ev.Restored):
-            soon = self._line.due(self.now + timings.RELAUNCH_GRACE)
-            self._supply.balance(anyone=soon, due=self._line.due(self.now), later=self._line.wants_vms)
+            soon, due = self._line.due(self.now + timings.RELAUNCH_GRACE), self._line.due(self.now)
+            later, launches_due = self._line.wants_vms, False
+            if self._fleet:
+                later, launches_due = later or self._fleet.boots, self._decisions.launches_due
+            self._supply.balance(anyone=soon or launches_due, due=due or launches_due, later=later)
         return self._turn.end(counted=not isinstance(event, ev.Tick))
 
     def snapshot(self) -> ev.Restored:
@@ -137,16 +164,22 @@ class ClusterModel:
             told,
             *self._setbacks.state(),
             growing,
+            self._fleet.state(),
         )
-        return ev.Restored(self.now, *self._roster.records(), self.options, moment)
+        return ev.Restored(self.now, *self._roster.records(), self.options, moment, self._fleet.leases())
 
     def view(self) -> ClusterView:
         """The cluster as a policy may see it now: what is free, and what of it is offered."""
         running, asked = tuple(self._roster.running()), sorted(self._roster.resources)
-        return self._book.view(self.now, running, asked, self._left_out())
+        if not self._fleet:
+            return self._book.view(self.now, running, asked, self._left_out())
+        running = with_reserved(running, self._reservations, self._roster, self._fleet.starts_at)
+        view = self._book.view(self.now, running, asked, self._left_out())
+        return view.changed(openings=self._fleet.openings(view.vms))
 
     def _left_out(self) -> dict[str, str]:
-        return {**self._setbacks.left_out(), **self._book.closed(self.now, self.options.maintenance_margin)}
+        closed = self._book.closed(self.now, self.options.maintenance_margin)
+        return {**self._setbacks.left_out(), **self._fleet.left_out(), **closed}
 
     def reach(self) -> Reach:
         """What could be had now if nobody held anything."""
@@ -221,7 +254,8 @@ class ClusterModel:
 
     def take_changes(self) -> Changes:
         """Hand out copies of what changed since the last call, and forget jobs that are over and done."""
-        return self._roster.take_changes()
+        changes = self._roster.take_changes()
+        return replace(changes, leases=self._fleet.take_changes()) if self._fleet else changes
 
     # ---- jobs ------------------------------------------------------------------------------------
 
@@ -236,6 +270,7 @@ class ClusterModel:
             self._roster.add_task(task)
             if not task.ended:
                 self.ledger.reopen(task)
+        self._fleet.restore(event.leases, None if event.moment is None else event.moment.fleet)
         if event.moment is None:
             self._take_up()
         else:
@@ -327,8 +362,24 @@ class ClusterModel:
         self._supply.connect()
         self._watch.reconnected()
 
+    def _settle_fleet(self) -> None:
+        """Act on what became of VMs of pools: jobs that waited for them, or ran there, are decided again."""
+        for vm_id, why in self._fleet.gone():
+            self._decisions.undo(vm_id, why)
+            self._tasks.lose(vm_id, why)
+        if self._reservations:
+            self._decisions.launch_reserved()
+        self._fleet.look()
+
+    def _on_offers(self, event: ev.OffersReceived) -> None:
+        self._supply.take(self._fleet.met(event.offers) if self._fleet else event.offers)
+
+    def _on_vm_lost(self, event: ev.VmLost) -> None:
+        self._book.lose(event.vm_id)
+        self._fleet.lost_sight(event.vm_id)
+
     def _on_measured(self, event: ev.VmsMeasured) -> None:
-        if self._book.measure(event):
+        if self._book.measure(self._fleet.measured(event) if self._fleet else event):
             self._supply.want()  # what was not known before may be a place
 
     def _on_inverse_offers(self, event: ev.InverseOffersReceived) -> None:
@@ -344,6 +395,8 @@ class ClusterModel:
 
     def _on_tick(self, _: ev.Tick) -> None:
         self._lives.end_overdue()
+        if self._fleet:
+            self._fleet.tend(pending=self._supply.undecided and self._line.due(self.now))
         if not self.subscribed:
             self._line.tell(None)
             why = f": {self._supply.why}" if self._supply.why else ""

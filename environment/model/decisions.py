@@ -1,23 +1,34 @@
-"""A round of decisions as it enters the model: who is launched, who is told to wait, who is decided again.
+"""A round of decisions as it enters the model: who is launched, who waits for VMs, who is decided again.
 
-What a placement becomes on its VMs is in `launches.py`, what it means for its job in `life.py`.
+What a placement becomes on its VMs is in `launches.py`, what it means for its job in `life.py`, what is kept
+for jobs that wait for VMs to boot in `reservations.py`.
 """
 
+from dataclasses import replace
+
 from environment.model import timings
-from environment.model.events import Decided
-from environment.model.launches import Launches
+from environment.model.events import Decided, Placement
+from environment.model.fleet import Fleet
+from environment.model.launches import NO_PORTS, TAKEN_BACK, Launches
 from environment.model.ledger import Ledger
 from environment.model.life import JobLives
+from environment.model.moment import Reserved
 from environment.model.offer_book import OfferBook
+from environment.model.records import JobRecord
+from environment.model.reservations import Reservations
 from environment.model.roster import Roster
 from environment.model.setbacks import Setbacks
 from environment.model.supply import Supply
 from environment.model.turn import Turn
 from environment.model.waiting import WaitingLine
+from environment.resources import NOTHING
 
 
 class Decisions:
-    """Executes what was decided, as far as it still holds after what happened meanwhile."""
+    """Executes what was decided, as far as it still holds after what happened meanwhile.
+
+    Invariant: a job is launched on all its VMs at once, when all of them are up.
+    """
 
     def __init__(
         self,
@@ -29,6 +40,8 @@ class Decisions:
         supply: Supply,
         setbacks: Setbacks,
         lives: JobLives,
+        fleet: Fleet,
+        reservations: Reservations,
     ) -> None:
         self._turn = turn
         self._roster = roster
@@ -38,26 +51,121 @@ class Decisions:
         self._supply = supply
         self._setbacks = setbacks
         self._lives = lives
+        self._fleet = fleet
+        self._reservations = reservations
 
     def take(self, event: Decided) -> None:
         """A round is over."""
         outdated = self._supply.decided(event.view_at)
-        launches = Launches(self._turn, self._roster, self._book, self._ledger, self._setbacks)
-        for placement in event.placements:
-            job = self._roster.job(placement.job_id)
+        launches = self._launches()
+        for decided in event.placements:
+            job = self._roster.job(decided.job_id)
             if job is None or job not in self._line:
                 continue  # killed, or placed already
-            new = self._line.is_new(job)
-            if refusal := launches.refusal(job, placement, new=new):
+            new, placement = self._line.is_new(job), self._as_called_now(decided)
+            if refusal := self._refusal(launches, job, placement, new=new):
                 # Those behind it were decided on as if it had been placed, and must not overtake it.
                 self._roster.explain(job, f"decided again, since {refusal}")
                 self._supply.reconsider()
                 break
-            launches.add(job, placement, new=new)
-            self._lives.placed(job, len(placement.vm_ids))
+            if all(map(self._fleet.is_up, _vms(placement))):
+                self._launch(launches, job, placement, new=new)
+            else:
+                self._reserve(launches, job, placement, new=new)
         else:
             if self._line.tell(event.waiting, self._turn.now, timings.GROWTH_PATIENCE):
                 self._supply.reconsider()  # those behind it may be placed now
         launches.command()
         if self._line.told and not outdated:
             self._supply.decline()
+
+    def launch_reserved(self) -> None:
+        """Launch who has waited for VMs that are all up now, and of which what is kept for him is offered."""
+        launches = self._launches()
+        for reserved in tuple(self._reservations):
+            job = self._roster.job(reserved.job_id)
+            if job is None or not all(map(self._fleet.is_up, reserved.all_vms)):
+                continue
+            if reserved.ready_at is None:
+                reserved = reserved._replace(ready_at=self._turn.now)
+                self._reservations.replace(reserved)
+                self._supply.want()
+            new = job.state == "queued"
+            placement = Placement(
+                reserved.job_id, reserved.vm_ids, reserved.driver_vm_id, reserved.sizes, reserved.profile
+            )
+            refusal = self._refusal(launches, job, placement, new=new)
+            if not refusal:
+                self._reservations.release(reserved.job_id)
+                self._launch(launches, job, placement, new=new)
+            elif refusal not in (TAKEN_BACK, NO_PORTS) or self._waited(reserved):
+                self._reservations.release(reserved.job_id)
+                self._lives.decided_again(job, refusal)
+        launches.command()
+
+    def undo(self, vm_id: str, why: str) -> None:
+        """Decide again about the jobs for which something is kept on this VM."""
+        for job_id in self._reservations.jobs_on(vm_id):
+            self._reservations.release(job_id)
+            if job := self._roster.job(job_id):
+                self._lives.decided_again(job, why)
+
+    @property
+    def launches_due(self) -> bool:
+        """Whether somebody's VMs are all up, and he waits for the offers of them."""
+        return any(reserved.ready_at is not None for reserved in self._reservations)
+
+    def _launches(self) -> Launches:
+        return Launches(
+            self._turn, self._roster, self._book, self._ledger, self._setbacks, self._reservations
+        )
+
+    def _refusal(self, launches: Launches, job: JobRecord, placement: Placement, *, new: bool) -> str | None:
+        for vm_id in _vms(placement) if self._fleet else ():
+            if why := self._fleet.why_not(vm_id):
+                return f"{self._book.name(vm_id)} {why}"
+        return launches.refusal(job, placement, new=new)
+
+    def _launch(self, launches: Launches, job: JobRecord, placement: Placement, *, new: bool) -> None:
+        launches.add(job, placement, new=new)
+        self._lives.placed(job, len(placement.vm_ids), new=new)
+        if self._fleet:
+            for vm_id in _vms(placement):
+                self._fleet.touch(vm_id)
+
+    def _reserve(self, launches: Launches, job: JobRecord, placement: Placement, *, new: bool) -> None:
+        """Keep for the job what it takes, and open those of its VMs that are closed."""
+        sizes = launches.sizes(job, placement, new=new)
+        driver = job.job.driver if placement.driver_vm_id else None
+        self._lives.reserved(job)
+        reserved = Reserved(
+            job.job.id, placement.vm_ids, sizes, self._turn.now, placement.driver_vm_id, driver or NOTHING,
+            placement.profile,
+        )  # fmt: skip
+        self._reservations.hold(reserved)
+        for vm_id in _vms(placement):
+            self._fleet.open(vm_id, f"for {job.job.id}")
+        self._roster.explain(job, self._fleet.why_waits(reserved))
+
+    def _waited(self, reserved: Reserved) -> bool:
+        """Whether its VMs are up for so long that what is kept for it will hardly be offered."""
+        since = reserved.ready_at
+        return since is not None and self._turn.now - since > timings.RESERVED_PATIENCE
+
+    def _as_called_now(self, placement: Placement) -> Placement:
+        """The placement, where VMs that have come up since it was decided are called by their agents."""
+        if not self._fleet:
+            return placement
+        found = {vm_id: self._fleet.vm_id(vm_id) for vm_id in _vms(placement)}
+        driver = placement.driver_vm_id
+        return replace(
+            placement,
+            vm_ids=tuple(found[vm_id] for vm_id in placement.vm_ids),
+            driver_vm_id=None if driver is None else found[driver],
+        )
+
+
+def _vms(placement: Placement) -> tuple[str, ...]:
+    """The VMs of a placement, each once."""
+    driver = () if placement.driver_vm_id is None else (placement.driver_vm_id,)
+    return tuple(dict.fromkeys((*placement.vm_ids, *driver)))

@@ -7,6 +7,7 @@ replayed. Every command carries `cause`, the number of the event that led to it.
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from environment.model.leases import Lease
 from environment.model.moment import Moment, Offer, Quota, VmSize
 from environment.model.records import Asked, ExecutorRecord, JobRecord
 from environment.model.timings import ModelOptions
@@ -78,13 +79,15 @@ class Restored(Event):
     """Everything begins here, with what was kept of jobs and their tasks: a log replays from here on.
 
     Jobs are in order of submission, tasks, ended or not, in order of launch; jobs that are over belong to
-    them as long as they have open tasks. Without a `moment` a daemon has just started; with one, it goes on.
+    them as long as they have open tasks. Leases are those that have not ended, in the order in which they
+    were asked for. Without a `moment` a daemon has just started; with one, it goes on.
     """
 
     jobs: tuple[JobRecord, ...]
     tasks: tuple[ExecutorRecord, ...]
     options: ModelOptions
     moment: Moment | None = None
+    leases: tuple[Lease, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,16 +12,17 @@ from environment.model.growing import lacks
 from environment.model.ledger import Ledger
 from environment.model.offer_book import OfferBook
 from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.reservations import Reservations
 from environment.model.roster import Roster
 from environment.model.setbacks import Setbacks
 from environment.model.turn import Turn
 from environment.offered import DRIVER_PORTS, EXECUTOR_PORTS
-from environment.resources import Resources, total
+from environment.resources import NOTHING, Resources, total
 from environment.rounds import Verdict
 from environment.types import Place
 
-_TAKEN_BACK = "the master took back what was free where it was to run"
-_NO_PORTS = "the VM where it was to run has too few ports"
+TAKEN_BACK = "the master took back what was free where it was to run"
+NO_PORTS = "the VM where it was to run has too few ports"
 
 
 def decided(verdicts: Iterable[Verdict], at: float) -> Decided:
@@ -47,13 +48,20 @@ class Launches:
     """
 
     def __init__(
-        self, turn: Turn, roster: Roster, book: OfferBook, ledger: Ledger, setbacks: Setbacks
+        self,
+        turn: Turn,
+        roster: Roster,
+        book: OfferBook,
+        ledger: Ledger,
+        setbacks: Setbacks,
+        reservations: Reservations,
     ) -> None:
         self._turn = turn
         self._roster = roster
         self._book = book
         self._ledger = ledger
         self._setbacks = setbacks
+        self._reservations = reservations
         self._tasks: dict[str, list[ExecutorRecord]] = {}
         self._ports: dict[str, Iterator[int]] = {}
 
@@ -72,22 +80,24 @@ class Launches:
             return f"{needed} of its executors are to be placed and not {len(placement.vm_ids)}"
         if bool(placement.driver_vm_id) != (new and job.job.driver is not None):
             return "its driver was forgotten" if new and job.job.driver else "its driver has a place"
-        sizes = self._sizes(job, placement, new=new)
+        sizes = self.sizes(job, placement, new=new)
         for vm_id, wanted in _demand(job, placement, sizes).items():
             if why := self._setbacks.why_not(vm_id, job.job.id):
                 return f"{self._book.vm(vm_id).name} {why}"
             taken = total(task.resources for task in self._tasks.get(vm_id, ()))
-            if not self._book.offered(vm_id).contains(taken + wanted):
-                return _TAKEN_BACK
+            kept = self._reservations.held(vm_id, job.job.id) if self._reservations else NOTHING
+            if not self._book.offered(vm_id).contains(taken + wanted + kept):
+                return TAKEN_BACK
             ports = self._book.ports_offered(vm_id)
             ports -= sum(len(task.ports) for task in self._tasks.get(vm_id, ()))
+            ports -= self._reservations.ports(vm_id, job.job.id) if self._reservations else 0
             if _ports(placement, vm_id) > ports:
-                return _NO_PORTS
+                return NO_PORTS
         return None
 
     def add(self, job: JobRecord, placement: Placement, *, new: bool) -> None:
         """Make the tasks of a placement that was not refused; they hold their VMs from now on."""
-        for vm_id, size in zip(placement.vm_ids, self._sizes(job, placement, new=new), strict=True):
+        for vm_id, size in zip(placement.vm_ids, self.sizes(job, placement, new=new), strict=True):
             self._add(job, vm_id, size, driver=False, profile=placement.profile)
         if placement.driver_vm_id and (driver := job.job.driver):
             self._add(job, placement.driver_vm_id, driver, driver=True)
@@ -98,7 +108,7 @@ class Launches:
             vm, held = self._book.use(vm_id)
             self._turn.command(Launch, vm, held, tuple(task.task_id for task in tasks))
 
-    def _sizes(self, job: JobRecord, placement: Placement, *, new: bool) -> tuple[Resources, ...]:
+    def sizes(self, job: JobRecord, placement: Placement, *, new: bool) -> tuple[Resources, ...]:
         """What each executor of the placement takes."""
         return placement.sizes or self._asked(job, placement, new=new)[: len(placement.vm_ids)]
 

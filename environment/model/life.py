@@ -64,9 +64,26 @@ class JobLives:
         if job.job.driver_here:
             self._turn.command(ev.StartDriver, job.job.id)
 
-    def placed(self, job: JobRecord, number: int) -> None:
+    def reserved(self, job: JobRecord) -> None:
+        """It is placed, and waits for VMs to boot."""
+        self._line.leave(job)
+        if job.state == "running":
+            self._look_for_growth(job)
+
+    def decided_again(self, job: JobRecord, why: str) -> None:
+        """What was kept for it is given back: it waits for a placement as before."""
+        if job.state == "queued":
+            self._line.rejoin(job)
+        elif job.job.dynamic is not None:
+            self._look_for_growth(job)
+        elif self._roster.missing(job):
+            self._line.relaunch(job, self._turn.now)
+        self._roster.explain(job, f"decided again, since {why}")
+        self._supply.reconsider()
+
+    def placed(self, job: JobRecord, number: int, *, new: bool) -> None:
         """It waits no more: so many executors of it are about to be launched."""
-        if self._line.is_new(job):
+        if new:
             job.state, job.placed_at = "placing", self._turn.now
             # Its executors are told now where their driver will be.
             job.driver_on = self._options.host if job.job.driver_here else ""

@@ -44,6 +44,7 @@ class Supplied:
     revived_at: float
     changed_at: float
     why: str = ""
+    undecided: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,49 @@ class Growth(NamedTuple):
     waits_since: float | None
 
 
+class Reserved(NamedTuple):
+    """A job that waits for VMs to boot: where it was placed, and when; `sizes` is what each executor takes.
+
+    `driver` is what its driver takes, if that is on the cluster; `ready_at` since when all its VMs are up.
+    """
+
+    job_id: str
+    vm_ids: tuple[str, ...]
+    sizes: tuple[Resources, ...]
+    at: float
+    driver_vm_id: str | None = None
+    driver: Resources = NOTHING
+    profile: int = 0
+    ready_at: float | None = None
+
+    @property
+    def all_vms(self) -> tuple[str, ...]:
+        """The VM of each executor, and of the driver."""
+        return self.vm_ids if self.driver_vm_id is None else (*self.vm_ids, self.driver_vm_id)
+
+
+class PoolSetback(NamedTuple):
+    """A pool of which VMs were refused or did not boot; what each field means is said in `refusals.py`."""
+
+    pool: str
+    times: int
+    last: float
+    until: float
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fleeted:
+    """What is known of pools and their VMs beside the leases; each part says what its fields mean."""
+
+    number: int = 0
+    pools: tuple[PoolSetback, ...] = ()
+    reserved: tuple[Reserved, ...] = ()
+    seen: tuple[tuple[str, float], ...] = ()
+    orphans: tuple[tuple[str, float], ...] = ()
+    away: tuple[tuple[str, float], ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Moment:
     """All that a model knows beyond its records, `number` events after it began."""
@@ -120,3 +164,4 @@ class Moment:
     vm_setbacks: tuple[VmSetback, ...] = ()
     vms_started: tuple[tuple[str, float], ...] = ()
     growing: tuple[Growth, ...] = ()
+    fleet: Fleeted = field(default_factory=Fleeted)

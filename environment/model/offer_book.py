@@ -15,12 +15,16 @@ from environment.model.events import VmsMeasured
 from environment.model.ledger import Ledger
 from environment.model.moment import Booked, Offer, Quota, VmSize
 from environment.model.reach import Reach
+from environment.model.reservations import Reservations
 from environment.offered import Offered
 from environment.resource_arrays import ResourceArrays
 from environment.resources import CPUS, NOTHING, Resources, total
 from environment.types import Vm, natural_key
 from environment.view import ClusterView, RunningJob
 from environment.words import clock
+
+#: Chosen: more than the tasks of a VM need.
+_ANY_PORTS = ((1, 10_000),)
 
 
 class OfferBook:
@@ -30,9 +34,12 @@ class OfferBook:
     than the VMs that it is about.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, reservations: Reservations) -> None:
         self.since = 0.0
         self._ledger = ledger
+        self._reservations = reservations
+        #: Places of pools where no VM is up: what could be there is as good as offered.
+        self._places: dict[str, Vm] = {}
         self._offers: dict[str, Offer] = {}
         self._by_vm: dict[str, dict[str, Offer]] = {}
         self._offered: dict[str, Resources] = {}
@@ -68,7 +75,7 @@ class OfferBook:
         return Booked(
             self.since,
             tuple(self._offers.values()),
-            tuple(self._vms.values()),
+            tuple(vm for vm in self._vms.values() if vm.id not in self._places),
             tuple(sorted(self._measured)),
             tuple(sorted(self._gone)),
             tuple(starmap(VmSize, self._told.items())),
@@ -83,7 +90,7 @@ class OfferBook:
 
     def resume(self, state: Booked) -> None:
         """Go on from there."""
-        self._vms = {vm.id: vm for vm in state.vms}
+        self._vms |= {vm.id: vm for vm in state.vms}
         self._measured, self._gone = set(state.measured), set(state.gone)
         self._told = dict(state.told)
         self._others = dict(state.others)
@@ -200,6 +207,10 @@ class OfferBook:
         """A VM that is known."""
         return self._vms[vm_id]
 
+    def name(self, vm_id: str) -> str:
+        """What a VM is called; its id if it is not known."""
+        return self._vms[vm_id].name if vm_id in self._vms else vm_id
+
     def free(self, vm_id: str) -> Resources:
         """What of the VM nobody holds, offered or not."""
         return self._free.get(vm_id, NOTHING)
@@ -249,12 +260,42 @@ class OfferBook:
 
     def clear(self) -> tuple[str, ...]:
         """Forget all offers; returns their ids."""
-        ids, vms = tuple(self._offers), tuple(self._by_vm)
+        ids, vms = tuple(self._offers), {offer.vm.id: None for offer in self._offers.values()}
         self._offers.clear()
-        self._by_vm.clear()
         for vm_id in vms:
+            del self._by_vm[vm_id]
             self.changed(vm_id)
         return ids
+
+    def place(self, vm: Vm) -> None:
+        """A VM could be there, or is about to be: all of it may be used."""
+        self._places[vm.id] = self._vms[vm.id] = vm
+        self._by_vm[vm.id] = {"": Offer("", vm, vm.resources, _ANY_PORTS)}
+        self._order = None
+        self.changed(vm.id)
+
+    def unplace(self, vm_id: str) -> None:
+        """It is there as an agent, or cannot be there any more."""
+        if self._places.pop(vm_id, None) is not None:
+            self.forget(vm_id)
+
+    def forget(self, vm_id: str) -> None:
+        """The VM will never be there again."""
+        for offer_id in self._by_vm.pop(vm_id, {}):
+            self._offers.pop(offer_id, None)
+        for known in (
+            self._vms,
+            self._offered,
+            self._ports,
+            self._free,
+            self._others,
+            self._told,
+            self._windows,
+        ):
+            known.pop(vm_id, None)
+        for some in (self._awaited, self._measured, self._guessed, self._gone, self._incomplete):
+            some.discard(vm_id)
+        self._order = None
 
     def expect(self) -> None:
         """Wait again for every VM: whom the master offers what may have changed."""
@@ -328,6 +369,13 @@ class OfferBook:
         free, offered = [self.free(vm.id) for vm in vms], [self.offered(vm.id) for vm in vms]
         executors = [self._ledger.count(vm.id) for vm in vms]
         ports = np.array([self.ports_offered(vm.id) for vm in vms], dtype=np.int64)
+        if kept := self._reservations:
+            held = {*kept.vms()}
+            for i, vm in enumerate(vms):
+                if vm.id in held:
+                    free[i], offered[i] = ((of - kept.held(vm.id)).positive for of in (free[i], offered[i]))
+                    executors[i] += kept.executors(vm.id)
+                    ports[i] -= kept.ports(vm.id)
         there = np.array([vm.id in self._offered for vm in vms], dtype=np.bool_)
         return ClusterView(
             at,

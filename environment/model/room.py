@@ -7,7 +7,9 @@ would be alone always starts: nothing waits for ever, however many executors it 
 
 from collections.abc import Iterable, Iterator
 
+from environment.model.moment import Reserved
 from environment.model.records import JobRecord
+from environment.model.reservations import Reservations
 from environment.model.roster import Roster
 from environment.types import PlacementRequest
 
@@ -15,8 +17,9 @@ from environment.types import PlacementRequest
 class Room:
     """Lets jobs in, while there is room; `jvms` None: always."""
 
-    def __init__(self, roster: Roster, jvms: int | None) -> None:
+    def __init__(self, roster: Roster, reservations: Reservations, jvms: int | None) -> None:
         self._roster = roster
+        self._reservations = reservations
         self._jvms = jvms
 
     @property
@@ -55,7 +58,14 @@ class Room:
         )
 
     def _taken(self) -> int:
-        return sum(map(self._held, self._roster.with_tasks()))
+        return sum(map(self._held, self._roster.with_tasks())) + sum(map(self._kept, self._reservations))
+
+    def _kept(self, reserved: Reserved) -> int:
+        """What a job gets once its VMs are up, and does not count among what it has or has lost."""
+        job = self._roster.job(reserved.job_id)
+        if job is None or job.state == "relaunching":
+            return 0
+        return len(reserved.vm_ids) + (job.state == "queued")
 
     def _held(self, job: JobRecord) -> int:
         """What a job has, and gets again when lost; a driver on the host counts until the job is over."""

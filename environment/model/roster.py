@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
 
+from environment.model.leases import Lease
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.model.states import ExecutorState
 from environment.resources import BASIC, Resources
@@ -21,6 +22,7 @@ class Changes:
     jobs: tuple[JobRecord, ...]
     executors: tuple[ExecutorRecord, ...]
     ended: tuple[EndedJob, ...] = ()
+    leases: tuple[Lease, ...] = ()
 
 
 class Roster:

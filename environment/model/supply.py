@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from environment.model import timings
 from environment.model.events import Decline, Revive, Suppress
+from environment.model.fleet import Fleet
 from environment.model.moment import Offer, Supplied
 from environment.model.offer_book import OfferBook
 from environment.model.turn import Turn
@@ -20,18 +21,21 @@ class Supply:
     the master then knows that none is wanted.
     """
 
-    def __init__(self, turn: Turn, book: OfferBook) -> None:
+    def __init__(self, turn: Turn, book: OfferBook, fleet: Fleet) -> None:
         self.subscribed = False
         #: Why there is no connection.
         self.why = ""
         self._turn = turn
         self._book = book
+        self._fleet = fleet
         #: When something was last done that the master should answer with offers.
         self._asked_at = 0.0
         self._revived_at = -math.inf
         self._suppressed = False
         #: Something happened since the last decision that makes it worth to ask for offers.
         self._stale = False
+        #: Something happened since the last decision that could change it.
+        self.undecided = True
         #: When something last happened that could change a decision.
         self._changed_at = 0.0
 
@@ -45,13 +49,14 @@ class Supply:
             self._revived_at,
             self._changed_at,
             self.why,
+            self.undecided,
         )
 
     def resume(self, state: Supplied) -> None:
         """Go on from there."""
         self.subscribed, self._suppressed, self._stale = state.subscribed, state.suppressed, state.stale
         self._asked_at, self._revived_at = state.asked_at, state.revived_at
-        self._changed_at, self.why = state.changed_at, state.why
+        self._changed_at, self.why, self.undecided = state.changed_at, state.why, state.undecided
 
     def connect(self) -> None:
         """The master has (again) accepted the framework: what was said before is void."""
@@ -68,16 +73,17 @@ class Supply:
     def take(self, offers: Iterable[Offer]) -> None:
         """Hold these offers."""
         self._book.take(offers, self._turn.now)
-        self._changed_at = self._turn.now
+        self._changed_at, self.undecided = self._turn.now, True
 
     def want(self) -> None:
         """It is worth to ask for offers: somebody has begun to wait."""
-        self._stale = True
+        self._stale = self.undecided = True
 
     def reconsider(self, since: float | None = None) -> None:
         """What was decided may be decided otherwise, now or since then: it is worth to ask for offers."""
         changed_at = self._turn.now if since is None else since
-        self._changed_at, self._stale = max(self._changed_at, changed_at), True
+        self._changed_at = max(self._changed_at, changed_at)
+        self._stale = self.undecided = True
 
     def decided(self, view_at: float | None) -> bool:
         """A decision was made on the view of that time; returns whether something has changed since then."""
@@ -85,14 +91,26 @@ class Supply:
         if self._settled(self._turn.now if view_at is None else view_at):
             self._book.settled()
         self._stale = self._stale and outdated
+        self.undecided = outdated
         self._asked_at = self._turn.now
         return outdated
 
     def ready(self) -> bool:
-        """Whether offers are there and no more of them are expected."""
-        if not (self.subscribed and len(self._book)):
+        """Whether offers are there, or VMs could be opened, and no more offers are expected."""
+        if not self.subscribed:
             return False
+        if not len(self._book):
+            return bool(self._fleet) and self._may_open()
         return self._book.came() or self._settled(self._turn.now)
+
+    def _may_open(self) -> bool:
+        """Whether to decide without any offer, since VMs could be opened: not again and again on the same."""
+        if not self._fleet.may_open:
+            return False
+        silent = self._turn.now - self._asked_at
+        if not self.undecided and silent < timings.REFUSE:
+            return False
+        return self._book.came() or silent >= timings.SETTLE
 
     def _settled(self, at: float) -> bool:
         """Whether offers that were held at that time were waited for as long as ever."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from environment.model import events as ev
 from environment.model.doubts import Watch
+from environment.model.fleet import Fleet
 from environment.model.ledger import Ledger
 from environment.model.life import JobLives
 from environment.model.offer_book import OfferBook
@@ -32,6 +33,7 @@ class Tasks:
         supply: Supply,
         watch: Watch,
         lives: JobLives,
+        fleet: Fleet,
     ) -> None:
         self._turn = turn
         self._roster = roster
@@ -40,6 +42,7 @@ class Tasks:
         self._supply = supply
         self._watch = watch
         self._lives = lives
+        self._fleet = fleet
 
     def changed(self, event: ev.TaskChanged) -> None:
         """The state of a task was told."""
@@ -70,12 +73,20 @@ class Tasks:
             why = f"{task.vm_name} could not be reached for too long"
             self._end(task, ev.TaskChanged(self._turn.now, task.task_id, "lost", task.vm_id, "", why))
 
+    def lose(self, vm_id: str, why: str) -> None:
+        """End what runs on a VM that is certainly gone."""
+        for task_id in self._ledger.task_ids(vm_id):
+            task = self._roster.task(task_id)
+            if task is not None and not task.ended:
+                self._end(task, ev.TaskChanged(self._turn.now, task_id, "gone", vm_id, "agent_removed", why))
+
     def _end(self, task: ExecutorRecord, end: ev.TaskChanged) -> None:
         state, message = end.state, end.message or end.reason
         # The master knows its agent, and neither has ever told of the task: its launch got lost.
         never_ran = state in ev.NEVER_RAN or (state == "gone" and task.state == "launching")
         self._roster.charge(self._ledger.close(task, self._turn.now))
         self._book.released(task.vm_id)
+        self._fleet.touch(task.vm_id)
         self._watch.ended(task)
         task.ended_at = self._turn.now
         ended: ExecutorState = "lost"

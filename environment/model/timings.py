@@ -6,6 +6,9 @@ are; those of earlier versions, which name them, have the same ones. All are in 
 
 from dataclasses import dataclass
 
+from environment.pools import BREAK_EVEN, Keeping
+from environment.types import Vm
+
 #: How long to wait for the offers that are still missing before deciding on what is there. Mesos
 #: allocates once a second.
 SETTLE = 1.5
@@ -31,6 +34,15 @@ GROWTH_PATIENCE = 10.0
 RECONCILE_FIRST, RECONCILE_LONGEST = 2.0, 60.0
 #: Between two questions about all tasks that the master knows, by which forgotten ones are found.
 SWEEP = 300.0
+#: After a pool's VM was refused no other of it is asked for, for so long, doubling.
+REFUSED_FIRST, REFUSED_LONGEST = 10.0, 600.0
+#: For how long a VM that its provider lists and nobody here knows, or the other way round, may be a matter of
+#: messages that are on their way.
+ORPHAN_GRACE, VANISHED_AFTER = 60.0, 60.0
+#: How long a job waits for offers of VMs that are up and of which its part is kept for it.
+RESERVED_PATIENCE = 30.0
+#: An idle VM that is to be closed is kept for so long at most for a decision that is due.
+DECISION_PATIENCE = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +59,9 @@ class ModelOptions:
     unreachable_timeout: float = 60.0
     #: On a VM whose planned maintenance begins within so much time nothing new is begun.
     maintenance_margin: float = 0.0
+    #: The VMs of pools, which are opened when something is placed there; their ids are their names.
+    places: tuple[Vm, ...] = ()
+    #: For how long one is kept that is idle.
+    keeping: Keeping = BREAK_EVEN
+    #: How much longer than its pool says it may take until the agent of a VM is there that was asked for.
+    boot_timeout: float = 300.0

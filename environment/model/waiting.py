@@ -13,6 +13,7 @@ from environment.model.growing import Growing, runs_on
 from environment.model.moment import Growth
 from environment.model.reach import Reach
 from environment.model.records import JobRecord
+from environment.model.reservations import Reservations
 from environment.model.room import Room
 from environment.model.roster import Roster
 from environment.model.setbacks import Setbacks
@@ -34,10 +35,11 @@ class WaitingLine:
     `look` those are aside, and only those, who have to be by what may be reached then.
     """
 
-    def __init__(self, roster: Roster, setbacks: Setbacks, room: Room) -> None:
+    def __init__(self, roster: Roster, setbacks: Setbacks, room: Room, reservations: Reservations) -> None:
         self._roster = roster
         self._room = room
         self._setbacks = setbacks
+        self._reservations = reservations
         self._queue: dict[str, PlacementRequest] = {}
         #: Jobs that lost executors, and when these may be placed again.
         self._relaunch_at: dict[str, float] = {}
@@ -84,13 +86,14 @@ class WaitingLine:
 
     def relaunch(self, job: JobRecord, due: float) -> None:
         """The job's lost executors wait from then on, or from an earlier time that was set before."""
+        self._reservations.release(job.job.id)  # which was for fewer
         self._relaunch_at.setdefault(job.job.id, due)
         self._unseen[job.job.id] = None
 
     def grow(self, job: JobRecord, now: float, due: float = 0.0) -> bool:
         """See whether a running job has fewer executors than it wants; from `due` on it waits for more."""
         job_id = job.job.id
-        if job_id in self._queue or job_id in self._relaunch_at:
+        if job_id in self._queue or job_id in self._relaunch_at or job_id in self._reservations:
             return False
         grew, grows = job_id in self._growing, self._growing.update(job, now, due)
         if grows:
@@ -104,11 +107,12 @@ class WaitingLine:
         return False
 
     def leave(self, job: JobRecord) -> bool:
-        """The job waits no more; returns whether it did."""
+        """The job waits no more, nor for VMs that boot; returns whether it did."""
         self._aside.pop(job.job.id, None)
+        kept = self._reservations.release(job.job.id) is not None
         grew = self._growing.leave(job.job.id)
         queued = self._queue.pop(job.job.id, None) is not None
-        return queued or self._relaunch_at.pop(job.job.id, None) is not None or grew
+        return queued or self._relaunch_at.pop(job.job.id, None) is not None or grew or kept
 
     def is_new(self, job: JobRecord) -> bool:
         """Whether the job as a whole waits, and not only lost executors of it."""

@@ -1,0 +1,79 @@
+"""Pools of which VMs were refused, or did not boot: for how long no other is asked for.
+
+The pause doubles with each refusal until one comes up. Several that were asked for at once count as one.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from environment.model import timings
+from environment.model.leases import Lease
+from environment.model.moment import PoolSetback
+from environment.model.turn import Turn
+from environment.words import clock
+
+#: Of what a provider says no more is repeated in reasons.
+_LONGEST_MESSAGE = 200
+
+
+@dataclass(slots=True)
+class _Pool:
+    """How often it was refused in a row, when last, until when it is left alone, and what was said."""
+
+    times: int = 0
+    last: float = -1.0
+    until: float = 0.0
+    message: str = ""
+
+
+class Refusals:
+    """By pool. Invariant: a pool of which a VM has come up since is not known here."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._pools: dict[str, _Pool] = {}
+        #: Until when it was looked for pauses that end.
+        self._woken_at = 0.0
+
+    def state(self) -> tuple[PoolSetback, ...]:
+        """All that is known."""
+        return tuple(PoolSetback(n, p.times, p.last, p.until, p.message) for n, p in self._pools.items())
+
+    def resume(self, state: Iterable[PoolSetback]) -> None:
+        """Go on from there."""
+        self._pools = {p.pool: _Pool(p.times, p.last, p.until, p.message) for p in state}
+        self._woken_at = self._turn.now
+
+    def refused(self, lease: Lease, message: str, *, for_good: bool = False) -> None:
+        """The VM of a lease does not come; `for_good`, the pool is as it will never be opened."""
+        now = self._turn.now
+        pool = self._pools.setdefault(pool_of(lease), _Pool())
+        if lease.asked_at > pool.last or not pool.times:
+            pool.times += 1
+            pool.last = now
+            pause = min(timings.REFUSED_FIRST * 2.0 ** min(pool.times - 1, 30), timings.REFUSED_LONGEST)
+            pool.until = now + (timings.REFUSED_LONGEST if for_good else pause)
+        pool.message = message[:_LONGEST_MESSAGE]
+
+    def came(self, lease: Lease) -> None:
+        """The VM of a lease is up."""
+        pool = self._pools.get(pool_of(lease))
+        if pool is not None and lease.asked_at > pool.last:
+            del self._pools[pool_of(lease)]
+
+    def why_not(self, pool: str) -> str:
+        """Why none of a pool is opened now; empty when one may be."""
+        known = self._pools.get(pool)
+        if known is None or known.until <= self._turn.now:
+            return ""
+        return f"cannot be opened until {clock(known.until)}: {known.message}"
+
+    def wake(self) -> Iterator[tuple[str, float]]:
+        """The pools whose pauses ended since this was last asked, and when."""
+        since, self._woken_at = self._woken_at, self._turn.now
+        return ((n, p.until) for n, p in self._pools.items() if since < p.until <= self._turn.now)
+
+
+def pool_of(lease: Lease) -> str:
+    """The pool of which the VM of a lease is; empty when that is not known."""
+    return "" if lease.vm.terms is None else lease.vm.terms.pool

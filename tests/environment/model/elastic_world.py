@@ -1,0 +1,98 @@
+"""A cluster model with pools, a provider and its agents, with a hand on all of them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count
+
+from environment.model import events as ev
+from environment.model.leases import Lease
+from environment.model.moment import VmSize
+from environment.model.timings import ModelOptions
+from environment.pools import Keeping, Terms
+from environment.resources import Resources
+from environment.types import Vm
+from tests.environment.world import World
+
+KEEPING = Keeping("timeout", 100.0)
+TERMS = Terms("general", boot=60.0, minimum=60.0, granularity=1.0)
+
+
+def places(number: int = 3, terms: Terms = TERMS, cpus: float = 4.0, price: float = 0.24) -> tuple[Vm, ...]:
+    """Of one pool, as a cluster file has them."""
+    names = [f"{terms.pool}-{i + 1}" for i in range(number)]
+    size = Resources.of(cpus, 16384)
+    return tuple(Vm(name, name, "m1.large", size, price, terms=terms) for name in names)
+
+
+class ElasticWorld(World):
+    """Fixed VMs, places of pools, and what a provider and agents tell."""
+
+    def __init__(
+        self,
+        fixed: Sequence[Vm] = (),
+        pools: Sequence[Vm] = places(),
+        keeping: Keeping = KEEPING,
+        options: ModelOptions | None = None,
+    ) -> None:
+        options = replace(options or ModelOptions(), places=tuple(pools), keeping=keeping)
+        super().__init__(fixed, options)
+        self.agents: dict[str, Vm] = {}
+        self._numbers = count(1)
+
+    def lease(self, place: str) -> Lease:
+        """The lease that a place has."""
+        return next(lease for lease in self.leases() if lease.vm.id == place)
+
+    def leases(self) -> tuple[Lease, ...]:
+        """Those that have not ended."""
+        event = self.model.snapshot()
+        return event.leases
+
+    def opened(self, *names: str) -> list[ev.Command]:
+        """The provider has opened these VMs."""
+        return [
+            command
+            for name in names
+            for command in self.send(
+                ev.LeaseOpened(self.now, self.lease(name).id, f"i-{self.lease(name).id}", self.now)
+            )
+        ]
+
+    def boot(self, *names: str) -> list[ev.Command]:
+        """The agents of these places come, and all of them is offered."""
+        for name in names:
+            lease = self.lease(name)
+            self.agents[name] = replace(
+                lease.vm,
+                id=f"agent-{next(self._numbers)}",
+                address=f"{name}.example",
+                lease=lease.id,
+                terms=None,
+            )
+        return self.offer(*(self.agents[name] for name in names))
+
+    def measure(self, *agents: Vm) -> list[ev.Command]:
+        """The master tells of these agents."""
+        sizes = tuple(VmSize(vm.id, vm.resources) for vm in agents)
+        return self.send(ev.VmsMeasured(self.now, sizes, tuple(agents)))
+
+    def closed(self, *names: str) -> list[ev.Command]:
+        """The provider has closed these VMs."""
+        return [
+            command for name in names for command in self.send(ev.LeaseClosed(self.now, self.lease(name).id))
+        ]
+
+    def begin(self) -> None:
+        """Subscribe; the master knows of no agent."""
+        self.subscribe()
+        self.measure()
+
+
+def opens(commands: Sequence[ev.Command]) -> list[str]:
+    """The leases whose VMs are to be opened."""
+    return [command.lease_id for command in commands if isinstance(command, ev.OpenVm)]
+
+
+def closes(commands: Sequence[ev.Command]) -> list[str]:
+    """The leases whose VMs are to be closed."""
+    return [command.lease_id for command in commands if isinstance(command, ev.CloseVm)]

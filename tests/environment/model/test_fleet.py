@@ -1,0 +1,81 @@
+"""VMs of pools in the cluster model: opened for a job, up, idle, closed; and all that can go wrong."""
+
+from environment.model import events as ev
+from environment.model.cluster_model import ClusterModel
+from environment.model.event_log import decode, encode
+from tests.builders import make_job
+from tests.environment.model.elastic_world import ElasticWorld, closes, opens
+from tests.environment.world import launched, names
+
+
+def test_a_vm_from_closed_to_closed() -> None:
+    """A job opens it, waits for its boot, is launched when its agent comes; it closes when it is idle."""
+    world = ElasticWorld()
+    world.begin()
+    world.submit(make_job("job-1", 2))
+    assert world.model.ready_to_decide()
+    commands = world.decide()
+    assert opens(commands) == ["general-1.100"]
+    (lease,) = world.model.take_changes().leases
+    assert (lease.id, lease.state, lease.vm.id, lease.asked_at) == (
+        "general-1.100",
+        "opening",
+        "general-1",
+        100,
+    )
+    assert (world.job().state, world.job().reason) == ("queued", "waits for general-1 to boot (until 160 s)")
+    assert not world.model.ready_to_decide()
+    world.wait(2.0)
+    assert world.opened("general-1") == []
+    (lease,) = world.model.take_changes().leases
+    assert (lease.state, lease.machine_id, lease.opened_at) == ("booting", "i-general-1.100", 102.0)
+    world.wait(50.0)
+    commands = world.boot("general-1")
+    assert launched(commands) == {"general-1": ["job-1.0", "job-1.1"]}
+    assert world.job().state == "placing"
+    (lease,) = world.model.take_changes().leases
+    assert (lease.state, lease.agent_id, lease.ready_at) == ("up", "agent-1", 152.0)
+    world.tell("running", "job-1.0", "job-1.1")
+    assert world.job().state == "running"
+    world.wait(500.0)
+    world.driver_ends("job-1")
+    world.tell("killed", "job-1.0", "job-1.1")
+    (lease,) = world.model.take_changes().leases
+    assert lease.idle_since == 652.0
+    assert not closes(world.wait(99.0))
+    commands = world.wait(1.0)
+    assert names(commands) == ["CloseVm"]
+    assert world.send(ev.LeaseClosed(world.now, "general-1.100", 0.03)) == []
+    (lease,) = world.model.take_changes().leases
+    assert (lease.state, lease.reason, lease.closed_at, lease.charged) == ("closed", "idle", 752.0, 0.03)
+    assert world.leases() == ()
+    assert [vm.id for vm in world.model.view().vms] == ["general-1", "general-2", "general-3"]
+
+
+def test_it_replays_from_its_log_and_from_any_moment() -> None:
+    """A model that goes on from a moment, which was written and read, does what the first one does."""
+    world = ElasticWorld()
+    world.send(ev.Restored(world.now, (), (), world.model.options))
+    world.begin()
+    world.submit(make_job("job-1", 6))
+    world.decide()
+    world.opened("general-1", "general-2")
+    world.wait(50.0)
+    world.boot("general-1")
+    moments = [(len(world.log), world.model.snapshot())]
+    world.boot("general-2")
+    world.tell("running", *world.open_tasks())
+    moments.append((len(world.log), world.model.snapshot()))
+    world.driver_ends("job-1")
+    world.tell("killed", *world.open_tasks())
+    moments.append((len(world.log), world.model.snapshot()))
+    world.wait(100.0)
+    world.closed("general-1", "general-2")
+    for begin, moment in ((1, world.log[0][0]), *moments):
+        model = ClusterModel()
+        restored = decode(encode(moment))
+        assert isinstance(restored, ev.Restored)
+        model.handle(restored)
+        for event, commands in world.log[begin:]:
+            assert model.handle(event) == commands
+        assert model.snapshot() == world.model.snapshot()
