@@ -357,11 +357,11 @@ class Fleet:
         """
         now = self._turn.now
         patience = timings.DECISION_PATIENCE if pending else 0.0
-        for lease_id in [i for i, at in self._closes.items() if at + patience <= now]:
+        for lease_id in _due(self._closes, now - patience):
             self._close(self._leases[lease_id], "idle")
-        for lease_id in [i for i, at in self._awaited.items() if at <= now]:
+        for lease_id in _due(self._awaited, now):
             self._give_up(self._leases[lease_id], f"did not boot within {self._patience(lease_id):g} s")
-        for lease_id in [i for i, at in self._away.items() if at + self._options.boot_timeout <= now]:
+        for lease_id in _due(self._away, now - self._options.boot_timeout):
             self._give_up(self._leases[lease_id], f"its agent is gone for {self._options.boot_timeout:g} s")
         for place_id, vm in self._places.items():
             if vm.terms and vm.terms.always and place_id not in self._at and place_id not in self._left_out:
@@ -516,6 +516,11 @@ class Fleet:
 
     def _mark(self, lease: Lease) -> None:
         self._changed[lease.id] = lease
+
+
+def _due(times: Mapping[str, float], now: float) -> list[str]:
+    """Those whose time has come, in order: the same, however they came to be known."""
+    return [lease_id for _, lease_id in sorted((at, lease_id) for lease_id, at in times.items() if at <= now)]
 
 
 def _boot(vm: Vm) -> float:
