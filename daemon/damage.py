@@ -30,7 +30,7 @@ _MOST = 1000
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A row that cannot be read: its table, its key there (an id or a number), its job, and why."""
+    """A row that cannot be read: its table, its key there (an id or a number), its job if any, and why."""
 
     table: str
     key: str
@@ -58,7 +58,7 @@ class Damages:
         return tuple(damage for damage in self.all() if damage.job_id == job_id) if self._found else ()
 
     def read(
-        self, table: str, key: str, number: int, build: Callable[[Any], Result], value: Any
+        self, table: str, key: str, number: int | None, build: Callable[[Any], Result], value: Any
     ) -> Result | None:
         """What the row holds; None, and a note of it, when that cannot be read."""
         try:
@@ -66,7 +66,8 @@ class Damages:
         except UnreadableRowError as error:
             with self._lock:
                 if len(self._found) < _MOST:
-                    damage = Damage(table, key, tables.job_id(number), str(error))
+                    job_id = "" if number is None else tables.job_id(number)
+                    damage = Damage(table, key, job_id, str(error))
                     self._found[table, key] = damage
             return None
         if self._found:
@@ -133,7 +134,7 @@ def put_aside(connection: Connection, numbers: Sequence[int], at: float) -> tupl
             key = tables.job_id(number)
             record = damages.job_record(number, text)
             if record is None:
-                _keep(connection, damages.of(key)[-1], text, at)
+                keep(connection, damages.of(key)[-1], text, at)
                 failed[number] = "its record in the job store was damaged"
             elif (
                 spec is not None
@@ -155,7 +156,7 @@ def _put_tasks_aside(
         sa.select(*columns).where(executors.c.job.in_(numbers))
     ).all():
         if damages.read("executors", key, number, tables.read_executor, text) is None:
-            _keep(connection, next(d for d in damages.all() if d.key == key), text, at)
+            keep(connection, next(d for d in damages.all() if d.key == key), text, at)
             connection.execute(sa.delete(executors).where(executors.c.task_id == key))
             if state in tables.OPEN_EXECUTOR:
                 failed.setdefault(number, f"the record of its task {key} in the job store was damaged")
@@ -176,7 +177,8 @@ def _fail(connection: Connection, damages: Damages, number: int, why: str, at: f
         connection.execute(sa.update(executors).where(executors.c.task_id == task.task_id), row)
 
 
-def _keep(connection: Connection, damage: Damage, body: Any, at: float) -> None:
+def keep(connection: Connection, damage: Damage, body: Any, at: float) -> None:
+    """Keep a damaged row as it was."""
     raw = str(body).encode("utf-8", "surrogateescape")
     row = {"name": damage.table, "key": damage.key, "body": raw, "why": damage.why, "found_at": at}
     connection.execute(sa.insert(quarantine), row)

@@ -20,8 +20,9 @@ from daemon import storefile, tables
 from daemon.damage import Damages, put_aside
 from daemon.database import Database, StoreError
 from daemon.folders import Folders
+from daemon.lease_rows import put_leases_aside, read_lease
 from daemon.migrations import FIRST, SCHEMA_VERSION
-from daemon.tables import comparisons, executors, explanations, facts, jobs, sums
+from daemon.tables import comparisons, executors, explanations, facts, jobs, leases, sums
 from daemon.terms import refuse_if_led
 from environment.model.event_log import decode
 
@@ -157,6 +158,8 @@ class Doctor:
             damages.read("explanations", str(key), row.job, tables.read_explanation, row.body)
         for key, row in self._rows(database, comparisons, comparisons.c.number):
             damages.read("comparisons", str(key), row.job, tables.read_comparison, row.body)
+        for key, row in self._rows(database, leases, leases.c.id):
+            damages.read("leases", key, None, read_lease, row.record)
         self._tell_of_rows(database, damages, wrong_columns)
         self._look_at_sums(database, states)
         self._look_at_term(database)
@@ -181,9 +184,11 @@ class Doctor:
     def _tell_of_rows(self, database: Database, damages: Damages, wrong_columns: list[int]) -> None:
         found = damages.all()
         numbers = sorted({tables.job_number(damage.job_id) or 0 for damage in found})
+        leased = [damage.key for damage in found if damage.table == leases.name]
 
         def aside(connection: Connection) -> None:
             put_aside(connection, numbers, time.time())
+            put_leases_aside(connection, leased, time.time())
             for table in (explanations, comparisons):
                 keys = [int(damage.key) for damage in found if damage.table == table.name]
                 connection.execute(sa.delete(table).where(table.c.number.in_(keys)))

@@ -122,6 +122,11 @@ _OWNER_AND_QUEUE = (
     "CREATE INDEX jobs_by_queue ON jobs (queue, state, number)",
 )
 
+_LEASES_BY = (
+    "CREATE INDEX ix_leases_state ON leases (state)",
+    "CREATE INDEX ix_leases_closed_at ON leases (closed_at)",
+)
+
 #: By the schema that each makes.
 STEPS: Mapping[int, Migration] = {
     # When jobs ended and what they keep, so that they can be pruned; sums, so that nobody counts all rows; a
@@ -176,6 +181,20 @@ STEPS: Mapping[int, Migration] = {
     4: Migration(sqlite=_OWNER_AND_QUEUE, postgresql=_OWNER_AND_QUEUE),
     # Records with what drivers ask for while they run: an earlier program would take them for damaged.
     5: Migration(sqlite=(), postgresql=()),
+    # VMs that come and go.
+    6: Migration(
+        sqlite=(
+            "CREATE TABLE leases (id TEXT NOT NULL, pool TEXT NOT NULL, state TEXT NOT NULL,"
+            " asked_at DOUBLE NOT NULL, closed_at DOUBLE, record TEXT NOT NULL, PRIMARY KEY (id))",
+            *_LEASES_BY,
+        ),
+        postgresql=(
+            "CREATE TABLE leases (id TEXT NOT NULL, pool TEXT NOT NULL, state TEXT NOT NULL,"
+            " asked_at DOUBLE PRECISION NOT NULL, closed_at DOUBLE PRECISION, record TEXT NOT NULL,"
+            " PRIMARY KEY (id))",
+            *_LEASES_BY,
+        ),
+    ),
 }
 
 #: The schema that this program reads and writes.

@@ -258,7 +258,7 @@ class Service:
         changes = self._model.take_changes()
         subscribed = [item.event.framework_id for item in items if isinstance(item.event, ev.Subscribed)]
         facts = {"framework_id": subscribed[-1]} if subscribed else {}
-        anything = changes.jobs or changes.executors or explanations or facts
+        anything = changes.jobs or changes.executors or changes.leases or explanations or facts
         if anything and not self._tenure.save(changes, explanations, facts):
             return False
         self._drivers.over(changes.jobs)

@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection
 
 from conf.schema import JobSpec
 from conf.uploaded import SCHEME, SHA256
-from daemon import arrivals, listing, past, store_opening, tables, terms
+from daemon import arrivals, lease_rows, listing, past, store_opening, tables, terms
 from daemon.arrivals import Added, IdempotencyConflictError, SubmittedSpec
 from daemon.damage import Damage, Damages, put_aside
 from daemon.database import (
@@ -36,12 +36,14 @@ from daemon.tables import (
     explanations,
     facts,
     jobs,
+    leases,
     sums,
     upsert,
 )
 from daemon.terms import Term, Vigil
 from environment.explain import Explanation
 from environment.model.cluster_model import Changes
+from environment.model.leases import Lease
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.types import Job, natural_key
 
@@ -166,22 +168,24 @@ class Store:
         explanations: Sequence[Explanation] = (),
         facts_known: Mapping[str, str] | None = None,
     ) -> None:
-        """Keep records, explanations and facts, all or none.
+        """Keep records, leases, explanations and facts, all or none.
 
         A job's explanation of its waiting is its only one.
         """
         job_rows = [tables.job_row(record) for record in changes.jobs]
         executor_rows = [tables.executor_row(record) for record in changes.executors]
+        changed_leases = [lease_rows.lease_row(lease) for lease in changes.leases]
         explanation_rows = [tables.explanation_row(explanation) for explanation in explanations]
         fact_rows: list[tables.Row] = [{"key": k, "value": v} for k, v in (facts_known or {}).items()]
 
         def work(connection: Connection) -> None:
             upsert(connection, jobs, job_rows)
             upsert(connection, executors, executor_rows)
+            upsert(connection, leases, changed_leases)
             add_explanations(connection, explanation_rows)
             upsert(connection, facts, fact_rows)
 
-        if job_rows or executor_rows or explanation_rows or fact_rows:
+        if job_rows or executor_rows or changed_leases or explanation_rows or fact_rows:
             self._write(work)
 
     def put(self, key: str, value: str) -> None:
@@ -303,6 +307,11 @@ class Store:
         tasks = _TASK.join(numbers, numbers.c.number == executors.c.job)
         return self._jobs(records), self._tasks(tasks)
 
+    def leases(self) -> list[Lease]:
+        """The VMs that may still cost something, in order of asking."""
+        with self._database.read() as connection:
+            return lease_rows.open_leases(connection, self._damages)
+
     def uploads_needed(self) -> set[str]:
         """The hashes of uploaded files that jobs which are not over name."""
         named = jobs.c.spec.contains(f"{SCHEME}:", autoescape=True)
@@ -311,13 +320,14 @@ class Store:
             return {found for text in connection.scalars(query) for found in _UPLOADED.findall(text)}
 
     def put_damaged_aside(self, at: float) -> tuple[Damage, ...]:
-        """Put aside what cannot be read of the jobs that `unfinished` gives; what that was.
+        """Put aside what cannot be read of what `unfinished` and `leases` give; what that was.
 
         Such jobs have failed since then, and say why.
         """
 
         def work(connection: Connection) -> tuple[Damage, ...]:
-            return put_aside(connection, list(connection.scalars(_going_on())), at)
+            of_jobs = put_aside(connection, list(connection.scalars(_going_on())), at)
+            return (*of_jobs, *lease_rows.put_leases_aside(connection, None, at))
 
         return self._write(work)
 

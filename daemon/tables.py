@@ -109,6 +109,17 @@ sums = sa.Table(
     sa.Column("cost", sa.Double, nullable=False),
     sa.Column("size", _NUMBER, nullable=False),
 )
+#: VMs of pools from when they were asked for (`lease_rows.py`); times are seconds since the epoch.
+leases = sa.Table(
+    "leases",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("pool", sa.Text, nullable=False),
+    sa.Column("state", sa.Text, nullable=False, index=True),
+    sa.Column("asked_at", sa.Double, nullable=False),
+    sa.Column("closed_at", sa.Double, index=True),
+    sa.Column("record", sa.Text, nullable=False),
+)
 #: Rows of other tables (`name`, `key`) as they were when they could not be read.
 quarantine = sa.Table(
     "quarantine",
@@ -182,7 +193,7 @@ def read_comparison(text: str) -> Comparison:
         sides = {side: Outcome(**values[side]) for side in ("acting", "shadow")}
         return Comparison(**{**values, **sides})
 
-    return _read(build, text)
+    return unseal(build, text)
 
 
 def seal(text: str) -> str:
@@ -192,7 +203,7 @@ def seal(text: str) -> str:
 
 def read_job(text: str, number: int) -> JobRecord:
     """The record that `job_row` wrote under that number."""
-    record = _read(_job, text)
+    record = unseal(_job, text)
     if record.job.id != job_id(number):
         raise UnreadableRowError(f"it is that of {record.job.id}")
     return record
@@ -200,12 +211,12 @@ def read_job(text: str, number: int) -> JobRecord:
 
 def read_spec(text: str) -> JobSpec:
     """The spec whose JSON was kept; what was accepted once is not refused for rules that came later."""
-    return _read(lambda values: accepted(JobSpec, values), text)
+    return unseal(lambda values: accepted(JobSpec, values), text)
 
 
 def read_executor(text: str) -> ExecutorRecord:
     """The record that `executor_row` wrote."""
-    return _read(_executor, text)
+    return unseal(_executor, text)
 
 
 def read_explanation(body: bytes) -> Explanation:
@@ -214,7 +225,7 @@ def read_explanation(body: bytes) -> Explanation:
         text = zlib.decompress(body)
     except zlib.error as error:
         raise UnreadableRowError(str(error)) from error
-    return _read(_explanation, text)
+    return unseal(_explanation, text)
 
 
 def _number(of: str) -> int:
@@ -258,7 +269,8 @@ def _plain(value: Any) -> Any:
     return row | flat(row.pop(_AMOUNTS[type(value)])) if type(value) in _AMOUNTS else row
 
 
-def _read(build: Callable[[Row], Result], text: str | bytes) -> Result:
+def unseal(build: Callable[[Row], Result], text: str | bytes) -> Result:
+    """What is built of the JSON in a text that `seal` made; UnreadableRowError."""
     if isinstance(text, str) and text[-9:-8] == "#":  # the first Stoker wrote none
         text, check = text[:-9], text[-8:]
         if check != f"{zlib.crc32(text.encode('utf-8', 'surrogateescape')):08x}":

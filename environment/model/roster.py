@@ -17,7 +17,7 @@ from environment.view import RunningJob
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Copies of the records that changed since they were last asked for, and jobs that ran and are over."""
+    """Copies of what changed since it was last asked for, and jobs that ran and are over."""
 
     jobs: tuple[JobRecord, ...]
     executors: tuple[ExecutorRecord, ...]

@@ -1,0 +1,65 @@
+"""Leases in the job store: kept with what caused them, found again while they cost something, put aside."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from daemon.doctor import Doctor
+from daemon.store import Store, StoreError
+from environment.model.cluster_model import Changes
+from environment.model.leases import Lease
+from environment.pools import Terms
+from environment.resources import Resources
+from environment.types import Vm
+from tests.daemon.test_damage import flip
+from tests.daemon.test_store import make_task, submit, url_of
+
+VM = Vm("p-1", "p-1", "m1.large", Resources.of(4, 16384, {"gpus": 1.0}), 0.24, terms=Terms("p", 60.0, 60.0))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    """A new store."""
+    url = url_of(tmp_path) if request.param == "sqlite" else request.getfixturevalue("postgresql_url")
+    with contextlib.closing(Store(url, at=1.0)) as store:
+        yield store
+
+
+def test_leases_are_kept_until_they_cost_nothing_more(store: Store) -> None:
+    """They come back as they were, in order of asking; those that ended do not."""
+    first = Lease("p-1.7", VM, 10.0, "up", "for job-1", "vm-3", "S1", 11.0, 70.5, 80.0)
+    later = Lease("p-1.6", replace(VM, terms=None), 20.0)
+    store.save(Changes((), (), leases=(later, first)))
+    assert store.leases() == [first, later]
+    ended = replace(first, state="closed", closed_at=99.0, charged=0.02)
+    store.save(Changes((), (), leases=(ended, replace(later, state="lost"))))
+    assert store.leases() == []
+
+
+def test_a_lease_is_kept_with_what_caused_it_or_not_at_all(store: Store) -> None:
+    """So no VM is asked for that nobody would find again."""
+    submit(store)
+    with pytest.raises(StoreError, match=r"(?i)foreign key"):
+        store.save(Changes((), (make_task("job-77", 0),), leases=(Lease("p-1.7", VM, 10.0),)))
+    assert store.leases() == []
+
+
+@pytest.mark.parametrize("mender", ["daemon", "doctor"])
+def test_a_damaged_lease_costs_no_other(tmp_path: Path, mender: str) -> None:
+    """It is told, and put aside; then nobody knows its VM, which is closed as such."""
+    with contextlib.closing(Store(url_of(tmp_path), at=1.0)) as store:
+        store.save(Changes((), (), leases=tuple(Lease(f"p-1.{n}", VM, n) for n in (1.0, 2.0))))
+        flip(tmp_path, "leases", "record", "id = 'p-1.1.0'")
+        assert [lease.id for lease in store.leases()] == ["p-1.2.0"]
+        (damage,) = store.damaged()
+        assert (damage.table, damage.key, damage.job_id) == ("leases", "p-1.1.0", "")
+        if mender == "daemon":
+            assert [aside.key for aside in store.put_damaged_aside(50.0)] == ["p-1.1.0"]
+    if mender == "doctor":
+        assert "leases p-1.1.0" in Doctor(url_of(tmp_path), tmp_path, repair=True).examine().findings[-1].what
+    with contextlib.closing(Store(url_of(tmp_path))) as store:
+        assert [lease.id for lease in store.leases()] == ["p-1.2.0"]
+        assert store.put_damaged_aside(51.0) == store.damaged() == ()
