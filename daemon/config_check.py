@@ -21,6 +21,7 @@ from agents.registry import PolicyError, create
 from conf.loader import ConfigError, find
 from conf.reading import read_secret
 from conf.schema import Config, PolicyChoice
+from daemon.providing import places_of
 from daemon.tls import Certificate
 from environment.cluster_files import load_cluster
 from framework.accounts import find_account
@@ -68,6 +69,7 @@ def check(config: Config, folder: Path) -> Iterator[ConfigFinding]:
         ("mesos.cluster", lambda: _cluster(config, folder)),
         ("mesos.master", lambda: _master(config)),
         ("mesos.secret_file", lambda: _secret(config.mesos.secret_file)),
+        ("provider", lambda: _provider(config, folder)),
         ("spark.default", lambda: _default_spark(homes)),
         *((f"spark.versions.{name}", partial(_spark, homes, name)) for name in homes.names()),
         ("leader.zookeeper", lambda: _zookeeper(config)),
@@ -202,10 +204,20 @@ def _policy(policy: PolicyChoice | None) -> str:
 
 
 def _cluster(config: Config, folder: Path) -> str:
-    if config.mesos.master != "embedded":
+    if config.mesos.master != "embedded" and config.provider is None:
         return "not used"
-    vms = load_cluster(find(config.mesos.cluster, folder))
-    return f"{config.mesos.cluster}: {len(vms)} VMs"
+    vms, places = load_cluster(find(config.mesos.cluster, folder)), places_of(config, folder)
+    pools = f", {len(places)} of them in pools" if places else ""
+    left_out = "; those outside pools are left out" if config.mesos.master != "embedded" else ""
+    return f"{config.mesos.cluster}: {len(vms)} VMs{pools}{left_out}"
+
+
+def _provider(config: Config, folder: Path) -> str:
+    if not places_of(config, folder):
+        if config.provider is None:
+            return "none"
+        raise _DoubtError(f"{config.provider.name}: {config.mesos.cluster} has no pools")
+    return "embedded" if config.provider is None else config.provider.name
 
 
 def _master(config: Config) -> str:

@@ -27,6 +27,7 @@ from conf.schema.fields import (
     number_as_text,
 )
 from conf.schema.job import Driver
+from conf.schema.provider import Provider
 
 _ZOOKEEPER = r"[^\s/,:]+:\d+(,[^\s/,:]+:\d+)*(/[^\s/]+)+"
 
@@ -73,6 +74,7 @@ class Mesos(Strict):
     launch_timeout: Seconds = 30.0
     unreachable_timeout: Seconds = 60.0
     maintenance_margin: Annotated[float, Field(ge=0, le=30 * 24 * 3600, allow_inf_nan=False)] = 600.0
+    boot_timeout: Annotated[float, Field(ge=1, le=24 * 3600, allow_inf_nan=False)] = 300.0
 
     @model_validator(mode="after")
     def _secret_needs_principal(self) -> "Mesos":
@@ -175,6 +177,13 @@ class AuditSection(Strict):
     earlier: Annotated[int, Field(ge=0, le=1000)] = 5
 
 
+class Keep(Strict):
+    """For how long a VM of a pool is kept that is idle; `seconds` are those of `timeout`."""
+
+    name: Literal["none", "timeout", "break_even"] = "break_even"
+    seconds: Annotated[float, Field(ge=0, le=30 * 24 * 3600, allow_inf_nan=False)] = 600.0
+
+
 class EventLogSection(Strict):
     """The log of events and commands: how large (MiB) a file may get, and how many earlier ones are kept."""
 
@@ -239,6 +248,8 @@ class Config(Strict):
     log_rate: Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)] = 50.0
     decision_timeout: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 5.0
     mesos: Mesos = Mesos()
+    provider: Provider | None = None
+    keep: Keep = Keep()
     spark: Spark = Spark()
     driver: Annotated[Driver, AfterValidator(_of_ours)] = Driver()
     leader: Leader = Leader()

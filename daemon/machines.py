@@ -1,0 +1,308 @@
+"""Calls to who opens and closes VMs: on threads of their own, again until they come to something, counted.
+
+What is to be opened or closed, and what an answer means, is decided in `environment.model.fleet`; a lease is
+on disk before its VM is asked for. A call that does not return is given up, and its late answer still
+counts: a VM that comes after it was to be closed is closed.
+"""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import structlog
+
+from daemon.crew import Crew
+from environment.model import events as ev
+from environment.model.leases import Lease
+from framework.providers.contract import Machine, Notice, Provider, ProviderError, Refusal, Wanted
+
+log = structlog.get_logger("machines")
+
+#: Calls at once; and how many that never returned keep any other from being made. Chosen: clouds take a few
+#: seconds for a call.
+THREADS, MOST_HANGING = 16, 64
+#: Seconds before a call is made again that came to nothing; doubled each time.
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+#: An opening that comes to nothing so often, or for so many seconds, is given up.
+MOST_TRIES, LONGEST_TRIAL = 3, 60.0
+#: Seconds between two lists, and between two questions for notices while VMs are open.
+LIST_PERIOD, NOTICE_PERIOD = 30.0, 5.0
+#: A list that says nothing new is told again after so many seconds; at once for so long after something was
+#: opened or closed, as its time has to come until it means something.
+TELL_AGAIN, UNSETTLED = 300.0, 180.0
+#: Seconds for a call. Providers have limits of their own, that are shorter.
+PATIENCE = 120.0
+
+#: What a provider says that will not open a VM, so that it need not be asked again.
+_SAID_NO: Mapping[str, Refusal] = {"capacity": "capacity", "quota": "quota", "invalid": "invalid"}
+
+Call = Literal["open", "close", "list", "notices"]
+
+
+@dataclass(slots=True, eq=False)
+class _Errand:
+    """What is to be done until it is done: a VM opened (`wanted`) or closed, or something asked."""
+
+    call: Call
+    key: str
+    lease_id: str = ""
+    wanted: Wanted | None = None
+    machine_id: str = ""
+    tries: int = 0
+    #: When it is tried next (monotonic); None while a thread is at it.
+    due: float | None = 0.0
+    since: float = field(default_factory=time.monotonic)
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderStatus:
+    """How the provider does: calls by what was asked and what came of it, and what is wrong now, in words."""
+
+    calls: Mapping[tuple[str, str], int]
+    trouble: str
+
+
+class Machines:
+    """Has a provider open and close VMs; all but `status` is for one thread, and returns at once."""
+
+    def __init__(
+        self,
+        provider: Provider,
+        put: Callable[[ev.Event], None],
+        may_act: Callable[[], bool],
+        now: Callable[[], float],
+        patience: float = PATIENCE,
+    ) -> None:
+        """`put` takes what comes of it; `may_act` is asked before each call."""
+        self._provider = provider
+        self._put = put
+        self._may_act = may_act
+        self._now = now
+        self._patience = patience
+        self._crew = Crew(THREADS, patience)
+        self._lock = threading.Lock()
+        #: By lease id, or by the machine's where there is no lease.
+        self._errands: dict[str, _Errand] = {}
+        #: Openings that have not returned, by lease; and the leases among them that are to be closed.
+        self._opening: Counter[str] = Counter()
+        self._unwanted: set[str] = set()
+        #: Calls that have not returned.
+        self._flying = 0
+        self._list = _Errand("list", " list")
+        self._notices = _Errand("notices", " notices")
+        self._listed: tuple[ev.Listed, ...] | None = None
+        self._told_at = self._changed_at = time.monotonic()
+        self._noticed: dict[str, Notice] = {}
+        self._calls: Counter[tuple[str, str]] = Counter()
+        #: What is wrong, by errand.
+        self._troubles: dict[str, str] = {}
+
+    def open(self, lease: Lease) -> None:
+        """Have the VM of a lease opened."""
+        self._take_on(_Errand("open", lease.id, lease.id, Wanted(lease.id, lease.vm)))
+
+    def close(self, lease_id: str, machine_id: str) -> None:
+        """Have a VM closed; one whose name at the provider is not known is looked for by its lease."""
+        with self._lock:
+            if self._opening[lease_id]:
+                self._unwanted.add(lease_id)
+        self._take_on(_Errand("close", lease_id or machine_id, lease_id, None, machine_id))
+
+    def look(self) -> None:
+        """List the VMs soon: some may be gone."""
+        if self._list.due is not None:
+            self._list.due = 0.0
+
+    def tend(self) -> None:
+        """Begin what is due, and give up what takes too long."""
+        overdue = set(self._crew.overdue())
+        now = time.monotonic()
+        with self._lock:
+            known = (*self._errands.values(), self._list, self._notices)
+            late = [errand for errand in known if errand.due is None and errand.key in overdue]
+        for errand in late:
+            self._failed(errand, "timeout", f"no answer within {self._patience:g} s")
+        for errand in known:
+            if errand.due is not None and errand.due <= now:
+                self._begin(errand)
+
+    def stop(self) -> None:
+        """Do nothing more; what is under way is left to itself."""
+        self._crew.close(0.0)
+
+    @property
+    def status(self) -> ProviderStatus:
+        """For any thread."""
+        with self._lock:
+            troubles = list(self._troubles.values())
+            more = f", and {len(troubles) - 1} more" if len(troubles) > 1 else ""
+            trouble = f"{troubles[0]}{more}" if troubles else ""
+            if self._flying >= THREADS + MOST_HANGING:
+                trouble = f"nothing is asked of it while {self._flying} calls do not return; {trouble}"
+            return ProviderStatus(dict(self._calls), trouble)
+
+    # ---- errands ---------------------------------------------------------------------------------
+
+    def _take_on(self, errand: _Errand) -> None:
+        """Do this instead of what was to be done there before."""
+        with self._lock:
+            self._errands[errand.key] = errand
+            self._troubles.pop(errand.key, None)
+            self._changed_at = time.monotonic()
+        self._begin(errand)
+
+    def _begin(self, errand: _Errand) -> None:
+        errand.due = None
+        self._crew.hand(errand.key, lambda: self._attempt(errand))
+
+    def _attempt(self, errand: _Errand) -> None:
+        """Make the call, in a thread of the crew."""
+        if not self._may_act():
+            errand.due = time.monotonic() + FIRST_PAUSE
+            return
+        calls = {"open": self._open, "close": self._close, "list": self._ask, "notices": self._ask_notices}
+        if not self._takes_off(errand):
+            return
+        try:
+            calls[errand.call](errand)
+        except ProviderError as error:
+            self._failed(errand, error.kind, str(error))
+        except Exception as error:  # what stands behind a provider is foreign
+            if not errand.tries:
+                log.exception("provider failed", call=errand.call)
+            self._failed(errand, "unavailable", f"{type(error).__name__}: {error}")
+        finally:
+            self._lands(errand)
+
+    def _takes_off(self, errand: _Errand) -> bool:
+        """Note that a call is being made, if it still is to be, and may be."""
+        with self._lock:
+            if not self._stands(errand):
+                return False
+            if self._flying >= THREADS + MOST_HANGING:
+                errand.due = time.monotonic() + FIRST_PAUSE
+                return False
+            self._flying += 1
+            self._opening[errand.key] += errand.call == "open"
+            return True
+
+    def _lands(self, errand: _Errand) -> None:
+        with self._lock:
+            self._flying -= 1
+            self._opening[errand.key] -= errand.call == "open"
+            if self._opening[errand.key] <= 0:
+                del self._opening[errand.key]
+                self._unwanted.discard(errand.key)
+
+    def _stands(self, errand: _Errand) -> bool:
+        """Whether it is still to be done."""
+        return errand.key.startswith(" ") or self._errands.get(errand.key) is errand
+
+    def _done(self, errand: _Errand, period: float | None = None) -> None:
+        """It came to something, and is done, or to be done again after so many seconds."""
+        with self._lock:
+            self._calls[errand.call, "ok"] += 1
+            self._troubles.pop(errand.key, None)
+            self._changed_at = time.monotonic() if period is None else self._changed_at
+            if self._errands.get(errand.key) is errand:
+                del self._errands[errand.key]
+        errand.tries = 0
+        errand.due = None if period is None else time.monotonic() + period
+
+    def _failed(self, errand: _Errand, outcome: str, why: str) -> None:
+        """It came to nothing: try again later, or leave it where the provider has said no."""
+        with self._lock:
+            self._calls[errand.call, outcome] += 1
+            if not self._stands(errand):
+                return
+            errand.tries += 1
+            what = f"{errand.call} {errand.lease_id or errand.machine_id}".strip()
+            self._troubles[errand.key] = f"{what} came to nothing {errand.tries} times: {why}"
+        pause = min(FIRST_PAUSE * 2.0 ** min(errand.tries - 1, 30), LONGEST_PAUSE)
+        told = {"call": errand.call, "lease": errand.lease_id, "why": why, "times": errand.tries}
+        log.warning("the provider does not do what it is asked", outcome=outcome, pause=pause, **told)
+        lasted = time.monotonic() - errand.since
+        if errand.call == "open" and (
+            outcome in _SAID_NO or errand.tries >= MOST_TRIES or lasted >= LONGEST_TRIAL
+        ):
+            self._give_up(errand, _SAID_NO.get(outcome, "unavailable"), why)
+        else:
+            errand.due = time.monotonic() + pause
+
+    def _give_up(self, errand: _Errand, kind: Refusal, why: str) -> None:
+        """The VM of a lease is not opened; one that has come or comes all the same is closed."""
+        if kind == "unavailable":
+            self.close(errand.lease_id, "")
+        else:
+            with self._lock:
+                self._errands.pop(errand.key, None)
+                self._troubles.pop(errand.key, None)
+        self._put(ev.LeaseRefused(self._now(), errand.lease_id, kind, why))
+
+    # ---- calls -----------------------------------------------------------------------------------
+
+    def _open(self, errand: _Errand) -> None:
+        assert errand.wanted is not None  # noqa: S101 (it is an opening)
+        machine = self._provider.open(errand.wanted)
+        with self._lock:
+            unwanted = errand.lease_id in self._unwanted
+        opened_at = self._now() if machine.opened_at is None else machine.opened_at
+        self._done(errand)
+        self._put(ev.LeaseOpened(self._now(), errand.lease_id, machine.id, opened_at, machine.price_per_hour))
+        if unwanted:
+            log.warning("a VM that is wanted no more has come late", lease=errand.lease_id, id=machine.id)
+            self._take_on(_Errand("close", errand.key, errand.lease_id, None, machine.id))
+
+    def _close(self, errand: _Errand) -> None:
+        ids = [errand.machine_id] if errand.machine_id else self._ids_of(errand.lease_id)
+        for machine_id in ids:
+            self._provider.close(machine_id)
+        self._done(errand)
+        self._put(ev.LeaseClosed(self._now(), errand.lease_id))
+
+    def _ids_of(self, lease_id: str) -> list[str]:
+        return [machine.id for machine in self._provider.list() if machine.lease == lease_id]
+
+    def _ask(self, errand: _Errand) -> None:
+        asked_at = self._now()
+        found = tuple(_listed(machine) for machine in self._provider.list())
+        now = time.monotonic()
+        with self._lock:
+            unsettled = now - self._changed_at < UNSETTLED or now - self._told_at > TELL_AGAIN
+            news, self._listed = found != self._listed or unsettled, found
+            self._told_at = now if news else self._told_at
+        self._done(errand, LIST_PERIOD)
+        if news:
+            self._put(ev.MachinesListed(self._now(), asked_at, found))
+
+    def _ask_notices(self, errand: _Errand) -> None:
+        notices = {notice.lease: notice for notice in self._told()}
+        now = self._now()
+        for lease_id, notice in notices.items():
+            if self._noticed.get(lease_id) != notice:
+                self._put(ev.LeaseNotice(now, lease_id, notice.at, notice.why))
+        for lease_id, notice in self._noticed.items():
+            if lease_id not in notices and notice.at > now:
+                self._put(ev.LeaseNotice(now, lease_id, None))
+        self._noticed = notices
+        self._done(errand, NOTICE_PERIOD)
+
+    def _told(self) -> Sequence[Notice]:
+        """The notices; nobody is asked while no VM is known to be open."""
+        with self._lock:
+            any_open = self._listed is None or self._listed or self._errands
+        return self._provider.notices() if any_open else ()
+
+
+def _listed(machine: Machine) -> ev.Listed:
+    return ev.Listed(
+        machine.lease,
+        machine.id,
+        machine.state,
+        machine.opened_at,
+        machine.price_per_hour,
+        machine.charged,
+    )

@@ -1,0 +1,261 @@
+"""Openings and closings that go wrong: whatever a provider does, each ends, once, and nothing hangs."""
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from daemon import machines
+from daemon.machines import Machines
+from environment.model import events as ev
+from environment.model.leases import Lease
+from environment.pools import Terms
+from environment.resources import Resources
+from environment.types import Vm
+from framework.providers.contract import Notice
+from tests.daemon.scripted_provider import Fate, Script, ScriptedProvider, eventually
+
+VM = Vm("p-1", "p-1", "m1.large", Resources.of(4, 16384), 0.24, terms=Terms("p", 60.0))
+NOW = 1000.0
+
+
+class Office:
+    """Machines at work for a provider, and what came of it."""
+
+    def __init__(self, *fates: Fate, patience: float = 5.0) -> None:
+        self.provider = ScriptedProvider(in_turn(*fates))
+        self.events: list[ev.Event] = []
+        self.leads = True
+        self.machines = Machines(self.provider, self.events.append, lambda: self.leads, lambda: NOW, patience)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._tend)
+        self._thread.start()
+
+    def _tend(self) -> None:
+        while not self._over.wait(0.005):
+            self.machines.tend()
+
+    def close(self) -> None:
+        """End."""
+        self._over.set()
+        self._thread.join()
+        self.machines.stop()
+        self.provider.let_go()
+
+    def of(self, *kinds: type[ev.Event]) -> list[Any]:
+        """The events of these kinds."""
+        return [event for event in tuple(self.events) if isinstance(event, kinds)]
+
+    def asked(self, call: str) -> int:
+        """How often it was called so."""
+        return sum(made == call for made, _ in tuple(self.provider.calls))
+
+
+def in_turn(*fates: Fate) -> Script:
+    """These fates for openings and closings in turn, and then all is well."""
+    left = list(fates)
+    return lambda call, of: left.pop(0) if left and call in ("open", "close") else "ok"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes seconds takes milliseconds."""
+    monkeypatch.setattr(machines, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(machines, "LONGEST_PAUSE", 0.04)
+
+
+@pytest.fixture
+def offices() -> Iterator[list[Office]]:
+    """Those that are to be closed."""
+    made: list[Office] = []
+    yield made
+    for office in made:
+        office.close()
+
+
+def office(offices: list[Office], *fates: Fate, patience: float = 5.0) -> Office:
+    """One whose provider has these fates in store."""
+    offices.append(Office(*fates, patience=patience))
+    return offices[-1]
+
+
+def lease(lease_id: str = "p-1.1") -> Lease:
+    """One that is to be opened."""
+    return Lease(lease_id, VM, NOW)
+
+
+def test_a_vm_is_opened_and_closed(offices: list[Office]) -> None:
+    """And both is told, with the provider's name of it."""
+    at = office(offices)
+    at.machines.open(lease())
+    eventually(lambda: at.of(ev.LeaseOpened), "it is opened")
+    assert at.of(ev.LeaseOpened) == [ev.LeaseOpened(NOW, "p-1.1", "m-1", 1.0)]
+    at.machines.close("p-1.1", "m-1")
+    eventually(lambda: at.of(ev.LeaseClosed), "it is closed")
+    assert at.of(ev.LeaseClosed) == [ev.LeaseClosed(NOW, "p-1.1")]
+    assert at.provider.machines == {}
+
+
+@pytest.mark.parametrize("fate", ["fails", "fails after"])
+def test_a_call_that_fails_is_made_again(offices: list[Office], fate: Fate) -> None:
+    """Under the same lease, so that it is opened once whatever came of the first."""
+    at = office(offices, fate)
+    at.machines.open(lease())
+    eventually(lambda: at.of(ev.LeaseOpened), "it is opened")
+    assert (len(at.provider.machines), at.asked("open"), at.of(ev.LeaseRefused)) == (1, 2, [])
+    assert at.machines.status.calls["open", "unavailable"] == 1
+
+
+@pytest.mark.parametrize("fate", ["capacity", "quota", "invalid"])
+def test_a_refusal_is_told_and_nothing_asked_again(offices: list[Office], fate: Fate) -> None:
+    """What is done about it is decided elsewhere."""
+    at = office(offices, fate)
+    at.machines.open(lease())
+    eventually(lambda: at.of(ev.LeaseRefused), "it is refused")
+    assert at.of(ev.LeaseRefused) == [ev.LeaseRefused(NOW, "p-1.1", fate, f"no: {fate}")]  # type: ignore[arg-type]
+    time.sleep(0.05)
+    assert (at.asked("open"), at.machines.status.trouble) == (1, "")
+
+
+def test_an_opening_is_given_up_and_leaves_nothing(offices: list[Office]) -> None:
+    """It is refused after the third try, and what came of any of them is closed."""
+    at = office(offices, "fails after", "fails", "fails")
+    at.machines.open(lease())
+    eventually(lambda: at.of(ev.LeaseRefused), "it is given up")
+    assert at.of(ev.LeaseRefused) == [ev.LeaseRefused(NOW, "p-1.1", "unavailable", "it is away")]
+    eventually(lambda: not at.provider.machines, "what was opened is closed")
+    assert at.asked("open") == 3
+
+
+def test_a_closing_is_tried_for_ever(offices: list[Office]) -> None:
+    """Its trouble is told until it is done."""
+    fates: list[Fate] = ["fails"] * 6
+    at = office(offices, "ok", *fates)
+    at.machines.open(lease())
+    eventually(lambda: at.of(ev.LeaseOpened), "it is opened")
+    at.machines.close("p-1.1", "m-1")
+    eventually(lambda: at.machines.status.trouble, "it is told")
+    assert "close p-1.1 came to nothing" in at.machines.status.trouble
+    eventually(lambda: at.of(ev.LeaseClosed), "it is closed")
+    assert (at.provider.machines, at.machines.status.trouble) == ({}, "")
+
+
+def test_a_vm_that_comes_after_it_was_to_be_closed_is_closed(offices: list[Office]) -> None:
+    """Though nothing was there when it was looked for."""
+    at = office(offices, "late", patience=0.05)
+    at.machines.open(lease())
+    eventually(lambda: at.asked("open") == 1, "it is asked for")
+    at.machines.close("p-1.1", "")
+    eventually(lambda: at.of(ev.LeaseClosed), "nothing is there")
+    at.provider.let_go()
+    eventually(lambda: ("close", "m-1") in at.provider.calls and not at.provider.machines, "it is closed")
+
+
+def test_a_provider_that_never_answers_keeps_nobody_waiting(
+    offices: list[Office], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls are given up, but no more than so many hang; what it does at last is made good."""
+    monkeypatch.setattr(machines, "MOST_HANGING", 4)
+    at = office(offices, patience=0.02)
+    at.provider.script = lambda call, of: "late"
+    began = time.monotonic()
+    for number in range(40):
+        at.machines.open(lease(f"p-1.{number}"))
+    assert time.monotonic() - began < 1.0
+    eventually(lambda: "do not return" in at.machines.status.trouble, "it says so")
+    time.sleep(0.1)
+    assert len(at.provider.calls) <= machines.THREADS + 4
+    refused = {event.lease_id for event in at.of(ev.LeaseRefused)}
+    at.provider.let_go()
+    eventually(
+        lambda: (
+            {event.lease_id for event in at.of(ev.LeaseOpened, ev.LeaseRefused)}
+            == {f"p-1.{number}" for number in range(40)}
+        ),
+        "each came to something",
+    )
+    refused |= {event.lease_id for event in at.of(ev.LeaseRefused)}
+    eventually(lambda: not any(at.provider.of(lease_id) for lease_id in refused), "nothing is left open")
+    assert all(len(at.provider.of(f"p-1.{number}")) <= 1 for number in range(40))
+
+
+def test_who_does_not_lead_does_not_call(offices: list[Office]) -> None:
+    """It is done when it is certain again."""
+    at = office(offices)
+    at.leads = False
+    eventually(lambda: at.machines._list.due is not None, "it would have listed")
+    at.provider.calls.clear()
+    at.machines.open(lease())
+    time.sleep(0.1)
+    assert at.provider.calls == []
+    at.leads = True
+    eventually(lambda: at.of(ev.LeaseOpened), "it is opened")
+
+
+def test_vms_are_listed_at_the_start_and_when_they_are_looked_for(offices: list[Office]) -> None:
+    """What is there is told with its lease, again while it may mean something."""
+    at = office(offices)
+    eventually(lambda: at.of(ev.MachinesListed), "it is listed")
+    assert at.of(ev.MachinesListed)[0] == ev.MachinesListed(NOW, NOW, ())
+    at.machines.open(lease())
+    eventually(lambda: at.of(ev.LeaseOpened), "it is opened")
+    at.machines.look()
+    eventually(lambda: len(at.of(ev.MachinesListed)) == 2, "it is listed")
+    assert at.of(ev.MachinesListed)[1].machines == (ev.Listed("p-1.1", "m-1", "booting", 1.0),)
+
+
+def test_a_list_that_says_nothing_new_is_not_told_again(
+    offices: list[Office], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or the event log would consist of it."""
+    monkeypatch.setattr(machines, "UNSETTLED", 0.0)
+    monkeypatch.setattr(machines, "LIST_PERIOD", 0.01)
+    at = office(offices)
+    eventually(lambda: at.asked("list") > 3, "it is listed again and again")
+    assert len(at.of(ev.MachinesListed)) == 1
+
+
+def test_a_notice_is_told_once_and_taken_back(offices: list[Office], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One whose time has come is not taken back: the VM is gone."""
+    monkeypatch.setattr(machines, "NOTICE_PERIOD", 0.01)
+    at = office(offices)
+    at.machines.open(lease())
+    eventually(lambda: at.of(ev.LeaseOpened), "it is opened")
+    at.machines.look()
+    at.provider.told = [Notice("p-1.1", NOW + 120, "spot"), Notice("p-1.2", NOW - 1)]
+    eventually(lambda: len(at.of(ev.LeaseNotice)) == 2, "both are told")
+    at.provider.told = []
+    eventually(lambda: len(at.of(ev.LeaseNotice)) == 3, "one is taken back")
+    time.sleep(0.05)
+    assert at.of(ev.LeaseNotice) == [
+        ev.LeaseNotice(NOW, "p-1.1", NOW + 120, "spot"),
+        ev.LeaseNotice(NOW, "p-1.2", NOW - 1),
+        ev.LeaseNotice(NOW, "p-1.1", None),
+    ]
+
+
+def test_a_provider_with_a_fault_of_its_own_is_one_that_fails(offices: list[Office]) -> None:
+    """Whatever it raises."""
+    at = office(offices)
+
+    def wrong(call: str, of: str) -> Fate:
+        raise ZeroDivisionError(call)
+
+    at.provider.script = wrong
+    at.machines.open(lease())
+    eventually(lambda: at.of(ev.LeaseRefused), "it is given up")
+    assert at.of(ev.LeaseRefused)[0].message == "ZeroDivisionError: open"
+    at.provider.script = lambda call, of: "ok"
+    eventually(lambda: not at.machines.status.trouble, "all is well again")
+
+
+def test_a_stop_waits_for_nobody(offices: list[Office]) -> None:
+    """What hangs is left to itself."""
+    at = office(offices, "late")
+    at.machines.open(lease())
+    eventually(lambda: at.asked("open") == 1, "it hangs")
+    began = time.monotonic()
+    at.machines.stop()
+    assert time.monotonic() - began < 1.0
