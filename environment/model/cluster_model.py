@@ -2,10 +2,10 @@
 
 Here is what each event means for whom. The steps of a job's life are in `life.py`, the records in
 `roster.py`, the queue in `waiting.py`, offers in `offer_book.py` and `supply.py`, what is told of tasks in
-`tasks.py`, doubts about them in `doubts.py`, decisions in `decisions.py`, launches in `launches.py`, those
-that never ran in `setbacks.py`. The model never asks the clock,
-draws a random number or opens a socket, so the same events always give the same commands. Who places a
-job is not decided here: a decision enters as the event `Decided`.
+`tasks.py`, by drivers in `drivers.py`, doubts about tasks in `doubts.py`, decisions in `decisions.py`,
+launches in `launches.py`, those that never ran in `setbacks.py`, VMs of pools in `fleet.py`. The model
+never asks the clock, draws a random number or opens a socket, so the same events always give the same
+commands. Who places a job is not decided here: a decision enters as the event `Decided`.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -18,6 +18,7 @@ from environment.model import events as ev
 from environment.model import timings
 from environment.model.decisions import Decisions
 from environment.model.doubts import Watch
+from environment.model.drivers import Drivers
 from environment.model.fleet import Fleet
 from environment.model.ledger import Ledger
 from environment.model.life import JobLives
@@ -63,12 +64,12 @@ class ClusterModel:
             ev.Decided: lambda event: self._decisions.take(event),
             ev.PolicyChanged: lambda _: self._supply.reconsider(),
             ev.TaskChanged: lambda event: self._tasks.changed(event),
-            ev.DriverStarted: self._on_driver_started,
-            ev.DriverDelayed: self._on_driver_delayed,
-            ev.DriverEnded: self._on_driver_ended,
-            ev.ExecutorsAsked: self._on_executors_asked,
-            ev.ExecutorsReleased: self._on_executors_released,
-            ev.DecommissionAsked: self._on_decommission_asked,
+            ev.DriverStarted: lambda event: self._drivers.started(event),
+            ev.DriverDelayed: lambda event: self._drivers.delayed(event),
+            ev.DriverEnded: lambda event: self._drivers.ended(event),
+            ev.ExecutorsAsked: lambda event: self._drivers.asked(event),
+            ev.ExecutorsReleased: lambda event: self._drivers.released(event),
+            ev.DecommissionAsked: lambda event: self._drivers.decommission(event),
             ev.LeaseOpened: lambda event: self._fleet.opened(event),
             ev.LeaseRefused: lambda event: self._fleet.refused(event),
             ev.LeaseClosed: lambda event: self._fleet.closed(event),
@@ -94,6 +95,7 @@ class ClusterModel:
         self._lives = JobLives(
             self._turn, self._roster, self._line, self._supply, self._watch, self._setbacks, options
         )
+        self._drivers = Drivers(self._turn, self._roster, self._lives, self._watch)
         self._tasks = Tasks(
             self._turn,
             self._roster,
@@ -315,46 +317,6 @@ class ClusterModel:
         if job is not None and not job.ended:
             self._lives.stop_driver(job)
             self._lives.end(job, "killed", "killed on request")
-
-    def _on_driver_started(self, event: ev.DriverStarted) -> None:
-        job = self._roster.job(event.job_id)
-        if job is not None and not job.ended:
-            self._roster.explain(job, "its driver runs")
-
-    def _on_driver_delayed(self, event: ev.DriverDelayed) -> None:
-        job = self._roster.job(event.job_id)
-        if job is not None and not (job.ended or job.aborting):
-            self._roster.explain(job, event.message)
-
-    def _on_driver_ended(self, event: ev.DriverEnded) -> None:
-        job = self._roster.job(event.job_id)
-        if job is None or job.ended:
-            return
-        if event.requeue:
-            self._lives.start_afresh(job, event.message)
-            return
-        state = event.state or ("finished" if event.exit_code == 0 else "failed")
-        if state != "failed":
-            job.exit_code = event.exit_code
-            self._lives.end(job, state, event.message or "its driver exited with code 0")
-        else:
-            why = event.message or f"its driver exited with code {event.exit_code}"
-            self._lives.driver_failed(job, event.exit_code, why, again=event.cleared)
-
-    def _on_executors_asked(self, event: ev.ExecutorsAsked) -> None:
-        job = self._roster.job(event.job_id)
-        if job is not None:
-            self._lives.asked(job, event.profiles)
-
-    def _on_executors_released(self, event: ev.ExecutorsReleased) -> None:
-        job = self._roster.job(event.job_id)
-        if job is not None and not job.ended:
-            self._lives.released(job, event.numbers)
-
-    def _on_decommission_asked(self, event: ev.DecommissionAsked) -> None:
-        job = self._roster.job(event.job_id)
-        if job is not None:
-            self._lives.decommission(job, event.numbers, event.why)
 
     # ---- master and time -------------------------------------------------------------------------
 

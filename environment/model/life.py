@@ -1,6 +1,7 @@
 """The steps of a job's life: placed, starting, running, losing executors, over; and what each leads to.
 
-Which event means which step is in `cluster_model.py`; the records themselves are kept in `roster.py`.
+Which event means which step is in `cluster_model.py`, for what drivers tell in `drivers.py`; the records
+themselves are kept in `roster.py`.
 """
 
 from typing import Literal
@@ -8,8 +9,8 @@ from typing import Literal
 from environment.model import events as ev
 from environment.model import timings
 from environment.model.doubts import Watch
-from environment.model.growing import bounded, runs_on, wanted
-from environment.model.records import Asked, ExecutorRecord, JobRecord
+from environment.model.growing import runs_on, wanted
+from environment.model.records import ExecutorRecord, JobRecord
 from environment.model.roster import Roster
 from environment.model.setbacks import Setbacks
 from environment.model.supply import Supply
@@ -56,7 +57,7 @@ class JobLives:
         self._roster.begun(job)
         job.placed_at, job.driver_on = self._turn.now, self._options.host if job.job.driver_here else ""
         self._start(job, "runs without executors, until its driver asks for some")
-        self._look_for_growth(job)
+        self.look_for_growth(job)
 
     def _start(self, job: JobRecord, reason: str) -> None:
         job.started_at, job.state = self._turn.now, "running"
@@ -68,14 +69,14 @@ class JobLives:
         """It is placed, and waits for VMs to boot."""
         self._line.leave(job)
         if job.state == "running":
-            self._look_for_growth(job)
+            self.look_for_growth(job)
 
     def decided_again(self, job: JobRecord, why: str) -> None:
         """What was kept for it is given back: it waits for a placement as before."""
         if job.state == "queued":
             self._line.rejoin(job)
         elif job.job.dynamic is not None:
-            self._look_for_growth(job)
+            self.look_for_growth(job)
         elif self._roster.missing(job):
             self._line.relaunch(job, self._turn.now)
         self._roster.explain(job, f"decided again, since {why}")
@@ -95,7 +96,7 @@ class JobLives:
             self._roster.replace_ended(job)
             self._roster.explain(job, "lost executors are being launched again")
         self._line.leave(job)
-        self._look_for_growth(job)  # what is left asks again behind all who wait
+        self.look_for_growth(job)  # what is left asks again behind all who wait
 
     def task_is_there(self, task: ExecutorRecord, state: ev.TaskState, message: str) -> None:
         """One of its tasks starts, runs, or is seen again."""
@@ -130,9 +131,9 @@ class JobLives:
             number, asked = len(executors), job.job.begins_with
             fewer = "" if number == asked else f" ({number} of {asked})"
             self._start(job, f"all its executors run{fewer}")
-            self._look_for_growth(job)
+            self.look_for_growth(job)
         elif job.job.dynamic is not None:
-            self._say_runs(job)
+            self.say_runs(job)
         elif job.state == "relaunching":
             job.state = "running"
             self._roster.explain(job, "all its executors run again")
@@ -198,58 +199,7 @@ class JobLives:
         self.begin(job)
         self._roster.mark(job)
 
-    # ---- executors that its driver asks for, or gives back -------------------------------------------
-
-    def asked(self, job: JobRecord, profiles: tuple[Asked, ...]) -> None:
-        """Its driver says how many executors it wants now; one that is not dynamic keeps what it has.
-
-        A driver of its user's is there, and says so once, also while its first executors are taken back.
-        """
-        if job.job.dynamic is None or job.ended:
-            return
-        if not (self._may_have_driver(job) or job.job.client_driver):
-            return
-        wants, capped = bounded(job.job, profiles)
-        if (wants, capped) != (wanted(job), job.capped):
-            job.wanted, job.capped = wants, capped
-            self._roster.mark(job)
-            self._look_for_growth(job)
-            self._say_runs(job)
-
-    def released(self, job: JobRecord, numbers: tuple[int, ...]) -> None:
-        """Its driver gives these executors back: they end, and none of them is lost."""
-        if not self._may_have_driver(job):
-            return
-        for task in self._roster.executors(job):
-            if task.number in numbers and not task.released:
-                task.released = True
-                self._roster.mark_task(task)
-                if task.killed_at is None:
-                    self._watch.kill(task)
-
-    def _may_have_driver(self, job: JobRecord) -> bool:
-        """Whether somebody may speak for its driver; what is heard late of an earlier one is void."""
-        there = self._roster.stands(job) or bool(job.job.client_driver)
-        return there and not (job.ended or job.aborting)
-
-    def decommission(self, job: JobRecord, numbers: tuple[int, ...], why: str) -> None:
-        """Its driver is to give these executors up, once their blocks are elsewhere."""
-        if not self._may_have_driver(job):
-            return
-        found = [
-            task
-            for task in self._roster.executors(job)
-            if task.number in numbers and task.decommissioned_at is None and task.killed_at is None
-        ]
-        for task in found:
-            task.decommissioned_at = self._turn.now
-            self._roster.move(task, task.state, f"is to end, once its blocks are elsewhere: {why or 'asked'}")
-        if found:
-            self._turn.command(
-                ev.Decommission, job.job.id, tuple(t.number for t in found if t.number is not None)
-            )
-
-    def _look_for_growth(self, job: JobRecord, due: float = 0.0) -> None:
+    def look_for_growth(self, job: JobRecord, due: float = 0.0) -> None:
         """See whether it has fewer executors than it wants; it gets more from that time on."""
         if self._line.grow(job, self._turn.now, due):
             self._supply.want()
@@ -257,7 +207,7 @@ class JobLives:
     def look_for_all_growth(self) -> None:
         """The same for all that run, as they were kept."""
         for job in self._roster.jobs():
-            self._look_for_growth(job)
+            self.look_for_growth(job)
 
     def taken_along(self, task: ExecutorRecord) -> str:
         """Why a task ends that was killed, and so not for a reason of its own; empty for others."""
@@ -300,11 +250,11 @@ class JobLives:
         """It has ended as it should; if its driver wants as many as before, another takes its place."""
         task.replaced = True
         # An executor that ends may be the first sign that its driver is ending.
-        self._look_for_growth(job, self._turn.now + timings.RELAUNCH_GRACE)
+        self.look_for_growth(job, self._turn.now + timings.RELAUNCH_GRACE)
         self._look_whether_all_run(job)
-        self._say_runs(job)
+        self.say_runs(job)
 
-    def _say_runs(self, job: JobRecord) -> None:
+    def say_runs(self, job: JobRecord) -> None:
         """A dynamic job that runs, and waits for nothing, says on how many executors."""
         if job.job.dynamic is not None and self._roster.stands(job) and job not in self._line:
             self._roster.explain(job, runs_on(job, self._roster))
@@ -354,7 +304,7 @@ class JobLives:
             self._lost(job, why, due)
             return
         task.replaced = True  # how many it wants is known without it
-        self._look_for_growth(job, due)
+        self.look_for_growth(job, due)
         self._roster.explain(job, why)
 
     def _lost(self, job: JobRecord, why: str, due: float = 0.0) -> None:
