@@ -35,7 +35,7 @@ from environment.model.tasks import Tasks
 from environment.model.timings import ModelOptions
 from environment.model.turn import Turn
 from environment.model.waiting import WaitingLine
-from environment.types import PlacementRequest, Vm
+from environment.types import Job, PlacementRequest, Vm
 from environment.view import ClusterView
 
 __all__ = ["Changes", "ClusterModel", "ModelOptions"]
@@ -62,7 +62,8 @@ class ClusterModel:
             ev.InverseOffersReceived: self._on_inverse_offers,
             ev.VmLost: self._on_vm_lost,
             ev.Decided: lambda event: self._decisions.take(event),
-            ev.PolicyChanged: lambda _: self._supply.reconsider(),
+            ev.PolicyChanged: self._on_policy_changed,
+            ev.ChargesDue: lambda _: self._accounts.charge_all(self.now),
             ev.TaskChanged: lambda event: self._tasks.changed(event),
             ev.DriverStarted: lambda event: self._drivers.started(event),
             ev.DriverDelayed: lambda event: self._drivers.delayed(event),
@@ -81,9 +82,10 @@ class ClusterModel:
     def _begin(self, options: ModelOptions) -> None:
         """Know nothing."""
         self.options = options
-        self.ledger = Ledger()
         self._turn = Turn()
         self._roster = Roster()
+        self.ledger = Ledger(self._job)
+        self._accounts = self.ledger.accounts
         self._setbacks = Setbacks(self._turn)
         self._reservations = Reservations()
         room = Room(self._roster, self._reservations, options.jvms)
@@ -145,7 +147,9 @@ class ClusterModel:
         self._handlers[type(event)](event)
         if self._fleet:
             self._settle_fleet()
-        self._line.look(self.reach(), again=woken is not None)
+        reach = self.reach()
+        self._accounts.see(self._book.vms(), self.now, known=reach.known)
+        self._line.look(reach, again=woken is not None)
         if not isinstance(event, ev.Restored):
             soon, due = self._line.due(self.now + timings.RELAUNCH_GRACE), self._line.due(self.now)
             later, launches_due = self._line.wants_vms, False
@@ -168,7 +172,9 @@ class ClusterModel:
             growing,
             self._fleet.state(),
         )
-        return ev.Restored(self.now, *self._roster.records(), self.options, moment, self._fleet.leases())
+        jobs, tasks = self._roster.records()
+        leases, accounts, policy = self._fleet.leases(), self._accounts.state(), self._accounts.policy
+        return ev.Restored(self.now, jobs, tasks, self.options, moment, leases, accounts, policy)
 
     def view(self) -> ClusterView:
         """The cluster as a policy may see it now: what is free, and what of it is offered."""
@@ -256,8 +262,9 @@ class ClusterModel:
 
     def take_changes(self) -> Changes:
         """Hand out copies of what changed since the last call, and forget jobs that are over and done."""
+        (charges, accounts), leases = self._accounts.take(), self._fleet.take_changes()
         changes = self._roster.take_changes()
-        return replace(changes, leases=self._fleet.take_changes()) if self._fleet else changes
+        return replace(changes, leases=leases, charges=charges, accounts=accounts)
 
     # ---- jobs ------------------------------------------------------------------------------------
 
@@ -272,11 +279,16 @@ class ClusterModel:
             self._roster.add_task(task)
             if not task.ended:
                 self.ledger.reopen(task)
+        self._accounts.resume(event.accounts, event.policy, found=event.moment is not None)
         self._fleet.restore(event.leases, None if event.moment is None else event.moment.fleet)
         if event.moment is None:
             self._take_up()
         else:
             self._go_on(event.moment)
+
+    def _job(self, job_id: str) -> Job | None:
+        record = self._roster.job(job_id)
+        return None if record is None else record.job
 
     def _take_up(self) -> None:
         """A daemon has started with what an earlier one kept."""
@@ -354,6 +366,12 @@ class ClusterModel:
             answers.setdefault(idle, []).append(offer.id)
         for idle, ids in answers.items():
             self._turn.command(ev.AnswerInverse, tuple(ids), idle)
+
+    def _on_policy_changed(self, event: ev.PolicyChanged) -> None:
+        if event.policy:
+            self._accounts.charge_all(self.now)
+            self._accounts.policy = event.policy
+        self._supply.reconsider()
 
     def _on_tick(self, _: ev.Tick) -> None:
         self._lives.end_overdue()

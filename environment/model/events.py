@@ -7,6 +7,7 @@ replayed. Every command carries `cause`, the number of the event that led to it.
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from environment.model.accounts import Account
 from environment.model.leases import Lease
 from environment.model.moment import Moment, Offer, Quota, VmSize
 from environment.model.records import Asked, ExecutorRecord, JobRecord
@@ -88,6 +89,9 @@ class Restored(Event):
     options: ModelOptions
     moment: Moment | None = None
     leases: tuple[Lease, ...] = ()
+    #: The VMs that are paid for, and who decides.
+    accounts: tuple[Account, ...] = ()
+    policy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +232,12 @@ class Decided(Event):
 
 @dataclass(frozen=True, slots=True)
 class PolicyChanged(Event):
-    """Another policy decides from now on: what one had to wait for, the other may place."""
+    """Another policy decides from now on: what one had to wait for, the other may place.
+
+    Or it is time to look at all of that again, if no `policy` is named.
+    """
+
+    policy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,6 +340,11 @@ class MachinesListed(Event):
 
     asked_at: float
     machines: tuple[Listed, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChargesDue(Event):
+    """What all VMs have cost until now is to be charged."""
 
 
 @dataclass(frozen=True, slots=True)

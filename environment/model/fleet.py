@@ -516,6 +516,7 @@ class Fleet:
 
     def _mark(self, lease: Lease) -> None:
         self._changed[lease.id] = lease
+        self._ledger.accounts.lease(lease, self._turn.now)
 
 
 def _due(times: Mapping[str, float], now: float) -> list[str]:

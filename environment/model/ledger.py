@@ -3,20 +3,25 @@
 A VM costs its price while it holds at least one task (Islam 2022, eq. 4). While several tasks share it,
 each is charged in proportion to its dominant share (Ghodsi 2011), the largest fraction of anything that the
 VM has that it takes, so that the charges of all jobs add up to that cost.
+What VMs cost from opened to closed, whoever holds them, is in `accounts.py`.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from environment.model.accounts import Accounts
 from environment.model.records import ExecutorRecord
 from environment.resources import Resources, total
+from environment.types import Job
 
 
 class Ledger:
     """Open tasks by VM, with what they cost so far. Changes a record's `cost` and `accrued_until` only."""
 
-    def __init__(self) -> None:
+    def __init__(self, job: Callable[[str], Job | None] = lambda _: None) -> None:
+        """`job` has a job by its id, as long as it is there."""
         self._holders: dict[str, dict[str, ExecutorRecord]] = {}
+        self.accounts = Accounts(lambda vm_id: self._holders.get(vm_id, {}).values(), job)
 
     def open(self, task: ExecutorRecord) -> list[tuple[ExecutorRecord, float]]:
         """A task takes its VM at `launched_at`; returns what that moment made due, by task."""
@@ -36,6 +41,7 @@ class Ledger:
         holders.pop(task.task_id, None)
         if not holders:
             self._holders.pop(task.vm_id, None)
+        self.accounts.released(task.vm_id, at)
         return due
 
     def count(self, vm_id: str) -> int:
@@ -56,6 +62,7 @@ class Ledger:
             yield from self._due(vm_id, at)
 
     def _accrue(self, vm_id: str, until: float) -> Iterator[tuple[ExecutorRecord, float]]:
+        self.accounts.charge(vm_id, until)
         for task, cost in self._due(vm_id, until):
             task.cost += cost
             task.accrued_until = max(task.accrued_until, until)

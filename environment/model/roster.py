@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
 
+from environment.model.accounts import Account, Charge
 from environment.model.leases import Lease
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.model.states import ExecutorState
@@ -17,12 +18,14 @@ from environment.view import RunningJob
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Copies of what changed since it was last asked for, and jobs that ran and are over."""
+    """Copies of what changed since it was last asked for, what was charged, and jobs that ran and ended."""
 
     jobs: tuple[JobRecord, ...]
     executors: tuple[ExecutorRecord, ...]
     ended: tuple[EndedJob, ...] = ()
     leases: tuple[Lease, ...] = ()
+    charges: tuple[Charge, ...] = ()
+    accounts: tuple[Account, ...] = ()
 
 
 class Roster:

@@ -10,8 +10,11 @@ from collections import Counter
 from dataclasses import replace
 from random import Random
 
+import pytest
+
 from agents.registry import create
 from environment.model import events as ev
+from environment.model.accounts import Charge
 from environment.model.cluster_model import ClusterModel
 from environment.model.launches import decided
 from environment.model.moment import Offer
@@ -27,7 +30,7 @@ from tests.environment.world import costs
 ACTIONS = {
     "submit": 2, "kill": 1, "offer": 3, "decide": 2, "decide_late": 1, "rescind": 1, "progress": 4, "fail": 1,
     "driver": 2, "tick": 2, "reconnect": 1, "vm_lost": 1, "unreach": 1,
-    "change_policy": 1, "ask": 3, "release": 1, "decommission": 1, "client": 1,
+    "change_policy": 1, "charge": 1, "ask": 3, "release": 1, "decommission": 1, "client": 1,
 }  # fmt: skip
 
 
@@ -55,6 +58,10 @@ class Chaos:
         self.job_costs: dict[str, float] = {}
         self.task_costs: dict[str, float] = {}
         self.bill = 0.0
+        #: Dollars of what jobs used, and of what nobody did.
+        self.uses: dict[str, float] = {}
+        self.idle = 0.0
+        self.charges: list[Charge] = []
         self.jobs = 0
         self.numbers = 0
 
@@ -306,6 +313,7 @@ class Chaos:
         assert total(o.resources for o in used).contains(total(t.resources for t in tasks))
         for task in tasks:
             assert task.task_id not in self.launched
+            assert task.share == min(1.0, dominant(task.resources, vm))
             self.launched.add(task.task_id)
             self.tasks[task.task_id] = (vm.id, task)
             self.states[task.task_id] = "staging"
@@ -330,14 +338,23 @@ class Chaos:
     # ---- what must always hold ------------------------------------------------------------------------
 
     def pass_time(self, seconds: float) -> None:
-        """VMs that hold tasks cost their price."""
+        """VMs that hold tasks cost their price; and, for those who pay them, all that are there."""
         held = [vm for vm in self.vms.values() if self.model.ledger.count(vm.id)]
         self.bill += sum(vm.price_per_hour for vm in held) * seconds / 3600
+        tasks = self.model.open_tasks()
+        for vm in {vm.id: vm for vm in (*held, *self.model.vms())}.values():
+            dollars = self.vms[vm.id].price_per_hour * seconds / 3600
+            parts = [(task, task.share) for task in tasks if task.vm_id == vm.id]
+            whole = max(1.0, sum(share for _, share in parts))
+            for task, share in parts:
+                self.uses[task.job_id] = self.uses.get(task.job_id, 0.0) + dollars * share / whole
+            self.idle += dollars * (1 - sum(share for _, share in parts) / whole)
         self.now += seconds
 
     def check(self) -> None:
         """Everything that is true after every event."""
         changes = self.model.take_changes()
+        self.charges += changes.charges
         for job in changes.jobs:
             assert job.reason
             self.job_costs[job.job.id] = job.cost
@@ -438,11 +455,31 @@ class Chaos:
         over = sum(cost for job_id, cost in self.job_costs.items() if job_id not in live)
         assert math.isclose(over + sum(live.values()), self.bill, abs_tol=1e-9)
 
+    def charge(self) -> None:
+        """What is charged is what jobs have used, and what nobody has; together they are the bill."""
+        self.send(ev.ChargesDue(self.now))
+        used: dict[str, float] = {}
+        for charge in self.charges:
+            used[charge.job] = used.get(charge.job, 0.0) + charge.dollars
+            assert (charge.kind == "used") == bool(charge.job)
+            assert charge.dollars > 0
+        idle = used.pop("", 0.0)
+        assert math.isclose(idle, self.idle, abs_tol=1e-9)
+        assert used == pytest.approx(
+            {job: dollars for job, dollars in self.uses.items() if dollars}, abs=1e-9
+        )
+
     def check_end(self) -> None:
         """All jobs are over, all tasks gone, and the charges add up to the bill."""
+        self.charge()
         assert len(self.ended) == self.jobs
         assert set(self.ended.values()) <= ENDED_JOB
         assert not self.model.requests()
         assert self.suppressed
         assert math.isclose(sum(self.job_costs.values()), self.bill, abs_tol=1e-9)
         assert math.isclose(sum(self.task_costs.values()), self.bill, abs_tol=1e-9)
+
+
+def dominant(taken: Resources, vm: Vm) -> float:
+    """The largest fraction of anything that a VM has."""
+    return max(taken.get(name) / vm.resources.get(name) for name in taken)
