@@ -24,6 +24,7 @@ from daemon.embedded_watch import EmbeddedWatch
 from daemon.launcher import Launcher
 from daemon.leadership import election_on
 from daemon.machine import jvms_at_once
+from daemon.providing import places_of, provider_of
 from daemon.pruning import retention
 from daemon.rights import Rights
 from daemon.service import Service
@@ -69,16 +70,19 @@ def candidacy(setting: DaemonSetting, store: Store, restored: Callable[[], None]
             _embedded_mesos(setting, store) as watch,
         ):
             embedded = watch.embedded if watch else None
+            session = _session(setting, embedded)
             try:
                 service = Service(
                     config,
                     own,
                     _launcher(setting, uploads, embedded),
-                    _session(setting, embedded),
+                    session,
                     term,
                     data_dir=setting.data_dir,
                     sandboxes=setting.data_dir / "mesos" / "work" / "agents" if embedded else None,
                     profiles=profiles,
+                    provider=provider_of(config, session),
+                    places=places_of(config, setting.config_dir),
                     watch=watch,
                     jvms=jvms_at_once(config),
                     restored=restored,

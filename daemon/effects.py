@@ -1,4 +1,4 @@
-"""What the scheduling loop's commands do to the world: drivers start and end here, the rest goes to Mesos.
+"""What the scheduling loop's commands do to the world: drivers and VMs begin and end, the rest is Mesos'.
 
 What is said is decided in the cluster model and stored before it comes here.
 """
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from daemon.drivers import HostDrivers
 from daemon.launch_records import RecordsError
 from daemon.launcher import Launcher
+from daemon.machines import Machines
 from daemon.store import StoreError
 from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel
@@ -25,6 +26,7 @@ class Effects:
         link: MesosLink,
         drivers: HostDrivers,
         launcher: Launcher,
+        machines: Machines | None,
         may_act: Callable[[], bool],
         fail: Callable[[str, str], None],
     ) -> None:
@@ -33,6 +35,7 @@ class Effects:
         self._link = link
         self._drivers = drivers
         self._launcher = launcher
+        self._machines = machines
         self._may_act = may_act
         self._fail = fail
 
@@ -45,8 +48,18 @@ class Effects:
                 self._drivers.stop(job_id)
             case ev.Decommission():
                 pass  # its driver is told when it asks, as often as it asks: the executors' records say so
+            case ev.OpenVm(lease_id=lease_id):
+                self._open(lease_id)
+            case ev.CloseVm(lease_id=lease_id, machine_id=machine_id):
+                if self._machines is not None:
+                    self._machines.close(lease_id, machine_id)
             case _:
                 self._link.execute(command, self._describe, subscription)
+
+    def _open(self, lease_id: str) -> None:
+        lease = self._model.lease(lease_id)
+        if self._machines is not None and lease is not None and lease.state == "opening":
+            self._machines.open(lease)
 
     def _start_driver(self, job_id: str) -> None:
         job = self._model.job(job_id)

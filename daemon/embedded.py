@@ -22,6 +22,8 @@ import structlog
 from conf.loader import ConfigError, load
 from conf.schema import Cluster
 from environment.cluster_files import vms_of
+from environment.resources import Resources
+from environment.types import Vm
 from framework.descendants import kill, kill_below
 from framework.embedded.credentials import PRINCIPAL, CredentialsError, own_secret
 from framework.embedded.isolation import IsolationOptions
@@ -77,12 +79,17 @@ def agent_specs(cluster: Cluster) -> list[AgentSpec]:
             price_per_hour=vm.price_per_hour,
             address="",
             ports=(FIRST_PORT + i * each, FIRST_PORT + (i + 1) * each - 1),
-            resources={"disk": DISK_MIB, **vm.resources.others},
+            resources=with_disk(vm).others,
             pool="" if vm.terms is None else vm.terms.pool,
             boot=0.0 if vm.terms is None else vm.terms.boot,
         )
         for i, vm in enumerate(vms)
     ]
+
+
+def with_disk(vm: Vm) -> Resources:
+    """What a VM of a cluster file has on an embedded Mesos."""
+    return Resources.of(vm.cpus, vm.memory_mib, {"disk": DISK_MIB, **vm.resources.others})
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +151,6 @@ def start_embedded(
     """
     cluster = load(cluster_path, Cluster)
     agent_specs(cluster)
-    if cluster.pools:
-        raise ConfigError("pools: only simulations open and close VMs; a daemon's cluster has vms alone")
     folder = data_dir / "mesos"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o711)  # sandboxes are below it, of whoever tasks run as; its files are closed

@@ -1,9 +1,11 @@
 """Who opens and closes VMs for this daemon, by its config, and which VMs these could be."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from conf.loader import find
 from conf.schema import Config
+from daemon.embedded import with_disk
 from environment.cluster_files import load_cluster
 from environment.types import Vm
 from framework.asking import Credentials
@@ -17,7 +19,10 @@ def places_of(config: Config, folder: Path) -> tuple[Vm, ...]:
     if config.provider is None and config.mesos.master != "embedded":
         return ()
     vms = load_cluster(find(config.mesos.cluster, folder))
-    return tuple(vm for vm in vms if vm.terms is not None)
+    places = tuple(vm for vm in vms if vm.terms is not None)
+    if config.provider is None or config.provider.name == "embedded":
+        places = tuple(replace(vm, resources=with_disk(vm)) for vm in places)
+    return places
 
 
 def provider_of(config: Config, session: SessionOptions) -> Provider | None:

@@ -5,6 +5,7 @@ from daemon.contract import Health
 from daemon.diskwatch import DiskWatch
 from daemon.embedded_watch import EmbeddedWatch
 from daemon.journal import Journal
+from daemon.machines import Machines
 from daemon.store import Store, StoreError
 from daemon.tenure import Tenure
 from framework.link import MesosLink
@@ -24,6 +25,7 @@ class Readiness:
         journal: Journal,
         clock: Clock,
         disk: DiskWatch,
+        machines: Machines | None,
         watch: EmbeddedWatch | None,
     ) -> None:
         self._store = store
@@ -32,6 +34,7 @@ class Readiness:
         self._journal = journal
         self._clock = clock
         self._disk = disk
+        self._machines = machines
         self._watch = watch
 
     def health(self) -> Health:
@@ -50,6 +53,8 @@ class Readiness:
             checks["rows"] = f"{len(damaged)} cannot be read ({damaged[0]}); see `stoker doctor`"
         if self._watch is not None:
             checks["embedded mesos"] = self._watch.state
+        if self._machines is not None:
+            checks["provider"] = self._machines.status.trouble or "ok"
         if disk := self._disk.trouble:
             checks["disk"] = disk
         if trouble := self._clock.trouble:

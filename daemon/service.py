@@ -40,6 +40,7 @@ from daemon.kept_logs import KeptLogs
 from daemon.launcher import Launcher
 from daemon.log_keeper import LogKeeper
 from daemon.logs import Logs, Sandboxes
+from daemon.machines import Machines
 from daemon.picture import Picture, picture_of
 from daemon.policy_switch import PolicySwitch
 from daemon.readiness import Readiness
@@ -52,8 +53,10 @@ from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.event_log import encode
 from environment.model.records import ExecutorRecord, JobRecord
-from environment.types import Job
+from environment.pools import Keeping
+from environment.types import Job, Vm
 from framework.link import MesosLink
+from framework.providers.contract import Provider
 from framework.session import SessionOptions
 from framework.spark import DriverUi
 from profiles.job_profile import JobProfile
@@ -82,6 +85,8 @@ class Service:
         data_dir: Path,
         sandboxes: Path | None = None,
         profiles: Mapping[str, JobProfile] | None = None,
+        provider: Provider | None = None,
+        places: Sequence[Vm] = (),
         watch: EmbeddedWatch | None = None,
         jvms: int | None = None,
         clock: Clock | None = None,
@@ -89,7 +94,8 @@ class Service:
     ) -> None:
         """For a term in which this daemon leads; without one, no other daemon can.
 
-        `restored` is called when all is taken up that an earlier daemon left.
+        `provider` opens and closes VMs, which are then at these places of pools. `restored` is called when
+        all is taken up that an earlier daemon left.
         """
         self._restored = restored
         self._store = store
@@ -104,6 +110,9 @@ class Service:
                 unreachable_timeout=config.mesos.unreachable_timeout,
                 jvms=jvms,
                 maintenance_margin=config.mesos.maintenance_margin,
+                places=tuple(places),
+                keeping=Keeping(config.keep.name, config.keep.seconds),
+                boot_timeout=config.mesos.boot_timeout,
             )
         )
         self._clock = clock or Clock(store.get("clock") or "", store.time)
@@ -131,7 +140,10 @@ class Service:
             self._model.retries_left,
             requeue=requeue,
         )
-        self._effects = Effects(self._model, self._link, self._drivers, launcher, may_act, self._fail)
+        self._machines = None if provider is None else Machines(provider, self._inbox.put, may_act, now)
+        self._effects = Effects(
+            self._model, self._link, self._drivers, launcher, self._machines, may_act, self._fail
+        )
         self._intake = Intake(
             store, launcher, profiles or {}, self._arrive, self._look_for_vms, config.max_queued_jobs, now
         )
@@ -146,7 +158,7 @@ class Service:
         )
         self._disk = DiskWatch(data_dir)
         self._readiness = Readiness(
-            store, self._tenure, self._link, self._journal, self._clock, self._disk, watch
+            store, self._tenure, self._link, self._journal, self._clock, self._disk, self._machines, watch
         )
         #: Nothing was decided for the disk's sake.
         self._held = False
@@ -173,6 +185,8 @@ class Service:
         finally:
             self._disk.stop()
             self._link.stop()
+            if self._machines is not None:
+                self._machines.stop()
             self._drivers.close()
             self._log_keeper.close()
             self._policies.close()
@@ -194,6 +208,8 @@ class Service:
             if self._log_keeper.due():
                 self._log_keeper.refresh(self._model.open_tasks())
             self._applications.tend()
+            if self._machines is not None:
+                self._machines.tend()
             if self._clock.look(idle=self._model.idle):
                 self._keep_time()
             items += [Item(event) for event in self._gone_with_mesos()]
@@ -209,6 +225,8 @@ class Service:
         """What it means that the embedded Mesos has ended: nobody else could tell of its tasks."""
         if self._watch is None or not self._watch.took_its_tasks():
             return []
+        if self._machines is not None:
+            self._machines.look()
         now, why = self._clock.now(), "the embedded Mesos ended, and its tasks with it"
         tasks = [ev.TaskChanged(now, t.task_id, "gone", t.vm_id, "", why) for t in self._model.open_tasks()]
         return [*tasks, *(ev.VmLost(now, vm.id) for vm in self._model.vms())]
@@ -292,15 +310,21 @@ class Service:
         """Take up what an earlier daemon left: its jobs, its tasks, its drivers."""
         for damage in self._store.put_damaged_aside(self._clock.now()):
             log.error("a row of the job store cannot be read and is put aside", row=str(damage))
-        jobs, tasks = self._store.unfinished()
+        (jobs, tasks), leases = self._store.unfinished(), self._store.leases()
         self._clock.begin(jobs, [task for task in tasks if not task.ended])
         self._keep_time()
-        self._handle([Item(ev.Restored(self._clock.now(), tuple(jobs), tuple(tasks), self._model.options))])
+        now, options = self._clock.now(), self._model.options
+        self._handle([Item(ev.Restored(now, tuple(jobs), tuple(tasks), options, leases=tuple(leases)))])
         self._drivers.take_up(jobs)
         self._applications.take_up(jobs)
         self._forget()
         if jobs:
             log.info("taken up", jobs=len(jobs), tasks=sum(not task.ended for task in tasks))
+        if leases and self._machines is None:
+            names = ", ".join(lease.id for lease in leases[:3])
+            log.error(
+                "VMs are open that nobody closes: no provider is configured", vms=len(leases), some=names
+            )
 
     # ---- what the API asks -----------------------------------------------------------------------
 

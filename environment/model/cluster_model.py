@@ -20,6 +20,7 @@ from environment.model.decisions import Decisions
 from environment.model.doubts import Watch
 from environment.model.drivers import Drivers
 from environment.model.fleet import Fleet
+from environment.model.leases import Lease
 from environment.model.ledger import Ledger
 from environment.model.life import JobLives
 from environment.model.moment import Moment
@@ -244,6 +245,14 @@ class ClusterModel:
     def tasks(self, job_id: str) -> tuple[ExecutorRecord, ...]:
         """All tasks of a job that is held in memory."""
         return self._roster.tasks(job_id)
+
+    def lease(self, lease_id: str) -> Lease | None:
+        """A VM of a pool that has not ended, for reading; None when it is not known."""
+        return self._fleet.lease(lease_id)
+
+    def leases(self) -> tuple[Lease, ...]:
+        """Copies of all of these."""
+        return self._fleet.leases()
 
     def open_tasks(self) -> tuple[ExecutorRecord, ...]:
         """All tasks that have not ended."""

@@ -94,6 +94,10 @@ class Fleet:
             tuple(self._away.items()),
         )
 
+    def lease(self, lease_id: str) -> Lease | None:
+        """One that has not ended."""
+        return self._leases.get(lease_id)
+
     def leases(self) -> tuple[Lease, ...]:
         """Copies of those that have not ended."""
         return tuple(copy(lease) for lease in self._leases.values())

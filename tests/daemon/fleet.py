@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -104,9 +104,9 @@ class Fleet:
         self._folder = folder
         self._config = {
             "policy": {"name": "rr"},
-            "mesos": {"master": mesos.address, "launch_timeout": 2.0},
             "spark": {"driver_host": "127.0.0.1"},
             **config,
+            "mesos": {"master": mesos.address, "launch_timeout": 2.0, **config.get("mesos", {})},
         }
         self.daemons: list[Daemon] = []
 
@@ -146,12 +146,12 @@ Starter = Callable[..., Fleet]
 
 
 @contextlib.contextmanager
-def fleets(folder: Path) -> Iterator[Starter]:
-    """A Mesos, and what makes fleets on it; nothing of them is left afterwards."""
+def fleets(folder: Path, vms: Sequence[AgentSpec] = ()) -> Iterator[Starter]:
+    """A Mesos of these VMs, or four, and what makes fleets on it; nothing of them is left afterwards."""
     adopt_orphans()
     before = set(descendants())
     made: list[Fleet] = []
-    with running(folder / "mesos", agents(), **MESOS_TIMES) as mesos:
+    with running(folder / "mesos", list(vms) or agents(), **MESOS_TIMES) as mesos:
 
         def make(**config: Any) -> Fleet:
             made.append(Fleet(folder, mesos, config))

@@ -1,0 +1,69 @@
+"""Daemons on VMs that come and go: they boot for jobs, run them and close, whoever kills the daemon."""
+
+import contextlib
+import signal
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from framework.asking import NOBODY
+from framework.embedded import AgentSpec
+from framework.providers.embedded import EmbeddedProvider
+from tests.daemon.fleet import Fleet, fleets, until
+
+POOLS = """
+pools:
+  - {name: general, type: m1.large, cpus: 1, memory: 4g, price_per_hour: 0.24, max: 3, boot: 2s}
+"""
+#: As the cluster file has them.
+AGENTS = [
+    AgentSpec(
+        f"general-{n}", "m1.large", 1, 4096, 0.24, f"127.0.12.{n}", (20_000 + 200 * n, 20_199 + 200 * n),
+        pool="general", boot=2.0,
+    )
+    for n in (1, 2, 3)
+]  # fmt: skip
+
+
+@pytest.fixture
+def elastic(tmp_path: Path) -> Iterator[Fleet]:
+    """Daemons that have an embedded Mesos open and close its VMs."""
+    (tmp_path / "cluster.yaml").write_text(POOLS)
+    with fleets(tmp_path, AGENTS) as make:
+        yield make(
+            policy={"name": "ff"},
+            mesos={"cluster": str(tmp_path / "cluster.yaml")},
+            provider={"name": "embedded"},
+            keep={"name": "timeout", "seconds": 1.0},
+        )
+
+
+def test_a_daemon_that_is_killed_while_vms_boot_run_and_idle(elastic: Fleet, tmp_path: Path) -> None:
+    """Each is opened once, the job runs once, and in the end all are closed, whoever asked for them."""
+    provider = EmbeddedProvider(elastic.mesos.address, NOBODY)
+    first = elastic.add()
+    job_id = elastic.submit(first, 3.0)
+    until(lambda: "general-1 to boot (until" in elastic.wait(first, job_id, "queued")["reason"], first.log)
+    until(lambda: len(provider.list()) == 1, first.log)
+    first.end(signal.SIGKILL)
+    (booting,) = provider.list()
+    second = elastic.add()
+    elastic.wait(second, job_id, "running")
+    assert [machine.id for machine in provider.list()] == [booting.id]
+    second.end(signal.SIGKILL)
+    third = elastic.add()
+    job = elastic.wait(third, job_id, "finished", "failed")
+    assert (job["state"], elastic.drivers()) == ("finished", 1)
+    third.end(signal.SIGKILL)
+    assert [machine.id for machine in provider.list()] == [booting.id]
+    last = elastic.add()
+    until(lambda: not provider.list(), last.log)
+    until(lambda: states(tmp_path) == ["closed"], last.log)
+
+
+def states(folder: Path) -> list[str]:
+    """Of all leases that there ever were."""
+    with contextlib.closing(sqlite3.connect(folder / "host" / "stoker.db")) as sql:
+        return [state for (state,) in sql.execute("SELECT state FROM leases ORDER BY asked_at")]
