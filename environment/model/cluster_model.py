@@ -25,6 +25,7 @@ from environment.model.ledger import Ledger
 from environment.model.life import JobLives
 from environment.model.moment import Moment
 from environment.model.offer_book import OfferBook
+from environment.model.places import Places
 from environment.model.reach import Reach
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.model.reservations import Reservations, with_reserved
@@ -92,8 +93,9 @@ class ClusterModel:
         room = Room(self._roster, self._reservations, options.jvms)
         self._line = WaitingLine(self._roster, self._setbacks, room, self._reservations)
         self._book = OfferBook(self.ledger, self._reservations)
-        self._fleet = Fleet(self._turn, self._book, self.ledger, self._reservations, options)
-        self._supply = Supply(self._turn, self._book, self._fleet)
+        self._places = Places(self._turn, self._book, self._accounts, options.places)
+        self._fleet = Fleet(self._turn, self._places, self.ledger, self._reservations, options)
+        self._supply = Supply(self._turn, self._book, self._places)
         self._watch = Watch(self._turn, self._roster, options)
         self._lives = JobLives(
             self._turn, self._roster, self._line, self._supply, self._watch, self._setbacks, options
@@ -107,7 +109,8 @@ class ClusterModel:
             self._supply,
             self._watch,
             self._lives,
-            self._fleet,
+            self._fleet.idling,
+            self._drivers,
         )
         self._decisions = Decisions(
             self._turn,
@@ -119,6 +122,7 @@ class ClusterModel:
             self._setbacks,
             self._lives,
             self._fleet,
+            self._places,
             self._reservations,
         )
 
@@ -143,10 +147,10 @@ class ClusterModel:
         woken = self._setbacks.wake() if self._setbacks else None
         if woken is not None:
             self._supply.reconsider(woken)
-        if self._fleet and (woken_pool := self._fleet.wake()) is not None:
+        if self._places and (woken_pool := self._fleet.wake()) is not None:
             self._supply.reconsider(woken_pool)
         self._handlers[type(event)](event)
-        if self._fleet:
+        if self._places:
             self._settle_fleet()
         reach = self.reach()
         self._accounts.see(self._book.vms(), self.now, known=reach.known)
@@ -154,7 +158,7 @@ class ClusterModel:
         if not isinstance(event, ev.Restored):
             soon, due = self._line.due(self.now + timings.RELAUNCH_GRACE), self._line.due(self.now)
             later, launches_due = self._line.wants_vms, False
-            if self._fleet:
+            if self._places:
                 later, launches_due = later or self._fleet.boots, self._decisions.launches_due
             self._supply.balance(anyone=soon or launches_due, due=due or launches_due, later=later)
         return self._turn.end(counted=not isinstance(event, ev.Tick))
@@ -174,21 +178,21 @@ class ClusterModel:
             self._fleet.state(),
         )
         jobs, tasks = self._roster.records()
-        leases, accounts, policy = self._fleet.leases(), self._accounts.state(), self._accounts.policy
+        leases, accounts, policy = self._places.leases(), self._accounts.state(), self._accounts.policy
         return ev.Restored(self.now, jobs, tasks, self.options, moment, leases, accounts, policy)
 
     def view(self) -> ClusterView:
         """The cluster as a policy may see it now: what is free, and what of it is offered."""
         running, asked = tuple(self._roster.running()), sorted(self._roster.resources)
-        if not self._fleet:
+        if not self._places:
             return self._book.view(self.now, running, asked, self._left_out())
-        running = with_reserved(running, self._reservations, self._roster, self._fleet.starts_at)
+        running = with_reserved(running, self._reservations, self._roster, self._places.starts_at)
         view = self._book.view(self.now, running, asked, self._left_out())
-        return view.changed(openings=self._fleet.openings(view.vms))
+        return view.changed(openings=self._places.openings(view.vms))
 
     def _left_out(self) -> dict[str, str]:
         closed = self._book.closed(self.now, self.options.maintenance_margin)
-        return {**self._setbacks.left_out(), **self._fleet.left_out(), **closed}
+        return {**self._setbacks.left_out(), **self._places.left_out, **closed}
 
     def reach(self) -> Reach:
         """What could be had now if nobody held anything."""
@@ -248,11 +252,11 @@ class ClusterModel:
 
     def lease(self, lease_id: str) -> Lease | None:
         """A VM of a pool that has not ended, for reading; None when it is not known."""
-        return self._fleet.lease(lease_id)
+        return self._places.lease(lease_id)
 
     def leases(self) -> tuple[Lease, ...]:
         """Copies of all of these."""
-        return self._fleet.leases()
+        return self._places.leases()
 
     def open_tasks(self) -> tuple[ExecutorRecord, ...]:
         """All tasks that have not ended."""
@@ -271,7 +275,7 @@ class ClusterModel:
 
     def take_changes(self) -> Changes:
         """Hand out copies of what changed since the last call, and forget jobs that are over and done."""
-        (charges, accounts), leases = self._accounts.take(), self._fleet.take_changes()
+        (charges, accounts), leases = self._accounts.take(), self._places.take_changes()
         changes = self._roster.take_changes()
         return replace(changes, leases=leases, charges=charges, accounts=accounts)
 
@@ -305,14 +309,7 @@ class ClusterModel:
             self._book.guess(_vm_of(task))
             if task.state == "unreachable":
                 self._watch.lost_sight(task)
-        for job in self._roster.jobs():
-            if self._roster.missing(job) > 0:
-                self._line.relaunch(job, self.now)
-            elif job.aborting:
-                self._lives.requeue_when_clear(job)
-            elif job.state == "queued" and not job.job.begins_with:
-                self._lives.begin(job)
-        self._lives.look_for_all_growth()
+        self._lives.take_up()
 
     def _go_on(self, moment: Moment) -> None:
         self._turn.number = moment.number
@@ -350,19 +347,23 @@ class ClusterModel:
         for vm_id, why in self._fleet.gone():
             self._decisions.undo(vm_id, why)
             self._tasks.lose(vm_id, why)
+            self._setbacks.forget_vm(vm_id)
+        for vm_id, why in self._fleet.drained():
+            self._decisions.undo(vm_id, why)
+            self._tasks.drain(vm_id, why)
         if self._reservations:
             self._decisions.launch_reserved()
-        self._fleet.look()
+        self._fleet.idling.look()
 
     def _on_offers(self, event: ev.OffersReceived) -> None:
-        self._supply.take(self._fleet.met(event.offers) if self._fleet else event.offers)
+        self._supply.take(self._fleet.met(event.offers) if self._places else event.offers)
 
     def _on_vm_lost(self, event: ev.VmLost) -> None:
         self._book.lose(event.vm_id)
         self._fleet.lost_sight(event.vm_id)
 
     def _on_measured(self, event: ev.VmsMeasured) -> None:
-        if self._book.measure(self._fleet.measured(event) if self._fleet else event):
+        if self._book.measure(self._fleet.measured(event) if self._places else event):
             self._supply.want()  # what was not known before may be a place
 
     def _on_inverse_offers(self, event: ev.InverseOffersReceived) -> None:
@@ -384,7 +385,7 @@ class ClusterModel:
 
     def _on_tick(self, _: ev.Tick) -> None:
         self._lives.end_overdue()
-        if self._fleet:
+        if self._places:
             self._fleet.tend(pending=self._supply.undecided and self._line.due(self.now))
         if not self.subscribed:
             self._line.tell(None)

@@ -14,6 +14,7 @@ from environment.model.ledger import Ledger
 from environment.model.life import JobLives
 from environment.model.moment import Reserved
 from environment.model.offer_book import OfferBook
+from environment.model.places import Places
 from environment.model.records import JobRecord
 from environment.model.reservations import Reservations
 from environment.model.roster import Roster
@@ -41,6 +42,7 @@ class Decisions:
         setbacks: Setbacks,
         lives: JobLives,
         fleet: Fleet,
+        places: Places,
         reservations: Reservations,
     ) -> None:
         self._turn = turn
@@ -52,6 +54,7 @@ class Decisions:
         self._setbacks = setbacks
         self._lives = lives
         self._fleet = fleet
+        self._places = places
         self._reservations = reservations
 
     def take(self, event: Decided) -> None:
@@ -68,7 +71,7 @@ class Decisions:
                 self._roster.explain(job, f"decided again, since {refusal}")
                 self._supply.reconsider()
                 break
-            if all(map(self._fleet.is_up, _vms(placement))):
+            if all(map(self._places.is_up, _vms(placement))):
                 self._launch(launches, job, placement, new=new)
             else:
                 self._reserve(launches, job, placement, new=new)
@@ -84,7 +87,7 @@ class Decisions:
         launches = self._launches()
         for reserved in tuple(self._reservations):
             job = self._roster.job(reserved.job_id)
-            if job is None or not all(map(self._fleet.is_up, reserved.all_vms)):
+            if job is None or not all(map(self._places.is_up, reserved.all_vms)):
                 continue
             if reserved.ready_at is None:
                 reserved = reserved._replace(ready_at=self._turn.now)
@@ -121,17 +124,17 @@ class Decisions:
         )
 
     def _refusal(self, launches: Launches, job: JobRecord, placement: Placement, *, new: bool) -> str | None:
-        for vm_id in _vms(placement) if self._fleet else ():
-            if why := self._fleet.why_not(vm_id):
+        for vm_id in _vms(placement) if self._places else ():
+            if why := self._places.why_not(vm_id):
                 return f"{self._book.name(vm_id)} {why}"
         return launches.refusal(job, placement, new=new)
 
     def _launch(self, launches: Launches, job: JobRecord, placement: Placement, *, new: bool) -> None:
         launches.add(job, placement, new=new)
         self._lives.placed(job, len(placement.vm_ids), new=new)
-        if self._fleet:
+        if self._places:
             for vm_id in _vms(placement):
-                self._fleet.touch(vm_id)
+                self._fleet.idling.touch(vm_id)
 
     def _reserve(self, launches: Launches, job: JobRecord, placement: Placement, *, new: bool) -> None:
         """Keep for the job what it takes, and open those of its VMs that are closed."""
@@ -145,7 +148,7 @@ class Decisions:
         self._reservations.hold(reserved)
         for vm_id in _vms(placement):
             self._fleet.open(vm_id, f"for {job.job.id}")
-        self._roster.explain(job, self._fleet.why_waits(reserved))
+        self._roster.explain(job, self._places.why_waits(reserved))
 
     def _waited(self, reserved: Reserved) -> bool:
         """Whether its VMs are up for so long that what is kept for it will hardly be offered."""
@@ -154,9 +157,9 @@ class Decisions:
 
     def _as_called_now(self, placement: Placement) -> Placement:
         """The placement, where VMs that have come up since it was decided are called by their agents."""
-        if not self._fleet:
+        if not self._places:
             return placement
-        found = {vm_id: self._fleet.vm_id(vm_id) for vm_id in _vms(placement)}
+        found = {vm_id: self._places.vm_id(vm_id) for vm_id in _vms(placement)}
         driver = placement.driver_vm_id
         return replace(
             placement,

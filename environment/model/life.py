@@ -204,8 +204,15 @@ class JobLives:
         if self._line.grow(job, self._turn.now, due):
             self._supply.want()
 
-    def look_for_all_growth(self) -> None:
-        """The same for all that run, as they were kept."""
+    def take_up(self) -> None:
+        """A daemon has started with jobs as they were kept: each goes on."""
+        for job in self._roster.jobs():
+            if self._roster.missing(job) > 0:
+                self._line.relaunch(job, self._turn.now)
+            elif job.aborting:
+                self.requeue_when_clear(job)
+            elif job.state == "queued" and not job.job.begins_with:
+                self.begin(job)
         for job in self._roster.jobs():
             self.look_for_growth(job)
 

@@ -148,6 +148,7 @@ class Fleeted:
     seen: tuple[tuple[str, float], ...] = ()
     orphans: tuple[tuple[str, float], ...] = ()
     away: tuple[tuple[str, float], ...] = ()
+    sizes: tuple[tuple[str, Resources], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -369,13 +369,8 @@ class OfferBook:
         free, offered = [self.free(vm.id) for vm in vms], [self.offered(vm.id) for vm in vms]
         executors = [self._ledger.count(vm.id) for vm in vms]
         ports = np.array([self.ports_offered(vm.id) for vm in vms], dtype=np.int64)
-        if kept := self._reservations:
-            held = {*kept.vms()}
-            for i, vm in enumerate(vms):
-                if vm.id in held:
-                    free[i], offered[i] = ((of - kept.held(vm.id)).positive for of in (free[i], offered[i]))
-                    executors[i] += kept.executors(vm.id)
-                    ports[i] -= kept.ports(vm.id)
+        if self._reservations:
+            self._reservations.take_out(vms, free, offered, executors, ports)
         there = np.array([vm.id in self._offered for vm in vms], dtype=np.bool_)
         return ClusterView(
             at,

@@ -11,6 +11,7 @@ from environment.model.moment import Reserved
 from environment.model.roster import Roster
 from environment.offered import DRIVER_PORTS, EXECUTOR_PORTS
 from environment.resources import NOTHING, Resources, total
+from environment.types import IntArray, Vm
 from environment.view import RunningJob
 
 
@@ -91,10 +92,9 @@ class Reservations:
             return NOTHING
         return total(amount for job_id, amount in held.items() if job_id != but_for)
 
-    def executors(self, vm_id: str, but_for: str = "") -> int:
+    def executors(self, vm_id: str) -> int:
         """For how many executors, and drivers, something is kept on the VM."""
-        jobs = (self._of[job_id] for job_id in self._on.get(vm_id, ()) if job_id != but_for)
-        return sum(reserved.all_vms.count(vm_id) for reserved in jobs)
+        return sum(self._of[job_id].all_vms.count(vm_id) for job_id in self._on.get(vm_id, ()))
 
     def ports(self, vm_id: str, but_for: str = "") -> int:
         """How many ports are kept on the VM."""
@@ -102,9 +102,21 @@ class Reservations:
         executors = sum(reserved.vm_ids.count(vm_id) for reserved in jobs)
         return executors * EXECUTOR_PORTS + DRIVER_PORTS * sum(r.driver_vm_id == vm_id for r in jobs)
 
-    def vms(self) -> Iterable[str]:
-        """The VMs where something is kept."""
-        return self._on.keys()
+    def take_out(
+        self,
+        vms: Sequence[Vm],
+        free: list[Resources],
+        offered: list[Resources],
+        executors: list[int],
+        ports: IntArray,
+    ) -> None:
+        """Take what is kept out of what is free and offered of these VMs, and count for whom it is kept."""
+        for i, vm in enumerate(vms):
+            if vm.id in self._on:
+                held = self.held(vm.id)
+                free[i], offered[i] = (free[i] - held).positive, (offered[i] - held).positive
+                executors[i] += self.executors(vm.id)
+                ports[i] -= self.ports(vm.id)
 
 
 def _demand(reserved: Reserved) -> dict[str, Resources]:

@@ -150,6 +150,11 @@ class Setbacks:
         """The job runs, or is over."""
         self._jobs.pop(job_id, None)
 
+    def forget_vm(self, vm_id: str) -> None:
+        """The VM will never be there again."""
+        self._vms.pop(vm_id, None)
+        self._started.pop(vm_id, None)
+
     def wake(self) -> float | None:
         """When the last pause ended that could change a decision, of those that this did not tell yet.
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 
 from environment.model import timings
 from environment.model.events import Decline, Revive, Suppress
-from environment.model.fleet import Fleet
 from environment.model.moment import Offer, Supplied
 from environment.model.offer_book import OfferBook
+from environment.model.places import Places
 from environment.model.turn import Turn
 
 
@@ -21,13 +21,13 @@ class Supply:
     the master then knows that none is wanted.
     """
 
-    def __init__(self, turn: Turn, book: OfferBook, fleet: Fleet) -> None:
+    def __init__(self, turn: Turn, book: OfferBook, places: Places) -> None:
         self.subscribed = False
         #: Why there is no connection.
         self.why = ""
         self._turn = turn
         self._book = book
-        self._fleet = fleet
+        self._places = places
         #: When something was last done that the master should answer with offers.
         self._asked_at = 0.0
         self._revived_at = -math.inf
@@ -100,17 +100,17 @@ class Supply:
         if not self.subscribed:
             return False
         if not len(self._book):
-            return bool(self._fleet) and self._may_open()
+            return bool(self._places) and self._may_open()
         return self._book.came() or self._settled(self._turn.now)
 
     def _may_open(self) -> bool:
         """Whether to decide without any offer, since VMs could be opened: not again and again on the same."""
-        if not self._fleet.may_open:
+        if not self._places.may_open:
             return False
         silent = self._turn.now - self._asked_at
         if not self.undecided and silent < timings.REFUSE:
             return False
-        return self._book.came() or silent >= timings.SETTLE
+        return (self._book.came() and self._places.all_heard) or silent >= timings.SETTLE
 
     def _settled(self, at: float) -> bool:
         """Whether offers that were held at that time were waited for as long as ever."""

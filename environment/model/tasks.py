@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from environment.model import events as ev
 from environment.model.doubts import Watch
-from environment.model.fleet import Fleet
+from environment.model.drivers import Drivers
+from environment.model.idling import Idling
 from environment.model.ledger import Ledger
 from environment.model.life import JobLives
 from environment.model.offer_book import OfferBook
@@ -33,7 +34,8 @@ class Tasks:
         supply: Supply,
         watch: Watch,
         lives: JobLives,
-        fleet: Fleet,
+        idling: Idling,
+        drivers: Drivers,
     ) -> None:
         self._turn = turn
         self._roster = roster
@@ -42,7 +44,8 @@ class Tasks:
         self._supply = supply
         self._watch = watch
         self._lives = lives
-        self._fleet = fleet
+        self._idling = idling
+        self._drivers = drivers
 
     def changed(self, event: ev.TaskChanged) -> None:
         """The state of a task was told."""
@@ -80,13 +83,23 @@ class Tasks:
             if task is not None and not task.ended:
                 self._end(task, ev.TaskChanged(self._turn.now, task_id, "gone", vm_id, "agent_removed", why))
 
+    def drain(self, vm_id: str, why: str) -> None:
+        """Have drivers give up what runs on a VM that is taken away, as long as its blocks can be moved."""
+        found: dict[str, list[ExecutorRecord]] = {}
+        for task_id in self._ledger.task_ids(vm_id):
+            task = self._roster.task(task_id)
+            if task is not None and task.number is not None and not task.ended:
+                found.setdefault(task.job_id, []).append(task)
+        for tasks in found.values():
+            self._drivers.give_up(self._roster.job_of(tasks[0]), tasks, why)
+
     def _end(self, task: ExecutorRecord, end: ev.TaskChanged) -> None:
         state, message = end.state, end.message or end.reason
         # The master knows its agent, and neither has ever told of the task: its launch got lost.
         never_ran = state in ev.NEVER_RAN or (state == "gone" and task.state == "launching")
         self._roster.charge(self._ledger.close(task, self._turn.now))
         self._book.released(task.vm_id)
-        self._fleet.touch(task.vm_id)
+        self._idling.touch(task.vm_id)
         self._watch.ended(task)
         task.ended_at = self._turn.now
         ended: ExecutorState = "lost"

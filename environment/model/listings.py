@@ -1,0 +1,75 @@
+"""What a provider lists, held against what is known: who opened late, who is missing, what nobody knows.
+
+Lists are asked for now and then, answered late, and not complete right after a VM was opened. What follows
+from what is found here is in `fleet.py`.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from environment.model import timings
+from environment.model.events import Listed, MachinesListed
+from environment.model.leases import Lease
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Leases with what their provider says of them, those that it has not listed for long, and orphans."""
+
+    listed: tuple[tuple[Lease, Listed], ...]
+    missing: tuple[Lease, ...]
+    orphans: tuple[Listed, ...]
+
+
+class Listings:
+    """Since when which VM is missing, or there and unknown."""
+
+    def __init__(self) -> None:
+        #: When the provider last told of a VM, by lease.
+        self._seen: dict[str, float] = {}
+        #: Since when it lists a VM that nobody knows, by its own name of it.
+        self._orphans: dict[str, float] = {}
+
+    def state(self) -> tuple[tuple[tuple[str, float], ...], tuple[tuple[str, float], ...]]:
+        """All that is known."""
+        return tuple(self._seen.items()), tuple(self._orphans.items())
+
+    def resume(self, seen: Iterable[tuple[str, float]], orphans: Iterable[tuple[str, float]]) -> None:
+        """Go on from there."""
+        self._seen, self._orphans = dict(seen), dict(orphans)
+
+    def seen(self, lease: Lease, at: float) -> None:
+        """The provider told of the VM of a lease."""
+        self._seen[lease.id] = at
+
+    def forget(self, lease: Lease) -> None:
+        """The lease has ended."""
+        self._seen.pop(lease.id, None)
+
+    def compare(self, event: MachinesListed, leases: Iterable[Lease], now: float) -> Found:
+        """Hold a list against the leases that have not ended; an orphan is found once."""
+        leases = tuple(leases)
+        under: dict[str, list[Listed]] = {}
+        for machine in event.machines:
+            under.setdefault(machine.lease_id, []).append(machine)
+        listed, missing = [], []
+        for lease in leases:
+            machines = under.get(lease.id, ())
+            its = [m for m in machines if lease.machine_id in ("", m.machine_id)]
+            if its:
+                self._seen[lease.id] = now
+                listed.append((lease, its[0]))
+            elif lease.state != "opening":
+                since = self._seen.setdefault(lease.id, now)
+                if event.asked_at - since > timings.VANISHED_AFTER:
+                    missing.append(lease)
+        known = {lease.machine_id for lease in leases} | {machine.machine_id for _, machine in listed}
+        return Found(tuple(listed), tuple(missing), self._unknown(event, known))
+
+    def _unknown(self, event: MachinesListed, known: set[str]) -> tuple[Listed, ...]:
+        """What has been there for long, and nobody knows."""
+        there = {m.machine_id: m for m in event.machines if m.machine_id not in known}
+        there = {machine_id: m for machine_id, m in there.items() if m.state != "closing"}
+        self._orphans = {i: self._orphans.get(i, event.asked_at) for i in there}
+        since = event.asked_at - timings.ORPHAN_GRACE
+        return tuple(there[i] for i, first in self._orphans.items() if first <= since)

@@ -1,0 +1,260 @@
+"""Where VMs of pools are or could be: the places of pools, which lease each has, and who gets nothing new.
+
+When leases begin and end is decided in `fleet.py`. A place whose VM is not up is a VM of the book that has
+the place's id, and all of which may be used; one that is up has its agent's id.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+
+import numpy as np
+
+from environment.model.accounts import Accounts
+from environment.model.leases import Lease
+from environment.model.moment import Reserved
+from environment.model.offer_book import OfferBook
+from environment.model.turn import Turn
+from environment.pools import Openings
+from environment.resources import Resources
+from environment.types import Vm
+from environment.words import clock
+
+#: So many VMs that boot are named in a reason.
+_NAMED = 3
+
+
+class Places:
+    """Places by id, and leases that have not ended by theirs.
+
+    Invariants: a place has one lease at most; a lease that ended is among the changes once, and then
+    forgotten; what is left out is a place, or an agent that has one.
+    """
+
+    def __init__(self, turn: Turn, book: OfferBook, accounts: Accounts, places: Iterable[Vm]) -> None:
+        self._turn = turn
+        self._book = book
+        self._accounts = accounts
+        self._places = {vm.id: vm for vm in places}
+        #: Those that are to be open at all times.
+        self.always = [vm.id for vm in self._places.values() if vm.terms and vm.terms.always]
+        self._leases: dict[str, Lease] = {}
+        self._at: dict[str, Lease] = {}
+        self._agents: dict[str, Lease] = {}
+        self._changed: dict[str, Lease] = {}
+        self._left_out: dict[str, str] = {}
+        #: The VMs of places as the book knows them, and of these those where a job could be put.
+        self._shown: dict[str, Vm] = {}
+        self._to_come: dict[str, None] = {}
+        #: Leases whose agents an earlier daemon knew, and this one has not heard of.
+        self._unheard: set[str] = set()
+        #: What VMs of pools really have, as far as the master told of one.
+        self._sizes: dict[str, Resources] = {}
+        for vm in self._places.values():
+            self._look_at(vm.id)
+
+    def __bool__(self) -> bool:
+        return bool(self._places or self._leases)
+
+    def __iter__(self) -> Iterator[Lease]:
+        return iter(self._leases.values())
+
+    def sizes(self) -> tuple[tuple[str, Resources], ...]:
+        """What VMs really have, by pool."""
+        return tuple(self._sizes.items())
+
+    # ---- leases --------------------------------------------------------------------------------------
+
+    def place(self, place_id: str) -> Vm | None:
+        """A place of a pool."""
+        return self._places.get(place_id)
+
+    def lease(self, lease_id: str) -> Lease | None:
+        """A lease that has not ended."""
+        return self._leases.get(lease_id)
+
+    def at(self, vm_id: str) -> Lease | None:
+        """The lease of a place, or of an agent."""
+        return self._agents.get(vm_id) or self._at.get(vm_id)
+
+    def has(self, lease: Lease) -> bool:
+        """Whether jobs may know of the lease's VM: it is not one that nobody here had asked for."""
+        return self._at.get(lease.vm.id) is lease
+
+    def leases(self) -> tuple[Lease, ...]:
+        """Copies of those that have not ended."""
+        return tuple(map(copy, self._leases.values()))
+
+    def take_changes(self) -> tuple[Lease, ...]:
+        """Copies of those that changed since the last call."""
+        changes = tuple(map(copy, self._changed.values()))
+        self._changed.clear()
+        return changes
+
+    def mark(self, lease: Lease) -> None:
+        """The lease is not what it was; to be said once it is as it is from now on."""
+        self._changed[lease.id] = lease
+        self._accounts.lease(lease, self._turn.now)
+
+    def add(self, lease: Lease) -> None:
+        """A lease of a place that has none."""
+        self._leases[lease.id] = self._at[lease.vm.id] = lease
+        self._look_at(lease.vm.id)
+
+    def add_orphan(self, lease: Lease) -> None:
+        """A lease of a VM that is to be closed only, wherever it is."""
+        self._leases[lease.id] = lease
+
+    def restore(self, lease: Lease) -> None:
+        """The same of one that an earlier daemon, or an earlier part of a log, knew."""
+        if lease.vm.id in self._at:
+            self.add_orphan(lease)
+            return
+        self.add(lease)
+        if lease.agent_id:
+            self._agents[lease.agent_id] = lease
+            self._unheard.add(lease.id)
+            self._look_at(lease.vm.id)
+
+    def come(self, lease: Lease, agent_id: str) -> str:
+        """The agent of a lease is there, or another than before; what its VM was called until now."""
+        before = self.vm_id(lease.vm.id)
+        self._agents.pop(lease.agent_id, None)
+        if lease.agent_id:
+            self._book.forget(lease.agent_id)
+        lease.agent_id = agent_id
+        self._agents[agent_id] = lease
+        if why := self._left_out.pop(before, ""):
+            self._left_out[agent_id] = why
+        self._look_at(lease.vm.id)
+        return before
+
+    def heard(self, lease: Lease) -> None:
+        """Its agent was heard of."""
+        self._unheard.discard(lease.id)
+
+    def end(self, lease: Lease, why_not: str = "") -> None:
+        """The lease has ended: its place may be used again, if there is no reason why not."""
+        del self._leases[lease.id]
+        self._unheard.discard(lease.id)
+        if not self.has(lease):
+            return
+        del self._at[lease.vm.id]
+        self._left_out.pop(lease.agent_id or lease.vm.id, None)
+        if lease.agent_id:
+            del self._agents[lease.agent_id]
+            self._book.forget(lease.agent_id)
+        self._say(lease.vm.id, why_not)
+        self._look_at(lease.vm.id)
+
+    def _look_at(self, place_id: str) -> None:
+        """Have the book know the VM of a place, as long as it is no agent."""
+        lease = self._at.get(place_id)
+        vm = self._places.get(place_id) if lease is None else lease.vm
+        if vm is None or (lease is not None and lease.agent_id):
+            self._shown.pop(place_id, None)
+            self._to_come.pop(place_id, None)
+            self._book.unplace(place_id)
+            return
+        size = None if vm.terms is None else self._sizes.get(vm.terms.pool)
+        vm = vm if size is None or size == vm.resources else replace(vm, resources=size)
+        if vm != self._shown.get(place_id):
+            self._shown[place_id] = vm
+            self._book.place(vm)
+        if place_id in self._left_out:
+            self._to_come.pop(place_id, None)
+        else:
+            self._to_come[place_id] = None
+
+    def learn(self, pool: str, size: Resources) -> None:
+        """VMs of the pool have that."""
+        if self._sizes.get(pool) == size:
+            return
+        self._sizes[pool] = size
+        for vm in tuple(self._places.values()):
+            if vm.terms is not None and vm.terms.pool == pool:
+                self._look_at(vm.id)
+
+    # ---- who gets nothing new ------------------------------------------------------------------------
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """The VMs, by id, that get nothing new, and why."""
+        return self._left_out
+
+    def leave_out(self, lease: Lease, why: str) -> None:
+        """The VM of a lease gets nothing new; empty, it may again."""
+        if self.has(lease):
+            self._say(lease.agent_id or lease.vm.id, why)
+            self._look_at(lease.vm.id)
+
+    def leave_pool_out(self, pool: str, why: str) -> None:
+        """No other VM of the pool is opened now; empty, one may be."""
+        for place_id, vm in self._places.items():
+            if vm.terms is not None and vm.terms.pool == pool and place_id not in self._at:
+                self._say(place_id, why)
+                self._look_at(place_id)
+
+    def _say(self, vm_id: str, why: str) -> None:
+        if why:
+            self._left_out[vm_id] = why
+        else:
+            self._left_out.pop(vm_id, None)
+
+    def why_not(self, vm_id: str) -> str:
+        """Why a VM gets nothing new; empty when it may."""
+        return self._left_out.get(vm_id, "")
+
+    # ---- what is there, and what comes ---------------------------------------------------------------
+
+    def vm_id(self, vm_id: str) -> str:
+        """What the VM of a place is called now: as its agent, once that is there."""
+        lease = self._at.get(vm_id)
+        return vm_id if lease is None else lease.agent_id or vm_id
+
+    def is_up(self, vm_id: str) -> bool:
+        """Whether the VM with this id is no place of a pool that has yet to come."""
+        return vm_id not in self._places and vm_id not in self._at
+
+    @property
+    def may_open(self) -> bool:
+        """Whether a job could be put where no agent is yet."""
+        return bool(self._to_come)
+
+    @property
+    def all_heard(self) -> bool:
+        """Whether all agents that were there are known to be there, or not."""
+        return not self._unheard
+
+    def openings(self, vms: Sequence[Vm]) -> Openings:
+        """Which of these VMs are open, and when each could be ready, or is."""
+        now = self._turn.now
+        is_open, ready_at = np.ones(len(vms), np.bool_), np.zeros(len(vms))
+        for index, vm in enumerate(vms):
+            if self.is_up(vm.id):
+                continue
+            lease = self._at.get(vm.id)
+            is_open[index] = lease is not None
+            ready_at[index] = now + boot_of(vm) if lease is None else self._ready_at(lease)
+        return Openings(is_open, ready_at)
+
+    def _ready_at(self, lease: Lease) -> float:
+        """When the VM should be up, as far as that is not over."""
+        return max(self._turn.now, lease.asked_at + boot_of(lease.vm))
+
+    def starts_at(self, reserved: Reserved) -> float:
+        """When a job with VMs that boot is believed to start."""
+        leases = (self._at[vm_id] for vm_id in {*reserved.all_vms} if vm_id in self._at)
+        return max((self._ready_at(lease) for lease in leases), default=self._turn.now)
+
+    def why_waits(self, reserved: Reserved) -> str:
+        """Why a job with VMs that boot waits."""
+        names = [vm_id for vm_id in dict.fromkeys(reserved.all_vms) if not self.is_up(vm_id)]
+        told = names if len(names) <= _NAMED else [*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} more"]
+        told = [*told[:-2], " and ".join(told[-2:])]
+        return f"waits for {', '.join(told)} to boot (until {clock(self.starts_at(reserved))})"
+
+
+def boot_of(vm: Vm) -> float:
+    """Seconds that it takes to boot."""
+    return 0.0 if vm.terms is None else vm.terms.boot
