@@ -71,8 +71,8 @@ SPARK_LOCKS := framework/spark/locks
 lock:  ## Resolve setup.cfg, requirements*.in and what Sparks are into the lock files again
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/python -m pip install --disable-pip-version-check --quiet uv
-	$(RESOLVE) --extra training --extra test setup.cfg requirements.in -o requirements.lock
-	$(RESOLVE) --constraint requirements.lock setup.cfg requirements-serve.in -o requirements-serve.lock
+	$(RESOLVE) --extra ec2 --extra training --extra test setup.cfg requirements.in -o requirements.lock
+	$(RESOLVE) --constraint requirements.lock --extra ec2 setup.cfg requirements-serve.in -o requirements-serve.lock
 	set -e; for version in 4.3 3.5; do \
 	  $(COMPILE) --no-deps $(SPARK_LOCKS)/$$version.in -o $(SPARK_LOCKS)/$$version.lock; done
 	rm -rf .venv-lock

@@ -122,9 +122,9 @@ class Command:
             "type": vm.type,
             "resources": vm.resources.amounts,
             "price_per_hour": vm.price_per_hour,
-            "spot": False,
+            "spot": vm.terms is not None and vm.terms.spot is not None,
             "agent": {"master": told.master, "attributes": told.attributes, "resources": told.resources},
-            "notice": {"url": told.url, "key": told.key},
+            "notice": {"url": told.notice_url, "key": told.key},
         }
 
     def _named(self, deed: str) -> str:

@@ -6,12 +6,13 @@ How that reaches the VM is its provider's business.
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
+from urllib.parse import quote
 
 from environment.resources import THOUSANDTHS, Resources
 from framework.providers.contract import ProviderError, Wanted
 
-#: Where a VM tells that it is going to be taken away, below the daemon's URL; by its lease.
-NOTICE_PATH = "/v1/vms/{lease}/notice"
+#: Below this a VM tells the daemon of itself, by its lease.
+VMS = "/v1/vms/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +28,15 @@ class Door:
 
 
 class Joining(NamedTuple):
-    """What a VM is told: `attributes` and `resources` are flags of its Mesos agent."""
+    """What a VM is told: `attributes` and `resources` are flags of its Mesos agent.
+
+    Notices are POSTed to `notice_url`, with `key` as bearer token.
+    """
 
     master: str
     attributes: str
     resources: str
-    url: str
+    notice_url: str
     key: str
 
 
@@ -44,7 +48,8 @@ def joining(wanted: Wanted, door: Door) -> Joining:
         if not value or ";" in value or not value.isprintable():
             raise ProviderError("invalid", f"{value!r} can be no attribute ({name}) of a Mesos agent")
     told = ";".join(f"{name}:{value}" for name, value in attributes.items())
-    return Joining(door.master, told, _flag(vm.resources), door.url, door.key(wanted.lease))
+    notice_url = f"{door.url.rstrip('/')}{VMS}{quote(wanted.lease, safe='')}/notice"
+    return Joining(door.master, told, _flag(vm.resources), notice_url, door.key(wanted.lease))
 
 
 def decimal(number: float) -> str:

@@ -73,7 +73,10 @@ def test_what_is_asked_comes_on_stdin(made: Made, tmp_path: Path) -> None:
             "attributes": "vm:m1.large;price:0.24;lease:general-3.17",
             "resources": "cpus:4;mem:16384",
         },
-        "notice": {"url": "https://stoker.example:8642", "key": "key of general-3.17"},
+        "notice": {
+            "url": "https://stoker.example:8642/v1/vms/general-3.17/notice",
+            "key": "key of general-3.17",
+        },
     }
     assert (tmp_path / "line").read_text().split() == ["/bin/sh", "./program"]
     provider.close("vm-1")

@@ -1,0 +1,150 @@
+"""What is read of EC2's answers, as frozen types; all else in them is passed over."""
+
+from datetime import datetime
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_pascal
+
+from conf.characters import visible
+from framework.providers.contract import ProviderError
+
+_Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,64}$")]
+_Word = Annotated[str, Field(max_length=300)]
+
+
+class Answer(BaseModel):
+    """Part of an answer."""
+
+    model_config = ConfigDict(frozen=True, alias_generator=to_pascal, extra="ignore")
+
+
+class _Tag(Answer):
+    key: _Word
+    value: _Word
+
+
+class _State(Answer):
+    name: _Word
+
+
+class _Placement(Answer):
+    availability_zone: _Word = ""
+
+
+class Instance(Answer):
+    """A VM."""
+
+    instance_id: _Id
+    instance_type: _Word
+    launch_time: datetime
+    state: _State
+    tags: tuple[_Tag, ...] = ()
+    placement: _Placement = _Placement()
+    private_ip_address: _Word | None = None
+    instance_lifecycle: _Word | None = None
+
+    @property
+    def is_spot(self) -> bool:
+        """Whether its cloud may take it away."""
+        return self.instance_lifecycle == "spot"
+
+    def tag(self, key: str) -> str:
+        """The value of a tag; empty when it has none of that key."""
+        return next((tag.value for tag in self.tags if tag.key == key), "")
+
+
+class Instances(Answer):
+    """VMs that were opened together."""
+
+    instances: tuple[Instance, ...] = ()
+
+
+class Reservations(Answer):
+    """A page of VMs."""
+
+    reservations: tuple[Instances, ...] = ()
+
+
+class _Cpus(Answer):
+    default_v_cpus: Annotated[int, Field(ge=1, alias="DefaultVCpus")]
+
+
+class _Memory(Answer):
+    size_in_mi_b: Annotated[int, Field(ge=1, alias="SizeInMiB")]
+
+
+class InstanceType(Answer):
+    """How large VMs of a type are."""
+
+    v_cpu_info: Annotated[_Cpus, Field(alias="VCpuInfo")]
+    memory_info: _Memory
+
+
+class InstanceTypes(Answer):
+    """Those that were asked for."""
+
+    instance_types: tuple[InstanceType, ...] = ()
+
+
+class _SpotPrice(Answer):
+    availability_zone: _Word
+    instance_type: _Word
+    spot_price: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    timestamp: datetime
+
+
+class SpotPrices(Answer):
+    """A page of prices, dollars per hour."""
+
+    spot_price_history: tuple[_SpotPrice, ...] = ()
+
+
+class _SpotStatus(Answer):
+    message: str = ""
+    update_time: datetime
+
+
+class _SpotRequest(Answer):
+    instance_id: _Id
+    status: _SpotStatus
+
+
+class SpotRequests(Answer):
+    """A page of spot instances that are going to be ended."""
+
+    spot_instance_requests: tuple[_SpotRequest, ...] = ()
+
+
+class _Event(Answer):
+    description: str = ""
+    not_before: datetime
+
+    @property
+    def ahead(self) -> bool:
+        """Whether it is still to come."""
+        return not self.description.startswith(("[Completed]", "[Canceled]"))
+
+
+class _Status(Answer):
+    instance_id: _Id
+    events: tuple[_Event, ...] = ()
+
+
+class Statuses(Answer):
+    """A page of VMs with what is going to happen to them."""
+
+    instance_statuses: tuple[_Status, ...] = ()
+
+
+_Read = TypeVar("_Read", bound=Answer)
+
+
+def read(schema: type[_Read], answer: Any) -> _Read:
+    """What the answer says; ProviderError names the field that is not as EC2 has it."""
+    try:
+        return schema.model_validate(answer)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        field = ".".join(str(step) for step in first["loc"])
+        raise ProviderError("unavailable", visible(f"EC2's answer: {field}: {first['msg']}"[:300])) from None
