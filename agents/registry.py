@@ -24,7 +24,7 @@ POLICIES: dict[str, str] = {
     "ff": "agents.baselines.first_fit:FirstFit",
     "ilp": "agents.baselines.ilp:IntegerProgram",
     "aep": "agents.baselines.aep:AdaptiveExecutorPlacement",
-    "greedy": "agents.baselines.greedy:Greedy",
+    "greedy": "agents.greedy.greedy_policy:Greedy",
     "karpenter": "agents.baselines.karpenter:Karpenter",
     "lookahead": "agents.lookahead.lookahead_policy:Lookahead",
     "reinforce": "agents.drl.learned_policy:Reinforce",

@@ -159,15 +159,19 @@ class ClusterView:
 
     def next_end_assuming(self, unknown: float) -> float:
         """When the first of the running jobs is believed to end, by the same; the view's time without any."""
+        return float(self._assuming(unknown)[1].min(initial=math.inf)) if self.running else self.at
+
+    def ends_assuming(self, unknown: float) -> FloatArray:
+        """When each of the running jobs is believed to end, by the same; float64, like `running`."""
         return self._assuming(unknown)[1]
 
-    def _assuming(self, unknown: float) -> tuple[FloatArray, float]:
+    def _assuming(self, unknown: float) -> tuple[FloatArray, FloatArray]:
         """Both; whoever looks at a view asks for them for every job that he looks at."""
-        known: tuple[float, FloatArray, float] | None = self.__dict__.get("_assumed")
+        known: tuple[float, FloatArray, FloatArray] | None = self.__dict__.get("_assumed")
         if known is None or known[0] != unknown:
             ends = [job.end_assuming(self.at, unknown) for job in self.running]
             until = self._last(ends, self.at + unknown)
-            known = self.__dict__["_assumed"] = unknown, until, min(ends, default=self.at)
+            known = self.__dict__["_assumed"] = unknown, until, np.array(ends, np.float64)
         return known[1:]
 
     def _last(self, ends: Sequence[float], unexplained: float) -> FloatArray:

@@ -24,6 +24,7 @@ from tests.environment.world import World, launched
 _OPTIONS: dict[str, dict[str, object]] = {
     "lookahead": {"patience": 0},
     "ogasched": {"variant": "oga-conserving"},
+    "greedy": {"patience": 0},
 }
 
 

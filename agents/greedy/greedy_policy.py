@@ -1,0 +1,191 @@
+"""Greedy, the policy: each job where, and when, it adds least to the bill and to its own time.
+
+What a placement adds is computed in `pricing.py`; here a view and a queue become arrays for it, and what it
+found a decision. Numba is imported when the policy is made. Jobs that will come are not thought of, but for
+what room is worth to them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from agents.estimates import (
+    LEAST_WEIGHT,
+    check_factor,
+    check_limit,
+    check_seconds,
+    check_share,
+    dollars_per_cpu_second,
+    duration_of,
+    held_for,
+)
+from conf.assumptions import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
+from environment.check import shortage
+from environment.kernel.state import ANYWHERE, PREFERENCES
+from environment.patience import Limits, Patience
+from environment.resources import CPUS, MEMORY, THOUSANDTHS
+from environment.types import Decision, FloatArray, Place, PlacementRequest, Wait
+from environment.view import ClusterView
+
+if TYPE_CHECKING:
+    from agents.greedy.pricing import Ends, Jobs, Scene, Work
+
+#: Of what a job leaves of a VM that is held longer for it, the share that others are believed to use; what
+#: room on a VM that is held anyway is worth, as a share of its price. Chosen: of 0.5 to 1 and of 0 to 1.3
+#: these gave about the least bill at the same completion.
+_SHARED, _ROOM = 0.9, 0.9
+#: For how many seconds a VM of a pool is believed to be kept when nobody holds it. Chosen likewise.
+_IDLE = 30.0
+#: Jobs last for so many seconds at least.
+_LEAST = 0.001
+#: For how many seconds is looked ahead for a job that does not fit.
+_FAR = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class GreedyOptions:
+    """Options of the greedy policy."""
+
+    #: How much cost counts; the rest is time until the job's end.
+    beta: float = 0.2
+    #: For how many seconds a job may wait for VMs that become free where that is better than to open others.
+    patience: float = 60.0
+    #: How many jobs behind the head of the queue are looked at while those before them wait.
+    jobs_ahead: int = 15
+    #: How many later jobs may be placed before one that waits: then it is next, whatever that costs.
+    overtaken_at_most: int = 32
+    #: How much longer a job takes where it is not placed as its type prefers.
+    bad_placement_factor: float = BAD_PLACEMENT_FACTOR
+    #: Seconds that a job takes, or a VM is held, of which that is not known.
+    unknown_duration: float = UNKNOWN_DURATION
+
+    def __post_init__(self) -> None:
+        check_share("beta", self.beta)
+        check_limit("jobs_ahead", self.jobs_ahead)
+        check_factor("bad_placement_factor", self.bad_placement_factor)
+        check_seconds("unknown_duration", self.unknown_duration)
+        Limits(self.overtaken_at_most, patience=self.patience)
+
+
+class Greedy:
+    """Greedy: the placement that adds least to bill and time, of a few, at once or when VMs become free."""
+
+    def __init__(self, options: GreedyOptions) -> None:
+        from agents.greedy import pricing  # here, since it brings numba, which others do not need
+
+        self._options = options
+        self._pricing = pricing
+        self._patience = Patience(Limits(options.overtaken_at_most))
+
+    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        """Place the first job of the queue that had better not wait, where it adds least."""
+        known = list(islice(queue, self._options.jobs_ahead + 1))
+        known = known[: self._patience.reach(known)]
+        work = self._work(view, known)
+        job = self._choose(view, known, work)
+        if job < 0:
+            return Wait(_reason(view, queue[0], float(work.begins[0])))
+        vms, taken = (array[0, : work.used[0]] for array in (work.vms, work.taken))
+        placement = tuple(np.repeat(vms, taken).tolist())
+        why = f"is part of what adds least (beta {self._options.beta:g}): ${work.dollars[0]:.4f} to the bill"
+        if job:
+            why += f"; it overtakes {self._patience.told(known, job)}"
+        self._patience.let_pass(known, job)
+        return Place(known[job].job.id, placement, tuple(f"{view.vms[vm].name} {why}" for vm in placement))
+
+    def _choose(self, view: ClusterView, known: Sequence[PlacementRequest], work: "Work") -> int:
+        options, pricing = self._options, self._pricing
+        aim = pricing.Aim(
+            float(max(options.beta, LEAST_WEIGHT)),
+            float(max(1.0 - options.beta, LEAST_WEIGHT)),
+            dollars_per_cpu_second(view),
+            float(options.bad_placement_factor),
+            _SHARED,
+            _ROOM,
+            _IDLE,
+        )
+        ends, jobs = self._ends(view, known[0]), self._jobs(view, known)
+        return int(pricing.choose(self._scene(view), ends, jobs, aim, work))
+
+    def _scene(self, view: ClusterView) -> "Scene":
+        held, boots = held_for(view, self._options.unknown_duration), np.zeros(len(view.vms))
+        if view.openings is not None:
+            boots = np.maximum(view.openings.ready_at - view.at, 0.0)
+            held[view.is_open & (view.executors == 0)] = _IDLE
+            # What is always there is paid for whatever is done.
+            held[[vm.terms is None or vm.terms.always for vm in view.vms]] = np.inf
+        return self._pricing.Scene(
+            np.stack((view.usable.get(CPUS), view.usable.get(MEMORY) // THOUSANDTHS)),
+            np.stack((view.capacity.get(CPUS), view.capacity.get(MEMORY) // THOUSANDTHS)).astype(np.float64),
+            held,
+            boots,
+            ~view.is_open,
+        )
+
+    def _ends(self, view: ClusterView, head: PlacementRequest) -> "Ends":
+        """The executors that are believed to end soon enough for somebody to wait for them.
+
+        The head of the queue waits in any case where it does not fit: for it is looked further ahead.
+        """
+        rows: list[tuple[float, int, int, int]] = []
+        ahead = _FAR if _lacks_room(view, head) else self._options.patience
+        ends = view.ends_assuming(self._options.unknown_duration)
+        for at in np.flatnonzero(ends <= view.at + ahead).tolist():
+            left, running = max(float(ends[at]) - view.at, _LEAST), view.running[at]
+            for vm_id, size in zip(running.vm_ids, running.taken, strict=False):
+                if (vm := view.index.get(vm_id)) is not None:
+                    rows.append((left, vm, size.get(CPUS), size.memory_mib))
+        rows.sort()
+        columns: FloatArray = np.array(rows, np.float64).reshape(-1, 4).T
+        vm, size = columns[1].astype(np.int64), columns[2:].astype(np.int64)
+        return self._pricing.Ends(columns[0].copy(), vm, size)
+
+    def _jobs(self, view: ClusterView, known: Sequence[PlacementRequest]) -> "Jobs":
+        unknown, patience = self._options.unknown_duration, self._options.patience
+        most = [view.most_for(request) for request in known]
+        limited = any(limit is not None for limit in most)
+        every = np.full(len(view.vms), np.iinfo(np.int64).max)
+        return self._pricing.Jobs(
+            np.array([request.count for request in known], np.int64),
+            np.array([[r.size.get(CPUS) for r in known], [r.memory_mib for r in known]], np.int64),
+            np.array([ANYWHERE if r.joins or r.count == 1 else PREFERENCES[r.job.prefers] for r in known]),
+            np.array([max(duration_of(request.job, unknown), _LEAST) for request in known]),
+            # Lost executors are replaced at once: their job runs already, and is slow without them.
+            np.array([0.0 if r.joins else patience - (view.at - r.job.submitted_at) for r in known]),
+            np.stack([view.prices_per_hour / 3600.0] * len(known)),
+            np.array([every if limit is None else limit for limit in most])
+            if limited
+            else np.zeros((0, len(view.vms)), np.int64),
+        )
+
+    def _work(self, view: ClusterView, known: Sequence[PlacementRequest]) -> "Work":
+        vms, executors = len(view.vms), max(request.count for request in known)
+        return self._pricing.Work(
+            np.zeros((2, vms), np.int64),
+            np.zeros(vms, np.int64),
+            np.zeros(vms, np.int64),
+            np.zeros(vms, np.int64),
+            np.zeros((3, executors), np.int64),
+            np.zeros((3, executors), np.int64),
+            np.zeros(3, np.int64),
+            np.zeros(3),
+            np.zeros(3),
+            np.full(len(known), np.inf),
+        )
+
+
+def _reason(view: ClusterView, request: PlacementRequest, begins: float) -> str:
+    """Why the head of the queue waits."""
+    if not np.isfinite(begins):
+        return shortage(view, request)
+    soon = f"VMs are expected to have room in {begins:.0f} s"
+    if _lacks_room(view, request):
+        return f"{shortage(view, request)}; {soon}"
+    return f"{soon}, which is better than what there is"
+
+
+def _lacks_room(view: ClusterView, request: PlacementRequest) -> bool:
+    return bool(np.minimum(view.room_for(request), request.count).sum() < request.count)

@@ -1,0 +1,273 @@
+"""What placements add to bill and time, compiled: the best of a few for each waiting job, now or later.
+
+A job may be placed on VMs that are up, on those that are closed, or when jobs that run are believed to end.
+Who asks, and what a view is as arrays, is in `greedy_policy.py`. Seconds count from the view's own time.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from environment.kernel.compiled import njit
+from environment.kernel.durations import is_good
+from environment.kernel.state import ANYWHERE, BoolArray
+from environment.types import FloatArray, IntArray
+
+#: Nobody is placed now.
+NOBODY = -1
+#: Forms of a placement: executors on as few VMs as are cheapest, each on another VM, all on one.
+_PACKED, _APART, _TOGETHER = 0, 1, 2
+
+
+class Scene(NamedTuple):
+    """The VMs. What is free of them changes while waiting jobs are told where they will go."""
+
+    free: IntArray  # [2, N] milli cpus and MiB
+    capacity: FloatArray  # [2, N] the same
+    held: FloatArray  # [N] for how long each is paid for anyway
+    boots: FloatArray  # [N] in how many seconds each would be up; 0 if it is
+    closed: BoolArray  # [N]
+
+
+class Ends(NamedTuple):
+    """Executors that run, by when they are believed to end."""
+
+    at: FloatArray  # [X] seconds, ascending
+    vm: IntArray  # [X]
+    size: IntArray  # [2, X] milli cpus and MiB
+
+
+class Jobs(NamedTuple):
+    """The waiting jobs, in order."""
+
+    executors: IntArray  # [M] how many
+    size: IntArray  # [2, M] milli cpus and MiB of one
+    prefers: IntArray  # [M]
+    duration: FloatArray  # [M] seconds when placed well
+    patience: FloatArray  # [M] for how many seconds from now it may wait
+    price: FloatArray  # [M, N] dollars per second of each VM to the job
+    most: IntArray  # [M, N] executors by what else they take; [0, N] where nobody takes anything else
+
+
+class Aim(NamedTuple):
+    """What counts for how much."""
+
+    #: Of cost and of time, each as a multiple of what is usual for the job.
+    cost_weight: float
+    time_weight: float
+    #: Dollars per second of a core, on average.
+    price_per_core: float
+    #: How many times longer a job takes where it is badly placed.
+    penalty: float
+    #: Which share of a VM that is held longer others will use, of what the job leaves.
+    shared: float
+    #: What room on a VM that is held anyway is worth, as a share of its price.
+    room: float
+    #: For how many seconds a VM that is opened is idle before it closes.
+    idle: float
+
+
+class Work(NamedTuple):
+    """Arrays to work in, and what was found: the VMs of the best placement and how many executors on each."""
+
+    free: IntArray  # [2, N]
+    room: IntArray  # [N]
+    left: IntArray  # [N]
+    some: IntArray  # [N] VMs with room
+    vms: IntArray  # [3, E]: the best now, the best later, the one that is tried
+    taken: IntArray  # [3, E]
+    used: IntArray  # [3] how many VMs
+    until: FloatArray  # [3] when the job would end
+    dollars: FloatArray  # [3] what it adds to the bill
+    begins: FloatArray  # [M] when each job would begin that waits
+
+
+@njit()
+def choose(scene: Scene, ends: Ends, jobs: Jobs, aim: Aim, work: Work) -> int:
+    """The first job that is best placed now, and where (row 0 of `work`); NOBODY if there is none."""
+    for job in range(len(jobs.executors)):
+        now = _best_now(scene, jobs, aim, work, job)
+        later = np.inf
+        if jobs.patience[job] > 0.0 or now == np.inf:
+            later = _best_later(scene, ends, jobs, aim, work, job, now)
+        if now <= later:
+            if now < np.inf:
+                return job
+        else:
+            _keep_room(scene, jobs, work, job)
+    return NOBODY
+
+
+@njit()
+def _best_now(scene: Scene, jobs: Jobs, aim: Aim, work: Work, job: int) -> float:
+    """The best placement of the job as things are, in row 0; infinite when there is no room."""
+    up, closed = 0, 0
+    for vm in range(len(scene.boots)):
+        room = _room(scene.free[0, vm], scene.free[1, vm], jobs, job, vm)
+        work.room[vm] = room
+        if scene.boots[vm] <= 0.0:
+            up += room
+        else:
+            closed += room
+    best, count = np.inf, jobs.executors[job]
+    if closed > 0 and up + closed >= count:
+        best = _best_form(scene, jobs, aim, work, job, 0.0, best, 0)
+    if up >= count:
+        for vm in range(len(scene.boots)):
+            if scene.boots[vm] > 0.0:
+                work.room[vm] = 0
+        best = _best_form(scene, jobs, aim, work, job, 0.0, best, 0)
+    return best
+
+
+@njit()
+def _best_later(scene: Scene, ends: Ends, jobs: Jobs, aim: Aim, work: Work, job: int, now: float) -> float:
+    """The best placement when executors that run have ended, in row 1, if it is better than `now`."""
+    count, total, best = jobs.executors[job], 0, now
+    for vm in range(len(scene.boots)):
+        work.free[0, vm], work.free[1, vm] = scene.free[0, vm], scene.free[1, vm]
+        work.room[vm] = 0
+        if not scene.closed[vm]:
+            if scene.boots[vm] <= 0.0:
+                work.room[vm] = _room(scene.free[0, vm], scene.free[1, vm], jobs, job, vm)
+            total += work.room[vm]
+    at, found = 0, np.inf
+    while at < len(ends.at):
+        time, changed = ends.at[at], False
+        if now < np.inf and time > jobs.patience[job]:
+            break
+        if aim.time_weight * (1.0 + time / jobs.duration[job]) >= best:
+            break  # the wait alone counts for more
+        while at < len(ends.at) and ends.at[at] <= time:
+            vm = ends.vm[at]
+            work.free[0, vm] += ends.size[0, at]
+            work.free[1, vm] += ends.size[1, at]
+            if scene.boots[vm] <= time:
+                room = _room(work.free[0, vm], work.free[1, vm], jobs, job, vm)
+                changed |= room != work.room[vm]
+                total += room - work.room[vm]
+                work.room[vm] = room
+            at += 1
+        if changed and total >= count:
+            value = _best_form(scene, jobs, aim, work, job, time, best, 1)
+            if value < best:
+                best = found = value
+    return found
+
+
+@njit(inline=True)
+def _room(cpus: int, memory: int, jobs: Jobs, job: int, vm: int) -> int:
+    """How many executors of the job fit into so much."""
+    most = jobs.executors[job]
+    if len(jobs.most) > 0:
+        most = min(most, jobs.most[job, vm])
+    room = 0
+    # Faster than to divide: most VMs have room for few executors, or none.
+    while room < most and cpus >= jobs.size[0, job] and memory >= jobs.size[1, job]:
+        cpus -= jobs.size[0, job]
+        memory -= jobs.size[1, job]
+        room += 1
+    return room
+
+
+@njit()
+def _best_form(
+    scene: Scene, jobs: Jobs, aim: Aim, work: Work, job: int, time: float, best: float, row: int
+) -> float:
+    """The best form of a placement on `work.room`, in that row if it is better than `best`; its value."""
+    prefers, count = jobs.prefers[job], jobs.executors[job]
+    boots, size = 0.0, 0
+    for vm in range(len(scene.boots)):
+        if work.room[vm] > 0:
+            work.some[size] = vm
+            size += 1
+            if time == 0.0:
+                boots = max(boots, scene.boots[vm])
+    for form in range(1 if count == 1 else 3):
+        for well in range(2):
+            if well == 0 and (prefers == ANYWHERE or count == 1):
+                continue
+            longest = jobs.duration[job] * (1.0 if well else aim.penalty)
+            if not _take(scene, jobs, aim, work, job, size, form, time, boots + longest):
+                break
+            value = _value(scene, jobs, aim, work, job, time)
+            if value < best:
+                best = value
+                used = work.used[2]
+                work.used[row] = used
+                work.until[row], work.dollars[row] = work.until[2], work.dollars[2]
+                if row == 1:
+                    work.begins[job] = time
+                for i in range(used):
+                    work.vms[row, i], work.taken[row, i] = work.vms[2, i], work.taken[2, i]
+    return best
+
+
+@njit(inline=True)
+def _added(
+    scene: Scene, jobs: Jobs, aim: Aim, job: int, vm: int, executors: int, time: float, end: float
+) -> float:
+    """Dollars that so many executors on the VM add, from `time` on for `end` seconds."""
+    cpus = executors * jobs.size[0, job] / scene.capacity[0, vm]
+    memory = executors * jobs.size[1, job] / scene.capacity[1, vm]
+    share = min(max(cpus, memory), 1.0)
+    held = min(max(scene.held[vm] - time, 0.0), end)
+    seconds = held * share * aim.room + (end - held) * (1.0 - aim.shared * (1.0 - share))
+    if scene.closed[vm]:
+        seconds += aim.idle
+    return float(seconds * jobs.price[job, vm])
+
+
+@njit()
+def _take(
+    scene: Scene, jobs: Jobs, aim: Aim, work: Work, job: int, size: int, form: int, time: float, end: float
+) -> bool:
+    """A placement of that form on the first `size` of `work.some` into row 2; False when there is none."""
+    count, placed, used = jobs.executors[job], 0, 0
+    for vm in work.some[:size]:
+        work.left[vm] = work.room[vm]
+    while placed < count:
+        best, best_each, best_takes = -1, np.inf, 0
+        for vm in work.some[:size]:
+            takes = min(work.left[vm], count - placed)
+            if takes <= 0 or (form == _TOGETHER and takes < count):
+                continue
+            if form == _APART:
+                takes = 1
+            each = _added(scene, jobs, aim, job, vm, takes, time, end) / takes
+            if each < best_each:
+                best, best_each, best_takes = vm, each, takes
+        if best < 0:
+            return False
+        work.vms[2, used], work.taken[2, used] = best, best_takes
+        work.left[best] = 0
+        placed += best_takes
+        used += 1
+    work.used[2] = used
+    return True
+
+
+@njit()
+def _value(scene: Scene, jobs: Jobs, aim: Aim, work: Work, job: int, time: float) -> float:
+    """What the placement in row 2 adds, weighed."""
+    boots, used, count, duration = 0.0, work.used[2], jobs.executors[job], jobs.duration[job]
+    if time == 0.0:
+        for i in range(used):
+            boots = max(boots, scene.boots[work.vms[2, i]])
+    seconds = duration * (1.0 if is_good(jobs.prefers[job], count, used) else aim.penalty)
+    dollars = 0.0
+    for i in range(used):
+        dollars += _added(scene, jobs, aim, job, work.vms[2, i], work.taken[2, i], time, boots + seconds)
+    work.until[2], work.dollars[2] = time + boots + seconds, dollars
+    usual = duration * count * jobs.size[0, job] / 1000.0 * aim.price_per_core
+    return float(aim.cost_weight * dollars / usual + aim.time_weight * (time + boots + seconds) / duration)
+
+
+@njit()
+def _keep_room(scene: Scene, jobs: Jobs, work: Work, job: int) -> None:
+    """Who waits will have its place in row 1, whatever is free of it now; those behind it do without."""
+    for i in range(work.used[1]):
+        vm, taken = work.vms[1, i], work.taken[1, i]
+        scene.held[vm] = max(scene.held[vm], work.until[1])
+        for kind in range(2):
+            scene.free[kind, vm] -= taken * jobs.size[kind, job]

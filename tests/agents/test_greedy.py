@@ -1,0 +1,113 @@
+"""Greedy: when it opens a VM, when it waits for one, and who may pass whom."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from agents.greedy.greedy_policy import Greedy, GreedyOptions
+from environment.pools import Openings, Terms
+from environment.rounds import decide_in_turn
+from environment.types import Decision, Job, Place, PlacementRequest, Wait
+from environment.view import ClusterView
+from tests.builders import make_job, make_view, make_vm, make_vms
+
+BOOT = 60.0
+TERMS = Terms("pool", boot=BOOT, minimum=60.0)
+
+
+def job(name: str, executors: int = 2, seconds: float = 300.0, at: float = 0.0) -> Job:
+    """A job of one cpu an executor that is as good anywhere."""
+    return make_job(name, executors, submitted_at=at, expected_duration=seconds)
+
+
+def scene(*ends: float, closed: int = 1, at: float = 0.0, fixed: int = 0) -> ClusterView:
+    """VMs of two cpus: a full one for each end of a job, then closed ones, then some always there."""
+    vms = [replace(vm, terms=TERMS) for vm in make_vms(len(ends) + closed, cpus=2)]
+    vms += [make_vm(f"fixed-{n}", cpus=2) for n in range(fixed)]
+    count, opened = len(vms), np.ones(len(vms), np.bool_)
+    opened[len(ends) : len(ends) + closed] = False
+    view = make_view(vms, at=at).changed(openings=Openings(opened, np.where(opened, at, at + BOOT)))
+    for number, end in enumerate(ends):
+        request = PlacementRequest(replace(job(f"runs-{number}", seconds=end), spread=0.0), 2)
+        view = view.with_placement(request, [number, number])
+    assert len(view.vms) == count
+    return view
+
+
+def decide(view: ClusterView, *jobs: Job, options: GreedyOptions | None = None) -> list[Decision]:
+    """What becomes of the queue."""
+    queue = [PlacementRequest(each, each.executors) for each in jobs]
+    policy = Greedy(options or GreedyOptions())
+    return [verdict.decision for verdict in decide_in_turn(policy.decide, view, queue)]
+
+
+def test_it_waits_for_a_vm_that_is_free_before_another_is_up() -> None:
+    """To wait for 20 s is sooner than a boot, and costs none."""
+    (wait,) = decide(scene(20.0), job("a"))
+    assert isinstance(wait, Wait)
+    assert wait.reason.startswith("VMs are expected to have room in 20 s, which is better")
+
+
+def test_it_opens_a_vm_where_none_is_free_soon() -> None:
+    """Nor is one waited for beyond its patience, which counts from when the job came."""
+    (place,) = decide(scene(100.0), job("a"))
+    assert isinstance(place, Place)
+    assert place.placement == (1, 1)
+    assert "to the bill" in place.why[0]
+    late = scene(20.0, at=50.0)
+    assert decide(late, job("a", at=45.0))[0] != decide(late, job("a", at=-10.0))[0]
+    (without,) = decide(scene(20.0), job("a"), options=GreedyOptions(patience=0.0))
+    assert isinstance(without, Place)
+
+
+def test_who_waits_has_a_place_that_nobody_behind_it_takes() -> None:
+    """The second job finds the VM promised and opens another, before the first is placed."""
+    one, two = decide(scene(10.0, closed=3), job("a"), job("b"))
+    assert isinstance(one, Place)
+    assert (one.job_id, one.placement) == ("b", (1, 1))
+    assert "it overtakes a" in one.why[0]
+    assert isinstance(two, Wait)
+
+
+def test_a_job_that_waits_is_overtaken_by_so_many_only() -> None:
+    """Then it is next, and those behind it wait with it."""
+    options = GreedyOptions(overtaken_at_most=1)
+    decisions = decide(scene(10.0, closed=3), job("a"), job("b"), job("c"), options=options)
+    assert [type(decision) for decision in decisions] == [Place, Wait]
+
+
+def test_jobs_that_end_together_share_a_vm() -> None:
+    """Of two VMs with room for it, that which is held for as long as it takes; not the one held for less."""
+    view = scene(closed=2)
+    vms, at = [replace(make_vm(f"vm-{n}", cpus=4), terms=TERMS) for n in range(2)], 0.0
+    view = make_view(vms, at=at).changed(openings=Openings(np.ones(2, np.bool_), np.zeros(2)))
+    for vm, seconds in enumerate((100.0, 310.0)):
+        view = view.with_placement(PlacementRequest(job(f"runs-{vm}", seconds=seconds), 2), [vm, vm])
+    (place,) = decide(view, job("a", seconds=300.0))
+    assert isinstance(place, Place)
+    assert place.placement == (1, 1)
+
+
+def test_what_is_always_there_costs_nothing_more() -> None:
+    """Before any VM of a pool, though that is open."""
+    view = scene(100.0, closed=1, fixed=1)
+    (place,) = decide(view, job("a"))
+    assert isinstance(place, Place)
+    assert place.placement == (2, 2)
+
+
+def test_without_pools_it_places_where_others_are() -> None:
+    """By eq. 4 a VM costs while it is held: one that is held anyway is nearly free."""
+    view = make_view(make_vms(3, cpus=4))
+    view = view.with_placement(PlacementRequest(job("runs", seconds=400.0), 2), [1, 1])
+    (place,) = decide(view, job("a"))
+    assert isinstance(place, Place)
+    assert place.placement == (1, 1)
+
+
+@pytest.mark.parametrize("option", ["patience", "overtaken_at_most", "jobs_ahead"])
+def test_options_are_checked(option: str) -> None:
+    """Numbers below 0 say what would be right."""
+    with pytest.raises(ValueError, match=f"{option}: should be 0 or more"):
+        GreedyOptions(**{option: -1})
