@@ -168,6 +168,12 @@ class Candidate:
         """See `Scheduler.cluster`."""
         return self._leader().cluster()
 
+    def charge(self) -> None:
+        """See `Scheduler.charge`; the store of a daemon that waits has what the leader has charged last."""
+        service = self._service
+        if service is not None:
+            service.charge()
+
     def due(self) -> Mapping[str, Mapping[str, float]]:
         """See `Scheduler.due`; what the leader knows beyond the store is not known here."""
         service = self._service

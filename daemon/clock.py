@@ -13,6 +13,7 @@ from pathlib import Path
 import structlog
 
 from daemon.terms import boot_seconds
+from environment.model.accounts import Account
 from environment.model.records import ExecutorRecord, JobRecord
 
 log = structlog.get_logger("clock")
@@ -64,8 +65,15 @@ class Clock:
         """The time, seconds since the epoch."""
         return self._boot() + self._offset
 
-    def begin(self, jobs: Sequence[JobRecord], tasks: Sequence[ExecutorRecord]) -> None:
+    def begin(
+        self,
+        jobs: Sequence[JobRecord],
+        tasks: Sequence[ExecutorRecord],
+        accounts: Sequence[Account] = (),
+    ) -> None:
         """A term begins with these jobs and tasks that are not over: it is later than all that befell them.
+
+        And than when VMs were charged for last.
 
         Without any, nothing is measured yet, and the shared clock may be followed.
         """
@@ -73,6 +81,7 @@ class Clock:
             self._offset = self._shared() - self._boot()
         happened = [at for job in jobs for at in (job.job.submitted_at, job.placed_at, job.started_at)]
         happened += [at for task in tasks for at in (task.launched_at, task.running_at, task.accrued_until)]
+        happened += [account.until for account in accounts]
         latest = max((at for at in happened if at is not None), default=0.0)
         self._offset = max(self._offset, latest - self._boot())
         self._ahead = self.now() - self._wall()

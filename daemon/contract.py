@@ -307,6 +307,10 @@ class Scheduler(Protocol):
         """All VMs that are there."""
         ...
 
+    def charge(self) -> None:
+        """Have all VMs charged for until now, in the store when this returns, unless that takes too long."""
+        ...
+
     def due(self) -> Mapping[str, Mapping[str, float]]:
         """What running jobs owe beyond the costs in their records, in dollars, by job id and task id."""
         ...

@@ -127,6 +127,16 @@ _LEASES_BY = (
     "CREATE INDEX ix_leases_closed_at ON leases (closed_at)",
 )
 
+_CHARGES = (
+    "CREATE TABLE charges (day TEXT NOT NULL, vm TEXT NOT NULL, pool TEXT NOT NULL, type TEXT NOT NULL,"
+    " job TEXT NOT NULL, owner TEXT NOT NULL, queue TEXT NOT NULL, policy TEXT NOT NULL, kind TEXT NOT NULL,"
+    " dollars {} NOT NULL, PRIMARY KEY (day, vm, pool, type, job, owner, queue, policy, kind))"
+)
+_CHARGED = (
+    "CREATE INDEX charges_by_job ON charges (job)",
+    "CREATE TABLE accounts (id TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY (id))",
+)
+
 #: By the schema that each makes.
 STEPS: Mapping[int, Migration] = {
     # When jobs ended and what they keep, so that they can be pruned; sums, so that nobody counts all rows; a
@@ -194,6 +204,11 @@ STEPS: Mapping[int, Migration] = {
             " PRIMARY KEY (id))",
             *_LEASES_BY,
         ),
+    ),
+    # What VMs have cost, and which are paid for.
+    7: Migration(
+        sqlite=(_CHARGES.format("DOUBLE"), *_CHARGED),
+        postgresql=(_CHARGES.format("DOUBLE PRECISION"), *_CHARGED),
     ),
 }
 

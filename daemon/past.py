@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from daemon import tables
+from daemon import bill_rows, tables
 from daemon.tables import comparisons, executors, explanations, jobs, sums
 from environment.model.states import ENDED_JOB
 
@@ -95,4 +95,5 @@ def prune(connection: Connection, job_ids: Sequence[str]) -> int:
         (jobs, jobs.c.number),
     ):
         connection.execute(sa.delete(table).where(job.in_(numbers)))
+    bill_rows.forget_jobs(connection, list(map(tables.job_id, numbers)))
     return len(numbers)

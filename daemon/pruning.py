@@ -14,11 +14,13 @@ from pathlib import Path
 import structlog
 
 from conf.schema import Retention
+from daemon.bill_rows import DETAILED
 from daemon.database import DeposedError, StoreError
 from daemon.folders import Folders, measure, remove
 from daemon.past import Past
 from daemon.store import Store
 from daemon.uploads import Uploads
+from environment.model.accounts import day_of
 
 log = structlog.get_logger("retention")
 
@@ -158,6 +160,7 @@ def _keep_to_it(pruner: Pruner, uploads: Uploads, store: Store, stopping: thread
             if began > swept + _SWEEP:
                 swept = began
                 _sweep(uploads, store)
+                store.forget_details(day_of(time.time() - DETAILED * 86_400))
         except DeposedError:
             return
         except StoreError as error:

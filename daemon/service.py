@@ -65,6 +65,10 @@ log = structlog.get_logger("service")
 
 #: Seconds between ticks, on which timeouts are due and drivers are looked at.
 TICK = 0.2
+#: Seconds after which all VMs are charged for, though nothing happens to them.
+CHARGE = 60.0
+#: Seconds for which who asks for the bill waits until all VMs are charged for.
+_CHARGE_PATIENCE = 2.0
 #: Seconds for which a user who ends a job waits until that is stored.
 KILL_PATIENCE = 10.0
 #: Seconds for which a user waits whose job fits no VM that is known, until the master was asked for others.
@@ -166,6 +170,7 @@ class Service:
         self._subscription = 0
         self._picture = Picture()
         self._next_tick = 0.0
+        self._next_charge = time.monotonic() + CHARGE
 
     # ---- the loop --------------------------------------------------------------------------------
 
@@ -182,6 +187,8 @@ class Service:
             while not self._tenure.over:
                 self._tenure.beat()
                 self._turn()
+            if self._tenure.may_act():
+                self._handle([Item(ev.ChargesDue(self._clock.now()))])
         finally:
             self._disk.stop()
             self._link.stop()
@@ -217,6 +224,9 @@ class Service:
                 self._held = False
                 items.append(Item(ev.PolicyChanged(self._clock.now())))
             items.append(Item(ev.Tick(self._clock.now())))
+            if time.monotonic() >= self._next_charge:
+                self._next_charge = time.monotonic() + CHARGE
+                items.append(Item(ev.ChargesDue(self._clock.now())))
         self._handle(items)
         if self._model.ready_to_decide():
             self._decide()
@@ -276,7 +286,8 @@ class Service:
         changes = self._model.take_changes()
         subscribed = [item.event.framework_id for item in items if isinstance(item.event, ev.Subscribed)]
         facts = {"framework_id": subscribed[-1]} if subscribed else {}
-        anything = changes.jobs or changes.executors or changes.leases or explanations or facts
+        charged = changes.charges or changes.accounts
+        anything = changes.jobs or changes.executors or changes.leases or charged or explanations or facts
         if anything and not self._tenure.save(changes, explanations, facts):
             return False
         self._drivers.over(changes.jobs)
@@ -311,10 +322,19 @@ class Service:
         for damage in self._store.put_damaged_aside(self._clock.now()):
             log.error("a row of the job store cannot be read and is put aside", row=str(damage))
         (jobs, tasks), leases = self._store.unfinished(), self._store.leases()
-        self._clock.begin(jobs, [task for task in tasks if not task.ended])
+        accounts = self._store.accounts()
+        self._clock.begin(jobs, [task for task in tasks if not task.ended], accounts)
         self._keep_time()
-        now, options = self._clock.now(), self._model.options
-        self._handle([Item(ev.Restored(now, tuple(jobs), tuple(tasks), options, leases=tuple(leases)))])
+        restored = ev.Restored(
+            self._clock.now(),
+            tuple(jobs),
+            tuple(tasks),
+            self._model.options,
+            leases=tuple(leases),
+            accounts=tuple(accounts),
+            policy=self._policies.status().name,
+        )
+        self._handle([Item(restored)])
         self._drivers.take_up(jobs)
         self._applications.take_up(jobs)
         self._forget()
@@ -365,6 +385,10 @@ class Service:
             raise RejectedError(503, "The scheduler is busy", why)
         return self._store.job(job_id) or record
 
+    def charge(self) -> None:
+        """Have all VMs charged for until now; see `Scheduler.charge`."""
+        self._inbox.put_and_wait(ev.ChargesDue(self._clock.now()), _CHARGE_PATIENCE)
+
     def cluster(self) -> tuple[VmStatus, ...]:
         """All VMs that are there, as of the last event."""
         return self._picture.vms
@@ -384,7 +408,7 @@ class Service:
     def set_policy(self, name: str, options: Mapping[str, Any]) -> PolicyStatus:
         """Let another policy decide; see `Scheduler.set_policy`."""
         status = self._policies.set_policy(name, options)
-        self._inbox.put(ev.PolicyChanged(self._clock.now()))
+        self._inbox.put(ev.PolicyChanged(self._clock.now(), status.name))
         return status
 
     def set_shadow(self, name: str | None, options: Mapping[str, Any]) -> PolicyStatus:

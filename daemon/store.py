@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection
 
 from conf.schema import JobSpec
 from conf.uploaded import SCHEME, SHA256
-from daemon import arrivals, lease_rows, listing, past, store_opening, tables, terms
+from daemon import arrivals, bill_rows, lease_rows, listing, past, store_opening, tables, terms
 from daemon.arrivals import Added, IdempotencyConflictError, SubmittedSpec
 from daemon.damage import Damage, Damages, put_aside
 from daemon.database import (
@@ -42,6 +42,7 @@ from daemon.tables import (
 )
 from daemon.terms import Term, Vigil
 from environment.explain import Explanation
+from environment.model.accounts import Account
 from environment.model.cluster_model import Changes
 from environment.model.leases import Lease
 from environment.model.records import ExecutorRecord, JobRecord
@@ -168,9 +169,10 @@ class Store:
         explanations: Sequence[Explanation] = (),
         facts_known: Mapping[str, str] | None = None,
     ) -> None:
-        """Keep records, leases, explanations and facts, all or none.
+        """Keep records, leases, charges, explanations and facts, all or none.
 
-        A job's explanation of its waiting is its only one.
+        A job's explanation of its waiting is its only one. By the fact `bill_rows.BATCH` it is known whether
+        the charges were added already, when all is saved again since nobody knows what came of it.
         """
         job_rows = [tables.job_row(record) for record in changes.jobs]
         executor_rows = [tables.executor_row(record) for record in changes.executors]
@@ -182,10 +184,13 @@ class Store:
             upsert(connection, jobs, job_rows)
             upsert(connection, executors, executor_rows)
             upsert(connection, leases, changed_leases)
+            bill_rows.add_charges(connection, changes.charges, (facts_known or {}).get(bill_rows.BATCH, ""))
+            bill_rows.save_accounts(connection, changes.accounts)
             add_explanations(connection, explanation_rows)
             upsert(connection, facts, fact_rows)
 
-        if job_rows or executor_rows or changed_leases or explanation_rows or fact_rows:
+        charged = changes.charges or changes.accounts
+        if job_rows or executor_rows or changed_leases or charged or explanation_rows or fact_rows:
             self._write(work)
 
     def put(self, key: str, value: str) -> None:
@@ -319,6 +324,30 @@ class Store:
         with self._database.read() as connection:
             return {found for text in connection.scalars(query) for found in _UPLOADED.findall(text)}
 
+    def accounts(self) -> list[Account]:
+        """The accounts of VMs that are paid for."""
+        with self._database.read() as connection:
+            return bill_rows.open_accounts(connection, self._damages)
+
+    def bill(self, asked: bill_rows.Asked) -> bill_rows.Bill:
+        """What VMs have cost."""
+        with self._database.read() as connection:
+            return bill_rows.bill(connection, asked)
+
+    def bill_by_pool(self) -> dict[tuple[str, str], float]:
+        """The same in all, dollars by kind and pool."""
+        with self._database.read() as connection:
+            return bill_rows.by_pool(connection)
+
+    def spent(self, day: str) -> float:
+        """Dollars that VMs have cost on a day (UTC, 2026-11-22)."""
+        with self._database.read() as connection:
+            return bill_rows.spent(connection, day)
+
+    def forget_details(self, before: str) -> int:
+        """Keep the bill of days before that one no longer by VM and job; how many sums were folded."""
+        return self._write(lambda connection: bill_rows.forget_details(connection, before))
+
     def put_damaged_aside(self, at: float) -> tuple[Damage, ...]:
         """Put aside what cannot be read of what `unfinished` and `leases` give; what that was.
 
@@ -327,7 +356,8 @@ class Store:
 
         def work(connection: Connection) -> tuple[Damage, ...]:
             of_jobs = put_aside(connection, list(connection.scalars(_going_on())), at)
-            return (*of_jobs, *lease_rows.put_leases_aside(connection, None, at))
+            of_leases = lease_rows.put_leases_aside(connection, None, at)
+            return (*of_jobs, *of_leases, *bill_rows.put_accounts_aside(connection, at))
 
         return self._write(work)
 

@@ -120,6 +120,25 @@ leases = sa.Table(
     sa.Column("closed_at", sa.Double, index=True),
     sa.Column("record", sa.Text, nullable=False),
 )
+#: Dollars by day (UTC, 2026-11-22) and for what (`bill_rows.py`). Fixed VMs are of no pool; what no job used,
+#: and what is not kept by VM or job any more, has an empty one.
+charges = sa.Table(
+    "charges",
+    metadata,
+    *(
+        sa.Column(name, sa.Text, primary_key=True)
+        for name in ("day", "vm", "pool", "type", "job", "owner", "queue", "policy", "kind")
+    ),
+    sa.Column("dollars", sa.Double, nullable=False),
+    sa.Index("charges_by_job", "job"),
+)
+#: The VMs that are paid for now.
+accounts = sa.Table(
+    "accounts",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("record", sa.Text, nullable=False),
+)
 #: Rows of other tables (`name`, `key`) as they were when they could not be read.
 quarantine = sa.Table(
     "quarantine",

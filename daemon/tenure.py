@@ -7,9 +7,11 @@ Terms themselves are in `terms.py`, how a leader is found in `leadership.py`.
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from secrets import token_hex
 
 import structlog
 
+from daemon.bill_rows import BATCH
 from daemon.store import DeposedError, Store, StoreError
 from daemon.terms import Term
 from environment.explain import Explanation
@@ -86,6 +88,8 @@ class Tenure:
 
         A full disk stops the loop, not the jobs.
         """
+        if changes.charges:
+            facts = {**facts, BATCH: token_hex(8)}
         while True:
             try:
                 self._store.save(changes, explanations, facts)

@@ -109,6 +109,9 @@ class SmallScheduler:
             VmStatus("S2", "vm-2", "m1.xlarge", "10.0.0.2", 8.0, 32768, 0.48, 0.0, 0, ()),
         )
 
+    def charge(self) -> None:
+        """Nothing is charged here."""
+
     def due(self) -> Mapping[str, Mapping[str, float]]:
         """Nothing is due."""
         return {}

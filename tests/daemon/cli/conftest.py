@@ -93,6 +93,9 @@ class Cast:
         """Two VMs."""
         return VMS
 
+    def charge(self) -> None:
+        """Nothing is charged here."""
+
     def due(self) -> Mapping[str, Mapping[str, float]]:
         """Nothing is due."""
         return {}
