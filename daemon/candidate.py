@@ -14,6 +14,7 @@ from typing import Any
 import structlog
 
 from daemon.arrivals import SubmittedSpec
+from daemon.cluster_status import ClusterStatus
 from daemon.contract import (
     Admission,
     ApplicationDoor,
@@ -22,7 +23,6 @@ from daemon.contract import (
     LogChunk,
     PolicyStatus,
     Standing,
-    VmStatus,
 )
 from daemon.leadership import Election
 from daemon.service import Service
@@ -164,7 +164,7 @@ class Candidate:
         """See `Scheduler.applications`."""
         return self._leader().applications
 
-    def cluster(self) -> tuple[VmStatus, ...]:
+    def cluster(self) -> ClusterStatus:
         """See `Scheduler.cluster`."""
         return self._leader().cluster()
 

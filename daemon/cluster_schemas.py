@@ -3,11 +3,11 @@
 Memory is MiB, prices are dollars per hour.
 """
 
-from collections.abc import Collection
 from typing import Literal
 
 from conf.carrying import carried
-from daemon.contract import Health, VmStatus
+from daemon.cluster_status import ClusterStatus, OpenState
+from daemon.contract import Health
 from daemon.schemas import Body, Said
 
 
@@ -40,13 +40,52 @@ class VmBody(Body):
     """The ids of our tasks on it."""
     note: Said
     """What is wrong with what its agent tells of it, or why nothing is placed there."""
+    state: OpenState
+    """Up, unless it is of a pool and opens, boots, is drained or closes."""
+    pool: Said
+    """The pool of one that comes and goes; empty for one that is always there."""
+    lease: Said
+    """Under which it was opened there."""
+    ready_at: float | None
+    """When the VM of a pool came, or should have booted, seconds since the epoch."""
+
+
+class PoolBody(Body):
+    """VMs of one kind that are opened when they are needed."""
+
+    name: Said
+    """What it is called."""
+    type: Said
+    """The type of its VMs."""
+    cpus: float
+    """Cores of one."""
+    memory_mib: int
+    """Memory of one, MiB."""
+    resources: dict[str, float]
+    """What one has besides, by name."""
+    price_per_hour: float
+    """Dollars per hour for one, from opened to closed."""
+    boot: float
+    """Seconds from opening one until it can be used."""
+    min: int
+    """How many are always open."""
+    max: int
+    """How many could be open."""
+    open: int
+    """How many are: those among the VMs that have its name as their pool."""
+    note: Said
+    """Why no other is opened now."""
 
 
 class ClusterBody(Body):
     """All VMs that are there."""
 
     vms: list[VmBody]
-    """Those that the master has told of."""
+    """Those that the master has told of, and those that boot."""
+    pools: list[PoolBody]
+    """Where others could be had."""
+    provider: Said
+    """What is wrong with who opens and closes them; empty when nothing is."""
 
 
 class HealthBody(Body):
@@ -78,9 +117,13 @@ class IndexBody(Body):
     """Paths, by what is there."""
 
 
-def cluster_body(vms: Collection[VmStatus]) -> ClusterBody:
-    """All VMs."""
-    return ClusterBody(vms=[carried(VmBody, vm, executors=list(vm.executors)) for vm in vms])
+def cluster_body(cluster: ClusterStatus) -> ClusterBody:
+    """All VMs, and the pools."""
+    return ClusterBody(
+        vms=[carried(VmBody, vm, executors=list(vm.executors)) for vm in cluster.vms],
+        pools=[carried(PoolBody, pool) for pool in cluster.pools],
+        provider=cluster.provider.trouble,
+    )
 
 
 def health_body(health: Health) -> HealthBody:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from conf.schema import JobSpec
 from daemon.arrivals import Added, SubmittedSpec
+from daemon.cluster_status import ClusterStatus
 from daemon.tables import job_number
 from environment.model.records import ExecutorRecord, JobRecord
 from framework.spark import DriverUi
@@ -42,27 +43,6 @@ class ElsewhereError(RejectedError):
             detail = "this daemon waits, and no daemon leads now; one will within seconds"
         super().__init__(307 if leader else 503, "Another daemon leads" if leader else "No leader", detail)
         self.leader = leader
-
-
-@dataclass(frozen=True, slots=True)
-class VmStatus:
-    """A VM as users see it; memory in MiB, its price in dollars."""
-
-    id: str
-    name: str
-    type: str
-    address: str
-    cpus: float
-    memory_mib: int
-    price_per_hour: float
-    used_cpus: float
-    used_memory_mib: int
-    executors: tuple[str, ...]
-    #: What it has beside cpus and memory, and what of that is held.
-    resources: Mapping[str, float] = field(default_factory=dict)
-    used_resources: Mapping[str, float] = field(default_factory=dict)
-    #: Why nothing is placed there now, or what is wrong with what its agent tells.
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +283,7 @@ class Scheduler(Protocol):
         """
         ...
 
-    def cluster(self) -> tuple[VmStatus, ...]:
+    def cluster(self) -> ClusterStatus:
         """All VMs that are there."""
         ...
 

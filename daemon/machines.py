@@ -14,6 +14,7 @@ from typing import Literal
 
 import structlog
 
+from daemon.cluster_status import ProviderStatus
 from daemon.crew import Crew
 from environment.model import events as ev
 from environment.model.leases import Lease
@@ -55,14 +56,6 @@ class _Errand:
     #: When it is tried next (monotonic); None while a thread is at it.
     due: float | None = 0.0
     since: float = field(default_factory=time.monotonic)
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderStatus:
-    """How the provider does: calls by what was asked and what came of it, and what is wrong now, in words."""
-
-    calls: Mapping[tuple[str, str], int]
-    trouble: str
 
 
 class Machines:

@@ -1,12 +1,16 @@
 """What Prometheus is told: the jobs, the cluster and the bill as of now, and the HTTP requests so far."""
 
+from collections import Counter
 from collections.abc import Iterator
+from itertools import product
 from typing import get_args
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+import prometheus_client
+from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from daemon.cluster_status import ClusterStatus, OpenState
 from daemon.contract import ElsewhereError, Scheduler, ShadowStatus
 from daemon.store import Store
 from daemon.tables import OPEN_EXECUTOR
@@ -22,7 +26,7 @@ class Metrics:
     def __init__(self, scheduler: Scheduler, store: Store) -> None:
         self._registry = CollectorRegistry()
         self._registry.register(_State(scheduler, store))
-        self._requests = Counter(
+        self._requests = prometheus_client.Counter(
             "stoker_http_requests",
             "HTTP requests answered",
             ["method", "route", "status"],
@@ -94,7 +98,8 @@ class _State(Collector):
             yield from _shadow(policy.shadow)
 
     def _cluster(self) -> Iterator[Metric]:
-        vms = self._scheduler.cluster()
+        cluster = self._scheduler.cluster()
+        vms = [vm for vm in cluster.vms if vm.state in ("up", "draining")]
         for name, text, value in (
             ("vms", "VMs that are there", len(vms)),
             ("cpus", "Cpus of all VMs", sum(vm.cpus for vm in vms)),
@@ -103,6 +108,23 @@ class _State(Collector):
             ("memory_used_mib", "Memory held, MiB", sum(vm.used_memory_mib for vm in vms)),
         ):
             yield GaugeMetricFamily(f"stoker_{name}", text, value)
+        yield from _leases(cluster)
+
+
+def _leases(cluster: ClusterStatus) -> Iterator[Metric]:
+    text = "VMs of pools that cost something now"
+    leases = GaugeMetricFamily("stoker_leases", text, labels=["pool", "state"])
+    counts = Counter((vm.pool, vm.state) for vm in cluster.vms if vm.pool)
+    for pool, state in product((pool.name for pool in cluster.pools), get_args(OpenState)):
+        leases.add_metric([pool, state], counts[pool, state])
+    yield leases
+    text = "What who opens VMs was asked since the start, and what came of it"
+    calls = CounterMetricFamily("stoker_provider_calls", text, labels=["call", "outcome"])
+    for (call, outcome), number in sorted(cluster.provider.calls.items()):
+        calls.add_metric([call, outcome], number)
+    yield calls
+    text = "1 while something that it is asked comes to nothing, and is tried again"
+    yield GaugeMetricFamily("stoker_provider_trouble", text, bool(cluster.provider.trouble))
 
 
 def _shadow(shadow: ShadowStatus) -> Iterator[Metric]:

@@ -1,20 +1,25 @@
 """What other threads are shown of the cluster: made by the scheduling loop of what its model holds."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from daemon.contract import Standing, VmStatus
+from daemon.cluster_status import PoolStatus, VmStatus
+from daemon.contract import Standing
 from environment.model.cluster_model import ClusterModel
+from environment.model.leases import Lease
+from environment.types import Vm
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """As of the last event: the VMs that are there, what is owed, and who waits for whom.
+    """As of the last event: the VMs that are there and pools of others, what is owed, who waits for whom.
 
     `due` is what running jobs owe beyond their records, in dollars, by job id and task id.
     """
 
     vms: tuple[VmStatus, ...] = ()
+    pools: tuple[PoolStatus, ...] = ()
     due: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     standing: Standing = field(default_factory=Standing)
 
@@ -24,11 +29,43 @@ def picture_of(model: ClusterModel, now: float, earlier: Picture) -> Picture:
     standing = Standing(model.head(), frozenset((*model.paused(), *model.aside())))
     if standing == earlier.standing:
         standing = earlier.standing  # so that what was worked out of it is kept
-    return Picture(_vms(model), model.due(now), standing)
+    leases, notes = model.leases(), model.notes()
+    vms = _vms(model, {lease.agent_id or lease.vm.id: lease for lease in leases}, notes)
+    return Picture(vms, _pools(model, leases, notes), model.due(now), standing)
 
 
-def _vms(model: ClusterModel) -> tuple[VmStatus, ...]:
-    held, notes = model.ledger.held, model.notes()
+def _pools(model: ClusterModel, leases: Sequence[Lease], notes: Mapping[str, str]) -> tuple[PoolStatus, ...]:
+    """Those of the cluster file."""
+    places: dict[str, list[Vm]] = {}
+    for vm in model.options.places:
+        if vm.terms is not None:
+            places.setdefault(vm.terms.pool, []).append(vm)
+    opened = {lease.vm.id for lease in leases}
+    return tuple(_pool(name, of, opened, notes) for name, of in places.items())
+
+
+def _pool(name: str, places: Sequence[Vm], opened: Collection[str], notes: Mapping[str, str]) -> PoolStatus:
+    one = places[0]
+    closed = [vm.id for vm in places if vm.id not in opened]
+    return PoolStatus(
+        name=name,
+        type=one.type,
+        cpus=one.cpus,
+        memory_mib=one.memory_mib,
+        resources=one.resources.others,
+        price_per_hour=one.price_per_hour,
+        boot=one.terms.boot if one.terms else 0.0,
+        min=sum(vm.terms is not None and vm.terms.always for vm in places),
+        max=len(places),
+        open=len(places) - len(closed),
+        note=next((notes[place] for place in closed if place in notes), ""),
+    )
+
+
+def _vms(model: ClusterModel, leases: Mapping[str, Lease], notes: Mapping[str, str]) -> tuple[VmStatus, ...]:
+    """Those that are there, or come."""
+    held = model.ledger.held
+    closed = {vm.id for vm in model.options.places} - leases.keys()
     return tuple(
         VmStatus(
             id=vm.id,
@@ -44,6 +81,17 @@ def _vms(model: ClusterModel) -> tuple[VmStatus, ...]:
             resources=vm.resources.others,
             used_resources=held(vm.id).others,
             note=notes.get(vm.id, ""),
+            **_terms(leases.get(vm.id)),
         )
         for vm in model.vms()
+        if vm.id not in closed
     )
+
+
+def _terms(lease: Lease | None) -> dict[str, Any]:
+    """What there is to say of a VM of a pool beside what there is of all."""
+    if lease is None:
+        return {}
+    boot, pool = (lease.vm.terms.boot, lease.vm.terms.pool) if lease.vm.terms else (0.0, "")
+    ready_at = lease.asked_at + boot if lease.ready_at is None else lease.ready_at
+    return {"state": lease.state, "pool": pool, "lease": lease.id, "ready_at": ready_at}

@@ -19,6 +19,7 @@ from conf.schema import Config
 from daemon.applications import Applications
 from daemon.arrivals import SubmittedSpec
 from daemon.clock import Clock
+from daemon.cluster_status import ClusterStatus, ProviderStatus
 from daemon.contract import (
     WITH_DRIVER,
     Admission,
@@ -27,7 +28,6 @@ from daemon.contract import (
     PolicyStatus,
     RejectedError,
     Standing,
-    VmStatus,
 )
 from daemon.diskwatch import DiskWatch
 from daemon.drivers import HostDrivers
@@ -389,9 +389,10 @@ class Service:
         """Have all VMs charged for until now; see `Scheduler.charge`."""
         self._inbox.put_and_wait(ev.ChargesDue(self._clock.now()), _CHARGE_PATIENCE)
 
-    def cluster(self) -> tuple[VmStatus, ...]:
+    def cluster(self) -> ClusterStatus:
         """All VMs that are there, as of the last event."""
-        return self._picture.vms
+        provider = ProviderStatus() if self._machines is None else self._machines.status
+        return ClusterStatus(self._picture.vms, self._picture.pools, provider)
 
     def due(self) -> Mapping[str, Mapping[str, float]]:
         """What running jobs owe beyond their records, as of the last event."""

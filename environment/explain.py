@@ -177,5 +177,11 @@ class _Sight:
             lacks=tuple(said),
             score=self._place.scores[index] if self._place.scores else None,
             chosen=chosen,
-            details={name: values[index] for name, values in self._place.details.items()},
+            details={name: values[index] for name, values in self._place.details.items()} | self._boot(index),
         )
+
+    def _boot(self, index: int) -> dict[str, float]:
+        """In how many seconds the VM is ready, where VMs come and go."""
+        if self._view.openings is None:
+            return {}
+        return {"ready in s": max(0.0, round(float(self._view.openings.ready_at[index]) - self._view.at, 1))}

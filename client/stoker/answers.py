@@ -66,7 +66,11 @@ class Cluster(TypedDict):
     """All VMs that are there."""
 
     vms: list[Vm]
-    """Those that the master has told of."""
+    """Those that the master has told of, and those that boot."""
+    pools: list[Pool]
+    """Where others could be had."""
+    provider: str
+    """What is wrong with who opens and closes them; empty when nothing is."""
 
 
 class Comparison(TypedDict):
@@ -586,6 +590,33 @@ class PolicyList(TypedDict):
     """One for each name."""
 
 
+class Pool(TypedDict):
+    """VMs of one kind that are opened when they are needed."""
+
+    name: str
+    """What it is called."""
+    type: str
+    """The type of its VMs."""
+    cpus: float
+    """Cores of one."""
+    memory_mib: int
+    """Memory of one, MiB."""
+    resources: dict[str, float]
+    """What one has besides, by name."""
+    price_per_hour: float
+    """Dollars per hour for one, from opened to closed."""
+    boot: float
+    """Seconds from opening one until it can be used."""
+    min: int
+    """How many are always open."""
+    max: int
+    """How many could be open."""
+    open: int
+    """How many are: those among the VMs that have its name as their pool."""
+    note: str
+    """Why no other is opened now."""
+
+
 class Problem(TypedDict):
     """What went wrong with a request (RFC 9457)."""
 
@@ -718,3 +749,11 @@ class Vm(TypedDict):
     """The ids of our tasks on it."""
     note: str
     """What is wrong with what its agent tells of it, or why nothing is placed there."""
+    state: Literal["opening", "booting", "up", "draining", "closing"]
+    """Up, unless it is of a pool and opens, boots, is drained or closes."""
+    pool: str
+    """The pool of one that comes and goes; empty for one that is always there."""
+    lease: str
+    """Under which it was opened there."""
+    ready_at: float | None
+    """When the VM of a pool came, or should have booted, seconds since the epoch."""

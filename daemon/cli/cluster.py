@@ -25,9 +25,9 @@ def cluster(
     if output == "json":
         print_json(answer)
         return
-    from daemon.cli import render, views
+    from daemon.cli import cluster_tables, render
 
-    render.show(*views.cluster(answer["vms"]))
+    render.show(*cluster_tables.cluster(answer))
 
 
 @policy.command("list")

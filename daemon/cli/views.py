@@ -145,46 +145,6 @@ def executor_name(executor: Json) -> str:
     return "driver" if executor["number"] is None else str(executor["number"])
 
 
-def cluster(vms: Sequence[Json]) -> Iterator[RenderableType]:
-    """The VMs, what is used of them, and the sums."""
-    if not vms:
-        yield "No VMs: the master has offered none yet. The daemon's /readyz says whether it is connected."
-        return
-    others, noted = any(vm["resources"] for vm in vms), any(vm["note"] for vm in vms)
-    rows = [
-        (
-            vm["name"],
-            vm["type"],
-            f"{vm['used_cpus']:g} of {vm['cpus']:g}",
-            f"{render.memory(vm['used_memory_mib'])} of {render.memory(vm['memory_mib'])}",
-            *([_others_used(vm)] if others else []),
-            f"{render.money(vm['price_per_hour'])}/h",
-            ", ".join(vm["executors"]),
-            *([vm["note"]] if noted else []),
-        )
-        for vm in vms
-    ]
-    columns = ["VM", "type", "cpus used", "memory used", *(["others used"] if others else [])]
-    columns += ["price", "executors", *(["note"] if noted else [])]
-    yield render.table(columns, rows, right=("cpus used", "memory used", "price"))
-    yield ""
-    yield _cluster_sums(vms)
-
-
-def _others_used(vm: Json) -> str:
-    used, resources = vm["used_resources"], vm["resources"]
-    return ", ".join(
-        f"{used.get(name, 0):.10g} of {amount:.10g} {name}" for name, amount in resources.items()
-    )
-
-
-def _cluster_sums(vms: Sequence[Json]) -> str:
-    used = sum(1 for vm in vms if vm["executors"])
-    cores = f"{sum(vm['used_cpus'] for vm in vms):g} of {sum(vm['cpus'] for vm in vms):g} cpus used"
-    price = render.money(sum(vm["price_per_hour"] for vm in vms if vm["executors"]))
-    return f"{render.count(len(vms), 'VM')}, {used} in use at {price}/h; {cores}"
-
-
 def policies(found: Sequence[Json], current: str) -> RenderableType:
     """The policies that there are, with their options; the one that decides is marked."""
     rows = [

@@ -12,6 +12,7 @@ from agents.registry import PolicyError, create
 from conf.schema import Config, JobSpec, UploadsSection
 from daemon.applications import Applications
 from daemon.arrivals import Added, IdempotencyConflictError, SubmittedSpec
+from daemon.cluster_status import ClusterStatus, PoolStatus, ProviderStatus, VmStatus
 from daemon.contract import (
     Admission,
     Health,
@@ -20,7 +21,6 @@ from daemon.contract import (
     RejectedError,
     ShadowStatus,
     Standing,
-    VmStatus,
 )
 from daemon.intake import Intake
 from daemon.launcher import Launcher
@@ -102,12 +102,20 @@ class SmallScheduler:
         """Nobody can."""
         raise RejectedError(409, "The executors are fixed", f"{job_id} keeps {numbers} ({why})")
 
-    def cluster(self) -> tuple[VmStatus, ...]:
-        """Two VMs."""
-        return (
-            VmStatus("S1", "vm-1", "m1.large", "10.0.0.1", 4.0, 16384, 0.24, 1.5, 2048, ("job-1.0",)),
-            VmStatus("S2", "vm-2", "m1.xlarge", "10.0.0.2", 8.0, 32768, 0.48, 0.0, 0, ()),
-        )
+    def cluster(self) -> ClusterStatus:
+        """Two VMs, one that boots, and more in its pool."""
+        return ClusterStatus(
+            (
+                VmStatus("S1", "vm-1", "m1.large", "10.0.0.1", 4.0, 16384, 0.24, 1.5, 2048, ("job-1.0",)),
+                VmStatus("S2", "vm-2", "m1.xlarge", "10.0.0.2", 8.0, 32768, 0.48, 0.0, 0, ()),
+                VmStatus(
+                    "p-1", "p-1", "m1.large", "", 4.0, 16384, 0.24, 0.0, 0, (),
+                    state="booting", pool="p", lease="p-1.7", ready_at=60.0,
+                ),
+            ),
+            (PoolStatus("p", "m1.large", 4.0, 16384, {}, 0.24, 60.0, 0, 3, 1, "refused until 12:00:00"),),
+            ProviderStatus({("open", "ok"): 1, ("open", "capacity"): 2}, "list came to nothing"),
+        )  # fmt: skip
 
     def charge(self) -> None:
         """Nothing is charged here."""

@@ -24,6 +24,7 @@ from structlog.testing import capture_logs
 
 from conf.schema import JobSpec
 from daemon.api import create_app
+from daemon.cluster_status import ClusterStatus
 from daemon.contract import Health, PolicyStatus
 from daemon.shadow_comparison import Comparison, Outcome
 from daemon.store import Store, StoreError
@@ -395,12 +396,16 @@ def test_no_log_is_that_long(api: Api, offset: int) -> None:
 
 
 def test_the_cluster(api: Api) -> None:
-    """All VMs are shown with their prices and what is used."""
-    vms = api("GET", "/v1/cluster").json()["vms"]
-    assert [(vm["name"], vm["used_cpus"], vm["executors"]) for vm in vms] == [
-        ("vm-1", 1.5, ["job-1.0"]),
-        ("vm-2", 0.0, []),
+    """All VMs are shown with their prices and what is used, and the pools of others."""
+    answer = api("GET", "/v1/cluster").json()
+    assert [(vm["name"], vm["state"], vm["used_cpus"], vm["executors"]) for vm in answer["vms"]] == [
+        ("vm-1", "up", 1.5, ["job-1.0"]),
+        ("vm-2", "up", 0.0, []),
+        ("p-1", "booting", 0.0, []),
     ]
+    (pool,) = answer["pools"]
+    assert (pool["name"], pool["open"], pool["max"], pool["note"]) == ("p", 1, 3, "refused until 12:00:00")
+    assert answer["provider"] == "list came to nothing"
 
 
 def test_policies(api: Api) -> None:
@@ -476,6 +481,9 @@ def test_metrics(api: Api, store: Store) -> None:
     assert (values["stoker_jobs", "running"], values["stoker_executors_open",]) == (0, 0)
     assert values["stoker_cost_dollars_total",] == 0.002
     assert (values["stoker_vms",], values["stoker_cpus",], values["stoker_cpus_used",]) == (2, 12, 1.5)
+    assert (values["stoker_leases", "p", "booting"], values["stoker_leases", "p", "up"]) == (1, 0)
+    assert values["stoker_provider_calls_total", "open", "capacity"] == 2
+    assert values["stoker_provider_trouble",] == 1
     assert (values["stoker_decisions_total", "place"], values["stoker_decision_faults_total",]) == (3, 1)
     assert values["stoker_decisions_cut_short_total",] == 4
     assert values["stoker_http_requests_total", "GET", "/v1/jobs/{job_id}", "200"] == 1
@@ -642,7 +650,7 @@ def test_more_requests_than_can_be_answered_at_once(store: Store, scheduler: Sma
     most = 3
     app = create_app(scheduler, store, token=None, version="1", max_requests=most)
     release = threading.Event()
-    scheduler.cluster = lambda: (release.wait(30), ())[1]  # type: ignore[method-assign]  # slow for once
+    scheduler.cluster = lambda: (release.wait(30), ClusterStatus(()))[1]  # type: ignore[method-assign]  # slow for once
 
     async def flood() -> list[httpx.Response]:
         transport, answers = httpx.ASGITransport(app), list[httpx.Response]()

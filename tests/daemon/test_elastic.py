@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from daemon.cli.client import Client
 from framework.asking import NOBODY
 from framework.embedded import AgentSpec
 from framework.providers.embedded import EmbeddedProvider
-from tests.daemon.fleet import Fleet, fleets, until
+from tests.daemon.fleet import Daemon, Fleet, fleets, until
 
 POOLS = """
 pools:
@@ -47,20 +48,35 @@ def test_a_daemon_that_is_killed_while_vms_boot_run_and_idle(elastic: Fleet, tmp
     job_id = elastic.submit(first, 3.0)
     until(lambda: "general-1 to boot (until" in elastic.wait(first, job_id, "queued")["reason"], first.log)
     until(lambda: len(provider.list()) == 1, first.log)
+    assert cluster(first) == ([("general-1", "booting")], 1)
     first.end(signal.SIGKILL)
     (booting,) = provider.list()
     second = elastic.add()
     elastic.wait(second, job_id, "running")
+    assert cluster(second) == ([("general-1", "up")], 1)
+    assert '"provider":"ok"' in getattr(second.get("/readyz"), "text", "")
     assert [machine.id for machine in provider.list()] == [booting.id]
     second.end(signal.SIGKILL)
     third = elastic.add()
     job = elastic.wait(third, job_id, "finished", "failed")
     assert (job["state"], elastic.drivers()) == ("finished", 1)
+    with Client(third.url) as client:
+        placed = client.explain(job_id)["explanations"][0]
+    assert [vm["details"] for vm in placed["choices"][0]["candidates"]] == [{"ready in s": 2.0}] * 3
     third.end(signal.SIGKILL)
     assert [machine.id for machine in provider.list()] == [booting.id]
     last = elastic.add()
     until(lambda: not provider.list(), last.log)
     until(lambda: states(tmp_path) == ["closed"], last.log)
+    assert cluster(last) == ([], 0)
+
+
+def cluster(daemon: Daemon) -> tuple[list[tuple[str, str]], int]:
+    """The VMs that it shows with their states, and how many of the pool it says are open."""
+    with Client(daemon.url) as client:
+        told = client.cluster()
+    (pool,) = told["pools"]
+    return [(vm["name"], vm["state"]) for vm in told["vms"]], pool["open"]
 
 
 def states(folder: Path) -> list[str]:

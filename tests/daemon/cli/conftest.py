@@ -16,6 +16,7 @@ from conf.schema import Http, JobSpec, UploadsSection
 from daemon.api import create_app
 from daemon.arrivals import Added, IdempotencyConflictError, SubmittedSpec
 from daemon.cli import main, watch
+from daemon.cluster_status import ClusterStatus, PoolStatus, VmStatus
 from daemon.contract import (
     Admission,
     ApplicationDoor,
@@ -24,7 +25,6 @@ from daemon.contract import (
     PolicyStatus,
     RejectedError,
     ShadowStatus,
-    VmStatus,
 )
 from daemon.front import make_server
 from daemon.store import Store
@@ -54,6 +54,7 @@ class Cast:
     status: PolicyStatus = field(default_factory=lambda: PolicyStatus("ff", {}, 3, 1, 0, ""))
     #: What becomes of a job right after its submission.
     fate: Callable[[str], None] | None = None
+    pools: tuple[PoolStatus, ...] = ()
 
     def submit(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
         """Keep the jobs, which wait; no VM here has more than 4 cpus."""
@@ -89,9 +90,9 @@ class Cast:
         self.put(job_id, "running", f"gives {list(numbers)} up: {why}")
         return self._record(job_id)
 
-    def cluster(self) -> tuple[VmStatus, ...]:
-        """Two VMs."""
-        return VMS
+    def cluster(self) -> ClusterStatus:
+        """Two VMs, and pools when a test says so."""
+        return ClusterStatus(VMS, self.pools)
 
     def charge(self) -> None:
         """Nothing is charged here."""

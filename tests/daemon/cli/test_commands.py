@@ -14,6 +14,7 @@ import pytest
 from conf.uploaded import Uploaded
 from daemon.cli import main, uploading
 from daemon.cli.client import Client
+from daemon.cluster_status import PoolStatus
 from daemon.shadow_comparison import Comparison, Outcome
 from tests.daemon.cli.conftest import VMS, Cast, Daemon, served
 
@@ -346,7 +347,24 @@ def test_cluster(daemon: Daemon, capsys: Capture) -> None:
     assert "1 of 4" in printed
     assert "$0.2400/h" in printed
     assert "2 VMs, 1 in use at $0.2400/h; 1 of 8 cpus used" in printed
+    assert "state" not in printed
     assert [vm["name"] for vm in as_json(daemon, capsys, "cluster")["vms"]] == [vm.name for vm in VMS]
+
+
+def test_a_cluster_with_pools(daemon: Daemon, capsys: Capture) -> None:
+    """Those of a pool that are closed are a line, with why none of them is opened."""
+    daemon.cast.pools = (
+        PoolStatus("p", "m1.large", 4.0, 16384, {}, 0.24, 60.0, 0, 20, 3, "refused until 12:00:00"),
+    )
+    assert daemon.run("cluster") == 0
+    printed = capsys.readouterr().out
+    line = next(line for line in printed.splitlines() if line.startswith("17 of p"))
+    assert line.split() == [
+        "17", "of", "p", "closed", "m1.large", "4", "16", "GiB", "$0.2400/h", "refused", "until", "12:00:00"
+    ]  # fmt: skip
+    assert "m1.large-1   up" in printed
+    (pool,) = as_json(daemon, capsys, "cluster")["pools"]
+    assert (pool["name"], pool["open"], pool["max"]) == ("p", 3, 20)
 
 
 def test_policies(daemon: Daemon, capsys: Capture) -> None:

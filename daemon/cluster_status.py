@@ -1,0 +1,72 @@
+"""The VMs and the pools of others as users see them: what the scheduler tells of its cluster."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+#: Of a VM that costs something.
+OpenState = Literal["opening", "booting", "up", "draining", "closing"]
+
+
+@dataclass(frozen=True, slots=True)
+class VmStatus:
+    """A VM as users see it; memory in MiB, its price in dollars."""
+
+    id: str
+    name: str
+    type: str
+    address: str
+    cpus: float
+    memory_mib: int
+    price_per_hour: float
+    used_cpus: float
+    used_memory_mib: int
+    executors: tuple[str, ...]
+    #: What it has beside cpus and memory, and what of that is held.
+    resources: Mapping[str, float] = field(default_factory=dict)
+    used_resources: Mapping[str, float] = field(default_factory=dict)
+    #: Why nothing is placed there now, or what is wrong with what its agent tells.
+    note: str = ""
+    #: `up`, unless it is of a pool and opens, boots, is drained or closes.
+    state: OpenState = "up"
+    #: Its pool and its lease there; empty for one that is always there.
+    pool: str = ""
+    lease: str = ""
+    #: When the VM of a pool came, or should have booted, seconds since the epoch.
+    ready_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PoolStatus:
+    """A pool of VMs of one kind, as users see it; memory in MiB, prices in dollars, times in seconds."""
+
+    name: str
+    type: str
+    cpus: float
+    memory_mib: int
+    resources: Mapping[str, float]
+    price_per_hour: float
+    boot: float
+    min: int
+    max: int
+    #: How many of its VMs cost something now.
+    open: int
+    #: Why no other is opened now.
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderStatus:
+    """How who opens VMs does: calls by what was asked and what came of it; what is wrong now, in words."""
+
+    calls: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """The VMs that there are, those that come and go among them, and the pools of these."""
+
+    vms: tuple[VmStatus, ...]
+    pools: tuple[PoolStatus, ...] = ()
+    provider: ProviderStatus = field(default_factory=ProviderStatus)
