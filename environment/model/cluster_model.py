@@ -188,7 +188,7 @@ class ClusterModel:
             return self._book.view(self.now, running, asked, self._left_out())
         running = with_reserved(running, self._reservations, self._roster, self._places.starts_at)
         view = self._book.view(self.now, running, asked, self._left_out())
-        return view.changed(openings=self._places.openings(view.vms))
+        return self._places.shown(view)
 
     def _left_out(self) -> dict[str, str]:
         closed = self._book.closed(self.now, self.options.maintenance_margin)
@@ -205,7 +205,8 @@ class ClusterModel:
 
     def requests(self) -> tuple[PlacementRequest, ...]:
         """What waits for a placement, first come first served; lost executors come before new jobs."""
-        return self._line.requests(self.now)
+        requests = self._line.requests(self.now)
+        return tuple(map(self._places.asked, requests)) if self._places else requests
 
     def head(self) -> str:
         """The first of the jobs that wait as a whole and are neither paused nor aside; empty without any."""
@@ -400,7 +401,7 @@ class ClusterModel:
 
     def _dry(self, head: PlacementRequest) -> str:
         """Why it waits when the master had the time to offer something and did not."""
-        return f"the master offers no resources now; {shortage(self.view(), head)}"
+        return f"the master offers no resources now; {shortage(self.view(), self._places.asked(head))}"
 
 
 def _vm_of(task: ExecutorRecord) -> Vm:

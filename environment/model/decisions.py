@@ -92,7 +92,7 @@ class Decisions:
             if reserved.ready_at is None:
                 reserved = reserved._replace(ready_at=self._turn.now)
                 self._reservations.replace(reserved)
-                self._supply.want()
+                self._supply.expect()
             new = job.state == "queued"
             placement = Placement(
                 reserved.job_id, reserved.vm_ids, reserved.driver_vm_id, reserved.sizes, reserved.profile

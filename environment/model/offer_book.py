@@ -245,7 +245,7 @@ class OfferBook:
 
     def lose(self, vm_id: str) -> None:
         """The VM is not there now."""
-        if vm_id in self._vms:
+        if vm_id in self._vms and vm_id not in self._places:
             self._gone.add(vm_id)
             self._others.pop(vm_id, None)
             self._order = None

@@ -17,7 +17,8 @@ from environment.model.offer_book import OfferBook
 from environment.model.turn import Turn
 from environment.pools import Openings
 from environment.resources import Resources
-from environment.types import Vm
+from environment.types import PlacementRequest, Vm
+from environment.view import ClusterView, RunningJob
 from environment.words import clock
 
 #: So many VMs that boot are named in a reason.
@@ -48,6 +49,8 @@ class Places:
         self._to_come: dict[str, None] = {}
         #: Leases whose agents an earlier daemon knew, and this one has not heard of.
         self._unheard: set[str] = set()
+        #: VMs as the book has them, and as policies see them.
+        self._seen: tuple[tuple[Vm, ...], tuple[Vm, ...]] = (), ()
         #: What VMs of pools really have, as far as the master told of one.
         self._sizes: dict[str, Resources] = {}
         for vm in self._places.values():
@@ -226,7 +229,41 @@ class Places:
         """Whether all agents that were there are known to be there, or not."""
         return not self._unheard
 
-    def openings(self, vms: Sequence[Vm]) -> Openings:
+    def shown(self, view: ClusterView) -> ClusterView:
+        """The view with all VMs of pools under the ids of their places, and which of them are open.
+
+        So a policy knows a VM again that was closed in between, or came up since.
+        """
+        if view.vms is not self._seen[0]:
+            self._seen = view.vms, tuple(map(self._as_place, view.vms))
+        vms = self._seen[1]
+        return view.changed(
+            vms=vms,
+            running=tuple(map(self._runs_on_places, view.running)),
+            left_out={self._place_id(vm_id): why for vm_id, why in view.left_out.items()},
+            leaves_at={self._place_id(vm_id): at for vm_id, at in view.leaves_at.items()},
+            openings=self._openings(vms),
+        )
+
+    def asked(self, request: PlacementRequest) -> PlacementRequest:
+        """The request in the same words."""
+        if not (request.present_on or request.avoided):
+            return request
+        present, avoided = (map(self._place_id, ids) for ids in (request.present_on, request.avoided))
+        return replace(request, present_on=tuple(present), avoided=tuple(avoided))
+
+    def _place_id(self, vm_id: str) -> str:
+        return self._agents[vm_id].vm.id if vm_id in self._agents else vm_id
+
+    def _as_place(self, vm: Vm) -> Vm:
+        return replace(vm, id=self._agents[vm.id].vm.id, lease="") if vm.id in self._agents else vm
+
+    def _runs_on_places(self, job: RunningJob) -> RunningJob:
+        if not any(vm_id in self._agents for vm_id in job.vm_ids):
+            return job
+        return replace(job, vm_ids=tuple(map(self._place_id, job.vm_ids)))
+
+    def _openings(self, vms: Sequence[Vm]) -> Openings:
         """Which of these VMs are open, and when each could be ready, or is."""
         now = self._turn.now
         is_open, ready_at = np.ones(len(vms), np.bool_), np.zeros(len(vms))
@@ -239,8 +276,8 @@ class Places:
         return Openings(is_open, ready_at)
 
     def _ready_at(self, lease: Lease) -> float:
-        """When the VM should be up, as far as that is not over."""
-        return max(self._turn.now, lease.asked_at + boot_of(lease.vm))
+        """When the VM should be up, or is."""
+        return self._turn.now if lease.agent_id else max(self._turn.now, lease.asked_at + boot_of(lease.vm))
 
     def starts_at(self, reserved: Reserved) -> float:
         """When a job with VMs that boot is believed to start."""

@@ -34,7 +34,7 @@ class Supply:
         self._suppressed = False
         #: Something happened since the last decision that makes it worth to ask for offers.
         self._stale = False
-        #: Something happened since the last decision that could change it.
+        #: Something happened since the last decision that could change it, beside that offers came.
         self.undecided = True
         #: When something last happened that could change a decision.
         self._changed_at = 0.0
@@ -73,11 +73,15 @@ class Supply:
     def take(self, offers: Iterable[Offer]) -> None:
         """Hold these offers."""
         self._book.take(offers, self._turn.now)
-        self._changed_at, self.undecided = self._turn.now, True
+        self._changed_at = self._turn.now
 
     def want(self) -> None:
         """It is worth to ask for offers: somebody has begun to wait."""
         self._stale = self.undecided = True
+
+    def expect(self) -> None:
+        """It is worth to ask for offers of VMs on which something is about to be launched."""
+        self._stale = True
 
     def reconsider(self, since: float | None = None) -> None:
         """What was decided may be decided otherwise, now or since then: it is worth to ask for offers."""

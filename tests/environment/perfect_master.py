@@ -13,6 +13,7 @@ from environment.model import events as ev
 from environment.model import timings
 from environment.model.cluster_model import ClusterModel
 from environment.model.launches import decided
+from environment.model.leases import Lease
 from environment.model.moment import VmSize
 from environment.model.records import JobRecord
 from environment.model.timings import RELAUNCH_GRACE
@@ -38,6 +39,8 @@ class PerfectMaster:
     done: dict[str, JobRecord] = field(default_factory=dict)
     #: How many executors each loss took, in their order.
     lost: list[int] = field(default_factory=list)
+    #: All leases of VMs of pools, as they were last told.
+    leases: dict[str, Lease] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._events: list[tuple[float, int, int, object]] = []
@@ -60,13 +63,23 @@ class PerfectMaster:
         self._send(ev.Subscribed(self._now))
         sizes = tuple(VmSize(vm.id, vm.resources) for vm in self.vms)
         self._send(ev.VmsMeasured(self._now, sizes, tuple(self.vms)))
+        self._begin()
         while self._events:
             self._now = self._events[0][0]
+            kinds = set()
             while self._events and self._events[0][0] == self._now:
                 _, kind, _, what = heapq.heappop(self._events)
+                kinds.add(kind)
                 self._happen(kind, what)
-            self._decide()
+            self._let_decide(kinds)
         return self.done
+
+    def _begin(self) -> None:
+        """All is there, and nothing has happened."""
+
+    def _let_decide(self, _: set[int]) -> None:
+        """What of these kinds could happen at this instant has happened."""
+        self._decide()
 
     def _push(self, at: float, kind: int, what: object) -> None:
         self._pushed += 1
@@ -128,6 +141,7 @@ class PerfectMaster:
         commands = self.model.handle(event)
         changes = self.model.take_changes()
         self.done |= {record.job.id: record for record in changes.jobs}
+        self.leases |= {lease.id: lease for lease in changes.leases}
         for ended in changes.ended:
             if isinstance(self.policy, Observer):
                 self.policy.observe(ended)
