@@ -86,16 +86,18 @@ class Drivers:
             self.give_up(job, [*numbered], event.why)
 
     def give_up(self, job: JobRecord, executors: list[ExecutorRecord], why: str) -> None:
-        """Its driver is to give these executors up, as far as there may be one."""
-        if not self._may_be_there(job):
+        """Its driver is to give these executors up, once it runs; others take their place."""
+        if not self._roster.stands(job):
             return
         found = [task for task in executors if task.decommissioned_at is None and task.killed_at is None]
+        why = why or "asked"
         for task in found:
             task.decommissioned_at = self._turn.now
-            self._roster.move(task, task.state, f"is to end, once its blocks are elsewhere: {why or 'asked'}")
+            self._roster.move(task, task.state, f"is to end, once its blocks are elsewhere: {why}")
         if found:
             numbers = tuple(task.number for task in found if task.number is not None)
             self._turn.command(ev.Decommission, job.job.id, numbers)
+            self._lives.left(job, found, why)
 
     def _may_be_there(self, job: JobRecord) -> bool:
         """Whether somebody may speak for its driver; what is heard late of an earlier one is void."""

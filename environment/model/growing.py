@@ -57,7 +57,7 @@ def lacks(job: JobRecord, roster: Roster) -> list[Lack]:
     """What a job whose launch stands is short of: first the profile of which it has the least share."""
     if not roster.stands(job):
         return []
-    present = Counter(task.profile for task in roster.executors(job))
+    present = Counter(task.profile for task in roster.executors(job) if not task.gone)
     found = [
         Lack(profile, size, total - present[profile], present[profile])
         for profile, size, total in wanted(job)

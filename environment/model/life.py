@@ -93,7 +93,7 @@ class JobLives:
             more = "1 more executor is" if number == 1 else f"{number} more executors are"
             self._roster.explain(job, f"{more} being launched")
         else:
-            self._roster.replace_ended(job)
+            self._roster.replace_gone(job)
             self._roster.explain(job, "lost executors are being launched again")
         self._line.leave(job)
         self.look_for_growth(job)  # what is left asks again behind all who wait
@@ -124,7 +124,7 @@ class JobLives:
         executors = self._roster.executors(job)
         if job.ended or job.aborting or self._roster.missing(job):
             return
-        if any(task.state != "running" for task in executors):
+        if any(task.state != "running" for task in executors if not task.gone):
             return
         self._setbacks.forget(job.job.id)
         if job.started_at is None:
@@ -194,10 +194,23 @@ class JobLives:
         """Its launch is being undone: once nothing of it is left, it waits again in its old place."""
         if self._roster.open_tasks(job):
             return
-        self._roster.replace_ended(job)
+        self._roster.replace_gone(job)
         job.aborting, job.state, job.placed_at = False, "queued", None
         self.begin(job)
         self._roster.mark(job)
+
+    def left(self, job: JobRecord, executors: list[ExecutorRecord], why: str) -> None:
+        """These executors are to go: others are placed at once, so that there is somewhere for blocks to go.
+
+        Spark gives up to move the blocks of an only executor.
+        """
+        if job.job.dynamic is None:
+            names = ", ".join(f"{_name(task)} on {task.vm_name}" for task in executors)
+            self._lost(job, f"is to do without {names} ({why}), and gets as many others")
+            return
+        for task in executors:
+            task.replaced = True  # how many it wants is known without it
+        self.look_for_growth(job)
 
     def look_for_growth(self, job: JobRecord, due: float = 0.0) -> None:
         """See whether it has fewer executors than it wants; it gets more from that time on."""
@@ -244,7 +257,7 @@ class JobLives:
         elif task.number is None or not self._roster.stands(job):
             self._undo_launch(job, task, end)
         elif task.decommissioned_at is not None and job.job.dynamic is None:
-            self._lost(job, f"{_name(task)} on {task.vm_name} was decommissioned; it is placed again")
+            self._look_whether_all_run(job)  # another has its place, or waits for one
         elif task.decommissioned_at is not None:
             self._given_up(job, task)
         elif state == "finished":
@@ -268,7 +281,7 @@ class JobLives:
 
     def _let_go(self, job: JobRecord, profile: int) -> None:
         """Its driver had an executor stop, and asks for no other in its place, unless it says so."""
-        left = sum(task.profile == profile for task in self._roster.executors(job))
+        left = sum(task.profile == profile and not task.gone for task in self._roster.executors(job))
         job.wanted = tuple(
             asked._replace(total=min(asked.total, left)) if asked.profile == profile else asked
             for asked in wanted(job)

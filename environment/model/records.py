@@ -47,7 +47,7 @@ class ExecutorRecord:
     accrued_until: float = 0.0
     #: Set once a kill was sent, so that the end is not taken for a loss.
     killed_at: float | None = None
-    #: Set when a lost executor has been asked to be placed again, or needs no replacement.
+    #: Set when an executor that is `gone` has been placed again, or needs no replacement.
     replaced: bool = False
     #: The number of its resource profile in Spark.
     profile: int = 0
@@ -62,6 +62,11 @@ class ExecutorRecord:
     def ended(self) -> bool:
         """Whether the task holds nothing any more."""
         return self.state in ENDED_EXECUTOR
+
+    @property
+    def gone(self) -> bool:
+        """Whether the job cannot count on it: it has ended, or is to end once its blocks are elsewhere."""
+        return self.ended or self.decommissioned_at is not None
 
 
 def sizes_of(tasks: Iterable[ExecutorRecord]) -> tuple[Resources, ...]:

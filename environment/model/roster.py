@@ -119,7 +119,7 @@ class Roster:
         return job.started_at is not None or (job.job.driver is not None and job.placed_at is not None)
 
     def missing(self, job: JobRecord) -> int:
-        """How many executors of a job whose launch stands are gone and not yet placed again."""
+        """How many executors of a job whose launch stands are gone, or are to go, and not placed again."""
         return len(self.lost_sizes(job))
 
     def lost_sizes(self, job: JobRecord) -> tuple[Resources, ...]:
@@ -127,7 +127,7 @@ class Roster:
         if not self.stands(job):
             return ()
         tasks = (task for task in self.tasks(job.job.id) if task.number is not None)
-        return tuple(task.resources for task in tasks if task.ended and not task.replaced)
+        return tuple(task.resources for task in tasks if task.gone and not task.replaced)
 
     def running(self) -> Iterator[RunningJob]:
         """The jobs that run, as a policy sees them, in the order in which they were placed.
@@ -153,7 +153,7 @@ class Roster:
         if job.ended or job.aborting:
             return 0.0
         tasks = [task for task in self.tasks(job.job.id) if task.number is not None]
-        placed = [task for task in tasks if not (task.ended and task.replaced)]
+        placed = [task for task in tasks if not (task.gone and task.replaced)]
         return job.job.expected_on(
             tuple(task.resources for task in placed), len({task.vm_id for task in placed})
         )
@@ -175,9 +175,10 @@ class Roster:
         """
         if job.started_at is None or job.job.dynamic is not None:
             return
-        executors = (task for task in self.tasks(job.job.id) if task.number is not None)
-        # One that has finished counts: its driver told it to stop.
-        had = [task for task in executors if not task.replaced or task.state == "finished"]
+        executors = [task for task in self.tasks(job.job.id) if task.number is not None]
+        # One that has finished counts: its driver told it to stop. One that was drained has a successor.
+        stopped = (task.state == "finished" and task.decommissioned_at is None for task in executors)
+        had = [task for task, end in zip(executors, stopped, strict=True) if end or not task.replaced]
         vm_ids, sizes = tuple(task.vm_id for task in had), tuple(task.resources for task in had)
         finished = job.state == "finished"
         self._ended.append(EndedJob(job.job, vm_ids, sizes, job.started_at, at, finished))
@@ -192,10 +193,10 @@ class Roster:
         task.state, task.message = state, message
         self.mark_task(task)
 
-    def replace_ended(self, job: JobRecord) -> None:
-        """The job's ended tasks need no replacement any more."""
+    def replace_gone(self, job: JobRecord) -> None:
+        """The job's tasks that have ended, or are to, need no replacement any more."""
         for task in self._tasks_of[job.job.id].values():
-            if task.ended and not task.replaced:
+            if task.gone and not task.replaced:
                 task.replaced = True
                 self.mark_task(task)
 

@@ -392,8 +392,8 @@ class Chaos:
             assert len(present) + sum(task.released for task in tasks) >= job.job.executors
             assert len(present) <= job.job.executors
         elif not job.aborting:
-            lost = [task for task in tasks if task.ended and not task.replaced]
-            assert len(present) + len(lost) <= job.job.executors
+            lost = [task for task in tasks if task.gone and not task.replaced]
+            assert sum(not task.gone for task in present) + len(lost) <= job.job.executors
             assert not lost or job.state == "relaunching"
 
     def check_wanted(self, task: ExecutorRecord) -> None:
@@ -407,8 +407,8 @@ class Chaos:
         assert any(len(present) <= most for profile, _, most in wants if profile == task.profile)
 
     def executors(self, job_id: str) -> list[ExecutorRecord]:
-        """A job's executors that have not ended."""
-        return [t for t in self.model.tasks(job_id) if t.number is not None and not t.ended]
+        """A job's executors that have not ended, and are not to."""
+        return [t for t in self.model.tasks(job_id) if t.number is not None and not t.gone]
 
     def check_dynamic(self, job: JobRecord, waiting: list[str]) -> None:
         """It never has more executors than it may; if it has fewer than it asks for, it waits; it says so."""
@@ -430,7 +430,7 @@ class Chaos:
             assert (job_id in waiting) != (job_id in {*self.model.paused(), *self.model.aside()})
             assert not present
         elif not stands and not job.aborting:
-            given_back = sum(task.released for task in self.model.tasks(job_id))
+            given_back = sum(task.released or task.gone for task in self.model.tasks(job_id))
             assert min(job.job.fewest, job.job.begins_with) <= len(present) + given_back
             assert job_id not in waiting
         assert grows or not job.reason.startswith("asks for more")

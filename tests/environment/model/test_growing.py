@@ -274,26 +274,50 @@ def test_a_driver_that_stops_those_it_wants_no_more_keeps_the_others() -> None:
 def test_a_decommissioned_executor_ends_without_a_failure() -> None:
     """Its driver is told, it ends when its blocks are elsewhere, and if it is still wanted another comes."""
     world = running(dynamic(initial=2))
-    (command,) = world.send(ev.DecommissionAsked(world.now, "job-1", (0, 7), "vm-1 is emptied"))
+    command, *_ = world.send(ev.DecommissionAsked(world.now, "job-1", (0, 7), "vm-1 is emptied"))
     assert (type(command), command.cause > 0) == (ev.Decommission, True)
     task = world.model.task("job-1.0")
     assert task is not None
     assert task.message == "is to end, once its blocks are elsewhere: vm-1 is emptied"
     assert world.send(ev.DecommissionAsked(world.now, "job-1", (0,))) == []
+    assert grow(world) == ["job-1.2"]  # somewhere for its blocks to go
     world.tell("failed", "job-1.0")
     assert (task.message, world.job().failures, world.job().losses) == ("decommissioned", 0, 0)
     world.wait(2.0)
-    assert grow(world) == ["job-1.2"]
+    assert not world.model.requests()
 
 
-def test_a_decommissioned_executor_of_a_fixed_job_is_placed_again() -> None:
-    """It asks for all of them."""
-    world = running(make_job(executors=2))
+@pytest.mark.parametrize("state", ["finished", "lost"])
+def test_a_decommissioned_executor_of_a_fixed_job_is_placed_again(state: ev.TaskState) -> None:
+    """Another is placed at once, also of an only one; however the first ends, that is no loss."""
+    world = running(make_job(executors=1))
+    world.send(ev.DecommissionAsked(world.now, "job-1", (0,), "vm-1 is emptied"))
+    job = world.job()
+    why = "is to do without executor 0 on vm-1 (vm-1 is emptied), and gets as many others"
+    assert (job.state, job.reason) == ("relaunching", why)
+    assert grow(world) == ["job-1.1"]
+    world.tell("running", "job-1.1")
+    assert (job.state, job.reason) == ("running", "all its executors run again")
+    world.tell(state, "job-1.0")
+    assert (job.state, job.failures, job.losses) == ("running", 0, 0)
+    assert not world.model.requests()
+    world.send(ev.DriverEnded(world.now, "job-1", 0))
+    (ended,) = world.model.take_changes().ended
+    assert len(ended.vm_ids) == 1
+
+
+def test_a_decommissioned_executor_makes_room_for_the_one_that_follows() -> None:
+    """Where there is no room for both, the other waits until it has ended; so it is after a new start."""
+    world = running(make_job(executors=8))
     world.send(ev.DecommissionAsked(world.now, "job-1", (0,)))
-    world.tell("finished", "job-1.0")
-    assert world.job().state == "relaunching"
-    assert grow(world) == ["job-1.2"]
-    assert (world.job().failures, world.job().losses) == (0, 0)
+    assert grow(world) == []
+    after = World(VMS)
+    after.now = world.now
+    after.restore(world.kept())
+    after.subscribe()
+    assert [(request.count, request.again) for request in after.model.requests()] == [(1, True)]
+    after.tell("finished", "job-1.0")
+    assert grow(after) == ["job-1.8"]
 
 
 def test_a_driver_that_does_not_run_asks_for_nothing() -> None:
@@ -333,11 +357,11 @@ def test_it_is_taken_up_by_another_daemon() -> None:
     after.now = world.now
     after.restore(world.kept())
     after.subscribe()
-    assert [(request.count, request.grows) for request in after.model.requests()] == [(2, True)]
+    assert [(request.count, request.grows) for request in after.model.requests()] == [(3, True)]
     task = after.model.task("job-1.0")
     assert task is not None
     assert task.decommissioned_at == world.now
-    assert len(grow(after)) == 2
+    assert len(grow(after)) == 3
 
 
 def test_a_log_of_it_replays() -> None:
