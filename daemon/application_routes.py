@@ -146,6 +146,8 @@ class OrdersBody(Body):
     """Executors that are gone, and of which it may not know."""
     decommission: list[int]
     """Executors that it is to give up, once their blocks are elsewhere."""
+    alone: bool
+    """Whether they go although no other is there to take their blocks."""
 
 
 class SparkBody(Body):

@@ -30,6 +30,7 @@ from daemon.contract import (
     ServedSpark,
     WantedExecutors,
 )
+from daemon.draining import are_late
 from daemon.failures import failure_line
 from daemon.intake import Intake
 from daemon.launch_records import RecordsError
@@ -97,7 +98,7 @@ class _DriverSession:
     #: An executor has ended by itself since it was heard of last: without their driver all of them do.
     orphans: bool = False
     lost: list[tuple[int, str]] = field(default_factory=list)
-    to_leave: set[int] = field(default_factory=set)
+    to_leave: dict[int, float] = field(default_factory=dict)
 
     def opened_by(self, key: str | None) -> bool:
         """Whether that is the driver's key; a session whose key nobody knows is opened by none."""
@@ -202,11 +203,12 @@ class Applications:
         with self._lock:
             session.silent, session.orphans, session.heard_with = 0.0, False, set(session.there)
             record, lost = session.record, tuple(session.lost)
-            to_leave = tuple(sorted(session.to_leave))
+            to_leave = dict(sorted(session.to_leave.items()))
         if record.ended:
             return Orders(stop=f"{job_id} {_ENDS[record.state]}: {record.reason}")
         waits = record.reason if record.state in _WAITS else None
-        return Orders(waits=waits, lost=lost, decommission=to_leave)
+        alone = are_late(to_leave.values(), self._now())
+        return Orders(waits=waits, lost=lost, decommission=tuple(to_leave), alone=alone)
 
     def leave(self, job_id: str, key: str | None, goodbye: Goodbye) -> None:
         """The driver says goodbye: a user's ends its job with that."""
@@ -266,9 +268,9 @@ class Applications:
                 if session is None or task.number is None:
                     continue
                 if task.decommissioned_at is not None and not task.ended:
-                    session.to_leave.add(task.number)
+                    session.to_leave[task.number] = task.decommissioned_at
                 else:
-                    session.to_leave.discard(task.number)
+                    session.to_leave.pop(task.number, None)
                 if task.ended:
                     session.there.discard(task.number)
                     session.heard_with.discard(task.number)
@@ -345,7 +347,7 @@ class Applications:
             session.there.add(task.number)
             session.heard_with.add(task.number)
             if task.decommissioned_at is not None:
-                session.to_leave.add(task.number)
+                session.to_leave[task.number] = task.decommissioned_at
         return session
 
     def _key(self, job_id: str) -> str:

@@ -138,13 +138,15 @@ class Orders:
     """What a driver is told when it gives a sign of life.
 
     `stop` says why it is to end, `waits` why its executors are not there yet; executors that are `lost` are
-    numbers with what is known of it, those to `decommission` are to be given up.
+    numbers with what is known of it, those to `decommission` are to be given up: if `alone`, also where no
+    other executor is there to take their blocks.
     """
 
     stop: str | None = None
     waits: str | None = None
     lost: Sequence[tuple[int, str]] = ()
     decommission: Sequence[int] = ()
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)

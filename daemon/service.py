@@ -30,6 +30,7 @@ from daemon.contract import (
     Standing,
 )
 from daemon.diskwatch import DiskWatch
+from daemon.draining import Draining
 from daemon.drivers import HostDrivers
 from daemon.effects import Effects
 from daemon.embedded_watch import EmbeddedWatch
@@ -160,6 +161,7 @@ class Service:
             now,
             config.spark.driver_timeout,
         )
+        self._draining = Draining(self.ui, now)
         self._disk = DiskWatch(data_dir)
         self._readiness = Readiness(
             store, self._tenure, self._link, self._journal, self._clock, self._disk, self._machines, watch
@@ -196,6 +198,7 @@ class Service:
                 self._machines.stop()
             self._drivers.close()
             self._log_keeper.close()
+            self._draining.close()
             self._policies.close()
             self._journal.close()
 
@@ -215,6 +218,7 @@ class Service:
             if self._log_keeper.due():
                 self._log_keeper.refresh(self._model.open_tasks())
             self._applications.tend()
+            self._draining.tend()
             if self._machines is not None:
                 self._machines.tend()
             if self._clock.look(idle=self._model.idle):
@@ -293,6 +297,7 @@ class Service:
         self._drivers.over(changes.jobs)
         self._log_keeper.ended(changes.executors)
         self._applications.observe(changes.jobs, changes.executors)
+        self._draining.observe(changes.executors, self._model.job)
         self._policies.observe(changes.ended)
         for task in changes.executors:
             if task.state == "lost" and task.running_at is None:
@@ -337,6 +342,7 @@ class Service:
         self._handle([Item(restored)])
         self._drivers.take_up(jobs)
         self._applications.take_up(jobs)
+        self._draining.observe(tasks, self._model.job)
         self._forget()
         if jobs:
             log.info("taken up", jobs=len(jobs), tasks=sum(not task.ended for task in tasks))
@@ -360,9 +366,8 @@ class Service:
     def decommission(self, job_id: str, numbers: Sequence[int], why: str) -> JobRecord:
         """Have executors given up; see `Scheduler.decommission`."""
         record, there = self._known(job_id), self._store.executors(job_id)
-        if record.job.dynamic is None and not record.job.client_driver:
-            detail = f"{job_id} keeps its executors: only a driver that asks for them itself can give some up"
-            raise RejectedError(409, "The executors are fixed", detail)
+        if record.started_at is None or record.ended:
+            raise RejectedError(409, "It does not run", f"{job_id} is {record.state}: {record.reason}")
         open_numbers = {task.number for task in there if not task.ended}
         if missing := [number for number in numbers if number not in open_numbers]:
             runs = ", ".join(str(number) for number in sorted(n for n in open_numbers if n is not None))

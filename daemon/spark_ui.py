@@ -57,7 +57,7 @@ class SparkUi:
 
 
 async def _get(ui: DriverUi, prefix: str, path: str, query: str) -> Response:
-    site = f"http://[{ui.host}]:{ui.port}" if ":" in ui.host else f"http://{ui.host}:{ui.port}"
+    site = ui.site
     url = httpx.URL(f"{site}/{path}" + (f"?{query}" if query else ""))
     asked = {
         "Authorization": f"Bearer {ui.key}",  # this driver's own, of no use elsewhere

@@ -530,6 +530,8 @@ class Orders(TypedDict):
     """Executors that are gone, and of which it may not know."""
     decommission: list[int]
     """Executors that it is to give up, once their blocks are elsewhere."""
+    alone: bool
+    """Whether they go although no other is there to take their blocks."""
 
 
 class Outcome(TypedDict):

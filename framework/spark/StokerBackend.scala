@@ -89,6 +89,7 @@ class StokerBackend(scheduler: TaskSchedulerImpl, sc: SparkContext, url: String)
 
   override def start(): Unit = {
     requireSecrecy()
+    Draining.foreach { case (name, value) => conf.setIfMissing(name, value) }
     DriverEnd.watch()
     super.start()
     val answer = register()
@@ -255,11 +256,18 @@ class StokerBackend(scheduler: TaskSchedulerImpl, sc: SparkContext, url: String)
       if (told.add(number)) removeExecutor(number, why)
     }
     val leave = items(answer, "decommission").map(_.asText).toArray
-    if (leave.nonEmpty) {
+    val alone = Option(answer.get("alone")).exists(_.asBoolean)
+    if (leave.nonEmpty && (alone || companyOf(leave))) {
       val info = ExecutorDecommissionInfo("Stoker wants its place", None)
       decommissionExecutors(leave.map((_, info)), adjustTargetNumExecutors = false, triggeredByExecutor = false)
     }
   }
+
+  /** Whether there are others than these to take blocks: else Spark gives up at once to move them. */
+  private def companyOf(leave: Seq[String]): Boolean =
+    sc.env.blockManager.master.getMemoryStatus.keys.map(_.executorId).exists { other =>
+      !leave.contains(other) && isExecutorActive(other)
+    }
 
   /** The job is over for the daemon: what runs in Spark has failed, and nothing more can. */
   private def end(why: String): Unit = if (!leaving) {
@@ -275,6 +283,13 @@ private object StokerBackend {
   /** Settings that are nobody's business but the driver's and its executors'. */
   private val Private =
     Seq("spark.authenticate.secret", "spark.ssl.", "spark.stoker.token", "spark.stoker.ca", "spark.stoker.job")
+  /** What is on an executor that is to go moves to others first, unless its user does not want that. */
+  private val Draining = Map(
+    "spark.decommission.enabled" -> "true",
+    "spark.storage.decommission.enabled" -> "true",
+    "spark.storage.decommission.rddBlocks.enabled" -> "true",
+    "spark.storage.decommission.shuffleBlocks.enabled" -> "true",
+    "spark.storage.decommission.replicationReattemptInterval" -> "5s")
   private val WaitsNanos = 5000000000L
   private val LongestError = 1000
   private val JobSecret = "spark.stoker.job.secret"

@@ -67,6 +67,13 @@ def driver_properties(
         # One file for whoever learns from it; from 4.0 on Spark makes a folder of several packed ones.
         "spark.eventLog.rolling.enabled": "false",
         "spark.eventLog.compress": "false",
+        # What is on an executor that is to go moves to others first.
+        "spark.decommission.enabled": "true",
+        "spark.storage.decommission.enabled": "true",
+        "spark.storage.decommission.rddBlocks.enabled": "true",
+        "spark.storage.decommission.shuffleBlocks.enabled": "true",
+        # So often it is seen that all of it has moved.
+        "spark.storage.decommission.replicationReattemptInterval": "5s",
     }
     conf = {**defaults, **application.conf}
     redacted = conf.get("spark.redaction.regex")
@@ -104,17 +111,11 @@ def asking_properties(
     """The settings of a driver that asks for executors while it runs, made of those of one that has them all.
 
     There is no shuffle service: shuffles are kept track of, and an executor that has some is not given back
-    until they are of no more use; one that is to be given up moves them to others first.
+    until they are of no more use.
     """
     least, first, most = asking.bounds
-    defaults = {
-        # It begins with what is there; others come while it runs.
-        "spark.scheduler.minRegisteredResourcesRatio": "0.0",
-        "spark.decommission.enabled": "true",
-        "spark.storage.decommission.enabled": "true",
-        "spark.storage.decommission.rddBlocks.enabled": "true",
-        "spark.storage.decommission.shuffleBlocks.enabled": "true",
-    }
+    # It begins with what is there; others come while it runs.
+    defaults = {"spark.scheduler.minRegisteredResourcesRatio": "0.0"}
     fixed_numbers = ("spark.cores.max", "spark.executor.instances")
     return {
         **{key: value for key, value in fixed.items() if key not in fixed_numbers},

@@ -4,6 +4,8 @@ Spark has no filter that asks for a secret, so drivers bring one of ours, `KeyFi
 Spark's UI, and before the page of the standalone master inside the driver, which is on a port of its own
 choice. A client certificate would do for the first alone, and executors, which learn their application's id
 there, would need a client for TLS on every agent.
+
+Who has the key may also have the driver give up executors of its own job, see `KeyFilter.java`.
 """
 
 import hmac
@@ -23,6 +25,11 @@ class DriverUi:
     port: int
     key: str = field(repr=False)
     """To be sent as `Authorization: Bearer KEY`."""
+
+    @property
+    def site(self) -> str:
+        """The beginning of its URLs, without a slash at the end."""
+        return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self.host}:{self.port}"
 
 
 def ui_key(secret: str) -> str:

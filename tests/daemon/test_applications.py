@@ -376,7 +376,7 @@ def test_a_driver_is_told_of_its_jobs_end(api: Api, door: Door) -> None:
     key = register(api)["key"]
     door.now("job-1", reason="m1.large-1 has 0 cpus free")
     assert speak(api, key) == {
-        "stop": None, "waits": "m1.large-1 has 0 cpus free", "lost": [], "decommission": []
+        "stop": None, "waits": "m1.large-1 has 0 cpus free", "lost": [], "decommission": [], "alone": False
     }  # fmt: skip
     door.now("job-1", state="running")
     assert speak(api, key)["waits"] is None
@@ -421,7 +421,9 @@ def test_lost_executors_and_those_to_leave_are_told(api: Api, door: Door) -> Non
     door.applications.observe((), (lost, leaves, lost))
     answer = speak(api, key)
     assert answer["lost"] == [{"number": 1, "reason": "lost on m1.large-1: its agent is gone"}]
-    assert answer["decommission"] == [2]
+    assert (answer["decommission"], answer["alone"]) == ([2], False)
+    door.applications.observe((), (replace(leaves, decommissioned_at=-100.0),))
+    assert speak(api, key)["alone"]
     door.applications.observe((), (replace(leaves, state="finished"),))
     assert speak(api, key)["decommission"] == []
 

@@ -469,18 +469,18 @@ def test_nothing_is_decided_while_the_disk_is_full(
     service.run()
 
 
-def test_executors_are_given_up_by_drivers_that_ask_for_them(store: Store, tmp_path: Path) -> None:
+def test_executors_are_given_up_by_drivers_that_run(store: Store, tmp_path: Path) -> None:
     """What cannot be is said before anything happens; what can be is stored when it is answered."""
-    fixed, dynamic = keep(store, "running"), keep(store, "running")
+    waits, dynamic = keep(store, "queued"), keep(store, "running")
     job = replace(dynamic.job, dynamic=Dynamic(0, 1), client_driver="127.0.0.1", executors=4)
     task = ExecutorRecord(
         f"{job.id}.0", job.id, 0, "v", "vm-1", "t", "127.0.0.1", 1.0, job.size, (31000,), 105.0, "running"
     )
-    store.save(Changes((replace(dynamic, job=job),), (task,)))
+    store.save(Changes((replace(dynamic, job=job), replace(waits, started_at=None)), (task,)))
     service = make_service(store, tmp_path)
     with running(service):
-        with pytest.raises(RejectedError, match="keeps its executors: only a driver that asks for them"):
-            service.decommission(fixed.job.id, (0,), "")
+        with pytest.raises(RejectedError, match=f"{waits.job.id} is queued: "):
+            service.decommission(waits.job.id, (0,), "")
         with pytest.raises(RejectedError, match="has no executor 3 that runs; it has 0"):
             service.decommission(job.id, (0, 3), "")
         assert service.decommission(job.id, (0,), "vm-1 is emptied").state == "running"

@@ -75,9 +75,9 @@ def _running(job: dict[str, list[dict[str, object]]]) -> list[dict[str, object]]
 
 
 def _most_at_once(job: dict[str, list[dict[str, float]]]) -> int:
-    """How many executors were there at the same time."""
+    """How many executors were there at the same time, without those that were to go already."""
     times = [(task["launched_at"], 1) for task in job["tasks"]]
-    times += [(task["ended_at"], -1) for task in job["tasks"]]
+    times += [(task["decommissioned_at"] or task["ended_at"], -1) for task in job["tasks"]]
     number = most = 0
     for _, change in sorted(times):
         number += change

@@ -22,7 +22,7 @@ def compiled(servlets: str, folder: Path) -> bytes:
     """The class, by the compiler in Spark's own jars: a Java runtime is enough."""
     spark = local_spark_home(os.environ, SPARKS[servlets])
     (folder / SOURCE.name).write_text(SOURCE.read_text().replace("import javax.", f"import {servlets}."))
-    (classes,) = Path(spark.home, "jars").glob("jakarta.servlet-api-*.jar")
+    classes = ":".join(str(jar) for jar in sorted(Path(spark.home, "jars").glob("*.jar")))
     compiler = "org.codehaus.commons.compiler.samples.CompilerDemo"
     java = [f"{spark.java_home}/bin/java", "-cp", f"{spark.home}/jars/*", compiler]
     subprocess.run([*java, "-d", folder, "-classpath", classes, folder / SOURCE.name], check=True)
