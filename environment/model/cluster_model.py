@@ -276,9 +276,11 @@ class ClusterModel:
 
     def take_changes(self) -> Changes:
         """Hand out copies of what changed since the last call, and forget jobs that are over and done."""
-        (charges, accounts), leases = self._accounts.take(), self._places.take_changes()
+        charges, accounts = self._accounts.take()
         changes = self._roster.take_changes()
-        return replace(changes, leases=leases, charges=charges, accounts=accounts)
+        ended = tuple(map(self._places.over, changes.ended)) if self._places else changes.ended
+        leases = self._places.take_changes()
+        return replace(changes, ended=ended, leases=leases, charges=charges, accounts=accounts)
 
     # ---- jobs ------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from environment.model.offer_book import OfferBook
 from environment.model.turn import Turn
 from environment.pools import Openings
 from environment.resources import Resources
-from environment.types import PlacementRequest, Vm
+from environment.types import EndedJob, PlacementRequest, Vm
 from environment.view import ClusterView, RunningJob
 from environment.words import clock
 
@@ -252,11 +252,18 @@ class Places:
         present, avoided = (map(self._place_id, ids) for ids in (request.present_on, request.avoided))
         return replace(request, present_on=tuple(present), avoided=tuple(avoided))
 
+    def over(self, ended: EndedJob) -> EndedJob:
+        """A job that is over, in the same words, as long as it is handed out before the changes of leases."""
+        gone = {lease.agent_id: lease.vm.id for lease in self._changed.values() if lease.ended}
+        return replace(ended, vm_ids=tuple(gone.get(i) or self._place_id(i) for i in ended.vm_ids))
+
     def _place_id(self, vm_id: str) -> str:
         return self._agents[vm_id].vm.id if vm_id in self._agents else vm_id
 
     def _as_place(self, vm: Vm) -> Vm:
-        return replace(vm, id=self._agents[vm.id].vm.id, lease="") if vm.id in self._agents else vm
+        """An agent as the place where it is: the same value whether it is there or not."""
+        lease = self._agents.get(vm.id)
+        return vm if lease is None else replace(lease.vm, resources=vm.resources)
 
     def _runs_on_places(self, job: RunningJob) -> RunningJob:
         if not any(vm_id in self._agents for vm_id in job.vm_ids):

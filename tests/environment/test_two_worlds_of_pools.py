@@ -13,6 +13,7 @@ import pytest
 
 from agents.registry import create
 from environment.kernel.arrays import jobs_of
+from environment.kernel.rule_options import DurationOptions
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.policy import Policy
 from environment.pools import Keeping, Terms
@@ -54,18 +55,17 @@ CLUSTERS = {
     "instant": tuple(pooled(AT_ONCE, 8, 12.0, 0.5)),
     "mixed": tuple(sorted(MIXED, key=lambda vm: natural_key(vm.name))),
 }
-POLICIES = [
-    "rr",
-    "rrc",
-    "ff",
-    "best_fit",
-    "least_allocated",
-    "aep",
-    "greedy",
-    "karpenter",
-    "lookahead",
-    "ilp",
-]
+POLICIES = (
+    "rr", "rrc", "ff", "best_fit", "least_allocated", "aep", "greedy", "karpenter", "lookahead", "ilp",
+    "ogasched", "random",
+)  # fmt: skip
+#: On all kinds of pools; the others on the cluster that has them all.
+EVERYWHERE = ("rr", "ff", "greedy", "lookahead")
+CASES = (
+    *((policy, "mixed", keeper) for policy in POLICIES for keeper in ("break_even", "none")),
+    *((policy, "slow", "timeout") for policy in EVERYWHERE),
+    *((policy, "instant", "none") for policy in EVERYWHERE),
+)
 
 
 class Recorder:
@@ -125,15 +125,11 @@ def played(
     return there, cloud
 
 
-@pytest.mark.parametrize(
-    ("cluster", "keeper"),
-    [("slow", "timeout"), ("instant", "none"), ("mixed", "break_even"), ("mixed", "none")],
-)
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(("policy", "cluster", "keeper"), CASES)
 def test_policies_decide_the_same_on_pools_in_both_worlds(policy: str, cluster: str, keeper: str) -> None:
     """Jobs that boot VMs, that wait, that find kept ones; VMs that close and open again."""
     jobs, vms = workload("burst", 30), CLUSTERS[cluster]
-    options = SimulationOptions(keeping=KEEPERS[keeper], seed=2)
+    options = SimulationOptions(DurationOptions(partial="proportional"), keeping=KEEPERS[keeper], seed=2)
     here = Recorder(create(policy))
     result = simulate(here, jobs, vms, options=options)
     there, cloud = played(policy, jobs, vms, options, result)
