@@ -32,6 +32,7 @@ from daemon.spark_rest import add_spark_rest, version_teller
 from daemon.spark_ui import SparkUi
 from daemon.store import Store
 from daemon.submissions import PATH, IdempotencyKey, ShortWay, Submissions
+from daemon.vm_routes import add_vms
 from environment.model.records import ExecutorRecord, JobRecord
 from framework.guard import Guard
 from framework.spark import SparkHomes
@@ -72,6 +73,7 @@ def create_app(
     _add_jobs(app, scheduler, store)
     add_files(app, scheduler, store)
     add_applications(app, scheduler)
+    add_vms(app, scheduler)
     _add_cluster(app, scheduler)
     _add_policy(app, scheduler, store)
     add_spark_rest(app, scheduler, store, homes, driver or Driver())

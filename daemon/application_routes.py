@@ -23,7 +23,7 @@ _MOST = 10_000
 JobName = Annotated[str, Path(description="The job's id, such as job-17.", max_length=40)]
 Key = Annotated[
     str | None,
-    Header(alias="authorization", description="`Bearer KEY`: the key that the driver was answered."),
+    Header(alias="authorization", description="`Bearer KEY`: the key that was given to whoever asks."),
 ]
 
 
@@ -187,31 +187,31 @@ def add_applications(app: FastAPI, scheduler: Scheduler) -> None:
     @app.put("/v1/applications/{job_id}")
     def attach(job_id: JobName, asked: ApplicationBody, key: Key = None) -> RegisteredBody:
         """Say where the driver of a job is that has its key."""
-        found = scheduler.applications.attach(job_id, _bearer(key), _registration(asked))
+        found = scheduler.applications.attach(job_id, bearer(key), _registration(asked))
         return carried(RegisteredBody, found)
 
     @app.put("/v1/applications/{job_id}/executors")
     def ask(job_id: JobName, totals: WantedBody, key: Key = None) -> GrantedBody:
         """Say how many executors a driver wants now, in all."""
-        return GrantedBody(reason=scheduler.applications.ask(job_id, _bearer(key), totals.profiles))
+        return GrantedBody(reason=scheduler.applications.ask(job_id, bearer(key), totals.profiles))
 
     @app.post("/v1/applications/{job_id}/release")
     def release(job_id: JobName, given: ReleaseBody, key: Key = None) -> DoneBody:
         """Give executors back: they end, and none takes their place unless it is asked for."""
-        scheduler.applications.release(job_id, _bearer(key), given.numbers)
+        scheduler.applications.release(job_id, bearer(key), given.numbers)
         return DoneBody()
 
     @app.post("/v1/applications/{job_id}/heartbeat")
     def heartbeat(job_id: JobName, _: NothingBody, key: Key = None) -> OrdersBody:
         """Say that a driver lives, and ask what it is to do."""
-        orders = scheduler.applications.heartbeat(job_id, _bearer(key))
+        orders = scheduler.applications.heartbeat(job_id, bearer(key))
         lost = [LostBody(number=number, reason=reason) for number, reason in orders.lost]
         return carried(OrdersBody, orders, lost=lost, decommission=list(orders.decommission))
 
     @app.delete("/v1/applications/{job_id}")
     def leave(job_id: JobName, goodbye: GoodbyeBody, key: Key = None) -> DoneBody:
         """Say that a driver ends; its executors go."""
-        scheduler.applications.leave(job_id, _bearer(key), goodbye)
+        scheduler.applications.leave(job_id, bearer(key), goodbye)
         return DoneBody()
 
     @app.get("/v1/spark")
@@ -234,6 +234,7 @@ def _registration(asked: ApplicationBody) -> Registration:
     return carried(Registration, asked, asked.driver)
 
 
-def _bearer(header: str | None) -> str | None:
+def bearer(header: str | None) -> str | None:
+    """The key in a header Authorization."""
     scheme, _, key = (header or "").partition(" ")
     return key.strip() if scheme.lower() == "bearer" else None

@@ -81,7 +81,7 @@ def candidacy(setting: DaemonSetting, store: Store, restored: Callable[[], None]
                     data_dir=setting.data_dir,
                     sandboxes=setting.data_dir / "mesos" / "work" / "agents" if embedded else None,
                     profiles=profiles,
-                    provider=provider_of(config, session),
+                    provider=provider_of(config, setting.config_dir, session, setting.url, own),
                     places=places_of(config, setting.config_dir),
                     watch=watch,
                     jvms=jvms_at_once(config),

@@ -29,6 +29,7 @@ from daemon.service import Service
 from daemon.store import Store, StoreError
 from daemon.terms import Term
 from daemon.uploads import Uploads
+from daemon.vm_door import VmDoor
 from environment.model.records import ExecutorRecord, JobRecord
 from framework.spark import DriverUi
 
@@ -163,6 +164,11 @@ class Candidate:
     def applications(self) -> ApplicationDoor:
         """See `Scheduler.applications`."""
         return self._leader().applications
+
+    @property
+    def vms(self) -> VmDoor:
+        """See `Scheduler.vms`."""
+        return self._leader().vms
 
     def cluster(self) -> ClusterStatus:
         """See `Scheduler.cluster`."""

@@ -19,6 +19,7 @@ from framework.spark import DriverUi
 
 if TYPE_CHECKING:
     from daemon.uploads import Uploads
+    from daemon.vm_door import VmDoor
 
 
 class RejectedError(Exception):
@@ -334,6 +335,11 @@ class Scheduler(Protocol):
     @property
     def applications(self) -> ApplicationDoor:
         """What drivers say that ask for executors themselves."""
+        ...
+
+    @property
+    def vms(self) -> "VmDoor":
+        """What VMs of pools say."""
         ...
 
     def health(self) -> Health:

@@ -19,6 +19,7 @@ from daemon.audit import AUTHORIZED, BODY, Audit
 from daemon.problems import Refusal, problem
 from daemon.spark_protocol import CREATE, by_id, token_taken
 from framework.guard import Guard
+from framework.providers.joining import VMS
 from framework.spark.spark_properties import TOKEN
 
 log = structlog.get_logger("api")
@@ -40,8 +41,9 @@ _DEEPEST = 32
 OPEN = frozenset({"/healthz", "/readyz"})
 #: Below this, a body is part of a file, and is not looked into.
 FILES = "/v1/files/"
-#: Below these nobody is asked for the token: an application has its own key, Spark's jar is for everybody.
-WITHOUT_TOKEN = ("/v1/applications/", "/v1/spark/")
+#: Below these nobody is asked for the token: applications and VMs have keys of their own, Spark's jar is for
+#: everybody.
+WITHOUT_TOKEN = ("/v1/applications/", "/v1/spark/", VMS)
 _AGAIN = {"Retry-After": "1"}
 _CLOSE = {"Connection": "close"}
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})

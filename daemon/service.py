@@ -49,6 +49,7 @@ from daemon.store import Store, StoreError
 from daemon.tenure import Tenure
 from daemon.terms import Term
 from daemon.uploads import Uploads
+from daemon.vm_door import VmDoor
 from environment.explain import Explanation
 from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel, ModelOptions
@@ -162,6 +163,7 @@ class Service:
             config.spark.driver_timeout,
         )
         self._draining = Draining(self.ui, now)
+        self._vms = VmDoor(store, self._inbox.put_and_wait, now)
         self._disk = DiskWatch(data_dir)
         self._readiness = Readiness(
             store, self._tenure, self._link, self._journal, self._clock, self._disk, self._machines, watch
@@ -447,6 +449,11 @@ class Service:
     def applications(self) -> Applications:
         """See `Scheduler.applications`."""
         return self._applications
+
+    @property
+    def vms(self) -> VmDoor:
+        """See `Scheduler.vms`."""
+        return self._vms
 
     def health(self) -> Health:
         """Whether jobs can be scheduled now."""

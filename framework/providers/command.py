@@ -7,6 +7,7 @@ config has there. An answer is bounded in time and size, and checked whole.
 import json
 import os
 import selectors
+import shutil
 import signal
 import subprocess
 import time
@@ -77,10 +78,18 @@ class Command:
     """Opens and closes VMs by programs; see `contract.Provider`. For any thread."""
 
     def __init__(self, options: CommandProvider, door: Door, folder: Path) -> None:
-        """Programs run in that folder, and are looked for there when their names have a slash."""
+        """Programs run in that folder, and are looked for there when their names have a slash.
+
+        ConfigError when one is not there, or is no program.
+        """
         self._options = options
         self._door = door
         self._folder = folder
+        for deed in ("open", "close", "list", "prices", "notices"):
+            program: tuple[str, ...] | None = getattr(options, deed)
+            if program is not None and not _found(program[0], folder):
+                where = folder if "/" in program[0] else "PATH"
+                raise ConfigError(f"provider.{deed}: {program[0]}: no such program (looked in {where})")
 
     def open(self, wanted: Wanted) -> Machine:
         """Open a VM, or say which one is open under this lease already."""
@@ -156,6 +165,10 @@ class Command:
 
 class _TooMuchError(Exception):
     """A program does not stop answering."""
+
+
+def _found(name: str, folder: Path) -> bool:
+    return shutil.which(folder / name if "/" in name else name) is not None
 
 
 def _run(program: Sequence[str], folder: Path, request: bytes, until: float) -> tuple[int, bytes, bytes]:

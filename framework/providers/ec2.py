@@ -232,6 +232,13 @@ class Ec2:
         )
 
 
+def regions() -> Sequence[str]:
+    """The regions that boto3 knows."""
+    session = boto3.session.Session()
+    partitions = session.get_available_partitions()
+    return [name for one in partitions for name in session.get_available_regions("ec2", one)]
+
+
 def _is_spot(vm: Vm) -> bool:
     return vm.terms is not None and vm.terms.spot is not None
 

@@ -4,6 +4,7 @@ The embedded Mesos is asked by whoever started it (`embedded.py`). What only one
 when it is chosen.
 """
 
+import difflib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,3 +37,14 @@ def make_provider(
             "`pip install --no-deps --requirement requirements-serve.lock` installs it"
         ) from error
     return Ec2(options, places, door, user_data)
+
+
+def doubt_of(options: CommandProvider | Ec2Provider) -> str:
+    """What of the options is perhaps a mistake, though a provider can be made of them; empty for nothing."""
+    if isinstance(options, CommandProvider) or options.endpoint_url is not None:
+        return ""
+    from framework.providers.ec2 import regions
+
+    close = difflib.get_close_matches(options.region, known := regions(), n=1)
+    hint = f"did you mean {close[0]}?" if close else "it may be a new one"
+    return "" if options.region in known else f"region {options.region} is not known to boto3: {hint}"

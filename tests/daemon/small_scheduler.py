@@ -26,6 +26,7 @@ from daemon.intake import Intake
 from daemon.launcher import Launcher
 from daemon.store import Store
 from daemon.uploads import Uploads
+from daemon.vm_door import VmDoor
 from environment.model import events as ev
 from environment.model.cluster_model import Changes
 from environment.model.reach import Reach
@@ -55,6 +56,7 @@ class SmallScheduler:
         self.events: list[ev.Event] = []
         self.launcher = Launcher(Config(data_dir=str(folder)), folder, "127.0.0.1")
         self.applications = self._door()
+        self.vms = VmDoor(store, self._told, lambda: 100.0)
         #: What keys open.
         self.opened: dict[str, tuple[Path, str]] = {}
         self._policy = PolicyStatus("ff", {}, 3, 2, 1, "it raised ValueError", cut_short=4)
@@ -64,12 +66,12 @@ class SmallScheduler:
         intake = Intake(self.store, self.launcher, {}, lambda *_: None, lambda: None, 1000, lambda: 100.0)
         intake.note(0, Reach(make_vms(4, cpus=4)), set())
 
-        def put_and_wait(event: ev.Event, _: float) -> bool:
-            self.events.append(event)
-            return not self.stuck
-
-        told = (self.events.append, put_and_wait)
+        told = (self.events.append, self._told)
         return Applications(self.store, self.launcher, intake, *told, lambda: 100.0, 30.0)
+
+    def _told(self, event: ev.Event, _: float) -> bool:
+        self.events.append(event)
+        return not self.stuck
 
     def submit(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
         """Keep the jobs; those of more than 64 cpus are refused."""

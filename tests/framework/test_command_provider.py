@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from conf.loader import ConfigError
 from conf.schema import CommandProvider
 from environment.pools import Terms
 from environment.resources import Resources
@@ -151,10 +152,17 @@ def test_an_exit_code_says_of_which_kind_a_refusal_is(made: Made, script: str, k
     assert refused(lambda: made(script).open(WANTED)) == (kind, f"open (./program): {says}")
 
 
-def test_a_program_that_is_none(made: Made) -> None:
-    """Neither missing ones nor those that may not be run are taken for a refusal."""
-    assert refused(lambda: made("", open="./nothing").open(WANTED)) == (
-        "unavailable", "open (./nothing): cannot be run: No such file or directory",
+def test_a_program_that_is_none(made: Made, tmp_path: Path) -> None:
+    """A daemon does not start with it; one that vanishes is not taken for a refusal."""
+    with pytest.raises(ConfigError) as error:
+        made("", open="./nothing")
+    assert str(error.value) == f"provider.open: ./nothing: no such program (looked in {tmp_path})"
+    with pytest.raises(ConfigError, match=r"provider\.list: no-such-program: no such program"):
+        made("", list="no-such-program")
+    provider = made("exit 10")
+    (tmp_path / "program").unlink()
+    assert refused(lambda: provider.open(WANTED)) == (
+        "unavailable", "open (./program): cannot be run: No such file or directory",
     )  # fmt: skip
 
 
@@ -177,7 +185,7 @@ def _runs(pid: int) -> bool:
 
 def test_a_program_that_does_not_stop(made: Made) -> None:
     """Neither what it answers nor what it complains about is kept without end."""
-    assert refused(made("exec cat /dev/zero").list) == (
+    assert refused(made("exec head -c 20000000 /dev/zero").list) == (
         "unavailable", "answer of list (./program): more than 16 MiB"
     )  # fmt: skip
     assert refused(made("head -c 3000000 /dev/zero | tr '\\0' x >&2; echo end >&2; exit 10").list) == (

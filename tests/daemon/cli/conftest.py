@@ -29,6 +29,7 @@ from daemon.contract import (
 from daemon.front import make_server
 from daemon.store import Store
 from daemon.uploads import Uploads
+from daemon.vm_door import VmDoor
 from environment.explain import CandidateVm, Choice, Explanation
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
@@ -196,6 +197,11 @@ class Cast:
     def applications(self) -> ApplicationDoor:
         """Those of a small scheduler."""
         return SmallScheduler(self.store).applications
+
+    @property
+    def vms(self) -> VmDoor:
+        """That of a small scheduler."""
+        return SmallScheduler(self.store).vms
 
     def _record(self, job_id: str) -> JobRecord:
         record = self.store.job(job_id)
