@@ -13,6 +13,7 @@ from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 import sqlalchemy as sa
 from sqlalchemy.engine import make_url
@@ -21,10 +22,12 @@ from agents.registry import PolicyError, create
 from conf.loader import ConfigError, find
 from conf.reading import read_secret
 from conf.schema import Config, PolicyChoice
-from daemon.providing import places_of
+from daemon.providing import foreign_provider, places_of
 from daemon.tls import Certificate
 from environment.cluster_files import load_cluster
 from framework.accounts import find_account
+from framework.guard import is_loopback
+from framework.providers.making import doubt_of
 from framework.spark import SparkHomes
 from profiles.job_profile import load_profiles
 
@@ -217,7 +220,17 @@ def _provider(config: Config, folder: Path) -> str:
         if config.provider is None:
             return "none"
         raise _DoubtError(f"{config.provider.name}: {config.mesos.cluster} has no pools")
-    return "embedded" if config.provider is None else config.provider.name
+    options = config.provider
+    if options is None or options.name == "embedded":
+        return "embedded"
+    foreign_provider(config, options, folder)
+    host = urlsplit(options.url or config.leader.url or "").hostname or config.address[0]
+    if host == "localhost" or is_loopback(host):
+        why = f"{host} is where this daemon listens, so VMs cannot tell it that they are taken away"
+        raise _DoubtError(f"{options.name}: {why}; see provider.url")
+    if doubt := doubt_of(options):
+        raise _DoubtError(f"{options.name}: {doubt}")
+    return f"{options.name}: can be asked"
 
 
 def _master(config: Config) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from conf.loader import ConfigError
 from daemon import storefile, tables
 from daemon.bill_rows import put_accounts_aside, read_account
 from daemon.damage import Damages, put_aside
@@ -26,6 +27,7 @@ from daemon.migrations import FIRST, SCHEMA_VERSION
 from daemon.tables import accounts, comparisons, executors, explanations, facts, jobs, leases, sums
 from daemon.terms import refuse_if_led
 from environment.model.event_log import decode
+from framework.providers.contract import Provider, ProviderError
 
 _PAGE = 1000
 #: Findings of one check that are told one by one.
@@ -60,9 +62,16 @@ class Doctor:
     """One examination. With `repair`, what can be mended is; StoreError when that cannot be now."""
 
     def __init__(
-        self, url: str, data_dir: Path, *, repair: bool, progress: Callable[[str, int], None] | None = None
+        self,
+        url: str,
+        data_dir: Path,
+        *,
+        repair: bool,
+        progress: Callable[[str, int], None] | None = None,
+        provider: Callable[[], Provider] | None = None,
     ) -> None:
-        """`progress` is told what is looked at, and how much of it was."""
+        """`progress` is told what is looked at, and how much of it was; `provider` makes one elsewhere."""
+        self._provider = provider
         self._url = url
         self._data_dir = data_dir
         self._repair = repair
@@ -73,6 +82,7 @@ class Doctor:
         """Look at everything; StoreError when the store cannot be opened at all."""
         self._look_at_permissions()
         self._look_at_event_logs()
+        self._look_at_provider()
         url = sa.engine.make_url(self._url)
         path = Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
         if path is not None and not self._look_at_file(path):
@@ -305,6 +315,17 @@ class Doctor:
                         advice = f"it does not replay; remove {path} if nobody needs it: no daemon reads it"
                         self._find("event log", what, advice)
                         break
+
+    def _look_at_provider(self) -> None:
+        """Whether it lists its VMs; what becomes of those is the daemon's business."""
+        if self._provider is None:
+            return
+        self._progress("VMs of the provider", 0)
+        try:
+            self._count("VMs of the provider", len(self._provider().list()))
+        except (ConfigError, ProviderError) as error:
+            advice = "until it does, no VM is opened, and none that is open is known to be closed"
+            self._find("provider", f"it does not list its VMs: {error}", advice)
 
     # ---- telling ---------------------------------------------------------------------------------
 

@@ -87,20 +87,27 @@ def doctor(
     ] = False,
     output: Output = "table",
 ) -> int:
-    """Look the job store and the data folder through; exit code 1 when something is wrong."""
+    """Look the job store and the data folder through, and ask who opens VMs; 1 when something is wrong."""
     from dataclasses import asdict
 
     from daemon.database import StoreError
     from daemon.doctor import Doctor
+    from daemon.providing import foreign_provider
 
-    loaded, _ = read_config(config, settings)
+    loaded, folder = read_config(config, settings)
     data_dir = data_dir_of(loaded)
+    options = loaded.provider
     tell = _progress("looked at")
     examination = Doctor(
         url_of(loaded, data_dir),
         data_dir,
         repair=repair,
         progress=lambda check, number: tell(f"{check}: {number}" if number else check),
+        provider=(
+            None
+            if options is None or options.name == "embedded"
+            else lambda: foreign_provider(loaded, options, folder)
+        ),
     )
     try:
         report = examination.examine()

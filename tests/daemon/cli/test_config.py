@@ -121,3 +121,39 @@ def test_what_is_no_config_is_code_2(tmp_path: Path, capsys: pytest.CaptureFixtu
     )
     assert main(["config", "check", "/dev/zero"]) == 2
     assert "too long" in capsys.readouterr().err
+
+
+EC2 = (
+    "mesos.master=127.0.0.1:5050", "mesos.cluster=clusters/elastic.yaml", "provider.name=ec2",
+    "provider.cluster=ours", "provider.region=eu-west-1", "provider.image=ami-1",
+)  # fmt: skip
+COMMAND = (*EC2[:2], "provider={name: command, open: sh, close: sh, list: sh}")
+HERE = "VMs cannot tell it that they are taken away"
+
+
+@pytest.mark.parametrize(
+    ("settings", "verdict", "says"),
+    [
+        ((), "ok", "none"),
+        (("mesos.cluster=clusters/elastic.yaml",), "ok", "embedded"),
+        (EC2, "warning", HERE),
+        ((*EC2, "provider.url=https://stoker.example"), "ok", "ec2: can be asked"),
+        ((*EC2, "leader.url=https://stoker.example", "provider.region=eu-west-11"), "warning",
+         "region eu-west-11 is not known to boto3: did you mean eu-west-1?"),
+        ((*EC2, "provider.user_data=none.sh"), "error", "none.sh: no such file"),
+        ((*EC2, "provider.user_data=default.yaml"), "error", "default.yaml:1: should begin with #!"),
+        ((*EC2, "mesos.master=embedded"), "error", "ec2 opens VMs whose agents want a Mesos of yours"),
+        (COMMAND, "warning", HERE),
+        ((*COMMAND[:2], "provider={name: command, open: sh, close: no-such, list: sh}"), "error",
+         "provider.close: no-such: no such program"),
+        ((*EC2, "mesos.cluster=clusters/paper.yaml"), "warning", "has no pools"),
+    ],
+)  # fmt: skip
+def test_who_opens_vms(
+    settings: tuple[str, ...], verdict: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Template, region and programs are looked at, and nobody is asked."""
+    _, found = checked(capsys, *settings)
+    assert (found["provider"]["verdict"], says in found["provider"]["what"]) == (verdict, True), found[
+        "provider"
+    ]

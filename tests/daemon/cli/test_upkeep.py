@@ -70,6 +70,26 @@ def test_the_doctor_ends_with_0_1_or_2(folder: Path, capsys: pytest.CaptureFixtu
     assert run(folder / "nowhere", "doctor") == 2
 
 
+def test_the_doctor_asks_who_opens_vms(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """That is one who is elsewhere; why it does not list its VMs is said."""
+    lists = folder / "list"
+    lists.write_text('#!/bin/sh\necho \'{"machines": [{"id": "a", "lease": "l", "pool": "p"}]}\'\n')
+    lists.chmod(0o700)
+    (folder / "stoker.yaml").write_text(
+        "mesos: {master: 10.0.0.1:5050, cluster: clusters/elastic.yaml}\n"
+        "provider: {name: command, open: sh, close: sh, list: ./list}\n"
+    )
+    settings = ("--config", str(folder / "stoker.yaml"))
+    assert run(folder, "doctor", *settings) == 0
+    assert ", 1 VMs of the provider, " in capsys.readouterr().out
+    lists.write_text("#!/bin/sh\necho no rights >&2\nexit 1\n")
+    assert run(folder, "doctor", *settings) == 1
+    assert "provider: it does not list its VMs: list (./list): no rights\n" in capsys.readouterr().out
+    lists.unlink()
+    assert run(folder, "doctor", *settings) == 1
+    assert "provider.list: ./list: no such program" in capsys.readouterr().out
+
+
 def test_pruning_says_what_would_go_and_then_does_it(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
