@@ -1,11 +1,16 @@
 """Daemons on VMs that come and go: they boot for jobs, run them and close, whoever kills the daemon."""
 
 import contextlib
+import json
 import signal
 import sqlite3
+import sys
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
+import httpx
 import pytest
 
 from daemon.cli.client import Client
@@ -14,6 +19,7 @@ from framework.embedded import AgentSpec
 from framework.providers.embedded import EmbeddedProvider
 from tests.daemon.fleet import Daemon, Fleet, fleets, until
 
+EXAMPLE = str(Path(__file__).parents[2] / "deploy/vms.py")
 POOLS = """
 pools:
   - {name: general, type: m1.large, cpus: 1, memory: 4g, price_per_hour: 0.24, max: 3, boot: 2s}
@@ -83,3 +89,24 @@ def states(folder: Path) -> list[str]:
     """Of all leases that there ever were."""
     with contextlib.closing(sqlite3.connect(folder / "host" / "stoker.db")) as sql:
         return [state for (state,) in sql.execute("SELECT state FROM leases ORDER BY asked_at")]
+
+
+def test_programs_of_the_operator_and_a_vm_that_is_taken_away(elastic: Fleet, tmp_path: Path) -> None:
+    """They open and close VMs; one says by its key that it leaves, and what runs there goes to another."""
+    programs = {deed: (sys.executable, EXAMPLE, deed, elastic.mesos.address) for deed in ("close", "list")}
+    opens = f'tee -a asked | "$0" {EXAMPLE} open {elastic.mesos.address}'
+    told = {"name": "command", "open": ["sh", "-c", opens, sys.executable], **programs}
+    daemon = elastic.add(provider=told)
+    job_id = elastic.submit(daemon, 4.0)
+    elastic.wait(daemon, job_id, "running")
+    assert cluster(daemon) == ([("general-1", "up")], 1)
+    asked = json.loads((tmp_path / "asked").read_text())
+    assert asked["agent"]["master"] == elastic.mesos.address
+    notice = {"action": "terminate", "time": datetime.fromtimestamp(time.time() + 60, UTC).isoformat()}
+    headers = {"Authorization": f"Bearer {asked['notice']['key']}"}
+    assert httpx.post(asked["notice"]["url"], json=notice, headers=headers).status_code == 202
+    until(lambda: dict(cluster(daemon)[0]).get("general-2") in ("opening", "booting"), daemon.log)
+    assert dict(cluster(daemon)[0])["general-1"] == "draining"
+    assert elastic.wait(daemon, job_id, "finished", "failed")["state"] == "finished"
+    until(lambda: states(tmp_path) == ["closed", "closed"], daemon.log)
+    assert not EmbeddedProvider(elastic.mesos.address, NOBODY).list()
