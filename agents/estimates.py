@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from environment.pools import Terms
 from environment.types import FloatArray, Job
 from environment.view import ClusterView
 
@@ -11,6 +12,7 @@ from environment.view import ClusterView
 TIME_DIGITS = 3
 #: Neither cost nor time ever counts for nothing, so that one decides between equals of the other.
 LEAST_WEIGHT = 0.001
+_SECONDS_PER_HOUR = 3600.0
 
 
 def check_share(name: str, value: float) -> None:
@@ -50,6 +52,34 @@ def held_for(view: ClusterView, unknown: float) -> FloatArray:
     """
     held: FloatArray = np.round(np.maximum(view.busy_until_assuming(unknown) - view.at, 0.0), TIME_DIGITS)
     return held
+
+
+def work_lost(view: ClusterView, job: Job, unknown: float) -> FloatArray:
+    """What share of what it does on each VM the job loses, as is to be expected; float64 [N], below 1.
+
+    Of a spot VM that is taken away now and then: each time what its executors there have done since they
+    came, half of the job on average, as far as its type does it again, and a boot, in which nothing is done.
+    """
+    if not view.spot.any():
+        return np.zeros(len(view.vms))
+    seconds, known = duration_of(job, unknown), dict[Terms | None, float]()
+    for terms in {vm.terms for vm in view.vms}:
+        if terms is None or terms.spot is None:
+            known[terms] = 0.0
+            continue
+        each = job.rework.after(terms.spot.notice) * seconds / 2 + terms.boot
+        lost = terms.spot.interruptions_per_hour / _SECONDS_PER_HOUR * each
+        known[terms] = lost / (1.0 + lost)
+    return np.array([known[vm.terms] for vm in view.vms])
+
+
+def effective_prices(view: ClusterView, job: Job, unknown: float) -> FloatArray:
+    """Dollars per hour of each VM for an hour's work of the job that lasts; float64 [N].
+
+    The price, over the share of work that is not lost there.
+    """
+    prices: FloatArray = view.prices_per_hour / (1.0 - work_lost(view, job, unknown))
+    return prices
 
 
 def dollars_per_cpu_second(view: ClusterView) -> float:

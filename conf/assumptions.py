@@ -9,6 +9,11 @@ BAD_PLACEMENT_FACTOR = 1.3
 #: of five types of Spark jobs (docs/results/fidelity.md).
 MEASURED_SPREAD = 0.08
 
+#: What share of what an executor has done is done again when it is lost, and when it was drained first.
+REWORK_LOST, REWORK_DRAINED = 0.5, 0.05
+#: A drained executor gets its blocks to others within so many seconds.
+DRAIN_SECONDS = 30.0
+
 #: Where a job belongs that names no queue.
 DEFAULT_QUEUE = "default"
 

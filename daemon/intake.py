@@ -13,7 +13,7 @@ from environment.check import whole_cluster_shortfall
 from environment.model.moment import Quota
 from environment.model.reach import ONLY_SPOT, Reach, over_quota
 from environment.resources import NOTHING, Resources
-from environment.types import Dynamic, Job, Vm, barred
+from environment.types import MEASURED_REWORK, Dynamic, Job, Rework, Vm, barred
 from profiles.job_profile import JobProfile
 
 #: After how many seconds a submission to a full queue may be tried again.
@@ -146,6 +146,7 @@ class Intake:
             expected_duration=profile.duration(spec.cpus, spec.memory, most) if profile else None,
             prefers=profile.prefers if profile else None,
             spread=profile.spread if profile else MEASURED_SPREAD,
+            rework=Rework(profile.rework.lost, profile.rework.drained) if profile else MEASURED_REWORK,
             dynamic=Dynamic(bounds.min, bounds.begins_with) if isinstance(bounds, DynamicExecutors) else None,
         )
 

@@ -14,7 +14,14 @@ from typing import Literal, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from conf.assumptions import BAD_PLACEMENT_FACTOR, DEFAULT_QUEUE, MEASURED_SPREAD
+from conf.assumptions import (
+    BAD_PLACEMENT_FACTOR,
+    DEFAULT_QUEUE,
+    DRAIN_SECONDS,
+    MEASURED_SPREAD,
+    REWORK_DRAINED,
+    REWORK_LOST,
+)
 from conf.schema import SpotUse
 from environment.belief import placed_well
 from environment.pools import Terms
@@ -69,6 +76,21 @@ class Dynamic(NamedTuple):
     initial: int
 
 
+class Rework(NamedTuple):
+    """What share of what an executor has done is done again when it is lost, or drained before that."""
+
+    lost: float = REWORK_LOST
+    drained: float = REWORK_DRAINED
+
+    def after(self, notice: float) -> float:
+        """The share after a notice of so many seconds; one that is too short is none."""
+        return self.drained if notice >= DRAIN_SECONDS else self.lost
+
+
+#: That of a job of which nobody knows better.
+MEASURED_REWORK = Rework()
+
+
 def barred(use: SpotUse, *, spot: bool) -> bool:
     """Whether spot VMs, or the others, are no place for executors of a job that uses them so."""
     return use == ("never" if spot else "only")
@@ -92,7 +114,8 @@ class Job:
 
     With `dynamic`, its driver asks for executors while it runs, and `executors` is the most that it may have
     of each resource profile. `spot` says whether executors may be on VMs that their cloud may take away, or
-    only there; `spot_driver` whether its driver may.
+    only there; `spot_driver` whether its driver may. `rework` is what its type does again of an executor's
+    work when that is lost.
     """
 
     id: str
@@ -115,6 +138,7 @@ class Job:
     retries: int = 0
     spot: SpotUse = "allowed"
     spot_driver: bool = False
+    rework: Rework = MEASURED_REWORK
 
     @property
     def cpus(self) -> float:

@@ -6,12 +6,22 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from conf.assumptions import MEASURED_SPREAD
+from conf.assumptions import MEASURED_SPREAD, REWORK_DRAINED, REWORK_LOST
 from conf.loader import find, load
 from conf.schema import Memory, Name, Strict
 
 #: The profiles of WordCount, PageRank and Sort that ship with Stoker.
 PAPER = "profiles/data/paper.yaml"
+
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class ReworkShares(Strict):
+    """What share of what an executor has done is done again when it is lost, or drained before that."""
+
+    lost: Share = REWORK_LOST
+    drained: Share = REWORK_DRAINED
 
 
 class JobProfile(Strict):
@@ -33,6 +43,7 @@ class JobProfile(Strict):
     spilling: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0
     #: Standard deviation of the logarithm of real over expected duration.
     spread: Annotated[float, Field(ge=0, le=2)] = MEASURED_SPREAD
+    rework: ReworkShares = ReworkShares()
 
     def duration(self, cpus: float, memory_mib: int, executors: int) -> float:
         """Seconds that such a job takes when it is placed as it prefers; sizes are those of one executor."""

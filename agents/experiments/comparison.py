@@ -5,12 +5,12 @@ One run is the simulator's; how results are printed and drawn is in `reports.py`
 
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import yaml
 
 from agents.registry import PolicyError, create
-from environment.cluster_files import load_cluster
+from environment.cluster_files import load_cluster, load_prices
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results import Result
 from environment.simulation.simulator import simulate
@@ -24,6 +24,8 @@ METRICS = (
     "cost",
     "bill",
     "openings",
+    "interruptions",
+    "work_lost",
     "cost_over_bound",
     "average_duration",
     "average_completion",
@@ -99,13 +101,13 @@ def compare(
     `jobs` replaces the number of jobs of the workloads. ConfigError, WorkloadError and PolicyError say what
     is wrong with the input.
     """
-    vms = load_cluster(cluster)
+    vms, prices = load_cluster(cluster), load_prices(cluster)
     every = [(name, seed, who) for name in workloads for seed in seeds for who in contenders]
     for number, (name, seed, who) in enumerate(every):
         if progress is not None:
             progress(number, len(every), f"{who.label} on {name}, seed {seed}")
         workload = load_workload(name, seed, jobs)
-        drawn = (options or SimulationOptions()).drawn(seed)
+        drawn = replace((options or SimulationOptions()).drawn(seed), prices=prices)
         result = simulate(create(who.name, who.options), workload, vms, options=drawn)
         yield SimulatedRun(who.label, name, seed, result)
 

@@ -20,6 +20,7 @@ from agents.estimates import (
     check_share,
     dollars_per_cpu_second,
     duration_of,
+    effective_prices,
     held_for,
 )
 from conf.assumptions import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
@@ -155,7 +156,7 @@ class Greedy:
             np.array([max(duration_of(request.job, unknown), _LEAST) for request in known]),
             # Lost executors are replaced at once: their job runs already, and is slow without them.
             np.array([0.0 if r.joins else patience - (view.at - r.job.submitted_at) for r in known]),
-            np.stack([view.prices_per_hour / 3600.0] * len(known)),
+            np.stack([effective_prices(view, request.job, unknown) / 3600.0 for request in known]),
             np.array([every if limit is None else limit for limit in most])
             if limited
             else np.zeros((0, len(view.vms)), np.int64),

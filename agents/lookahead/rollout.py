@@ -10,7 +10,7 @@ import numpy as np
 
 from agents.lookahead.plans import GENE, NOBODY, NOTHING, ORDER, Aim, Search, noise_of, vary
 from agents.lookahead.proposals import propose
-from environment.kernel import rules
+from environment.kernel import ends, rules
 from environment.kernel.compiled import njit
 from environment.kernel.state import NUMBERS, REALS, Batch
 
@@ -69,7 +69,7 @@ def _wait(batch: Batch, aim: Aim) -> bool:
     """Move the clock of row 1 to the next end of a job; False when there is none to wait for."""
     if batch.state.running[1] == 0 or not aim.may_wait:
         return False
-    rules.advance(batch, 1, rules.next_completion(batch, 1))
+    rules.advance(batch, 1, ends.next_completion(batch, 1))
     return True
 
 
@@ -114,7 +114,7 @@ def play(batch: Batch, aim: Aim, found: Search, c: int) -> None:
             rules.place_job(batch, 1, found.placement[:count])
         elif state.running[1] > 0:
             at_once = False
-            rules.advance(batch, 1, rules.next_completion(batch, 1))
+            rules.advance(batch, 1, ends.next_completion(batch, 1))
         else:
             _leave_out(batch)
 

@@ -252,7 +252,9 @@ def _show(runs: "list[SimulatedRun]") -> None:
 
     several = len({run.seed for run in runs}) > 1
     elastic = any(vm.terms for run in runs for vm in run.result.vms)
+    spot = any(vm.spot for run in runs for vm in run.result.vms)
     shown = {"bill": 3, "openings": 0} if elastic else {}
+    shown |= {"interruptions": 0, "work_lost": 1} if spot else {}
     shown |= {"cost": 3, "cost_over_bound": 2, "average_duration": 0, "average_completion": 0}
     shown |= {"p95_completion": 0, "good_placements": 0}
     rows = []
@@ -262,6 +264,7 @@ def _show(runs: "list[SimulatedRun]") -> None:
     columns = (
         "policy",
         *(("bill $", "openings") if elastic else ()),
+        *(("taken away", "lost core h") if spot else ()),
         "cost $",
         "cost / bound",
         "duration s",

@@ -9,13 +9,17 @@ import numpy as np
 from conf.assumptions import MEASURED_SPREAD, UNKNOWN_DURATION
 from conf.carrying import carried
 from environment.check import whole_cluster_shortfall
-from environment.kernel.leases import AS_CHARGED, BOOT, GRANULARITY, KEEP, MINIMUM
+from environment.kernel.chance import mix
+from environment.kernel.leases import AS_CHARGED, BOOT, GRANULARITY, KEEP, MINIMUM, RATE, REWORK, STREAM
 from environment.kernel.state import LEASE_COLUMNS, PREFERENCES, Episode, JobArrays, Machines
 from environment.pools import BREAK_EVEN, Keeping
 from environment.resources import CPUS, Resources
-from environment.types import FloatArray, Job, Vm, barred
+from environment.types import MEASURED_REWORK, FloatArray, Job, Rework, Vm, barred
 from profiles.job_profile import JobProfile
 from profiles.workload import Workload
+
+#: So many bits of a number are left out of it, so that a float holds it exactly.
+_STREAM_BITS = 11
 
 
 class UnplaceableError(ValueError):
@@ -26,9 +30,12 @@ def jobs_of(workload: Workload, profiles: Mapping[str, JobProfile]) -> tuple[Job
     """The workload's jobs as policies see them; a type without a profile prefers no placement."""
     # Most jobs ask for as much as another one.
     sizes = {each: Resources.of(*each) for each in {(job.cpus, job.memory_mib) for job in workload.jobs}}
-    known = {name: (profile.prefers, profile.spread) for name, profile in profiles.items()}
+    known = {
+        name: (profile.prefers, profile.spread, Rework(profile.rework.lost, profile.rework.drained))
+        for name, profile in profiles.items()
+    }
     kinds = {job.type for job in workload.jobs}
-    of_types = {name: known.get(name, (None, MEASURED_SPREAD)) for name in kinds}
+    of_types = {name: known.get(name, (None, MEASURED_SPREAD, MEASURED_REWORK)) for name in kinds}
     return tuple(
         carried(
             Job,
@@ -40,6 +47,7 @@ def jobs_of(workload: Workload, profiles: Mapping[str, JobProfile]) -> tuple[Job
             expected_duration=job.duration,
             prefers=of_types[job.type][0],
             spread=of_types[job.type][1],
+            rework=of_types[job.type][2],
             driver=None,
             spark="",
             client_driver="",
@@ -94,17 +102,18 @@ def episode_of(
     believed: Sequence[Job] | None = None,
     unknown: float = UNKNOWN_DURATION,
     keeping: Keeping = BREAK_EVEN,
+    seed: int = 0,
 ) -> Episode:
     """Jobs, in order of arrival and with the durations that they will have, and VMs as arrays.
 
     `types` are the job types that observations tell apart. `believed` are the same jobs with what an agent
     may expect of them; without it the truth. One of which nothing is known is taken to last for `unknown`
-    seconds. `keeping` says how long idle VMs of pools are kept. UnplaceableError names a job that could never
-    run.
+    seconds. `keeping` says how long idle VMs of pools are kept; by `seed` it is drawn when spot VMs are taken
+    away. UnplaceableError names a job that could never run.
     """
     for name, why in refusals(jobs, vms).items():
         raise UnplaceableError(f"{name}: {why}")
-    return arrays_of(jobs, vms, types, believed, unknown, keeping)
+    return arrays_of(jobs, vms, types, believed, unknown, keeping, seed)
 
 
 def arrays_of(
@@ -114,6 +123,7 @@ def arrays_of(
     believed: Sequence[Job] | None = None,
     unknown: float = UNKNOWN_DURATION,
     keeping: Keeping = BREAK_EVEN,
+    seed: int = 0,
 ) -> Episode:
     """The same of jobs that are known to fit."""
     numbers = {name: number for number, name in enumerate(types, 1)}
@@ -121,7 +131,7 @@ def arrays_of(
         milli_cpus=np.array([vm.resources.get(CPUS) for vm in vms], np.int64),
         memory_mib=np.array([vm.memory_mib for vm in vms], np.int64),
         price_per_hour=np.array([vm.price_per_hour for vm in vms], np.float64),
-        leases=_leases(vms, keeping),
+        leases=_leases(jobs, vms, keeping, seed),
     )
     executors = np.array([job.executors for job in jobs], np.int64)
     arrays = JobArrays(
@@ -141,16 +151,23 @@ def arrays_of(
     return Episode(machines, arrays)
 
 
-def _leases(vms: Sequence[Vm], keeping: Keeping) -> FloatArray:
-    """The terms of pools, [N, L]; empty where there is none."""
+def _leases(jobs: Sequence[Job], vms: Sequence[Vm], keeping: Keeping, seed: int) -> FloatArray:
+    """The terms of pools, [N, L]; empty where there is none.
+
+    What an interruption costs is the mean of these jobs: the kernel does not tell them apart.
+    """
     if all(vm.terms is None for vm in vms):
         return np.zeros((0, LEASE_COLUMNS))
     rows = np.zeros((len(vms), LEASE_COLUMNS))
-    for row, vm in zip(rows, vms, strict=True):
+    for number, (row, vm) in enumerate(zip(rows, vms, strict=True)):
         row[KEEP] = keeping.seconds_for(vm.terms)
         row[AS_CHARGED] = keeping.name == "break_even"
         if vm.terms is not None:
             row[[BOOT, MINIMUM, GRANULARITY]] = vm.terms.boot, vm.terms.minimum, vm.terms.granularity
+            if (spot := vm.terms.spot) is not None:
+                row[RATE] = spot.interruptions_per_hour / 3600.0
+                row[STREAM] = mix(mix(seed) + number) >> _STREAM_BITS
+                row[REWORK] = sum(job.rework.after(spot.notice) for job in jobs) / max(len(jobs), 1)
     return rows
 
 

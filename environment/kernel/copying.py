@@ -11,7 +11,7 @@ def copy_row(batch: Batch, source: int, target: int) -> None:
     state, jobs = batch.state, batch.jobs
     for one in (state.head, state.left, state.over, state.waits, state.running, jobs.jobs, jobs.believed):
         one[target] = one[source]
-    state.clock[target] = state.clock[source]
+    state.clock[target], state.taken[target] = state.clock[source], state.taken[source]
     for whole in (state.free_milli_cpus, state.free_memory_mib, state.held):
         _copy(whole, source, target)
     for real in (state.since, state.used, state.busy_until, state.start, state.end, state.expected):

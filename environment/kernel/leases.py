@@ -7,17 +7,20 @@ is open until the time at which it closes, which was known when its last executo
 
 import math
 
+from environment.kernel.chance import uniform
 from environment.kernel.compiled import njit
 from environment.kernel.state import LEASE_COLUMNS as COLUMNS
 from environment.kernel.state import Batch
 
 #: Columns of `Machines.leases`, seconds. The terms: to boot, how long an idle VM is kept, the least and the
 #: unit that is charged; and 1 if it is kept besides for as long as is charged anyway. One that is kept for
-#: ever was there from the beginning, and is there at the end.
-BOOT, KEEP, MINIMUM, GRANULARITY, AS_CHARGED = range(5)
-#: What changes: when it was opened last, when it was or is up, when it closes or closed, for how long it was
-#: open before, what of that was charged, and how often it was opened (a number).
-OPENED, READY, CLOSES, STOOD, CHARGED, OPENINGS = range(5, COLUMNS)
+#: ever was there from the beginning, and is there at the end. How often a second a spot VM is taken away, by
+#: which numbers that is drawn, and what share of the work of executors there is done again then.
+BOOT, KEEP, MINIMUM, GRANULARITY, AS_CHARGED, RATE, STREAM, REWORK = range(8)
+#: What changes: when it was opened last, when it was or is up, when it closes or closed, when its cloud takes
+#: it away; and before that: for how long it was open, for how long it booted, what was charged, and how often
+#: it was opened (a number).
+OPENED, READY, CLOSES, TAKEN, STOOD, BOOTED, CHARGED, OPENINGS = range(8, COLUMNS)
 
 _SECONDS_PER_HOUR = 3600.0
 #: Part of a unit that is not charged as a whole one more: what rounding adds.
@@ -28,22 +31,37 @@ _DUST = 1e-9
 def reset_leases(batch: Batch, b: int) -> None:
     """Nothing of any pool is open; what is kept for ever is."""
     leases = batch.machines.leases
+    batch.state.taken[b] = math.inf
     for vm in range(leases.shape[1]):
         leases[b, vm, OPENED:] = 0.0
         leases[b, vm, CLOSES] = math.inf if math.isinf(leases[b, vm, KEEP]) else -1.0
+        leases[b, vm, TAKEN] = math.inf
 
 
 @njit()
 def open_lease(batch: Batch, b: int, vm: int) -> None:
     """An idle VM is about to be used: it boots first if it is closed."""
     leases, clock = batch.machines.leases, batch.state.clock[b]
-    if clock > leases[b, vm, CLOSES]:
-        leases[b, vm, STOOD] = stood(batch, b, vm)
-        leases[b, vm, CHARGED] = charged(batch, b, vm)
-        leases[b, vm, OPENED] = clock
-        leases[b, vm, READY] = clock + leases[b, vm, BOOT]
-        leases[b, vm, OPENINGS] += 1.0
+    if clock > leases[b, vm, CLOSES] or clock >= leases[b, vm, TAKEN]:
+        begin_lease(batch, b, vm)
     leases[b, vm, CLOSES] = math.inf
+
+
+@njit()
+def begin_lease(batch: Batch, b: int, vm: int) -> None:
+    """The last lease of the VM is over, and another one begins now."""
+    leases, clock = batch.machines.leases, batch.state.clock[b]
+    stood, booted, charged = seconds_of(batch, b, vm, math.inf)
+    leases[b, vm, STOOD], leases[b, vm, BOOTED], leases[b, vm, CHARGED] = stood, booted, charged
+    leases[b, vm, OPENED] = clock
+    leases[b, vm, READY] = clock + leases[b, vm, BOOT]
+    leases[b, vm, OPENINGS] += 1.0
+    rate = leases[b, vm, RATE]
+    if rate > 0.0:
+        # By the lease's own number, so that nothing else that is decided changes when it is taken.
+        chance = uniform(int(leases[b, vm, STREAM]), int(leases[b, vm, OPENINGS]))
+        leases[b, vm, TAKEN] = clock - math.log(1.0 - chance) / rate
+        batch.state.taken[b] = min(batch.state.taken[b], leases[b, vm, TAKEN])
 
 
 @njit()
@@ -53,7 +71,7 @@ def leave_idle(batch: Batch, b: int, vm: int, at: float) -> None:
     closes = at + leases[b, vm, KEEP]
     if leases[b, vm, AS_CHARGED] > 0.0 and not math.isinf(closes):
         closes = max(closes, leases[b, vm, OPENED] + _charge(batch, b, vm, closes))
-    leases[b, vm, CLOSES] = closes
+    leases[b, vm, CLOSES] = min(closes, leases[b, vm, TAKEN])
 
 
 @njit()
@@ -67,22 +85,21 @@ def ready_at(batch: Batch, b: int, job: int) -> float:
 
 
 @njit()
-def charged(batch: Batch, b: int, vm: int) -> float:
-    """Seconds that are charged for the VM: of an idle one until it closes, of one that is used until now."""
-    return float(batch.machines.leases[b, vm, CHARGED] + _charge(batch, b, vm, _until(batch, b, vm)))
+def seconds_of(batch: Batch, b: int, vm: int, latest: float) -> tuple[float, float, float]:
+    """For how long the VM was open, of that booted, and how long it is charged for, up to `latest`.
 
-
-@njit()
-def stood(batch: Batch, b: int, vm: int) -> float:
-    """Seconds for which the VM was open, until then."""
+    An idle one counts until it closes, one that is used until now.
+    """
     leases = batch.machines.leases
-    return float(leases[b, vm, STOOD] + max(_until(batch, b, vm) - leases[b, vm, OPENED], 0.0))
-
-
-@njit()
-def _until(batch: Batch, b: int, vm: int) -> float:
-    closes = batch.machines.leases[b, vm, CLOSES]
-    return float(batch.state.clock[b] if math.isinf(closes) else closes)
+    closes = leases[b, vm, CLOSES]
+    until = min(batch.state.clock[b] if math.isinf(closes) else closes, latest)
+    stood = max(until - leases[b, vm, OPENED], 0.0)
+    booted = max(min(until, leases[b, vm, READY]) - leases[b, vm, OPENED], 0.0)
+    return (
+        leases[b, vm, STOOD] + stood,
+        leases[b, vm, BOOTED] + booted,
+        leases[b, vm, CHARGED] + _charge(batch, b, vm, until),
+    )
 
 
 @njit()
@@ -91,7 +108,7 @@ def bill(batch: Batch, b: int) -> float:
     machines, total = batch.machines, 0.0
     elastic = machines.leases.shape[1] > 0
     for vm in range(machines.milli_cpus.shape[1]):
-        seconds = charged(batch, b, vm) if elastic else batch.state.clock[b]
+        seconds = seconds_of(batch, b, vm, math.inf)[2] if elastic else batch.state.clock[b]
         total += machines.price_per_hour[b, vm] * seconds
     return total / _SECONDS_PER_HOUR
 

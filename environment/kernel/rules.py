@@ -9,6 +9,8 @@ that it has, than most of what is done there.
 
 from environment.kernel.compiled import njit
 from environment.kernel.durations import slowdown
+from environment.kernel.ends import next_completion, pop_end, push_end
+from environment.kernel.interruptions import take_away
 from environment.kernel.leases import leave_idle, open_lease, ready_at, reset_leases
 from environment.kernel.rewards import episode_reward
 from environment.kernel.state import FINISHED, NUMBERS, REALS, RUNNING, VIOLATED, Batch, SmallIntArray
@@ -98,7 +100,7 @@ def start_head(batch: Batch, b: int) -> None:
     for at in range(jobs.first[b, head], jobs.first[b, head] + jobs.executors[b, head]):
         vm = state.placement[b, at]
         state.busy_until[b, vm] = max(state.busy_until[b, vm], end)
-    _push(batch, b, head)
+    push_end(batch, b, head)
     state.head[b] = head + 1
     state.left[b] = jobs.executors[b, head + 1] if head + 1 < jobs.jobs[b] else 0
 
@@ -153,28 +155,37 @@ def place_job(batch: Batch, b: int, placement: SmallIntArray) -> None:
     start_head(batch, b)
 
 
-@njit(inline=True)
-def next_completion(batch: Batch, b: int) -> float:
-    """When the next of the running jobs ends; there must be one."""
+@njit()
+def advance(batch: Batch, b: int, until: float) -> None:
+    """Move the clock to `until`, ending every job that ends by then; no VM is taken away."""
     state = batch.state
-    return float(state.end[b, state.heap[b, 0]])
+    while state.running[b] > 0 and next_completion(batch, b) <= until:
+        _end(batch, b, pop_end(batch, b))
+    state.clock[b] = max(state.clock[b], until)
 
 
 @njit()
-def advance(batch: Batch, b: int, until: float) -> None:
-    """Move the clock to `until`, ending every job that ends by then."""
-    state = batch.state
-    while state.running[b] > 0 and next_completion(batch, b) <= until:
-        _end(batch, b, _pop(batch, b))
-    state.clock[b] = max(state.clock[b], until)
+def wait(batch: Batch, b: int) -> None:
+    """Let time pass until the next of the running jobs ends; spot VMs that are taken away delay it."""
+    if batch.machines.leases.shape[1] > 0:
+        while batch.state.taken[b] < next_completion(batch, b):
+            _lose(batch, b)
+    advance(batch, b, next_completion(batch, b))
 
 
 @njit()
 def finish(batch: Batch, b: int) -> None:
     """All jobs are placed: let the running ones end."""
     while batch.state.running[b] > 0:
-        advance(batch, b, next_completion(batch, b))
+        wait(batch, b)
     batch.state.over[b] = FINISHED
+
+
+@njit()
+def _lose(batch: Batch, b: int) -> None:
+    """Let time pass until the next spot VM is taken away, and take it away."""
+    advance(batch, b, batch.state.taken[b])
+    take_away(batch, b)
 
 
 @njit(inline=True)
@@ -188,7 +199,7 @@ def step_episode(batch: Batch, b: int, action: int) -> float:
     if state.over[b] != RUNNING:
         return 0.0
     if action == 0 and may_wait(batch, b):
-        advance(batch, b, next_completion(batch, b))
+        wait(batch, b)
         state.waits[b] += 1
         return rules.waited
     vm = action - 1
@@ -204,7 +215,11 @@ def _start_and_show_next(batch: Batch, b: int) -> float:
     state, jobs = batch.state, batch.jobs
     start_head(batch, b)
     if state.head[b] < jobs.jobs[b]:
-        advance(batch, b, jobs.arrival[b, state.head[b]])
+        arrival = jobs.arrival[b, state.head[b]]
+        if batch.machines.leases.shape[1] > 0:
+            while state.taken[b] < arrival:
+                _lose(batch, b)
+        advance(batch, b, arrival)
         return batch.rules.placed
     finish(batch, b)
     return episode_reward(batch, b)
@@ -221,42 +236,3 @@ def _end(batch: Batch, b: int, job: int) -> None:
         state.free_milli_cpus[b, vm] += jobs.milli_cpus[b, job]
         state.free_memory_mib[b, vm] += jobs.memory_mib[b, job]
         leave_vm(batch, b, vm, at_end)
-
-
-@njit(inline=True)
-def _sooner(batch: Batch, b: int, one: int, other: int) -> bool:
-    end = batch.state.end
-    if end[b, one] != end[b, other]:
-        return bool(end[b, one] < end[b, other])
-    return one < other
-
-
-@njit()
-def _push(batch: Batch, b: int, job: int) -> None:
-    heap, at = batch.state.heap, batch.state.running[b]
-    batch.state.running[b] += 1
-    while at > 0 and _sooner(batch, b, job, heap[b, (at - 1) // 2]):
-        heap[b, at] = heap[b, (at - 1) // 2]
-        at = (at - 1) // 2
-    heap[b, at] = job
-
-
-@njit()
-def _pop(batch: Batch, b: int) -> int:
-    """Take the job that ends first out of the heap, and leave it in the slot that becomes free."""
-    heap, last = batch.state.heap, batch.state.running[b] - 1
-    batch.state.running[b] = last
-    popped, moved = int(heap[b, 0]), heap[b, last]
-    heap[b, last] = popped
-    at = 0
-    while 2 * at + 1 < last:
-        child = 2 * at + 1
-        if child + 1 < last and _sooner(batch, b, heap[b, child + 1], heap[b, child]):
-            child += 1
-        if not _sooner(batch, b, heap[b, child], moved):
-            break
-        heap[b, at] = heap[b, child]
-        at = child
-    if last > 0:
-        heap[b, at] = moved
-    return popped

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from environment.kernel.compiled import njit
-from environment.kernel.rules import advance, next_completion, put_executor, start_head
+from environment.kernel.ends import next_completion
+from environment.kernel.rules import advance, put_executor, start_head
 from environment.kernel.state import FINISHED, Batch, SmallIntArray
 from environment.types import IntArray
 

@@ -31,7 +31,7 @@ PAPER_STATE, RICH_STATE = 0, 1
 
 
 #: How many numbers say how a VM of a pool is had and is open (see `leases.py`).
-LEASE_COLUMNS = 11
+LEASE_COLUMNS = 16
 
 
 class Layout(NamedTuple):
@@ -113,6 +113,7 @@ class State(NamedTuple):
     # What is believed of all that when it was last observed, where something else is than what is true:
     believed_until: Annotated[FloatArray, _BN]  # latest end of any job there
     believed_next: Annotated[FloatArray, _B]  # first end of a job that runs
+    taken: Annotated[FloatArray, _B]  # no open VM is taken away by its cloud before (see `interruptions.py`)
 
 
 class Rules(NamedTuple):

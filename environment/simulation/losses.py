@@ -1,10 +1,9 @@
 """Executors and VMs that are lost in a simulation, and what is missing until it is placed again.
 
 As in the daemon: a lost executor's job goes on, and what it lost waits before new jobs, from a moment after
-the loss on, for a place of its own. A VM that is lost does not come back, and who fits no more waits aside.
-What is modelled is where things run and what that costs, not the work that is lost: a job takes as long as it
-would have taken. (Spark computes lost partitions again, which costs from nothing to all stages so far; nobody
-measured that here.)
+the loss on, for a place of its own. A VM that is lost does not come back, and who fits no more waits aside;
+a spot VM that its cloud took away can be opened anew. What losses that are given cost is where things run
+then: a job takes as long as it would have taken. Interruptions of spot VMs delay it (`progress.py`).
 """
 
 import math
@@ -14,6 +13,7 @@ from environment.kernel.rules import leave_vm, take_vm
 from environment.kernel.sized import Spared
 from environment.kernel.state import Batch
 from environment.resources import Resources
+from environment.simulation.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,11 @@ class Executors:
     order: list[int]
     #: Those that are missing, and the VM, by number, on which each was.
     lost: dict[int, int] = field(default_factory=dict)
+    #: How far the job is, and how far it is believed to be; once a spot VM was taken from under it.
+    progress: Progress | None = None
+    believed: Progress | None = None
+    #: When those that were placed again began there.
+    began: dict[int, float] = field(default_factory=dict)
 
     @property
     def present(self) -> list[int]:
@@ -55,6 +60,16 @@ class Executors:
     def missing(self) -> list[int]:
         """Those that do not."""
         return [at for at in self.order if at in self.lost]
+
+
+@dataclass(slots=True)
+class Interruptions:
+    """What came of spot VMs that were taken away while executors were there."""
+
+    vms: int = 0
+    executors: int = 0
+    #: Work that was done again, core-seconds.
+    work_lost: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from environment.kernel.rule_options import DurationOptions
 from environment.pools import BREAK_EVEN, Keeping
+from environment.price_history import PriceHistory
 from environment.simulation.expectations import Belief
 from environment.simulation.fitted import FittedDurations, Pace
 from environment.simulation.losses import Loss
@@ -29,6 +30,8 @@ class SimulationOptions:
     as_daemon: bool = False
     #: How long idle VMs of pools are kept.
     keeping: Keeping = BREAK_EVEN
+    #: What VMs of spot pools cost over time, by pool; of others what the cluster says.
+    prices: Mapping[str, PriceHistory] = field(default_factory=dict)
     #: What is lost on the way; nothing by default.
     losses: tuple[Loss, ...] = ()
     #: Keep what policies made of every VM with every decision; large for large clusters.

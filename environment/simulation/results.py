@@ -132,6 +132,11 @@ class Result:
     truth: str
     #: What policies could expect of them: exact, spread, a number or constant.
     belief: str
+    #: How often a spot VM was taken away while executors were there, how many of them, and how much of their
+    #: work was done again, core-hours.
+    interruptions: int = 0
+    executors_lost: int = 0
+    work_lost: float = 0.0
     #: How many decisions a safety stop cut short; where there are any, the machine's speed decided too.
     cut_short: int = 0
 
@@ -199,6 +204,9 @@ class Result:
             "cost": self.cost,
             "bill": self.bill.total,
             "openings": self.bill.openings,
+            "interruptions": self.interruptions,
+            "executors_lost": self.executors_lost,
+            "work_lost": self.work_lost,
             "cost_over_bound": self.cost_over_bound,
             "average_duration": self.average_duration,
             "average_completion": self.average_completion,

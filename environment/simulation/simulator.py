@@ -13,7 +13,6 @@ from time import perf_counter
 
 import numpy as np
 
-from environment.kernel import leases, rewards
 from environment.kernel.arrays import checked_vms, jobs_of, refusals
 from environment.kernel.durations import is_good
 from environment.policy import Decide, Policy, Timed
@@ -22,7 +21,7 @@ from environment.rounds import Verdict, decide_once
 from environment.simulation.fitted import Pace
 from environment.simulation.limits import perfect_packing_bound
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results import Bill, JobOutcome, Result, Traced, cost_shares
+from environment.simulation.results import JobOutcome, Result, Traced, cost_shares
 from environment.simulation.world import World
 from environment.types import (
     Decision,
@@ -38,6 +37,7 @@ from environment.types import (
 from environment.view import ClusterView
 from profiles.workload import Workload
 
+_SECONDS_PER_HOUR = 3600.0
 #: How many jobs of how many are placed.
 Progress = Callable[[int, int], None]
 
@@ -159,12 +159,13 @@ def _result(
     world: World, trace: Sequence[Traced], refused: Mapping[str, str], seconds: Sequence[float]
 ) -> Result:
     state, outcomes = world.batch.state, {outcome.name: outcome for outcome in _outcomes(world)}
+    cost, bill = world.meter.bill()
     return Result(
         jobs=tuple(outcomes[job.id] for job in world.jobs if job.id in outcomes),
         vms=world.vms,
         vm_seconds=tuple(state.used[0, : len(world.vms)].tolist()),
-        cost=rewards.cost(world.batch, 0),
-        bill=_bill(world),
+        cost=cost,
+        bill=bill,
         bound=_bound(world) if outcomes else 0.0,
         decisions=tuple(trace),
         refused=refused,
@@ -172,26 +173,9 @@ def _result(
         decision_seconds=np.array(seconds),
         truth=world.options.truth,
         belief=str(world.options.belief),
-    )
-
-
-def _bill(world: World) -> Bill:
-    """What the VMs are charged, each moment for what it was."""
-    batch, count = world.batch, len(world.vms)
-    price, held = batch.machines.price_per_hour[0, :count] / 3600.0, batch.state.used[0, :count]
-    if not world.elastic:
-        used = float(price @ held)
-        return Bill(used, 0.0, leases.bill(batch, 0) - used, 0.0, 0)
-    openings = batch.machines.leases[0, :count, leases.OPENINGS]
-    boots = openings * batch.machines.leases[0, :count, leases.BOOT]
-    stood = np.array([leases.stood(batch, 0, vm) for vm in range(count)])
-    charged = np.array([leases.charged(batch, 0, vm) for vm in range(count)])
-    return Bill(
-        used=float(price @ (held - boots)),
-        booting=float(price @ boots),
-        idle=float(price @ (stood - held)),
-        rounding=float(price @ (charged - stood)),
-        openings=int(openings.sum()),
+        interruptions=world.missing.interruptions.vms,
+        executors_lost=world.missing.interruptions.executors,
+        work_lost=world.missing.interruptions.work_lost / _SECONDS_PER_HOUR,
     )
 
 
@@ -216,7 +200,7 @@ def _outcomes(world: World) -> Iterator[JobOutcome]:
         strict=False,
     )
     for number, (job, first, executors, prefers, start, end, cost) in enumerate(rows):
-        vms = tuple(world.first.get(at, placement[at]) for at in range(first, first + executors))
+        vms = tuple(world.missing.first.get(at, placement[at]) for at in range(first, first + executors))
         yield JobOutcome(
             job.id, job.type, job.size, job.executors, job.submitted_at, start, end, vms,
             is_good(prefers, executors, len(set(vms))), cost, world.sizes(number),
@@ -229,10 +213,10 @@ def _shares(world: World) -> FloatArray:
     job = np.repeat(np.arange(len(executors)), executors)
     # Jobs with fewer executors than they ask for leave places unused.
     at = np.arange(len(job)) - np.repeat(np.cumsum(executors) - executors, executors) + jobs.first[0][job]
-    start, end, over = state.start[0][job], state.end[0][job], world.stints
+    start, end, over = state.start[0][job], state.end[0][job], world.missing.stints
     job = np.append(job, [stint.job for stint in over]).astype(np.int64)
     vm = np.append(state.placement[0][at], [stint.vm for stint in over]).astype(np.int64)
-    for moved, since in world.since.items():
+    for moved, since in world.missing.since.items():
         start[at == moved] = since
     return cost_shares(
         job,
@@ -257,7 +241,7 @@ def _dominant(world: World, job: IntArray, at: IntArray, vm: IntArray) -> FloatA
     given[list(world.given)] = [kinds.setdefault(size, len(kinds)) for size in world.given.values()]
     kind = of_job[job]
     kind[: len(at)] = np.where(given[at] < 0, kind[: len(at)], given[at])
-    kind[len(at) :] = [kinds.setdefault(stint.size, len(kinds)) for stint in world.stints]
+    kind[len(at) :] = [kinds.setdefault(stint.size, len(kinds)) for stint in world.missing.stints]
     wholes: dict[Resources, int] = {}
     # What is lost is on a VM behind the last, which has nothing.
     of_vm = [wholes.setdefault(one.resources, len(wholes)) for one in world.vms]

@@ -4,25 +4,27 @@ The rules are the kernel's, and who asks a policy when is in `simulator`. What h
 believed of it: a view is made of belief alone.
 """
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from environment.kernel import rules, sized
+from environment.kernel import ends, rules, sized
 from environment.kernel.arrays import episode_of
-from environment.kernel.leases import BOOT, CLOSES, READY
+from environment.kernel.leases import BOOT, CLOSES, READY, TAKEN
 from environment.kernel.rule_options import DurationOptions, RewardOptions
 from environment.kernel.rule_options import rules as numbers_of
 from environment.kernel.state import Batch, SmallIntArray, make_batch
 from environment.model.reach import Reach
-from environment.model.timings import RELAUNCH_GRACE
 from environment.pools import Openings
 from environment.resource_arrays import ResourceArrays
 from environment.resources import BASIC, CPUS, NOTHING, Resources
 from environment.rounds import Queue
+from environment.simulation.billing import Meter
 from environment.simulation.fitted import Pace
-from environment.simulation.losses import Executors, Loss, Stint, move
+from environment.simulation.losses import Loss
+from environment.simulation.missing import Missing
 from environment.simulation.options import SimulationOptions, believed
 from environment.types import EndedJob, IntArray, Job, Place, PlacementRequest, Vm
 from environment.view import ClusterView, RunningJob
@@ -48,24 +50,22 @@ class World:
         self._losses = sorted(options.losses, key=lambda loss: loss.at)
         #: What could be had of the VMs that are left; None as long as none is lost.
         self._reach: Reach | None = None
-        rows = (*vms, _NOWHERE) if self._losses else vms
+        #: Whether some of the VMs are spot VMs, so that their cloud may take them away.
+        self._spot = any(vm.spot for vm in vms)
+        self._tracks = self._spot or bool(self._losses)
+        rows = (*vms, _NOWHERE) if self._tracks else vms
         # With a pace, what a job takes is known to it alone, and told to the kernel when the job is placed.
         self.pace = pace
         durations = DurationOptions(model="fixed") if pace else options.durations
         self.batch: Batch = make_batch(
-            [episode_of(jobs, rows, keeping=options.keeping)], numbers_of(RewardOptions(), durations)
+            [episode_of(jobs, rows, keeping=options.keeping, seed=options.seed)],
+            numbers_of(RewardOptions(), durations),
         )
+        #: What all that costs.
+        self.meter = Meter(self.batch, vms, options.prices)
         #: Of the jobs that have arrived, placed or not, in the kernel's order; the head is at `head`.
         self.requests: list[PlacementRequest] = []
         self._running: dict[int, RunningJob] = {}
-        self._executors: dict[int, Executors] = {}
-        #: Jobs, by number, of which executors are missing, and when these may be placed again.
-        self._due: dict[int, float] = {}
-        #: For the bill: what is over of executors that were lost, and since when others are where they are.
-        self.stints: list[Stint] = []
-        self.since: dict[int, float] = {}
-        #: Where executors were at first that are elsewhere now.
-        self.first: dict[int, int] = {}
         #: Core-seconds of jobs that were given less than they ask for, by id.
         self.partial: dict[str, float] = {}
         self._sizes: dict[int, tuple[Resources, ...]] = {}
@@ -79,7 +79,13 @@ class World:
         others = sorted({name for job in jobs for name in job.size.thousandths} - {*BASIC})
         self._others = {name: np.array([vm.resources.get(name) for vm in vms], np.int64) for name in others}
         self._empty = _empty(vms, others)
+        as_daemon = not options.belief.exact and (pace is None or options.as_daemon)
+        self.missing = Missing(
+            self.batch, self.spared, self._ids, self._running, self.given, self._take, as_daemon=as_daemon
+        )
         rules.reset(self.batch, 0)
+        self._price_changes = 0.0
+        self._reprice()
         self._lose_until(self.now)
         self._arrive()
 
@@ -118,12 +124,12 @@ class World:
         if not self.elastic:
             return None
         lease = self.batch.machines.leases[0, self._there]
-        is_open = lease[:, CLOSES] >= self.now
+        is_open = (lease[:, CLOSES] >= self.now) & (lease[:, TAKEN] > self.now)
         return Openings(is_open, np.where(is_open, lease[:, READY], self.now + lease[:, BOOT]))
 
     def queue(self) -> Queue:
         """Who waits: lost executors that may be placed again, then jobs in order; not who is aside."""
-        due = [self._again(number) for number, at in self._due.items() if at <= self.now]
+        due = self.missing.requests()
         new = Queue(self.requests, self.head)
         if self._reach is not None:
             return Queue([request for request in (*due, *new) if not self._beyond(request)])
@@ -144,7 +150,7 @@ class World:
         """Execute a decision about a request of the queue."""
         head, placement = self.head, self._there[list(place.placement)].astype(np.int32)
         if request.again:
-            self._place_again(request, placement.tolist(), request.granted(place))
+            self.missing.place(request, placement.tolist(), request.granted(place))
             return
         if request is not self.requests[head]:
             number = next(n for n in range(head, len(self.requests)) if self.requests[n] is request)
@@ -170,9 +176,8 @@ class World:
         started = float(self.batch.state.start[0, head])
         self._running[head] = RunningJob(request.job, ids, started, expected, sizes)
         self._take(ids, given)
-        if self._losses:
-            first = int(self.batch.jobs.first[0, head])
-            self._executors[head] = Executors(list(range(first, first + len(ids))))
+        if self._tracks:
+            self.missing.began(head, len(ids))
 
     def _place_part(
         self, job: Job, number: int, placement: SmallIntArray, sizes: tuple[Resources, ...], seconds: float
@@ -215,17 +220,18 @@ class World:
 
     def next_event(self) -> float | None:
         """When the next job ends or arrives, or something is lost or due; None when nothing will happen."""
-        ends = [rules.next_completion(self.batch, 0)] if self.batch.state.running[0] else []
+        running = [ends.next_completion(self.batch, 0)] if self.batch.state.running[0] else []
         arrives = [self.jobs[len(self.requests)].submitted_at] if len(self.requests) < len(self.jobs) else []
-        if not (ends or arrives):
+        if not (running or arrives):
             return None
         lost = [self._losses[0].at] if self._losses else []
-        due = [at for at in self._due.values() if at > self.now]
-        return min((*ends, *arrives, *lost, *due))
+        soon = self.missing.next_due(), self._next_taken(), self._price_changes
+        found = min((*running, *arrives, *lost, *soon))
+        return found if found < math.inf else None
 
     def next_request(self) -> float | None:
         """When somebody may wait again, while nobody does; None when nobody will."""
-        if self.options.losses:
+        if self._tracks:
             return self.next_event()
         return self.jobs[len(self.requests)].submitted_at if len(self.requests) < len(self.jobs) else None
 
@@ -238,14 +244,26 @@ class World:
         # The kernel fills the place behind those that run from its end.
         for number in reversed(state.heap[0, state.running[0] : before].tolist()):
             was, end = self._running.pop(number), float(state.end[0, number])
-            vm_ids, sizes = self._had(number, was)
+            vm_ids, sizes = self.missing.had(number, was)
             ended.append(EndedJob(was.job, vm_ids, sizes, was.started_at, end, True))
             self._take(was.vm_ids, was.taken, -1)
-            self._executors.pop(number, None)
-            self._due.pop(number, None)
+            self.missing.ended(number)
         self._lose_until(until)
+        self._take_away_until(until)
+        if until >= self._price_changes:
+            self._reprice()
         self._arrive()
         return ended
+
+    def _reprice(self) -> None:
+        """From now on VMs cost what they cost now."""
+        self.meter.change(self.now)
+        self._price_changes = self.meter.next_change(self.now)
+        if changed := self.meter.prices(self.now):
+            vms = list(self.vms)
+            for number, price in changed.items():
+                vms[number] = replace(vms[number], price_per_hour=price)
+            self._empty = _empty(tuple(vms[vm] for vm in self._there), self._others)
 
     # ---- what is lost ------------------------------------------------------------------------------
 
@@ -260,77 +278,37 @@ class World:
             self._there = self._shown = self._there[self._there != gone]
             there = tuple(self.vms[vm] for vm in self._there)
             self._empty, self._reach = _empty(there, self._others), Reach(there, known=True)
-            for number, executors in self._executors.items():
-                on = [at for at in executors.present if self.batch.state.placement[0, at] == gone]
-                self._miss(number, on)
-        for number, running in self._running.items():
-            present = self._executors[number].present
-            if running.job.id == loss.job and loss.executor < len(present):
-                self._miss(number, [present[loss.executor]])
+            for number, executors in self.missing.there(gone):
+                self.missing.lose(number, executors)
+        for number, running in list(self._running.items()):
+            if running.job.id == loss.job and loss.executor < len(self.missing.present(number)):
+                self.missing.lose(number, [self.missing.present(number)[loss.executor]])
 
-    def _miss(self, number: int, executors: list[int]) -> None:
-        """These executors of the job are missing from now on."""
-        state, running, of = self.batch.state, self._running[number], self._executors[number]
-        for at in executors:
-            vm = int(state.placement[0, at])
-            start = self.since.pop(at, float(state.start[0, number]))
-            self.stints.append(Stint(number, vm, start, self.now, self._size(running.job, at)))
-            self.since[at] = self.now
-            self.first.setdefault(at, vm)
-            of.lost[at] = vm
-            move(self.batch, self.spared, number, at, len(self.vms))
-            self._take([self._ids[vm]], [self._size(running.job, at)], -1)
-            self._due.setdefault(number, self.now + RELAUNCH_GRACE)
-        self._show(number)
+    # ---- spot VMs ----------------------------------------------------------------------------------
 
-    def _again(self, number: int) -> PlacementRequest:
-        """What the job is missing."""
-        running, executors = self._running[number], self._executors[number]
-        sizes = tuple(self._size(running.job, at) for at in executors.missing)
-        alike = set(sizes) == {running.job.size}
-        return PlacementRequest(running.job, len(sizes), running.vm_ids, True, 0, () if alike else sizes)
+    def _next_taken(self) -> float:
+        """When the next VM is taken away that something holds."""
+        if not self._spot:
+            return math.inf
+        count = len(self.vms)
+        taken = self.batch.machines.leases[0, :count, TAKEN]
+        return float(np.min(taken, initial=math.inf, where=self.batch.state.held[0, :count] > 0))
 
-    def _place_again(
-        self, request: PlacementRequest, placement: list[int], sizes: tuple[Resources, ...]
-    ) -> None:
-        number = next(n for n, running in self._running.items() if running.job.id == request.job.id)
-        executors, jobs = self._executors[number], self.batch.jobs
-        del self._due[number]
-        for at, vm, size in zip(executors.missing, placement, sizes, strict=True):
-            self.spared.milli_cpus[at] = jobs.milli_cpus[0, number] - size.get(CPUS)
-            self.spared.memory_mib[at] = jobs.memory_mib[0, number] - size.memory_mib
-            self.given[at] = size
-            move(self.batch, self.spared, number, at, vm)
-            self.since[at] = self.now
-            del executors.lost[at]
-            executors.order.remove(at)
-            executors.order.append(at)
-        self._take([self._ids[vm] for vm in placement], sizes)
-        self._show(number)
+    def _take_away_until(self, at: float) -> None:
+        if not self._spot:
+            return
+        count = len(self.vms)
+        due = self.batch.machines.leases[0, :count, TAKEN] <= at
+        for vm in np.flatnonzero(due & (self.batch.state.held[0, :count] > 0)).tolist():
+            self._take_away(vm)
 
-    def _show(self, number: int) -> None:
-        """What is seen of a job whose executors are not where they were when it started."""
-        running, executors = self._running[number], self._executors[number]
-        vm_ids = tuple(self._ids[self.batch.state.placement[0, at]] for at in executors.present)
-        sizes = tuple(self._size(running.job, at) for at in executors.present)
-        expected = running.expected
-        if not self.options.belief.exact and (self.pace is None or self.options.as_daemon):
-            had_on, had = self._had(number, running)
-            expected = running.job.expected_on(had, len(set(had_on)))
-        sizes = () if sizes == running.job.asked else sizes
-        self._running[number] = replace(running, vm_ids=vm_ids, expected=expected, sizes=sizes)
-
-    def _had(self, number: int, running: RunningJob) -> tuple[tuple[str, ...], tuple[Resources, ...]]:
-        """Where its executors are, or were until they were lost, and what each takes."""
-        if number not in self._executors:
-            return running.vm_ids, running.taken
-        executors, placement = self._executors[number], self.batch.state.placement[0]
-        vms = (executors.lost.get(at, int(placement[at])) for at in executors.order)
-        sizes = tuple(self._size(running.job, at) for at in executors.order)
-        return tuple(self._ids[vm] for vm in vms), sizes
-
-    def _size(self, job: Job, at: int) -> Resources:
-        return self.given.get(at, job.size)
+    def _take_away(self, vm: int) -> None:
+        """Its cloud says that it takes the VM away: what runs there is drained, if there is time."""
+        terms = self.vms[vm].terms
+        notice = terms.spot.notice if terms and terms.spot else 0.0
+        self.missing.interruptions.vms += 1
+        for number, executors in self.missing.there(vm):
+            self.missing.interrupt(number, executors, notice)
 
     def finish(self) -> None:
         """Nobody waits who could be placed: let the running jobs end."""

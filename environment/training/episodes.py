@@ -64,13 +64,17 @@ class Episodes:
                     f"{job.name} asks for {' and '.join(sorted(job.resources))}; episodes for training know "
                     "cpus and memory alone, so leave the column resources out"
                 )
+            if job.spot != "allowed" and any(vm.spot for vm in self.vms):
+                raise WorkloadError(
+                    f"{job.name} says spot: {job.spot}; in episodes for training every job may use every VM"
+                )
         jobs = jobs_of(workload, load_profiles())
         refused = refusals(jobs, self.vms)
         if len(refused) == len(jobs):
             raise ValueError(next(iter(refused.values()), "a workload should have at least one job"))
         jobs = tuple(job for job in jobs if job.id not in refused)
         believed = None if self.belief.exact else self.belief.of(jobs, seed, known=load_profiles())
-        return arrays_of(jobs, self.vms, self.types, believed, self.unknown)
+        return arrays_of(jobs, self.vms, self.types, believed, self.unknown, seed=seed)
 
 
 def episodes(

@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from environment.kernel.compiled import njit
-from environment.kernel.rules import advance, next_completion, step_episode
+from environment.kernel.ends import next_completion
+from environment.kernel.rules import advance, step_episode
 from environment.kernel.state import VIOLATED, Batch
 from environment.types import FloatArray
 

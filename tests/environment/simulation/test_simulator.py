@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from agents.registry import POLICIES, create
 from environment.cluster_files import load_cluster
 from environment.kernel.arrays import UnplaceableError, episode_of, jobs_of
+from environment.kernel.ends import next_completion
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
-from environment.kernel.rules import advance, next_completion, reset, step_episode
+from environment.kernel.rules import advance, reset, step_episode
 from environment.kernel.state import RUNNING, make_batch
 from environment.policy import FunctionPolicy, Policy
 from environment.simulation.expectations import EXACT

@@ -1,0 +1,53 @@
+"""Spot VMs that are taken away in the kernel's episodes: what ran there goes on in another VM of the place.
+
+When a VM is taken away is drawn when it is opened (`leases.py`). In a simulation a policy places lost
+executors again; an agent that is trained places the head of the queue alone, so here another VM is opened in
+the same place at once. What that costs is the same: its boot, in which the executors do nothing, and what
+they have done since they came there, as far as it is lost. Both delay their job by its share of executors.
+"""
+
+import math
+
+from environment.kernel.compiled import njit
+from environment.kernel.ends import reorder_ends
+from environment.kernel.leases import BOOT, CLOSES, READY, REWORK, TAKEN, begin_lease
+from environment.kernel.state import Batch
+
+
+@njit()
+def take_away(batch: Batch, b: int) -> None:
+    """The clock is at `State.taken`: take the VMs away whose time it is, and find the next such time."""
+    leases, state, clock = batch.machines.leases, batch.state, batch.state.clock[b]
+    for vm in range(leases.shape[1]):
+        if state.held[b, vm] > 0 and leases[b, vm, TAKEN] <= clock:
+            _delay(batch, b, vm)
+            leases[b, vm, CLOSES] = clock
+            begin_lease(batch, b, vm)
+            leases[b, vm, CLOSES] = math.inf
+    following = math.inf
+    for vm in range(leases.shape[1]):
+        if leases[b, vm, TAKEN] > clock:
+            following = min(following, leases[b, vm, TAKEN])
+    state.taken[b] = following
+
+
+@njit()
+def _delay(batch: Batch, b: int, vm: int) -> None:
+    """The jobs that have executors on the VM end later."""
+    leases, state, jobs, now = batch.machines.leases, batch.state, batch.jobs, batch.state.clock[b]
+    for i in range(state.running[b]):
+        job = state.heap[b, i]
+        first, count, there = jobs.first[b, job], jobs.executors[b, job], 0
+        for at in range(first, first + count):
+            there += state.placement[b, at] == vm
+        if there == 0:
+            continue
+        since = max(state.start[b, job], leases[b, vm, READY])
+        missing = max(now + leases[b, vm, BOOT] - max(now, state.start[b, job]), 0.0)
+        lost = missing + leases[b, vm, REWORK] * max(now - since, 0.0)
+        state.end[b, job] += lost * there / count
+        state.expected[b, job] += lost * there / count  # which anybody could see
+        for at in range(first, first + count):
+            on = state.placement[b, at]
+            state.busy_until[b, on] = max(state.busy_until[b, on], state.end[b, job])
+    reorder_ends(batch, b)
