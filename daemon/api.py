@@ -18,9 +18,10 @@ from starlette.responses import RedirectResponse
 
 from agents.registry import list_policies
 from conf.schema import Driver, JobSpec, PolicyChoice, Spark
-from daemon import cluster_schemas, explanation_schemas, handing, policy_schemas, schemas
+from daemon import bill_schemas, cluster_schemas, explanation_schemas, handing, policy_schemas, schemas
 from daemon.application_routes import add_applications
 from daemon.audit import Audit
+from daemon.bill_rows import Asked
 from daemon.contract import WITH_DRIVER, RejectedError, Scheduler, Standing
 from daemon.file_routes import add_files
 from daemon.gate import OPEN, Gate
@@ -74,7 +75,7 @@ def create_app(
     add_files(app, scheduler, store)
     add_applications(app, scheduler)
     add_vms(app, scheduler)
-    _add_cluster(app, scheduler)
+    _add_cluster(app, scheduler, store)
     _add_policy(app, scheduler, store)
     add_spark_rest(app, scheduler, store, homes, driver or Driver())
     _add_operations(app, scheduler, metrics, version, audit)
@@ -179,11 +180,18 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         return await uis.get(shown, f"/v1/jobs/{job_id}/ui", quote(path, safe="/:@!$&'()*+,;=~"), query)
 
 
-def _add_cluster(app: FastAPI, scheduler: Scheduler) -> None:
+def _add_cluster(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     @app.get("/v1/cluster")
     def cluster() -> cluster_schemas.ClusterBody:
         """Show all VMs and what is used of them."""
         return cluster_schemas.cluster_body(scheduler.cluster())
+
+    @app.get("/v1/bill")
+    def bill(query: Annotated[bill_schemas.BillQuery, Query()]) -> bill_schemas.BillBody:
+        """Show what VMs have cost until now, used or not, from opened to closed."""
+        scheduler.charge()
+        found = store.bill(Asked(query.by, query.since, query.until, query.limit))
+        return bill_schemas.bill_body(found, query.by, scheduler.budget())
 
 
 def _add_policy(app: FastAPI, scheduler: Scheduler, store: Store) -> None:

@@ -18,6 +18,7 @@ from daemon.cluster_status import ClusterStatus
 from daemon.contract import (
     Admission,
     ApplicationDoor,
+    BudgetStatus,
     ElsewhereError,
     Health,
     LogChunk,
@@ -179,6 +180,11 @@ class Candidate:
         service = self._service
         if service is not None:
             service.charge()
+
+    def budget(self) -> BudgetStatus | None:
+        """See `Scheduler.budget`; known to the leader alone."""
+        service = self._service
+        return None if service is None else service.budget()
 
     def due(self) -> Mapping[str, Mapping[str, float]]:
         """See `Scheduler.due`; what the leader knows beyond the store is not known here."""

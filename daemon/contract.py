@@ -47,6 +47,24 @@ class ElsewhereError(RejectedError):
 
 
 @dataclass(frozen=True, slots=True)
+class BudgetStatus:
+    """What VMs have cost on a day (UTC, 2026-11-22) of what they may, dollars.
+
+    With `hold`, no VM is opened any more on a day on which they have cost more.
+    """
+
+    day: str
+    per_day: float
+    spent: float
+    hold: bool
+
+    @property
+    def over(self) -> bool:
+        """Whether they have cost more than they may."""
+        return self.spent > self.per_day
+
+
+@dataclass(frozen=True, slots=True)
 class Health:
     """Whether jobs can be scheduled now, and each check in words."""
 
@@ -292,6 +310,10 @@ class Scheduler(Protocol):
 
     def charge(self) -> None:
         """Have all VMs charged for until now, in the store when this returns, unless that takes too long."""
+        ...
+
+    def budget(self) -> BudgetStatus | None:
+        """What VMs have cost today of what they may; None without a budget."""
         ...
 
     def due(self) -> Mapping[str, Mapping[str, float]]:

@@ -78,6 +78,20 @@ class _State(Collector):
         held = sum(totals.executors.get(state, 0) for state in OPEN_EXECUTOR)
         yield GaugeMetricFamily("stoker_executors_open", "Executors and drivers that hold resources", held)
         yield CounterMetricFamily("stoker_cost_dollars", "What all jobs have cost, in dollars", totals.cost)
+        text = "What VMs have cost from opened to closed, in dollars, by what for and by pool"
+        paid = CounterMetricFamily("stoker_bill_dollars", text, labels=["kind", "pool"])
+        differs = GaugeMetricFamily(
+            "stoker_bill_difference_dollars",
+            "What providers say that VMs have cost beyond that, in dollars",
+            labels=["pool"],
+        )
+        for (kind, pool), dollars in sorted(self._store.bill_by_pool().items()):
+            if kind == "difference":
+                differs.add_metric([pool], dollars)
+            else:
+                paid.add_metric([kind, pool], dollars)
+        yield paid
+        yield differs
         text = "Rows of the job store that could not be read when they were last asked for"
         yield GaugeMetricFamily("stoker_store_damaged_rows", text, len(self._store.damaged()))
 
@@ -98,6 +112,11 @@ class _State(Collector):
             yield from _shadow(policy.shadow)
 
     def _cluster(self) -> Iterator[Metric]:
+        if (budget := self._scheduler.budget()) is not None:
+            text = "What VMs may cost on a day (UTC), in dollars"
+            yield GaugeMetricFamily("stoker_budget_dollars", text, budget.per_day)
+            text = "What VMs have cost today (UTC), in dollars"
+            yield GaugeMetricFamily("stoker_budget_spent_dollars", text, budget.spent)
         cluster = self._scheduler.cluster()
         vms = [vm for vm in cluster.vms if vm.state in ("up", "draining")]
         for name, text, value in (

@@ -1,5 +1,6 @@
 """Whether jobs can be scheduled now, as /readyz tells it: one look at everything that scheduling needs."""
 
+from daemon.budget import BudgetWatch
 from daemon.clock import Clock
 from daemon.contract import Health
 from daemon.diskwatch import DiskWatch
@@ -25,6 +26,7 @@ class Readiness:
         journal: Journal,
         clock: Clock,
         disk: DiskWatch,
+        budget: BudgetWatch,
         machines: Machines | None,
         watch: EmbeddedWatch | None,
     ) -> None:
@@ -34,6 +36,7 @@ class Readiness:
         self._journal = journal
         self._clock = clock
         self._disk = disk
+        self._budget = budget
         self._machines = machines
         self._watch = watch
 
@@ -57,6 +60,8 @@ class Readiness:
             checks["provider"] = self._machines.status.trouble or "ok"
         if disk := self._disk.trouble:
             checks["disk"] = disk
+        if spent := self._budget.trouble:
+            checks["budget"] = spent
         if trouble := self._clock.trouble:
             checks["clock"] = trouble
         if self._journal.trouble:

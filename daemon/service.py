@@ -18,11 +18,13 @@ import structlog
 from conf.schema import Config
 from daemon.applications import Applications
 from daemon.arrivals import SubmittedSpec
+from daemon.budget import BudgetWatch
 from daemon.clock import Clock
 from daemon.cluster_status import ClusterStatus, ProviderStatus
 from daemon.contract import (
     WITH_DRIVER,
     Admission,
+    BudgetStatus,
     Health,
     LogChunk,
     PolicyStatus,
@@ -165,8 +167,17 @@ class Service:
         self._draining = Draining(self.ui, now)
         self._vms = VmDoor(store, self._inbox.put_and_wait, now)
         self._disk = DiskWatch(data_dir)
+        self._budget = BudgetWatch(config.budget, store.spent, now)
         self._readiness = Readiness(
-            store, self._tenure, self._link, self._journal, self._clock, self._disk, self._machines, watch
+            store,
+            self._tenure,
+            self._link,
+            self._journal,
+            self._clock,
+            self._disk,
+            self._budget,
+            self._machines,
+            watch,
         )
         #: Nothing was decided for the disk's sake.
         self._held = False
@@ -233,6 +244,7 @@ class Service:
             if time.monotonic() >= self._next_charge:
                 self._next_charge = time.monotonic() + CHARGE
                 items.append(Item(ev.ChargesDue(self._clock.now())))
+            items += map(Item, self._budget.look())
         self._handle(items)
         if self._model.ready_to_decide():
             self._decide()
@@ -296,6 +308,7 @@ class Service:
         anything = changes.jobs or changes.executors or changes.leases or charged or explanations or facts
         if anything and not self._tenure.save(changes, explanations, facts):
             return False
+        self._budget.observe(changes.charges)
         self._drivers.over(changes.jobs)
         self._log_keeper.ended(changes.executors)
         self._applications.observe(changes.jobs, changes.executors)
@@ -341,7 +354,8 @@ class Service:
             accounts=tuple(accounts),
             policy=self._policies.status().name,
         )
-        self._handle([Item(restored)])
+        self._budget.begin()
+        self._handle([Item(restored), *map(Item, self._budget.look())])
         self._drivers.take_up(jobs)
         self._applications.take_up(jobs)
         self._draining.observe(tasks, self._model.job)
@@ -395,6 +409,10 @@ class Service:
     def charge(self) -> None:
         """Have all VMs charged for until now; see `Scheduler.charge`."""
         self._inbox.put_and_wait(ev.ChargesDue(self._clock.now()), _CHARGE_PATIENCE)
+
+    def budget(self) -> BudgetStatus | None:
+        """What VMs have cost today; see `Scheduler.budget`."""
+        return self._budget.status()
 
     def cluster(self) -> ClusterStatus:
         """All VMs that are there, as of the last event."""

@@ -18,6 +18,59 @@ class Alive(TypedDict):
     """Stoker's."""
 
 
+class Bill(TypedDict):
+    """What VMs have cost from opened to closed, whether somebody used them or not."""
+
+    by: Literal["job", "owner", "queue", "type", "policy", "pool", "vm", "day", "kind"]
+    """By what it is divided."""
+    since: str | None
+    """The first day (UTC) of which anything is told; null when there is none."""
+    until: str | None
+    """The last such day."""
+    total: BillLine
+    """All of it."""
+    lines: list[BillLine]
+    """The dearest first, or day by day."""
+    rest: BillLine | None
+    """The sum of what is beyond the lines; null when nothing is."""
+    budget: Budget | None
+    """What may be spent on a day; null without a budget, and where only the leader knows."""
+
+
+class BillLine(TypedDict):
+    """What was paid, and for what."""
+
+    key: str
+    """The job, owner, day, ...; empty for what no job used, or what is not kept one by one any more."""
+    total: float
+    """Dollars in all."""
+    used: float
+    """Of these, what executors and drivers used: each its dominant share of its VM."""
+    idle: float
+    """What nobody used of VMs that were up."""
+    booting: float
+    """While VMs of pools booted."""
+    draining: float
+    """What nobody used of VMs that were emptied or closed."""
+    rounding: float
+    """For whole units, and the least that is charged."""
+    difference: float | None
+    """What providers say that VMs have cost beyond the total; null where they say nothing."""
+
+
+class Budget(TypedDict):
+    """What VMs have cost today of what they may."""
+
+    day: str
+    """Today (UTC)."""
+    per_day: float
+    """Dollars that they may cost on a day."""
+    spent: float
+    """Dollars that they have cost."""
+    hold: bool
+    """Whether no VM is opened on a day on which they have cost more."""
+
+
 class Candidate(TypedDict):
     """A VM that was looked at."""
 

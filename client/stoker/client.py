@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from stoker.answers import (
+        Bill,
         Cluster,
         Comparison,
         Explanation,
@@ -150,6 +151,13 @@ class Stoker:
     def cluster(self) -> Cluster:
         """The VMs, and what is used of them."""
         return self.run(flows.ask("GET", "/v1/cluster"))
+
+    def bill(
+        self, by: str = "kind", *, since: str | None = None, until: str | None = None, limit: int = 1000
+    ) -> Bill:
+        """What VMs have cost, by kind, job, owner, queue, type, policy, pool, vm or day (2026-11-22, UTC)."""
+        asked = flows.given(by=by, since=since, until=until, limit=limit)
+        return self.run(flows.ask("GET", "/v1/bill", params=asked))
 
     def policies(self) -> PolicyList:
         """The policies that there are."""
@@ -290,6 +298,13 @@ class AsyncStoker:
     async def cluster(self) -> Cluster:
         """See `Stoker.cluster`."""
         return await self.run(flows.ask("GET", "/v1/cluster"))
+
+    async def bill(
+        self, by: str = "kind", *, since: str | None = None, until: str | None = None, limit: int = 1000
+    ) -> Bill:
+        """What VMs have cost, by kind, job, owner, queue, type, policy, pool, vm or day (2026-11-22, UTC)."""
+        asked = flows.given(by=by, since=since, until=until, limit=limit)
+        return await self.run(flows.ask("GET", "/v1/bill", params=asked))
 
     async def policies(self) -> PolicyList:
         """See `Stoker.policies`."""

@@ -6,6 +6,7 @@ How a file is read is in `conf.loader`.
 from conf.schema.cluster import Billing, Cluster, Pool, Spot, VmGroup
 from conf.schema.daemon import (
     AuditSection,
+    Budget,
     Config,
     EventLogSection,
     Http,
@@ -27,6 +28,7 @@ __all__ = [
     "Arguments",
     "AuditSection",
     "Billing",
+    "Budget",
     "Cluster",
     "CommandProvider",
     "Config",

@@ -184,6 +184,13 @@ class Keep(Strict):
     seconds: Annotated[float, Field(ge=0, le=30 * 24 * 3600, allow_inf_nan=False)] = 600.0
 
 
+class Budget(Strict):
+    """What VMs may cost on a day (UTC), dollars; with `hold`, no more are opened on a day beyond that."""
+
+    per_day: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    hold: bool = False
+
+
 class EventLogSection(Strict):
     """The log of events and commands: how large (MiB) a file may get, and how many earlier ones are kept."""
 
@@ -250,6 +257,7 @@ class Config(Strict):
     mesos: Mesos = Mesos()
     provider: Provider | None = None
     keep: Keep = Keep()
+    budget: Budget | None = None
     spark: Spark = Spark()
     driver: Annotated[Driver, AfterValidator(_of_ours)] = Driver()
     leader: Leader = Leader()

@@ -14,6 +14,7 @@ from typer.exceptions import TyperException
 
 from conf.characters import visible
 from daemon.cli import (
+    bill,
     cluster,
     config,
     demo,
@@ -109,6 +110,7 @@ app.command()(ui.ui)
 app.command()(history_server.history)
 app.command()(jobs.decommission)
 app.command()(cluster.cluster)
+app.command()(bill.bill)
 app.add_typer(cluster.policy, name="policy")
 app.add_typer(config.config, name="config")
 app.add_typer(spark.spark, name="spark")

@@ -138,6 +138,11 @@ class Client:
         """The VMs."""
         return self._ask("GET", "/v1/cluster")
 
+    def bill(self, **asked: str | int | None) -> Json:
+        """What VMs have cost; see `/v1/bill` for what may be asked."""
+        given = {key: value for key, value in asked.items() if value is not None}
+        return self._ask("GET", "/v1/bill", params=given)
+
     def policies(self) -> Json:
         """The policies that there are."""
         return self._ask("GET", "/v1/policies")

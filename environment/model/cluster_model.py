@@ -77,6 +77,7 @@ class ClusterModel:
             ev.LeaseRefused: lambda event: self._fleet.refused(event),
             ev.LeaseClosed: lambda event: self._fleet.closed(event),
             ev.LeaseNotice: lambda event: self._fleet.noticed(event),
+            ev.OpeningsHeld: self._on_openings_held,
             ev.MachinesListed: lambda event: self._fleet.listed(event),
             ev.Tick: self._on_tick,
         }
@@ -384,6 +385,10 @@ class ClusterModel:
         if event.policy:
             self._accounts.charge_all(self.now)
             self._accounts.policy = event.policy
+        self._supply.reconsider()
+
+    def _on_openings_held(self, event: ev.OpeningsHeld) -> None:
+        self._fleet.hold(event.why)
         self._supply.reconsider()
 
     def _on_tick(self, _: ev.Tick) -> None:

@@ -323,6 +323,13 @@ class LeaseNotice(Event):
     why: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class OpeningsHeld(Event):
+    """No VM of any pool is to be opened from now on, and why; an empty text says that they may be again."""
+
+    why: str = ""
+
+
 class Listed(NamedTuple):
     """A VM that a provider lists: under which lease, and its own name of it."""
 

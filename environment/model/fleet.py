@@ -67,6 +67,7 @@ class Fleet:
             orphans,
             tuple(self._away.items()),
             self._places.sizes(),
+            self._refusals.held,
         )
 
     def restore(self, leases: Iterable[Lease], moment: Fleeted | None) -> None:
@@ -84,8 +85,8 @@ class Fleet:
         self._reservations.resume(moment.reserved)
         for pool, size in moment.sizes:
             self._places.learn(pool, size)
-        for setback in moment.pools:
-            self._places.leave_pool_out(setback.pool, self._refusals.why_not(setback.pool))
+        self._refusals.held = moment.held
+        self._show_pools()
 
     def _restore(self, lease: Lease) -> None:
         self._places.restore(lease)
@@ -173,8 +174,17 @@ class Fleet:
         """When the last pause of a pool ended that was not told yet: its places may be opened again."""
         ended = list(self._refusals.wake())
         for pool, _ in ended:
-            self._places.leave_pool_out(pool, "")
+            self._places.leave_pool_out(pool, self._refusals.why_not(pool))
         return max((at for _, at in ended), default=None)
+
+    def hold(self, why: str) -> None:
+        """Open no more VMs, for this reason; or, if it is empty, as before."""
+        self._refusals.held = why
+        self._show_pools()
+
+    def _show_pools(self) -> None:
+        for pool in self._places.pools():
+            self._places.leave_pool_out(pool, self._refusals.why_not(pool))
 
     # ---- its agent -----------------------------------------------------------------------------------
 

@@ -149,6 +149,7 @@ class Fleeted:
     orphans: tuple[tuple[str, float], ...] = ()
     away: tuple[tuple[str, float], ...] = ()
     sizes: tuple[tuple[str, Resources], ...] = ()
+    held: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,6 +191,10 @@ class Places:
             self._say(lease.agent_id or lease.vm.id, why)
             self._look_at(lease.vm.id)
 
+    def pools(self) -> set[str]:
+        """The names of all pools."""
+        return {vm.terms.pool for vm in self._places.values() if vm.terms is not None}
+
     def leave_pool_out(self, pool: str, why: str) -> None:
         """No other VM of the pool is opened now; empty, one may be."""
         for place_id, vm in self._places.items():

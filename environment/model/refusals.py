@@ -32,6 +32,8 @@ class Refusals:
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
         self._pools: dict[str, _Pool] = {}
+        #: Why none of any pool is to be opened; empty when they may be.
+        self.held = ""
         #: Until when it was looked for pauses that end.
         self._woken_at = 0.0
 
@@ -63,6 +65,8 @@ class Refusals:
 
     def why_not(self, pool: str) -> str:
         """Why none of a pool is opened now; empty when one may be."""
+        if self.held:
+            return self.held
         known = self._pools.get(pool)
         if known is None or known.until <= self._turn.now:
             return ""

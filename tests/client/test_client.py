@@ -145,6 +145,7 @@ def test_the_cluster_and_who_decides(call: Call) -> None:
     assert call("set_policy", "rr")["name"] == "rr"
     assert call("set_shadow", "ff")["shadow"]["name"] == "ff"
     assert call("set_shadow", None)["shadow"] is None
+    assert call("bill", "job", since="2026-11-22")["lines"] == []
     assert call("comparison") == {"totals": [], "differences": []}
     assert call("health")["ready"]
 

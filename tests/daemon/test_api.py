@@ -25,10 +25,11 @@ from structlog.testing import capture_logs
 from conf.schema import JobSpec
 from daemon.api import create_app
 from daemon.cluster_status import ClusterStatus
-from daemon.contract import Health, PolicyStatus
+from daemon.contract import BudgetStatus, Health, PolicyStatus
 from daemon.shadow_comparison import Comparison, Outcome
 from daemon.store import Store, StoreError
 from environment.explain import CandidateVm, Choice, Explanation
+from environment.model.accounts import Charge
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.resources import Resources
@@ -490,6 +491,32 @@ def test_metrics(api: Api, store: Store) -> None:
     assert values["stoker_http_requests_total", "GET", "/v1/jobs/{job_id}", "404"] == 1
     assert values["stoker_http_requests_total", "GET", "none", "404"] == 1
     assert values["stoker_http_request_seconds_count", "POST", "/v1/jobs"] == 2
+
+
+def test_the_bill(api: Api, scheduler: SmallScheduler, store: Store) -> None:
+    """By what and of which days is asked for, with the budget; Prometheus has it by kind and pool."""
+    of = ("2026-11-22", "general-1.7", "general", "m1.large")
+    used = Charge(*of, "job-1", "ann", "night", "ff", "used", 0.75)
+    idle = Charge(*of, "", "", "", "ff", "idle", 0.25)
+    store.save(Changes((), (), charges=(used, idle, idle._replace(kind="difference", dollars=-0.125))))
+    scheduler.spent = BudgetStatus("2026-11-22", 0.5, 1.0, hold=True)
+    found = api("GET", "/v1/bill?by=owner&since=2026-11-22&limit=1").json()
+    assert (found["since"], found["until"], found["total"]["total"]) == ("2026-11-22", "2026-11-22", 1.0)
+    nothing = {"booting": 0.0, "draining": 0.0, "rounding": 0.0}
+    assert found["lines"] == [
+        {"key": "ann", "total": 0.75, "used": 0.75, "idle": 0.0, **nothing, "difference": None}
+    ]
+    assert found["rest"] == {
+        "key": "", "total": 0.25, "used": 0.0, "idle": 0.25, **nothing, "difference": -0.125,
+    }  # fmt: skip
+    assert found["budget"] == {"day": "2026-11-22", "per_day": 0.5, "spent": 1.0, "hold": True}
+    assert api("GET", "/v1/bill?until=2026-11-21").json()["since"] is None
+    text = api("GET", "/metrics").text
+    assert 'stoker_bill_dollars_total{kind="used",pool="general"} 0.75' in text
+    assert 'stoker_bill_difference_dollars{pool="general"} -0.125' in text
+    assert "stoker_budget_dollars 0.5" in text
+    for wrong in ("by=nobody", "since=today", "until=2026-13-01", "limit=-1"):
+        assert api("GET", f"/v1/bill?{wrong}").status_code == 422
 
 
 def test_the_index_and_no_pages_from_elsewhere(api: Api) -> None:

@@ -1,6 +1,7 @@
 """VMs of pools in the cluster model: opened for a job, up, idle, closed; and all that can go wrong."""
 
 from environment.model import events as ev
+from environment.model import timings
 from environment.model.cluster_model import ClusterModel
 from environment.model.event_log import decode, encode
 from tests.builders import make_job
@@ -79,3 +80,29 @@ def test_it_replays_from_its_log_and_from_any_moment() -> None:
         for event, commands in world.log[begin:]:
             assert model.handle(event) == commands
         assert model.snapshot() == world.model.snapshot()
+
+
+def test_openings_are_held_back_until_they_may_be_again() -> None:
+    """What is open goes on; jobs that wait say why; it replays, and goes on from any moment."""
+    world = ElasticWorld()
+    world.begin()
+    world.submit(make_job("job-1"))
+    world.decide()
+    world.opened("general-1")
+    world.boot("general-1")
+    why = "is not opened: the budget is spent"
+    world.send(ev.OpeningsHeld(world.now, why))
+    world.submit(make_job("job-2", 4))
+    world.offer(world.agents["general-1"])
+    assert opens(world.decide()) == []
+    assert why in world.job("job-2").reason
+    assert world.job("job-1").state == "placing"
+    other = ClusterModel()
+    other.handle(world.model.snapshot())
+    assert other.snapshot() == world.model.snapshot()
+    assert set(other.notes().values()) == {why}
+    world.send(ev.OpeningsHeld(world.now))
+    world.wait(0.5)
+    world.wait(timings.SETTLE)
+    assert world.model.ready_to_decide()
+    assert len(opens(world.decide())) == 1

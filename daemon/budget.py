@@ -1,0 +1,86 @@
+"""What VMs have cost today, and whether that is more than they may: said, and acted on where it is to be.
+
+A day is one of UTC. What is charged is told by the cluster model; what was charged before this daemon led is
+in the store. What it means that openings are held back is the model's business.
+"""
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+
+import structlog
+
+from conf.schema import Budget
+from daemon.contract import BudgetStatus
+from environment.model.accounts import Charge, day_of
+from environment.model.events import OpeningsHeld
+
+log = structlog.get_logger("budget")
+
+
+class BudgetWatch:
+    """Adds up what a day costs. For the scheduling loop; `status` and `trouble` are for any thread."""
+
+    def __init__(self, rules: Budget | None, spent: Callable[[str], float], now: Callable[[], float]) -> None:
+        """`spent` has the dollars of a day, as the store knows them; `now` is in seconds."""
+        self._rules = rules
+        self._spent = spent
+        self._now = now
+        self._day = ""
+        self._dollars = 0.0
+        self._said = ""
+        #: Why the model holds openings back, as it was told last.
+        self._held = ""
+
+    def begin(self) -> None:
+        """Take up what the store knows of today; StoreError when it cannot be read."""
+        self._day = day_of(self._now())
+        self._dollars = self._spent(self._day) if self._rules else 0.0
+
+    def observe(self, charges: Iterable[Charge]) -> None:
+        """These charges are stored now."""
+        for charge in charges:
+            if charge.kind == "difference":
+                continue
+            if charge.day > self._day:
+                self._day, self._dollars = charge.day, 0.0
+            if charge.day == self._day:
+                self._dollars += charge.dollars
+
+    def look(self) -> list[OpeningsHeld]:
+        """What the model is to be told now: that openings are held back, or not any more; or nothing."""
+        today = day_of(self._now())
+        if today > self._day:
+            self._day, self._dollars = today, 0.0
+        status = self.status()
+        if status is None:
+            return []
+        if status.over and self._said != self._day:
+            self._said = self._day
+            log.warning("the budget of the day is spent", why=_told(status))
+        why = f"is not opened: {_told(status)}" if status.over and status.hold else ""
+        if bool(why) == bool(self._held):
+            return []
+        self._held = why
+        return [OpeningsHeld(self._now(), why)]
+
+    def status(self) -> BudgetStatus | None:
+        """What was spent today of what may be; None without a budget."""
+        rules = self._rules
+        if rules is None:
+            return None
+        return BudgetStatus(self._day, rules.per_day, self._dollars, rules.hold)
+
+    @property
+    def trouble(self) -> str:
+        """In words, that more was spent; empty when it was not."""
+        status = self.status()
+        return _told(status) if status is not None and status.over else ""
+
+
+def _told(status: BudgetStatus) -> str:
+    """The budget of 2026-11-22, $10.00, is spent; with `hold` also until when nothing is opened."""
+    until = ""
+    if status.hold:
+        next_day = datetime.fromisoformat(status.day).replace(tzinfo=UTC) + timedelta(days=1)
+        until = f"; no VM is opened until {next_day:%Y-%m-%d %H:%M} UTC"
+    return f"the budget of {status.day} (UTC), ${status.per_day:,.2f}, is spent{until}"

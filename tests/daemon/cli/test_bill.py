@@ -1,0 +1,88 @@
+"""`stoker bill`: what VMs have cost, for people, for programs and for spreadsheets."""
+
+import csv
+import io
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from daemon.cli.bill import day
+from daemon.cli.errors import CommandError
+from daemon.contract import BudgetStatus
+from environment.model.accounts import Charge
+from environment.model.cluster_model import Changes
+from tests.daemon.cli.conftest import Daemon
+
+Capture = pytest.CaptureFixture[str]
+
+USED = Charge("2026-11-21", "vm-1", "", "m1.large", "job-1", "ann", "default", "ff", "used", 1.5)
+IDLE = Charge("2026-11-22", "vm-1", "", "m1.large", "", "", "", "ff", "idle", 4.25)
+
+
+@pytest.fixture
+def paid(daemon: Daemon) -> Daemon:
+    """A daemon of a fixed VM, which was used little."""
+    daemon.cast.store.save(Changes((), (), charges=(USED, IDLE, USED._replace(job="=1+1", dollars=0.25))))
+    return daemon
+
+
+def test_a_fixed_cluster_costs_what_it_costs_used_or_not(paid: Daemon, capsys: Capture) -> None:
+    """By kind, in dollars and as a share of all."""
+    assert paid.run("bill") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "$6.00 from 2026-11-21 to 2026-11-22 (UTC)",
+        "",
+        "kind   dollars    share",
+        "─" * 23,
+        "used     $1.75   29.2 %",
+        "idle     $4.25   70.8 %",
+    ]
+
+
+def test_what_no_job_used_stands_beside_what_jobs_did(paid: Daemon, capsys: Capture) -> None:
+    """The lines add up to the bill; what is beyond the limit is told in sum."""
+    assert paid.run("bill", "--by", "job") == 0
+    assert [line.split() for line in capsys.readouterr().out.splitlines()[4:]] == [
+        ["(no", "job)", "$4.25", "$0.0000", "$4.25"],
+        ["job-1", "$1.50", "$1.50", "$0.0000"],
+        ["=1+1", "$0.2500", "$0.2500", "$0.0000"],
+    ]
+    assert paid.run("bill", "--by", "job", "--limit", "1", "--until", "2026-11-22") == 0
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["(others)", "$1.75", "$1.75", "$0.0000"]
+    assert paid.run("bill", "--by", "pool", "--since", "2027-01-01") == 0
+    assert capsys.readouterr().out == "Nothing was paid for in these days.\n"
+
+
+def test_programs_and_spreadsheets(paid: Daemon, capsys: Capture) -> None:
+    """The API's JSON; CSV in which no key is a formula."""
+    assert paid.run("bill", "--by", "day", "-o", "json") == 0
+    assert [line["total"] for line in json.loads(capsys.readouterr().out)["lines"]] == [1.75, 4.25]
+    assert paid.run("bill", "--by", "job", "-o", "csv") == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [row["job"] for row in rows] == ["", "job-1", "'=1+1"]
+    assert sum(float(row["total"]) for row in rows) == 6.0
+
+
+def test_budget_and_what_providers_say(paid: Daemon, capsys: Capture) -> None:
+    """The difference, and what of a budget is spent."""
+    paid.cast.store.save(Changes((), (), charges=(IDLE._replace(kind="difference", dollars=-0.5),)))
+    paid.cast.spent = BudgetStatus("2026-11-22", 4.0, 4.25, hold=True)
+    assert paid.run("bill") == 0
+    assert capsys.readouterr().out.splitlines()[-3:] == [
+        "Providers have charged $0.5000 less than this for VMs of which they tell it.",
+        "",
+        "Today (UTC) $4.25 of a budget of $4.00: it is spent, no VM is opened until tomorrow.",
+    ]
+
+
+def test_days_in_words() -> None:
+    """2026-11-22, today, yesterday, 7d; anything else is refused in one line."""
+    now = datetime(2026, 11, 22, 0, 30, tzinfo=UTC)
+    told = ("today", "yesterday", "7d", "2026-02-28")
+    assert [day("--since", one, now) for one in told] == [
+        "2026-11-22", "2026-11-21", "2026-11-15", "2026-02-28",
+    ]  # fmt: skip
+    for wrong in ("", "tomorrow", "2026-02-30", "99999999d", "999999d", "11/22"):
+        with pytest.raises(CommandError, match="--since: should be a day"):
+            day("--since", wrong, now)
