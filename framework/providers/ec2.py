@@ -34,6 +34,8 @@ _TAGGED = ("instance", "volume")
 _THERE = ["pending", "running", "stopping", "stopped"]
 #: Seconds to connect, and without a byte of an answer.
 _CONNECT, _READ = 5, 20
+#: Connections that are kept: as many calls as a daemon makes at once.
+_CONNECTIONS = 16
 #: Instances of one answer, and answers of one list: beyond that something does not end.
 _PAGE, _MOST_PAGES = 500, 200
 #: Seconds for which spot prices are believed: a cloud changes them a few times a day.
@@ -247,6 +249,7 @@ def _client(session: Any, options: Ec2Provider, attempts: int) -> Any:
     config = ClientConfig(
         connect_timeout=_CONNECT,
         read_timeout=_READ,
+        max_pool_connections=_CONNECTIONS,
         retries={"mode": "standard", "total_max_attempts": attempts},
     )
     try:

@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import functools
 import http.client
 import http.server
 import os
@@ -70,16 +71,19 @@ def _until_it_answers(port: int) -> None:
             time.sleep(0.05)
 
 
-@pytest.fixture(autouse=True)
-def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def _credentials() -> Iterator[None]:
     """Of nobody, and nothing of whoever runs the tests."""
-    for name in list(os.environ):
-        if name.startswith("AWS_"):
-            monkeypatch.delenv(name)
-    for name, value in KEYS.items():
-        monkeypatch.setenv(name, value)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if name.startswith("AWS_"):
+                patch.delenv(name)
+        for name, value in KEYS.items():
+            patch.setenv(name, value)
+        yield
 
 
+@functools.cache
 def client(url: str) -> Any:
     """EC2 as somebody else sees it."""
     return boto3.session.Session("key", "secret").client("ec2", region_name="eu-west-1", endpoint_url=url)
@@ -258,18 +262,28 @@ class Told(http.server.BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-@pytest.fixture
-def told(made: Made) -> Iterator[Any]:
-    """A provider of a server that answers what it is told."""
-    Told.answers, Told.asked = {"DescribeInstanceTypes": (200, SIZE)}, []
+@pytest.fixture(scope="module")
+def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A provider that asks it."""
+    folder = tmp_path_factory.mktemp("told")
+    (folder / "data.sh").write_text(USER_DATA)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Told)
-    provider = made(endpoint_url=f"http://127.0.0.1:{server.server_address[1]}")
+    given = {"name": "ec2", "cluster": "told", "region": "eu-west-1", "image": IMAGE, "user_data": "data.sh"}
+    given["endpoint_url"] = f"http://127.0.0.1:{server.server_address[1]}"
+    provider = make_provider(Ec2Provider.model_validate(given), [VM, CHEAP], DOOR, folder)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     yield provider
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+@pytest.fixture
+def told(asking: Any) -> Any:
+    """That provider, in a cloud where nothing is."""
+    Told.answers, Told.asked = {"DescribeInstanceTypes": (200, SIZE)}, []
+    return asking
 
 
 SIZE = (
