@@ -288,9 +288,10 @@ class ClusterModel:
     def _on_restored(self, event: ev.Restored) -> None:
         self._begin(event.options)
         self._turn.begin(event.at)
+        reserved = {kept.job_id for kept in event.moment.fleet.reserved} if event.moment else set()
         for job in map(copy, event.jobs):
             self._roster.add(job)
-            if job.state == "queued" and job.job.begins_with:
+            if job.state == "queued" and job.job.begins_with and job.job.id not in reserved:
                 self._line.join(job)
         for task in map(copy, event.tasks):
             self._roster.add_task(task)

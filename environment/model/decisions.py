@@ -140,7 +140,7 @@ class Decisions:
         """Keep for the job what it takes, and open those of its VMs that are closed."""
         sizes = launches.sizes(job, placement, new=new)
         driver = job.job.driver if placement.driver_vm_id else None
-        self._lives.reserved(job)
+        self._line.leave(job)
         reserved = Reserved(
             job.job.id, placement.vm_ids, sizes, self._turn.now, placement.driver_vm_id, driver or NOTHING,
             placement.profile,

@@ -72,9 +72,10 @@ class Fleet:
 
     def restore(self, leases: Iterable[Lease], moment: Fleeted | None) -> None:
         """Take up what an earlier daemon, or an earlier part of a log, left."""
-        for lease in map(copy, leases):
-            if not lease.ended:
-                self._restore(lease)
+        restored = [copy(lease) for lease in leases if not lease.ended]
+        self._places.restore(restored)
+        for lease in restored:
+            self._restore(lease)
         if moment is None:
             self._take_up()
             return
@@ -89,7 +90,6 @@ class Fleet:
         self._show_pools()
 
     def _restore(self, lease: Lease) -> None:
-        self._places.restore(lease)
         self._number = max(self._number, _number_of(lease.id))
         if lease.state in ("opening", "booting"):
             self._await(lease)
@@ -153,6 +153,7 @@ class Fleet:
             lease.state = "booting"
         elif lease.state == "closing":
             self._turn.command(ev.CloseVm, lease.id, lease.machine_id)
+        self.idling.keep(lease)
         self._places.mark(lease)
 
     def refused(self, event: ev.LeaseRefused) -> None:
@@ -310,6 +311,7 @@ class Fleet:
             vm, opened_at, machine_id=machine.machine_id, opened_at=opened_at,
         )  # fmt: skip
         self._places.add_orphan(lease)
+        self.idling.touch(vm.id)
         self._listings.seen(lease, self._turn.now)
         self._close(lease, "opened twice" if twice else "nobody waits for it")
 

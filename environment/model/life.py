@@ -65,12 +65,6 @@ class JobLives:
         if job.job.driver_here:
             self._turn.command(ev.StartDriver, job.job.id)
 
-    def reserved(self, job: JobRecord) -> None:
-        """It is placed, and waits for VMs to boot."""
-        self._line.leave(job)
-        if job.state == "running":
-            self.look_for_growth(job)
-
     def decided_again(self, job: JobRecord, why: str) -> None:
         """What was kept for it is given back: it waits for a placement as before."""
         if job.state == "queued":

@@ -105,19 +105,25 @@ class Places:
         self._look_at(lease.vm.id)
 
     def add_orphan(self, lease: Lease) -> None:
-        """A lease of a VM that is to be closed only, wherever it is."""
+        """A lease of a VM that is to be closed only; its place is taken until then, if it was free."""
         self._leases[lease.id] = lease
+        if lease.vm.id in self._places:
+            self._take_place(lease)
 
-    def restore(self, lease: Lease) -> None:
-        """The same of one that an earlier daemon, or an earlier part of a log, knew."""
-        if lease.vm.id in self._at:
-            self.add_orphan(lease)
-            return
-        self.add(lease)
-        if lease.agent_id:
-            self._agents[lease.agent_id] = lease
-            self._unheard.add(lease.id)
+    def _take_place(self, lease: Lease) -> None:
+        if lease.vm.id not in self._at:
+            self._at[lease.vm.id] = lease
+            if lease.agent_id:
+                self._agents[lease.agent_id] = lease
+                self._unheard.add(lease.id)
             self._look_at(lease.vm.id)
+
+    def restore(self, leases: Sequence[Lease]) -> None:
+        """The leases that an earlier daemon, or an earlier part of a log, knew."""
+        self._leases |= {lease.id: lease for lease in leases}
+        for lease in sorted(leases, key=lambda lease: lease.state == "closing"):
+            if lease.vm.id in self._places or lease.state != "closing" or lease.agent_id:
+                self._take_place(lease)
 
     def come(self, lease: Lease, agent_id: str) -> str:
         """The agent of a lease is there, or another than before; what its VM was called until now."""
@@ -149,6 +155,9 @@ class Places:
             self._book.forget(lease.agent_id)
         self._say(lease.vm.id, why_not)
         self._look_at(lease.vm.id)
+        if len(self._leases) > len(self._at):  # somebody else may have been there all the time
+            for other in [other for other in self._leases.values() if other.vm.id == lease.vm.id][:1]:
+                self._take_place(other)
 
     def _look_at(self, place_id: str) -> None:
         """Have the book know the VM of a place, as long as it is no agent."""

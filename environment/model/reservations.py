@@ -57,7 +57,7 @@ class Reservations:
         """Keep nothing for the job any more; what was kept, if anything."""
         reserved = self._of.pop(job_id, None)
         if reserved is not None:
-            for vm_id in {*reserved.all_vms}:
+            for vm_id in dict.fromkeys(reserved.all_vms):
                 held = self._on[vm_id]
                 del held[job_id]
                 if not held:
