@@ -221,8 +221,8 @@ def _shares(world: World) -> FloatArray:
     return cost_shares(
         job,
         vm,
-        np.append(start, [stint.start for stint in over]),
-        np.append(end, [stint.end for stint in over]),
+        world.meter.price_seconds(vm, np.append(start, [stint.start for stint in over])),
+        world.meter.price_seconds(vm, np.append(end, [stint.end for stint in over])),
         _dominant(world, job, at, vm),
         world.batch.machines.price_per_hour[0],
     )
