@@ -50,10 +50,10 @@ def lives(vms: Sequence[Vm], seed: int, openings: int) -> list[list[float]]:
     """For how many seconds each VM is open each time until its cloud takes it away."""
     job = jobs_of(Workload((work("a", 0.0, 1, 1.0),)), {})
     streams = episode_of(job, vms, seed=seed).machines.leases[:, STREAM]
-    hours = [1.0 / vm.terms.spot.interruptions_per_hour for vm in vms if vm.terms and vm.terms.spot]
+    rates = [vm.terms.spot.interruptions_per_hour / 3600 for vm in vms if vm.terms and vm.terms.spot]
     return [
-        [-math.log(1.0 - uniform(int(stream), n)) * 3600.0 * mean for n in range(1, openings + 1)]
-        for stream, mean in zip(streams, hours, strict=True)
+        [-math.log(1.0 - uniform(int(stream), n)) / rate for n in range(1, openings + 1)]
+        for stream, rate in zip(streams, rates, strict=True)
     ]
 
 
