@@ -9,7 +9,7 @@ from environment.kernel import leases
 from environment.kernel.state import Batch
 from environment.price_history import PriceHistory
 from environment.simulation.results import Bill
-from environment.types import FloatArray, Vm
+from environment.types import FloatArray, IntArray, Vm
 
 _SECONDS_PER_HOUR = 3600.0
 
@@ -49,7 +49,7 @@ class Meter:
             openings = int(self._batch.machines.leases[0, : self._count, leases.OPENINGS].sum())
         return held, Bill(used, booting, idle, rounding, openings)
 
-    def price_seconds(self, vm: FloatArray, at: FloatArray) -> FloatArray:
+    def price_seconds(self, vm: IntArray, at: FloatArray) -> FloatArray:
         """What VMs cost until these times, in seconds at the price that the kernel has of them; like both."""
         found = at.copy()
         for number, history in self._histories.items():
