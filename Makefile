@@ -34,6 +34,7 @@ test: $(READY)  ## Pass the tests, on up to four cores
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 chaos: $(READY)  ## Break everything some hundreds of times, then count what was lost
+	$(BIN)/python -m tests.chaos.stopped
 	$(BIN)/python -m tests.chaos --faults $(or $(FAULTS),300) --seed $(or $(SEED),1) $(if $(RESUME),--resume)
 	HOSTILE_JOBS=$(or $(HOSTILE),100) $(BIN)/python -m pytest tests/daemon/test_hostile_jobs.py -q
 

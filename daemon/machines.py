@@ -1,8 +1,8 @@
 """Calls to who opens and closes VMs: on threads of their own, again until they come to something, counted.
 
 What is to be opened or closed, and what an answer means, is decided in `environment.model.fleet`; a lease is
-on disk before its VM is asked for. A call that does not return is given up, and its late answer still
-counts: a VM that comes after it was to be closed is closed.
+on disk before its VM is asked for. A call that does not return is given up, and its late answer is
+told all the same.
 """
 
 import threading
@@ -27,10 +27,12 @@ log = structlog.get_logger("machines")
 THREADS, MOST_HANGING = 16, 64
 #: Seconds before a call is made again that came to nothing; doubled each time.
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
-#: An opening that comes to nothing so often, or for so many seconds, is given up.
+#: An opening that comes to nothing so often, or for so many seconds, is given up, unless its VM is listed.
 MOST_TRIES, LONGEST_TRIAL = 3, 60.0
 #: Seconds between two lists, and between two questions for notices while VMs are open.
 LIST_PERIOD, NOTICE_PERIOD = 30.0, 5.0
+#: Seconds after an opening in which it is seen that none was opened twice, before both have booted.
+SOON = 2.0
 #: A list that says nothing new is told again after so many seconds; at once for so long after something was
 #: opened or closed, as its time has to come until it means something.
 TELL_AGAIN, UNSETTLED = 300.0, 180.0
@@ -51,11 +53,15 @@ class _Errand:
     key: str
     lease_id: str = ""
     wanted: Wanted | None = None
+    asked_at: float = 0.0
     machine_id: str = ""
     tries: int = 0
+    #: Why it came to nothing the last time, and whether an opening is not tried again.
+    why: str = ""
+    last: bool = False
     #: When it is tried next (monotonic); None while a thread is at it.
     due: float | None = 0.0
-    since: float = field(default_factory=time.monotonic)
+    since: float = field(default_factory=lambda: time.monotonic())
 
 
 class Machines:
@@ -79,9 +85,6 @@ class Machines:
         self._lock = threading.Lock()
         #: By lease id, or by the machine's where there is no lease.
         self._errands: dict[str, _Errand] = {}
-        #: Openings that have not returned, by lease; and the leases among them that are to be closed.
-        self._opening: Counter[str] = Counter()
-        self._unwanted: set[str] = set()
         #: Calls that have not returned.
         self._flying = 0
         self._list = _Errand("list", " list")
@@ -95,19 +98,15 @@ class Machines:
 
     def open(self, lease: Lease) -> None:
         """Have the VM of a lease opened."""
-        self._take_on(_Errand("open", lease.id, lease.id, Wanted(lease.id, lease.vm)))
+        self._take_on(_Errand("open", lease.id, lease.id, Wanted(lease.id, lease.vm), lease.asked_at))
 
     def close(self, lease_id: str, machine_id: str) -> None:
         """Have a VM closed; one whose name at the provider is not known is looked for by its lease."""
-        with self._lock:
-            if self._opening[lease_id]:
-                self._unwanted.add(lease_id)
-        self._take_on(_Errand("close", lease_id or machine_id, lease_id, None, machine_id))
+        self._take_on(_Errand("close", lease_id or machine_id, lease_id, machine_id=machine_id))
 
     def look(self) -> None:
         """List the VMs soon: some may be gone."""
-        if self._list.due is not None:
-            self._list.due = 0.0
+        self._look_within(0.0)
 
     def tend(self) -> None:
         """Begin what is due, and give up what takes too long."""
@@ -136,6 +135,10 @@ class Machines:
             if self._flying >= THREADS + MOST_HANGING:
                 trouble = f"nothing is asked of it while {self._flying} calls do not return; {trouble}"
             return ProviderStatus(dict(self._calls), trouble)
+
+    def _look_within(self, seconds: float) -> None:
+        if self._list.due is not None:
+            self._list.due = min(self._list.due, time.monotonic() + seconds)
 
     # ---- errands ---------------------------------------------------------------------------------
 
@@ -168,7 +171,8 @@ class Machines:
                 log.exception("provider failed", call=errand.call)
             self._failed(errand, "unavailable", f"{type(error).__name__}: {error}")
         finally:
-            self._lands(errand)
+            with self._lock:
+                self._flying -= 1
 
     def _takes_off(self, errand: _Errand) -> bool:
         """Note that a call is being made, if it still is to be, and may be."""
@@ -179,16 +183,7 @@ class Machines:
                 errand.due = time.monotonic() + FIRST_PAUSE
                 return False
             self._flying += 1
-            self._opening[errand.key] += errand.call == "open"
             return True
-
-    def _lands(self, errand: _Errand) -> None:
-        with self._lock:
-            self._flying -= 1
-            self._opening[errand.key] -= errand.call == "open"
-            if self._opening[errand.key] <= 0:
-                del self._opening[errand.key]
-                self._unwanted.discard(errand.key)
 
     def _stands(self, errand: _Errand) -> bool:
         """Whether it is still to be done."""
@@ -217,59 +212,74 @@ class Machines:
         pause = min(FIRST_PAUSE * 2.0 ** min(errand.tries - 1, 30), LONGEST_PAUSE)
         told = {"call": errand.call, "lease": errand.lease_id, "why": why, "times": errand.tries}
         log.warning("the provider does not do what it is asked", outcome=outcome, pause=pause, **told)
-        lasted = time.monotonic() - errand.since
-        if errand.call == "open" and (
-            outcome in _SAID_NO or errand.tries >= MOST_TRIES or lasted >= LONGEST_TRIAL
-        ):
-            self._give_up(errand, _SAID_NO.get(outcome, "unavailable"), why)
-        else:
-            errand.due = time.monotonic() + pause
+        if errand.call == "open" and errand.last:
+            self._refuse(errand, "unavailable", errand.why)
+            return
+        if errand.call == "open" and outcome in _SAID_NO:
+            self._refuse(errand, _SAID_NO[outcome], why)
+            return
+        errand.why, lasted = why, time.monotonic() - errand.since
+        errand.last = errand.tries >= MOST_TRIES or lasted >= LONGEST_TRIAL
+        errand.due = time.monotonic() + pause
 
-    def _give_up(self, errand: _Errand, kind: Refusal, why: str) -> None:
-        """The VM of a lease is not opened; one that has come or comes all the same is closed."""
-        if kind == "unavailable":
-            self.close(errand.lease_id, "")
-        else:
-            with self._lock:
-                self._errands.pop(errand.key, None)
-                self._troubles.pop(errand.key, None)
+    def _refuse(self, errand: _Errand, kind: Refusal, why: str) -> None:
+        """The VM of a lease is not opened, as far as anybody knows."""
+        with self._lock:
+            self._errands.pop(errand.key, None)
+            self._troubles.pop(errand.key, None)
         self._put(ev.LeaseRefused(self._now(), errand.lease_id, kind, why))
 
     # ---- calls -----------------------------------------------------------------------------------
 
     def _open(self, errand: _Errand) -> None:
-        assert errand.wanted is not None  # noqa: S101 (it is an opening)
-        machine = self._provider.open(errand.wanted)
-        with self._lock:
-            unwanted = errand.lease_id in self._unwanted
-        opened_at = self._now() if machine.opened_at is None else machine.opened_at
+        """Open a VM; where that came to nothing again and again, see whether it was opened all the same."""
+        if errand.last or errand.wanted is None:
+            found = self._under(errand.lease_id)
+            if not found:
+                self._refuse(errand, "unavailable", errand.why)
+                return
+            machine = found[0]
+        else:
+            machine = self._provider.open(errand.wanted)
+        now = self._now()
+        told = now if machine.opened_at is None else machine.opened_at
+        opened_at = max(errand.asked_at, min(told, now))  # its clock may be wrong by days
         self._done(errand)
-        self._put(ev.LeaseOpened(self._now(), errand.lease_id, machine.id, opened_at, machine.price_per_hour))
-        if unwanted:
-            log.warning("a VM that is wanted no more has come late", lease=errand.lease_id, id=machine.id)
-            self._take_on(_Errand("close", errand.key, errand.lease_id, None, machine.id))
+        self._look_within(SOON)
+        self._put(ev.LeaseOpened(now, errand.lease_id, machine.id, opened_at, machine.price_per_hour))
 
     def _close(self, errand: _Errand) -> None:
-        ids = [errand.machine_id] if errand.machine_id else self._ids_of(errand.lease_id)
-        for machine_id in ids:
+        under = () if errand.machine_id else self._under(errand.lease_id)
+        for machine_id in [errand.machine_id] if errand.machine_id else [machine.id for machine in under]:
             self._provider.close(machine_id)
         self._done(errand)
         self._put(ev.LeaseClosed(self._now(), errand.lease_id))
 
-    def _ids_of(self, lease_id: str) -> list[str]:
-        return [machine.id for machine in self._provider.list() if machine.lease == lease_id]
+    def _under(self, lease_id: str) -> list[Machine]:
+        return [machine for machine in self._provider.list() if machine.lease == lease_id]
 
     def _ask(self, errand: _Errand) -> None:
-        asked_at = self._now()
+        asked_at, began = self._now(), time.monotonic()
         found = tuple(_listed(machine) for machine in self._provider.list())
         now = time.monotonic()
         with self._lock:
             unsettled = now - self._changed_at < UNSETTLED or now - self._told_at > TELL_AGAIN
             news, self._listed = found != self._listed or unsettled, found
+            for machine in found:
+                news = self._came(machine) or news
             self._told_at = now if news else self._told_at
-        self._done(errand, LIST_PERIOD)
+        self._done(errand, SOON if self._changed_at > began else LIST_PERIOD)
         if news:
             self._put(ev.MachinesListed(self._now(), asked_at, found))
+
+    def _came(self, machine: ev.Listed) -> bool:
+        """Whether the VM is one whose opening was not answered yet: then that is done."""
+        errand = self._errands.get(machine.lease_id)
+        if errand is None or errand.call != "open" or machine.state == "closing":
+            return False
+        del self._errands[errand.key]
+        self._troubles.pop(errand.key, None)
+        return True
 
     def _ask_notices(self, errand: _Errand) -> None:
         notices = {notice.lease: notice for notice in self._told()}

@@ -144,6 +144,8 @@ class Fleet:
         if lease is None:
             self._turn.command(ev.CloseVm, event.lease_id, event.machine_id)  # nobody waits for it
             return
+        if lease.machine_id not in ("", event.machine_id):
+            return  # opened twice: a list will tell
         self._listings.seen(lease, self._turn.now)
         lease.machine_id = event.machine_id
         lease.opened_at = event.opened_at if lease.opened_at is None else lease.opened_at

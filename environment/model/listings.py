@@ -64,12 +64,14 @@ class Listings:
                 if event.asked_at - since > timings.VANISHED_AFTER:
                     missing.append(lease)
         known = {lease.machine_id for lease in leases} | {machine.machine_id for _, machine in listed}
-        return Found(tuple(listed), tuple(missing), self._unknown(event, known))
+        had = {lease.id for lease in leases if lease.machine_id}
+        return Found(tuple(listed), tuple(missing), self._unknown(event, known, had))
 
-    def _unknown(self, event: MachinesListed, known: set[str]) -> tuple[Listed, ...]:
-        """What has been there for long, and nobody knows."""
+    def _unknown(self, event: MachinesListed, known: set[str], had: set[str]) -> tuple[Listed, ...]:
+        """What has been there for long and nobody knows, or is a second VM of a lease that has its one."""
         there = {m.machine_id: m for m in event.machines if m.machine_id not in known}
         there = {machine_id: m for machine_id, m in there.items() if m.state != "closing"}
         self._orphans = {i: self._orphans.get(i, event.asked_at) for i in there}
         since = event.asked_at - timings.ORPHAN_GRACE
-        return tuple(there[i] for i, first in self._orphans.items() if first <= since)
+        orphans = self._orphans.items()
+        return tuple(there[i] for i, first in orphans if first <= since or there[i].lease_id in had)

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
@@ -9,8 +10,8 @@ from typing import Literal, TypeVar
 from framework.providers.contract import Machine, Notice, ProviderError, Refusal, Wanted
 
 #: What becomes of a call: it is carried out and answered; fails before or after it was carried out; is
-#: carried out and answered when `let_go` is called; is carried out, and again without a look at the lease.
-Fate = Literal["ok", "fails", "fails after", "late", "twice", "capacity", "quota", "invalid"]
+#: carried out and answered when `let_go` is called; never is; is carried out twice, whatever is there.
+Fate = Literal["ok", "fails", "fails after", "late", "never", "twice", "capacity", "quota", "invalid"]
 Result = TypeVar("Result")
 Script = Callable[[str, str], Fate]
 
@@ -24,6 +25,11 @@ class ScriptedProvider:
     #: Every call, with the lease or machine that it was about.
     calls: list[tuple[str, str]] = field(default_factory=list)
     told: list[Notice] = field(default_factory=list)
+    #: Is called when a call was carried out, before it is answered.
+    done: Callable[[str], None] = lambda call: None
+    #: How many VMs were ever opened under each lease.
+    opened: Counter[str] = field(default_factory=Counter)
+    now: Callable[[], float] = time.time
     _number: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _gate: threading.Event = field(default_factory=threading.Event)
@@ -64,9 +70,12 @@ class ScriptedProvider:
         there = self.of(wanted.lease)
         if there and not anew:
             return there[0]
+        if self.opened[wanted.lease] and not anew:
+            raise ProviderError("invalid", "it was closed")
         self._number += 1
+        self.opened[wanted.lease] += 1
         pool = wanted.vm.terms.pool if wanted.vm.terms else ""
-        made = Machine(f"m-{self._number}", wanted.lease, pool, "booting", float(self._number))
+        made = Machine(f"m-{self._number}", wanted.lease, pool, "booting", self.now())
         self.machines[made.id] = made
         return there[0] if there else made
 
@@ -79,14 +88,22 @@ class ScriptedProvider:
         if fate in ("capacity", "quota", "invalid"):
             kind: Refusal = fate
             raise ProviderError(kind, f"no: {fate}")
-        if fate == "late":
+        found = self.carry_out(fate, act)
+        self.done(call)
+        if fate == "fails after":
+            raise ProviderError("unavailable", "the connection broke")
+        return found
+
+    def carry_out(self, fate: Fate, act: Callable[[Fate], Result]) -> Result:
+        """Do what is asked, now, later or twice."""
+        if fate in ("late", "never"):
             self._gate.wait(60.0)
+        if fate == "never":
+            raise ProviderError("unavailable", "the connection broke")
         with self._lock:
             found = act(fate)
             if fate == "twice":
                 act(fate)
-        if fate == "fails after":
-            raise ProviderError("unavailable", "the connection broke")
         return found
 
 
