@@ -14,11 +14,16 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from environment.forecast import Forecast
+
 if TYPE_CHECKING:
     from environment.types import FloatArray, IntArray
 
 #: Part of a unit that is not charged as a whole one more: what rounding adds.
 _DUST = 1e-9
+#: The keeper `forecast` looks ahead for so many boots. Chosen: of 0.5, 1, 1.5 and 2, with 1.5 both the bill
+#: and completion are less than what `break_even` and time-outs reach.
+_BOOTS_AHEAD = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +67,12 @@ class Keeping:
     `none`: not at all. `timeout`: for `seconds`. `break_even`: for as long as opening it again would be paid
     for without being of use, its boot, and as long as it is charged for anyway; so that what is paid for
     keeping and opening is at most twice what it would be if it were known when the VM is needed next (the
-    ski rental's bound).
+    ski rental's bound). `forecast`: so long only if as many of its pool as are idle are expected to be needed
+    before that (see `forecast`), and as long as it is charged for anyway. `planned`: until the plan of the
+    policy needs it, as far as it has one, and as long as it is charged for anyway.
     """
 
-    name: Literal["none", "timeout", "break_even"] = "break_even"
+    name: Literal["none", "timeout", "break_even", "forecast", "planned"] = "break_even"
     seconds: float = 600.0
 
     def __post_init__(self) -> None:
@@ -75,10 +82,11 @@ class Keeping:
     @classmethod
     def read(cls, text: str) -> "Keeping":
         """What `none`, `break_even`, `timeout` or `timeout:90` say; ValueError names what is wrong."""
-        wrong = ValueError(f"keep: should be none, break_even, timeout or timeout:SECONDS, found {text!r}")
+        right = "none, break_even, forecast, planned, timeout or timeout:SECONDS"
+        wrong = ValueError(f"keep: should be {right}, found {text!r}")
         name, colon, seconds = text.partition(":")
         match name:
-            case "none" | "break_even" if not colon:
+            case "none" | "break_even" | "forecast" | "planned" if not colon:
                 return cls(name)
             case "timeout":
                 try:
@@ -90,16 +98,40 @@ class Keeping:
     def __str__(self) -> str:
         return f"timeout:{self.seconds:g}" if self.name == "timeout" else self.name
 
-    def seconds_for(self, terms: Terms | None) -> float:
-        """For how long a VM on these terms is kept; for ever if it is of no pool, or always there."""
+    @property
+    def as_charged(self) -> bool:
+        """Whether a VM is kept besides for as long as it is charged for anyway."""
+        return self.name in ("break_even", "forecast", "planned")
+
+    def seconds_for(self, terms: Terms | None, *, needed: bool = False) -> float:
+        """For how long a VM on these terms is kept; for ever if it is of no pool, or always there.
+
+        `needed` says that the forecast is that it will be (see `foresees`).
+        """
         if terms is None or terms.always:
             return math.inf
-        return {"none": 0.0, "timeout": self.seconds, "break_even": terms.boot}[self.name]
+        match self.name:
+            case "timeout":
+                return self.seconds
+            case "break_even":
+                return terms.boot
+            case "forecast":
+                return terms.boot if needed else 0.0
+            case "none" | "planned":
+                return 0.0
 
-    def closes_at(self, terms: Terms | None, opened_at: float, idle_at: float) -> float:
+    def foresees(self, forecast: Forecast, terms: Terms | None, at: float, idle: int) -> bool:
+        """Whether a VM is needed soon that is the so manieth idle one of its pool, counted from 1."""
+        if self.name != "forecast" or terms is None:
+            return False
+        return idle <= forecast.within(terms.pool, at, _BOOTS_AHEAD * terms.boot)
+
+    def closes_at(
+        self, terms: Terms | None, opened_at: float, idle_at: float, *, needed: bool = False
+    ) -> float:
         """When a VM is closed that was opened and has been idle since these times, seconds; inf: never."""
-        closes = idle_at + self.seconds_for(terms)
-        if terms is None or self.name != "break_even" or math.isinf(closes):
+        closes = idle_at + self.seconds_for(terms, needed=needed)
+        if terms is None or not self.as_charged or math.isinf(closes):
             return closes
         return max(closes, opened_at + terms.charged(closes - opened_at))
 

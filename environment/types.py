@@ -319,9 +319,14 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Place nothing now, and say why the first of the queue has to wait."""
+    """Place nothing now, and say why the first of the queue has to wait.
+
+    `keeps` are idle VMs, by index, that the policy's plan uses, and until when (seconds) they are to be kept
+    for that where nothing else keeps them.
+    """
 
     reason: str
+    keeps: tuple[tuple[int, float], ...] = ()
 
 
 Decision = Place | Wait

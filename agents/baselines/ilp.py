@@ -15,6 +15,7 @@ from agents.baselines.filling import deal
 from agents.baselines.first_fit import FirstFit
 from agents.estimates import (
     LEAST_WEIGHT,
+    TIME_DIGITS,
     check_factor,
     check_limit,
     check_seconds,
@@ -57,8 +58,9 @@ class IlpOptions:
 class Kind(NamedTuple):
     """VMs that are alike to a request.
 
-    `room` is how many of its executors fit on each, `held` for how many seconds each is held anyway, and
-    `present` whether the job has executors there already.
+    `room` is how many of its executors fit on each, `held` for how many seconds each is held anyway,
+    `present` whether the job has executors there already, `boots` in how many seconds each is up, and `opens`
+    whether that is paid for besides, as it is closed.
     """
 
     vms: tuple[int, ...]
@@ -66,6 +68,8 @@ class Kind(NamedTuple):
     price_per_hour: float
     held: float
     present: bool
+    boots: float = 0.0
+    opens: bool = False
 
 
 class Row(NamedTuple):
@@ -80,13 +84,14 @@ class Row(NamedTuple):
 class Program(NamedTuple):
     """Minimise costs @ v with 0 <= v <= most under all rows; all of v but z are whole numbers.
 
-    v is, with K kinds: x [K] executors, y [K] VMs used, z [K] VMs used by a badly placed job, g [1] whether
-    the placement is good.
+    v is, with K kinds that boot for W different times: x [K] executors, y [K] VMs used, z [K] VMs used by a
+    badly placed job, g [1] whether the placement is good, w [W] whether the job waits for so long a boot.
     """
 
-    costs: FloatArray  # [3 K + 1]
-    most: FloatArray  # [3 K + 1]
+    costs: FloatArray  # [3 K + 1 + W]
+    most: FloatArray  # [3 K + 1 + W]
     rows: Sequence[Row]
+    kinds: int
 
 
 class IntegerProgram:
@@ -130,10 +135,14 @@ def kinds_of(view: ClusterView, request: PlacementRequest, options: IlpOptions) 
     longest = duration_of(request.job, options.unknown_duration) * options.bad_placement_factor
     # A VM that is held for longer than the job can take costs nothing more, however long that is.
     held = np.minimum(held_for(view, options.unknown_duration), longest)
-    found: dict[tuple[int, float, float, bool], list[int]] = {}
+    boots = np.zeros(len(view.vms))
+    if view.openings is not None:
+        boots = np.round(np.maximum(view.openings.ready_at - view.at, 0.0), TIME_DIGITS)
+    found: dict[tuple[int, float, float, bool, float, bool], list[int]] = {}
     for i in np.flatnonzero(room).tolist():
-        vm = view.vms[i]
-        alike = (int(room[i]), vm.price_per_hour, float(held[i]), vm.id in request.present_on)
+        vm, opens = view.vms[i], not bool(view.is_open[i])
+        there = vm.id in request.present_on
+        alike = (int(room[i]), vm.price_per_hour, float(held[i]), there, float(boots[i]), opens)
         found.setdefault(alike, []).append(i)
     return [Kind(tuple(vms), *alike) for alike, vms in found.items()]
 
@@ -146,6 +155,7 @@ def program_of(
     Cost is what the VMs used cost for as long as they are held beyond what they are held anyway, as a
     multiple of what the job's cores cost at the cluster's average price; time is a multiple of the job's
     duration when placed well. So both are 1 for a job that is placed perfectly on new VMs, whatever its size.
+    A VM that is closed costs its boot besides, and the job takes longer by the longest boot of its VMs.
     """
     size = len(kinds)
     duration = duration_of(request.job, options.unknown_duration)
@@ -154,15 +164,25 @@ def program_of(
     cores = request.cpus * request.count * duration * dollars_per_cpu_second(view)
     prices = np.array([kind.price_per_hour for kind in kinds]) / 3600.0 / cores * cost_weight
     held = np.array([kind.held for kind in kinds])
-    longer_if_good = np.maximum(duration - held, 0.0)
-    longer_if_bad = np.maximum(duration * options.bad_placement_factor - held, 0.0)
+    longer_if_good = np.maximum(duration - held, 0.0) + [kind.boots * kind.opens for kind in kinds]
+    worse = np.maximum(duration * options.bad_placement_factor - held, 0.0) - np.maximum(duration - held, 0.0)
     saved = time_weight * (options.bad_placement_factor - 1)
-    costs = (np.zeros(size), prices * longer_if_good, prices * (longer_if_bad - longer_if_good), [-saved])
+    waits = sorted({kind.boots for kind in kinds if kind.boots > 0.0})
+    longer = time_weight * np.diff([0.0, *waits]) / duration
+    costs = (np.zeros(size), prices * longer_if_good, prices * worse, [-saved], longer)
     vms = np.array([len(kind.vms) for kind in kinds], dtype=np.float64)
     executors = np.array([min(kind.room * len(kind.vms), request.count) for kind in kinds], dtype=np.float64)
-    most = np.concatenate((executors, np.minimum(vms, request.count), vms, [1.0]))
-    rows = [*_usage_rows(kinds, request.count), *_goodness_rows(request, kinds)]
-    return Program(np.concatenate(costs), most, rows)
+    most = np.concatenate((executors, np.minimum(vms, request.count), vms, np.ones(1 + len(waits))))
+    rows = [*_usage_rows(kinds, request.count), *_goodness_rows(request, kinds), *_boot_rows(kinds, waits)]
+    return Program(np.concatenate(costs), most, rows, size)
+
+
+def _boot_rows(kinds: Sequence[Kind], waits: Sequence[float]) -> Iterator[Row]:
+    """Who uses a VM waits for its boot, and so for all shorter ones."""
+    for w, wait in enumerate(waits, 3 * len(kinds) + 1):
+        for y, kind in enumerate(kinds, len(kinds)):
+            if kind.boots >= wait:
+                yield Row((y, w), (1, -len(kind.vms)), -np.inf, 0)
 
 
 def _usage_rows(kinds: Sequence[Kind], count: int) -> Iterator[Row]:
@@ -204,7 +224,7 @@ Limit = Literal["", "nodes", "time"]
 class Solution(NamedTuple):
     """The best v found for a program, None if there is none, and which limit kept HiGHS from going on."""
 
-    values: FloatArray | None  # [3 K + 1]
+    values: FloatArray | None  # [3 K + 1 + W]
     stopped_by: Limit
 
 
@@ -251,7 +271,7 @@ class Solver:
             raise SolverError(f"HiGHS failed {doing}")
 
     def _model(self, program: Program) -> Any:
-        highspy, rows, kinds = self._highspy, program.rows, len(program.costs) // 3
+        highspy, rows, kinds = self._highspy, program.rows, program.kinds
         model = highspy.HighsLp()
         model.num_row_, model.num_col_ = len(rows), len(program.costs)
         model.col_cost_, model.col_upper_ = program.costs, program.most
@@ -263,7 +283,8 @@ class Solver:
         model.a_matrix_.index_ = np.fromiter(chain.from_iterable(row.columns for row in rows), np.int32)
         model.a_matrix_.value_ = np.fromiter(chain.from_iterable(row.values for row in rows), np.float64)
         whole, real = highspy.HighsVarType.kInteger, highspy.HighsVarType.kContinuous
-        model.integrality_ = [whole] * (2 * kinds) + [real] * kinds + [whole]
+        model.integrality_ = [whole] * (2 * kinds) + [real] * kinds
+        model.integrality_ += [whole] * (len(program.costs) - 3 * kinds)
         return model
 
 

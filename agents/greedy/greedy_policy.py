@@ -42,6 +42,9 @@ _SHARED, _ROOM = 0.9, 0.9
 _IDLE = 30.0
 #: Jobs last for so many seconds at least.
 _LEAST = 0.001
+#: An idle VM that is to be used when running jobs have ended is kept for so many times that long: they may
+#: last for longer than they are believed to.
+_LATER = 2.0
 #: For how many seconds is looked ahead for a job that does not fit.
 _FAR = 3600.0
 
@@ -88,7 +91,7 @@ class Greedy:
         work = self._work(view, known)
         job = self._choose(view, known, work)
         if job < 0:
-            return Wait(_reason(view, queue[0], float(work.begins[0])))
+            return Wait(_reason(view, queue[0], float(work.begins[0])), _keeps(view, work.wanted))
         vms, taken = (array[0, : work.used[0]] for array in (work.vms, work.taken))
         placement = tuple(np.repeat(vms, taken).tolist())
         why = f"is part of what adds least (beta {self._options.beta:g}): ${work.dollars[0]:.4f} to the bill"
@@ -175,6 +178,7 @@ class Greedy:
             np.zeros(3),
             np.zeros(3),
             np.full(len(known), np.inf),
+            np.zeros(vms),
         )
 
 
@@ -186,6 +190,12 @@ def _reason(view: ClusterView, request: PlacementRequest, begins: float) -> str:
     if _lacks_room(view, request):
         return f"{shortage(view, request)}; {soon}"
     return f"{soon}, which is better than what there is"
+
+
+def _keeps(view: ClusterView, wanted: FloatArray) -> tuple[tuple[int, float], ...]:
+    """The idle VMs that jobs that wait are to be placed on, and until when they are kept for that."""
+    idle = np.flatnonzero((wanted > 0.0) & (view.executors == 0)).tolist()
+    return tuple((vm, view.at + _LATER * float(wanted[vm])) for vm in idle)
 
 
 def _lacks_room(view: ClusterView, request: PlacementRequest) -> bool:

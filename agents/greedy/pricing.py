@@ -80,6 +80,7 @@ class Work(NamedTuple):
     until: FloatArray  # [3] when the job would end
     dollars: FloatArray  # [3] what it adds to the bill
     begins: FloatArray  # [M] when each job would begin that waits
+    wanted: FloatArray  # [N] when the last of them would begin on each VM; 0 if none does
 
 
 @njit()
@@ -269,5 +270,6 @@ def _keep_room(scene: Scene, jobs: Jobs, work: Work, job: int) -> None:
     for i in range(work.used[1]):
         vm, taken = work.vms[1, i], work.taken[1, i]
         scene.held[vm] = max(scene.held[vm], work.until[1])
+        work.wanted[vm] = max(work.wanted[vm], work.begins[job])
         for kind in range(2):
             scene.free[kind, vm] -= taken * jobs.size[kind, job]

@@ -61,7 +61,7 @@ def simulate(
         typer.Option(
             "--keep",
             metavar="HOW",
-            help="How long idle VMs of pools are kept: none, break_even, timeout:SECONDS.",
+            help="How long idle VMs of pools are kept: none, break_even, forecast, planned, timeout:SECONDS.",
         ),
     ] = "break_even",
     output: Output = "table",
@@ -239,6 +239,20 @@ def islam2022(
         from agents.experiments.islam2022_report import report
 
         written = report(out, seeds, scaled_seeds, curves or (), jobs, belief_of(belief), progress)
+    print(written)
+
+
+@reproduce.command("elastic")
+def elastic(
+    out: ReportFolder = RESULTS,
+    seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many seeds.")] = 3,
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Another number of jobs.")] = None,
+) -> None:
+    """Compare what policies and keepers pay where VMs come and go, beside autoscalers that know no jobs."""
+    with _errors(), writing(out), progress_bar() as progress:
+        from agents.experiments.elastic_report import report
+
+        written = report(out, seeds, jobs, progress)
     print(written)
 
 

@@ -161,7 +161,7 @@ def _leases(jobs: Sequence[Job], vms: Sequence[Vm], keeping: Keeping, seed: int)
     rows = np.zeros((len(vms), LEASE_COLUMNS))
     for number, (row, vm) in enumerate(zip(rows, vms, strict=True)):
         row[KEEP] = keeping.seconds_for(vm.terms)
-        row[AS_CHARGED] = keeping.name == "break_even"
+        row[AS_CHARGED] = keeping.as_charged
         if vm.terms is not None:
             row[[BOOT, MINIMUM, GRANULARITY]] = vm.terms.boot, vm.terms.minimum, vm.terms.granularity
             if (spot := vm.terms.spot) is not None:

@@ -126,6 +126,7 @@ def _run(
         if isinstance(verdict.decision, Place):
             world.place(verdict.request, verdict.decision)
         elif event is not None:
+            world.plan(verdict.decision.keeps)
             pass_time(event)
         yield Traced(verdict.view.at, verdict.request.job.id, waiting, verdict.decision, verdict.faults)
     world.finish()

@@ -23,6 +23,7 @@ from environment.resources import BASIC, CPUS, NOTHING, Resources
 from environment.rounds import Queue
 from environment.simulation.billing import Meter
 from environment.simulation.fitted import Pace
+from environment.simulation.idle_vms import IdleVms
 from environment.simulation.losses import Loss
 from environment.simulation.missing import Missing
 from environment.simulation.options import SimulationOptions, believed
@@ -86,6 +87,7 @@ class World:
         rules.reset(self.batch, 0)
         self._price_changes = 0.0
         self._reprice()
+        self._idle = IdleVms(self.batch, vms, options.keeping)
         self._lose_until(self.now)
         self._arrive()
 
@@ -176,6 +178,7 @@ class World:
         started = float(self.batch.state.start[0, head])
         self._running[head] = RunningJob(request.job, ids, started, expected, sizes)
         self._take(ids, given)
+        self._idle.look()
         if self._tracks:
             self.missing.began(head, len(ids))
 
@@ -231,7 +234,7 @@ class World:
 
     def next_request(self) -> float | None:
         """When somebody may wait again, while nobody does; None when nobody will."""
-        if self._tracks:
+        if self._tracks or self._idle.watches:
             return self.next_event()
         return self.jobs[len(self.requests)].submitted_at if len(self.requests) < len(self.jobs) else None
 
@@ -253,7 +256,12 @@ class World:
         if until >= self._price_changes:
             self._reprice()
         self._arrive()
+        self._idle.look()
         return ended
+
+    def plan(self, keeps: Sequence[tuple[int, float]]) -> None:
+        """Somebody waits, and is to be placed on these idle VMs, by number in the view, until then."""
+        self._idle.plan([(int(self._there[vm]), until) for vm, until in keeps])
 
     def _reprice(self) -> None:
         """From now on VMs cost what they cost now."""

@@ -15,6 +15,7 @@ from agents.baselines.ilp import IlpOptions, IntegerProgram, Program, Row, Solve
 from agents.registry import POLICIES, PolicyError, create
 from environment.check import check
 from environment.policy import Policy
+from environment.pools import Openings
 from environment.types import Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView, RunningJob
 from tests.builders import make_job, make_request, make_view, make_vm, make_vms
@@ -61,7 +62,10 @@ def objective(view: ClusterView, request: PlacementRequest, placement: Sequence[
     duration = request.job.expected_duration or 0.0
     factor = 1.0 if is_good(request, view, placement) else 1.3
     extra = np.maximum(view.at + duration * factor - view.busy_until, 0.0)
+    boots = np.zeros(len(view.vms)) if view.openings is None else view.openings.ready_at - view.at
+    extra = extra + np.where(view.is_open, 0.0, boots)
     cost = sum(view.prices_per_hour[i] * extra[i] for i in set(placement))
+    factor += max(boots[i] for i in placement) / duration
     usual = request.cpus * request.count * duration * view.prices_per_hour.sum() / view.cpus.sum()
     return float(max(beta, 0.001) * cost / usual + max(1 - beta, 0.001) * factor)
 
@@ -154,6 +158,11 @@ def cases(draw: st.DrawFn) -> tuple[ClusterView, PlacementRequest]:
     here = tuple(vm.id for vm in vms if draw(st.integers(0, 5)) == 0)
     job = replace(request.job, executors=request.count + len(here))
     view = held(make_view(vms, free_cpus=free, at=50.0), *seconds)
+    if draw(st.booleans()):
+        boots = np.array([float(draw(st.sampled_from([0, 20, 60]))) for _ in vms])
+        rows = zip(seconds, boots, strict=True)
+        is_open = np.array([s > 0 or boot == 0 or draw(st.booleans()) for s, boot in rows])
+        view = view.changed(openings=Openings(is_open, view.at + boots))
     return view, PlacementRequest(job, request.count, here)
 
 
@@ -172,6 +181,18 @@ def test_nothing_is_better(case: tuple[ClusterView, PlacementRequest], beta: flo
     for other in (policy.decide(view, [request]) for policy in others):
         if isinstance(other, Place):
             assert objective(view, request, other.placement, beta) >= best - 1e-9
+
+
+def test_a_closed_vm_costs_its_boot_and_the_wait_for_it() -> None:
+    """The cheap one is closed: to a job of an hour it is worth its boot of 60 s, not to one in a hurry."""
+    view = make_view([make_vm("open", price_per_hour=0.72), make_vm("closed", price_per_hour=0.24)])
+    view = view.changed(openings=Openings(np.array([True, False]), np.array([0.0, 60.0])))
+    assert placed(view, request_of(1, None, duration=3600.0), beta=0.9) == ["closed"]
+    assert placed(view, request_of(1, None, duration=100.0), beta=0.05) == ["open"]
+    # Several wait for the longest boot only, and all that is opened is paid for.
+    view = make_view(make_vms(3, cpus=1))
+    view = view.changed(openings=Openings(np.array([True, False, False]), np.array([0.0, 60.0, 90.0])))
+    assert placed(view, request_of(2, None), beta=0.5) == ["vm-1", "vm-2"]
 
 
 def test_what_does_not_fit_waits() -> None:
@@ -206,10 +227,10 @@ def test_another_user_of_the_solver_does_no_harm(threads: int) -> None:
 
 def test_a_solver_that_fails_says_so() -> None:
     """It is no lack of time: who asks hears of it, and the fallback decides."""
-    program = Program(np.array([1.0]), np.array([np.nan]), [Row([0], [1.0], 2.0, 1.0)])
+    program = Program(np.array([1.0]), np.array([np.nan]), [Row([0], [1.0], 2.0, 1.0)], 0)
     with pytest.raises(SolverError, match="HiGHS failed reading a program"):
         Solver(100, 30.0).solve(program)
-    impossible = Program(np.ones(4), np.ones(4), [Row([0], [1.0], 2.0, 2.0)])
+    impossible = Program(np.ones(4), np.ones(4), [Row([0], [1.0], 2.0, 2.0)], 1)
     with pytest.raises(SolverError, match="HiGHS ended with: Infeasible"):
         Solver(100, 30.0).solve(impossible)
 

@@ -1,0 +1,76 @@
+"""The report on VMs that come and go: whom it compares, and that its words follow its numbers."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agents.experiments.comparison import Contender, Statistic
+from agents.experiments.elastic import (
+    PARTNERS,
+    Setup,
+    for_the_mean,
+    kept,
+    play_scene,
+    pools_of,
+    scenes,
+)
+from agents.experiments.elastic_report import AIMS, averages, draw, findings, table
+from environment.kernel.arrays import jobs_of, refusals
+from environment.pools import Keeping
+from environment.simulation.options import SimulationOptions
+
+
+def test_a_scene_is_played_by_all_its_setups_alike(tmp_path: Path) -> None:
+    """Of the first jobs of a day; fixed VMs boot never, pools do, and nobody pays less than the bound."""
+    day = next(scene for scene in scenes() if scene.name == "Facebook day")
+    small = replace(day, setups=(*PARTNERS, *kept("greedy", (Keeping("planned"),))))
+    runs = list(play_scene(small, 60, 200, jobs=40))
+    assert [run.setup for run in runs] == [setup.label for setup in small.setups]
+    for run in runs:
+        assert run.numbers["bill"] >= run.numbers["bound"] > 0
+        assert (run.numbers["openings"] == 0) == run.setup.startswith("fixed")
+    peak, mean = runs[:2]
+    assert mean.vms < peak.vms == 100
+    assert mean.numbers["bill"] < peak.numbers["bill"]
+    found = averages(runs)
+    assert table(found).count("\n") == len(small.setups) + 2
+    draw(runs, tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").stat().st_size > 10_000
+
+
+def test_every_scene_has_its_partners_and_jobs_that_fit() -> None:
+    """What is compared with is in each of them; only Alibaba's have tasks that no VM holds."""
+    assert [scene.name for scene in scenes()] == [
+        "normal",
+        "burst",
+        "Facebook day",
+        "Facebook week",
+        "Alibaba",
+    ]
+    options = SimulationOptions()
+    for scene in scenes():
+        assert {setup.label for setup in scene.setups} >= AIMS.keys()
+        workload, vms = scene.workload(200, 30), pools_of(scene.cluster(), 60)
+        refused = refusals(jobs_of(workload, options.profiles), vms)
+        assert not refused or scene.name == "Alibaba"
+        fewer = for_the_mean(vms, workload, options)
+        assert len(fewer) <= len(vms)
+        assert len(refusals(jobs_of(workload, options.profiles), fewer)) == len(refused)
+
+
+@pytest.mark.parametrize(
+    ("bill", "completion", "said"),
+    [(50.0, 290.0, "is reached"), (90.0, 290.0, "is missed"), (50.0, 400.0, "None of ours")],
+)
+def test_findings_say_whether_aims_are_reached(bill: float, completion: float, said: str) -> None:
+    """By the cheapest of those that are done as soon."""
+
+    def numbers(bill: float, completion: float) -> dict[str, Statistic]:
+        return {"bill": Statistic(bill, 0.0), "completion": Statistic(completion, 0.0)}
+
+    found = {partner: numbers(100.0, 300.0) for partner in AIMS}
+    found[Setup("greedy, none", Contender("greedy")).label] = numbers(bill, completion)
+    found["greedy, slow"] = numbers(10.0, 500.0)
+    assert findings(found).count(said) == 2
+    assert findings(found).count("`greedy, slow`, pays 90.0% less") == 2
