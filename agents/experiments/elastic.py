@@ -6,9 +6,9 @@ How it is told is in `elastic_report.py`; a run is the simulator's.
 import math
 import multiprocessing
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from agents.experiments.comparison import Contender, Progress
 from agents.registry import create
@@ -30,6 +30,7 @@ BOOTS = (30, 60, 120)
 _MINIMUM, _GRANULARITY = 60.0, 1.0
 _DAY = 86_400.0
 _FACEBOOK_JOBS = 5892
+_LONGEST = ("Facebook week", "Facebook day", "Alibaba")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,10 @@ class ElasticRun:
     setup: str
     seed: int
     numbers: Mapping[str, float]
+    #: Jobs that no VM holds.
     refused: int = 0
-    vms: int = field(default=0)
+    #: How many there are at most.
+    vms: int = 0
 
 
 _CLUSTER_AUTOSCALER = Setup(
@@ -80,7 +83,7 @@ _FIXED = (
     Setup("fixed, for the mean", Contender("ff"), fixed="mean"),
 )
 PARTNERS = (*_FIXED, _CLUSTER_AUTOSCALER, *_KARPENTER)
-KEEPERS = (Keeping("none"), Keeping("timeout", 60.0), BREAK_EVEN, Keeping("forecast"), Keeping("planned"))
+KEEPERS = (Keeping("none"), BREAK_EVEN, Keeping("forecast"), Keeping("planned"))
 
 
 def kept(policy: str, keepers: Sequence[Keeping] = KEEPERS, **options: object) -> tuple[Setup, ...]:
@@ -136,15 +139,12 @@ def scenes() -> tuple[ElasticScene, ...]:
     ours = ("ff", "rrc", "best_fit", "aep")
     small = (
         *PARTNERS,
-        *(
-            setup
-            for name in (*ours, "ilp", "lookahead")
-            for setup in kept(name, (Keeping("none"), BREAK_EVEN))
-        ),
+        *(setup for name in (*ours, "ilp") for setup in kept(name, (BREAK_EVEN,))),
         *kept("greedy"),
+        *kept("lookahead", (BREAK_EVEN, Keeping("planned"))),
     )
     day = (*PARTNERS, *(setup for name in ours for setup in kept(name, (BREAK_EVEN,))), *kept("greedy"))
-    long = (_CLUSTER_AUTOSCALER, *_KARPENTER, *kept("greedy", KEEPERS[2:]))
+    long = (_CLUSTER_AUTOSCALER, _KARPENTER[0], *kept("greedy", (Keeping("forecast"), Keeping("planned"))))
     normal = WorkloadSpec(jobs=50, arrivals=Poisson(kind="poisson", jobs_per_hour=50))
     burst = WorkloadSpec(jobs=100, arrivals=Poisson(kind="poisson", jobs_per_hour=600))
     paper, hundred = (lambda: load_cluster("paper")), (lambda: load_cluster("hundred"))
@@ -185,43 +185,39 @@ def play(
 ) -> list[ElasticRun]:
     """Every setup in every scene, with each boot, on the same seeds; a process for each core."""
     tasks = [
-        (number, boot, seed)
-        for number, scene in enumerate(places)
-        for seed in range(FIRST_SEED, FIRST_SEED + min(seeds, scene.seeds))
+        (scene.name, boot, setup.label, seed)
+        for scene in places
         for boot in scene.boots
+        for setup in scene.setups
+        for seed in range(FIRST_SEED, FIRST_SEED + min(seeds, scene.seeds))
     ]
-    tasks.sort(
-        key=lambda task: places[task[0]].name.startswith("Facebook"), reverse=True
-    )  # the longest first
-    context, runs = multiprocessing.get_context("spawn"), list[ElasticRun]()
+    # The longest first, so that nobody waits for one of them in the end.
+    order = sorted(tasks, key=lambda task: _LONGEST.index(task[0]) if task[0] in _LONGEST else len(_LONGEST))
+    context, found = multiprocessing.get_context("spawn"), dict[tuple[str, int, str, int], ElasticRun]()
     with ProcessPoolExecutor(os.cpu_count() or 1, mp_context=context) as pool:
-        waiting = [
-            pool.submit(_play_one, places[number].name, boot, seed, jobs) for number, boot, seed in tasks
-        ]
-        for done, (future, (number, boot, seed)) in enumerate(zip(waiting, tasks, strict=True), 1):
-            runs += future.result()
+        waiting = {task: pool.submit(_play_one, *task, jobs) for task in order}
+        for done, (task, future) in enumerate(waiting.items(), 1):
+            found[task] = future.result()
             if progress is not None:
-                progress(done, len(tasks), f"{places[number].name}, boots of {boot} s, seed {seed}")
-    return runs
+                progress(done, len(tasks), f"{task[0]}, boots of {task[1]} s, {task[2]}, seed {task[3]}")
+    return [found[task] for task in tasks]
 
 
-def _play_one(name: str, boot: int, seed: int, jobs: int | None) -> list[ElasticRun]:
+def _play_one(name: str, boot: int, label: str, seed: int, jobs: int | None) -> ElasticRun:
     scene = next(scene for scene in scenes() if scene.name == name)
-    return list(play_scene(scene, boot, seed, jobs))
+    return play_one(scene, boot, next(setup for setup in scene.setups if setup.label == label), seed, jobs)
 
 
-def play_scene(scene: ElasticScene, boot: int, seed: int, jobs: int | None = None) -> Iterator[ElasticRun]:
-    """Every setup in one scene with one boot on one seed."""
+def play_one(scene: ElasticScene, boot: int, setup: Setup, seed: int, jobs: int | None = None) -> ElasticRun:
+    """One setup in one scene with one boot on one seed."""
     workload, vms = scene.workload(seed, jobs), scene.cluster()
-    for setup in scene.setups:
-        options = SimulationOptions(seed=seed, keeping=setup.keep)
-        on = pools_of(vms, boot)
-        if setup.fixed:
-            plain = tuple(replace(vm, terms=None) for vm in vms)
-            on = plain if setup.fixed == "peak" else for_the_mean(plain, workload, options)
-        policy = create(setup.policy.name, setup.policy.options)
-        result = simulate(policy, workload, on, options=options)
-        yield ElasticRun(scene.name, boot, setup.label, seed, _numbers(result), len(result.refused), len(on))
+    options = SimulationOptions(seed=seed, keeping=setup.keep)
+    on = pools_of(vms, boot)
+    if setup.fixed:
+        plain = tuple(replace(vm, terms=None) for vm in vms)
+        on = plain if setup.fixed == "peak" else for_the_mean(plain, workload, options)
+    result = simulate(create(setup.policy.name, setup.policy.options), workload, on, options=options)
+    return ElasticRun(scene.name, boot, setup.label, seed, _numbers(result), len(result.refused), len(on))
 
 
 def _numbers(result: Result) -> dict[str, float]:
@@ -234,5 +230,4 @@ def _numbers(result: Result) -> dict[str, float]:
         "booting": 100.0 * bill.booting / bill.total,
         "idle": 100.0 * (bill.idle + bill.rounding) / bill.total,
         "bound": result.bound,
-        "late_decision": 1e3 * float(max(result.decision_seconds, default=0.0)),
     }

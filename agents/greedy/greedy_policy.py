@@ -150,8 +150,10 @@ class Greedy:
     def _jobs(self, view: ClusterView, known: Sequence[PlacementRequest]) -> "Jobs":
         unknown, patience = self._options.unknown_duration, self._options.patience
         most = [view.most_for(request) for request in known]
-        limited = any(limit is not None for limit in most)
-        every = np.full(len(view.vms), np.iinfo(np.int64).max)
+        limits = np.zeros((0, len(view.vms)), np.int64)
+        if any(limit is not None for limit in most):
+            every = np.full(len(view.vms), np.iinfo(np.int64).max)
+            limits = np.array([every if limit is None else limit for limit in most])
         return self._pricing.Jobs(
             np.array([request.count for request in known], np.int64),
             np.array([[r.size.get(CPUS) for r in known], [r.memory_mib for r in known]], np.int64),
@@ -160,9 +162,7 @@ class Greedy:
             # Lost executors are replaced at once: their job runs already, and is slow without them.
             np.array([0.0 if r.joins else patience - (view.at - r.job.submitted_at) for r in known]),
             np.stack([effective_prices(view, request.job, unknown) / 3600.0 for request in known]),
-            np.array([every if limit is None else limit for limit in most])
-            if limited
-            else np.zeros((0, len(view.vms)), np.int64),
+            limits,
         )
 
     def _work(self, view: ClusterView, known: Sequence[PlacementRequest]) -> "Work":

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from agents.lookahead.search import Found
 
 
+#: An idle VM that the plan uses is kept for so many times as long as it is until then: jobs may last longer.
+_LATER = 2.0
+
+
 @dataclass(frozen=True, slots=True)
 class LookaheadOptions:
     """Options of lookahead."""
@@ -120,11 +124,14 @@ class Lookahead:
         if found.cut_short:
             over += f", cut short after {options.time_limit:g} s"
         if found.job is None and found.value < np.inf:
+            keeps = tuple((vm, view.at + _LATER * seconds) for vm, seconds in found.later)
             if not fits[0]:
-                return Wait(f"{shortage(view, queue[0])}; to place a later job first is no better, {over}")
+                return Wait(
+                    f"{shortage(view, queue[0])}; to place a later job first is no better, {over}", keeps
+                )
             self._patience.hold_back(queue[0])
             gain = f"{_better(found.value, found.rival)} than the best placement now"
-            return Wait(f"waiting for the next job to end is {gain}, {over}{_judged(found)}")
+            return Wait(f"waiting for the next job to end is {gain}, {over}{_judged(found)}", keeps)
         first = found.job or 0
         gain = f"{_better(found.value, found.base)} than {self._plays}'s{_judged(found)}"
         why = f"is part of the best of {found.played} ways {over}, {gain}{self._overtaking(known, first)}"

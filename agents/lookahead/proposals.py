@@ -1,5 +1,7 @@
 """Where a job's executors could go: placements for the head of row 1 of a batch. Who asks is `rollout.py`."""
 
+import math
+
 import numpy as np
 
 from agents.lookahead.plans import (
@@ -15,6 +17,7 @@ from agents.lookahead.plans import (
 )
 from environment.kernel.chance import uniform
 from environment.kernel.compiled import njit
+from environment.kernel.leases import BOOT, CLOSES, KEEP
 from environment.kernel.state import ANYWHERE, CONSOLIDATE, FIXED, SPREAD, Batch
 from environment.types import FloatArray
 
@@ -74,8 +77,8 @@ def _try_form(batch: Batch, aim: Aim, found: Search, form: int, prefers: int) ->
 def _look_at_vms(batch: Batch, aim: Aim, found: Search, noise: float, seed: int) -> int:
     """Fill in room and costs of all VMs for the head of row 1, costs only if it fits; return the room in all.
 
-    A VM costs its price for the time for which the job would hold it longer than it is held anyway, and on
-    top of that up to `noise` times what the dearest VM costs for the whole job.
+    A VM costs its price for the time for which the job would hold it longer than it is held anyway, with its
+    boot if it is closed, and on top of that up to `noise` times what the dearest costs for the whole job.
     """
     state, jobs, prices, head = batch.state, batch.jobs, batch.machines.price_per_hour, batch.state.head[1]
     needed, total = state.left[1], _rooms(batch, found)
@@ -83,9 +86,16 @@ def _look_at_vms(batch: Batch, aim: Aim, found: Search, noise: float, seed: int)
         return total
     shortest, extra = jobs.duration[1, head], 0.0
     longest = shortest * batch.rules.penalty
+    leases = batch.machines.leases
+    elastic = leases.shape[1] > 0
     for vm in range(state.held.shape[1]):
         if found.room[vm] > 0:
             held = max(state.busy_until[1, vm] - state.clock[1], 0.0) if state.held[1, vm] > 0 else 0.0
+            if elastic:
+                if math.isinf(leases[1, vm, KEEP]):
+                    held = longest  # it is paid for anyway
+                elif leases[1, vm, CLOSES] < state.clock[1]:
+                    held = -leases[1, vm, BOOT]  # so much more is paid for
             if noise > 0.0:
                 extra = noise * aim.dearest * shortest * uniform(seed, vm)
             found.short[vm] = prices[1, vm] * max(shortest - held, 0.0) + extra

@@ -6,12 +6,15 @@ decided; the rest of it is where the next search begins. Row 0 is set up in `sit
 can go is in `proposals.py`, and what becomes of the best candidate is said in `lookahead_policy.py`.
 """
 
+import math
+
 import numpy as np
 
 from agents.lookahead.plans import GENE, NOBODY, NOTHING, ORDER, Aim, Search, noise_of, vary
 from agents.lookahead.proposals import propose
 from environment.kernel import ends, rules
 from environment.kernel.compiled import njit
+from environment.kernel.leases import KEEP, seconds_of
 from environment.kernel.state import NUMBERS, REALS, Batch
 
 #: What remains of VMs when the last job has been placed is paid by the jobs there in part only: this share of
@@ -45,6 +48,20 @@ def search(batch: Batch, aim: Aim, found: Search, first: int, last: int) -> None
                 found.best[ORDER, i] = found.trial[ORDER, i]
                 found.best[GENE, i] = found.trial[GENE, i]
             found.best[ORDER, -1] = found.trial[ORDER, -1]
+
+
+@njit()
+def replay(batch: Batch, aim: Aim, found: Search) -> None:
+    """Play the best plan in row 1 once more, to see where and when it places whom."""
+    jobs = batch.jobs.jobs[0] - batch.state.head[0]
+    for i in range(jobs):
+        found.trial[ORDER, i], found.trial[GENE, i] = found.best[ORDER, i], found.best[GENE, i]
+    found.trial[ORDER, -1] = found.best[ORDER, -1]
+    copy(batch)
+    _line_up(batch, found, jobs)
+    if found.trial[ORDER, -1]:
+        _wait(batch, aim)
+    play(batch, aim, found, 0)
 
 
 @njit()
@@ -85,6 +102,10 @@ def copy(batch: Batch) -> None:
         state.used[1, vm] = state.used[0, vm]
         state.busy_until[1, vm] = state.busy_until[0, vm]
         state.user[1, vm] = 0
+    leases = batch.machines.leases
+    for vm in range(leases.shape[1]):
+        for column in range(leases.shape[2]):
+            leases[1, vm, column] = leases[0, vm, column]
     for at in range(state.running[0]):
         state.heap[1, at] = state.heap[0, at]
     state.clock[1] = state.clock[0]
@@ -148,13 +169,21 @@ def value(batch: Batch, aim: Aim) -> float:
 
 @njit()
 def _cost(batch: Batch) -> float:
-    """What VMs cost in row 1, dollars per hour x seconds; for what is not over at the clock see _SHARED."""
+    """What VMs cost in row 1, dollars per hour x seconds; for what is not over at the clock see _SHARED.
+
+    Those of pools cost what is charged for them, from now on; what is always there beside them costs nothing.
+    """
     state, jobs, machines, cost = batch.state, batch.jobs, batch.machines, 0.0
+    elastic = machines.leases.shape[1] > 0
     for vm in range(state.held.shape[1]):
-        seconds = state.used[1, vm]
+        if elastic and math.isinf(machines.leases[1, vm, KEEP]):
+            continue
+        seconds = seconds_of(batch, 1, vm, math.inf)[2] if elastic else state.used[1, vm]
         if state.held[1, vm] > 0:
             tail = state.busy_until[1, vm] - state.clock[1]
-            seconds += state.clock[1] - state.since[1, vm] + (1.0 - _SHARED) * tail
+            seconds += (1.0 - _SHARED) * tail
+            if not elastic:
+                seconds += state.clock[1] - state.since[1, vm]
         cost += machines.price_per_hour[0, vm] * seconds
     for at in range(state.running[1]):
         job = state.heap[1, at]
@@ -162,6 +191,8 @@ def _cost(batch: Batch) -> float:
         tail = state.end[1, job] - state.clock[1]
         for i in range(jobs.first[1, job], jobs.first[1, job] + jobs.executors[1, job]):
             vm = state.placement[1, i]
+            if elastic and math.isinf(machines.leases[1, vm, KEEP]):
+                continue
             share = max(cpus / machines.milli_cpus[0, vm], memory / machines.memory_mib[0, vm])
             cost += machines.price_per_hour[0, vm] * _SHARED * tail * share
     return cost

@@ -25,7 +25,7 @@ from agents.lookahead.plans import (
     Search,
     make_arrays,
 )
-from agents.lookahead.rollout import search
+from agents.lookahead.rollout import replay, search
 from agents.lookahead.situation import Situations
 from environment.kernel.state import Batch, Rules
 from environment.resource_arrays import ResourceArrays
@@ -65,6 +65,8 @@ class Found(NamedTuple):
     least: float
     played: int
     cut_short: bool
+    #: Idle VMs, by index, that are used later by a plan that begins with a wait, and in how many seconds.
+    later: tuple[tuple[int, float], ...] = ()
 
 
 class CandidatePlayer:
@@ -136,7 +138,11 @@ class CandidatePlayer:
         judged = values
         if self._judge is not None and whole:
             judged = self._judge.weigh(values, found.firsts, found.placements, view, queue)
-        return _chosen(values, int(np.argmin(judged)), found, queue)
+        chosen = _chosen(values, int(np.argmin(judged)), found, queue)
+        if chosen.job is None and view.openings is not None:
+            replay(batch, aim, found)
+            chosen = chosen._replace(later=_later(batch, view))
+        return chosen
 
     def _take_up(self, found: Search, queue: Sequence[PlacementRequest]) -> None:
         """Write the plan of the last decision, with new jobs at the end, as one of these jobs."""
@@ -186,6 +192,17 @@ def _most(view: ClusterView, queue: Sequence[PlacementRequest]) -> IntArray:
         return np.zeros((0, len(view.vms)), np.int64)
     every = np.full(len(view.vms), np.iinfo(np.int64).max)
     return np.array([every if most is None else most for most in limits])
+
+
+def _later(batch: Batch, view: ClusterView) -> tuple[tuple[int, float], ...]:
+    """`Found.later` of the plan that was played in row 1."""
+    state, jobs, wanted = batch.state, batch.jobs, dict[int, float]()
+    for job in range(int(state.head[0]), int(jobs.jobs[0])):
+        first = int(jobs.first[1, job])
+        for vm in set(state.placement[1, first : first + int(jobs.executors[1, job])].tolist()):
+            if view.executors[vm] == 0:
+                wanted[vm] = max(wanted.get(vm, 0.0), float(state.start[1, job]))
+    return tuple(wanted.items())
 
 
 def _chosen(values: FloatArray, best: int, found: Search, queue: Sequence[PlacementRequest]) -> Found:

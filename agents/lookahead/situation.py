@@ -5,12 +5,14 @@ that show the same are the same situation, since whenever they count time, and i
 what runs. What the view does not tell is assumed: jobs of unknown duration take as long as the caller says.
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from agents.estimates import TIME_DIGITS, duration_of, held_for
+from environment.kernel.leases import BOOT, CLOSES, GRANULARITY, KEEP, MINIMUM, READY, TAKEN
 from environment.kernel.state import ANYWHERE, PREFERENCES, Batch, Rules, blank, make_batch
 from environment.resources import CPUS, MEMORY, THOUSANDTHS, Resources
 from environment.types import PlacementRequest, Vm
@@ -18,6 +20,8 @@ from environment.view import ClusterView, RunningJob
 
 #: Chosen: how many seconds a job still lasts at least.
 _LEAST_LEFT = 0.001
+#: For how many seconds at most an idle VM of a pool is believed to be kept; less where it boots sooner.
+_IDLE = 30.0
 #: Batches are made for so many jobs and executors more than are needed, so that they are seldom made.
 _SPARE = 64
 
@@ -51,6 +55,7 @@ class Situations:
         batch = self._room_for(view, len(groups) + len(queue), executors)
         self._load_jobs(batch, groups, queue)
         _load_state(batch, view, groups, queue)
+        _load_leases(batch, view)
         return batch
 
     def _groups(self, view: ClusterView) -> list[Group]:
@@ -94,8 +99,10 @@ class Situations:
             or batch.jobs.arrival.shape[1] < jobs
             or batch.state.placement.shape[1] < executors
             or batch.machines.milli_cpus.shape[1] != len(view.vms)
+            or bool(batch.machines.leases.shape[1]) != (view.openings is not None)
         ):
-            batch = _make(len(view.vms), jobs + _SPARE, executors + 8 * _SPARE, self._rules)
+            size = len(view.vms), jobs + _SPARE, executors + 8 * _SPARE
+            batch = make_batch([blank(*size, pooled=view.openings is not None)] * 2, self._rules)
             self._batch = batch
         batch.machines.milli_cpus[:] = view.capacity.get(CPUS)
         batch.machines.memory_mib[:] = view.capacity.get(MEMORY) // THOUSANDTHS
@@ -141,6 +148,20 @@ def _load_state(
     np.maximum.at(state.busy_until[0], placement, np.repeat(ends, lasting))
 
 
-def _make(vms: int, jobs: int, executors: int, rules: Rules) -> Batch:
-    """A batch of two episodes of that size, all zeros."""
-    return make_batch([blank(vms, jobs, executors)] * 2, rules)
+def _load_leases(batch: Batch, view: ClusterView) -> None:
+    """Write which VMs are open in row 0, and when others could be; what was paid until now is past."""
+    openings, leases = view.openings, batch.machines.leases[0]
+    if openings is None:
+        return
+    leases[:] = 0.0
+    leases[:, TAKEN] = batch.state.taken[:] = math.inf  # nobody knows when a spot VM is taken away
+    for row, vm in zip(leases, view.vms, strict=True):
+        if vm.terms is None or vm.terms.always:
+            row[KEEP] = math.inf
+        else:
+            boot, unit = vm.terms.boot, vm.terms.granularity
+            row[[BOOT, KEEP, MINIMUM, GRANULARITY]] = boot, min(boot, _IDLE), vm.terms.minimum, unit
+    leases[:, READY] = np.round(openings.ready_at - view.at, TIME_DIGITS)
+    leases[:, CLOSES] = np.where(openings.open, leases[:, KEEP], -1.0)
+    leases[openings.open & (view.executors > 0), CLOSES] = math.inf
+    leases[openings.open, MINIMUM] = 0.0

@@ -11,7 +11,7 @@ from agents.experiments.elastic import (
     Setup,
     for_the_mean,
     kept,
-    play_scene,
+    play_one,
     pools_of,
     scenes,
 )
@@ -25,7 +25,7 @@ def test_a_scene_is_played_by_all_its_setups_alike(tmp_path: Path) -> None:
     """Of the first jobs of a day; fixed VMs boot never, pools do, and nobody pays less than the bound."""
     day = next(scene for scene in scenes() if scene.name == "Facebook day")
     small = replace(day, setups=(*PARTNERS, *kept("greedy", (Keeping("planned"),))))
-    runs = list(play_scene(small, 60, 200, jobs=40))
+    runs = [play_one(small, 60, setup, 200, jobs=40) for setup in small.setups]
     assert [run.setup for run in runs] == [setup.label for setup in small.setups]
     for run in runs:
         assert run.numbers["bill"] >= run.numbers["bound"] > 0

@@ -131,6 +131,7 @@ def test_a_solver_stops_after_so_many_nodes(monkeypatch: pytest.MonkeyPatch) -> 
         costs=np.ones(3 * size + 1),
         most=np.full(3 * size + 1, 1e4),
         rows=[Row(range(2 * size), weights, 89643481, 89643481)],
+        kinds=size,
     )
     assert Solver(1, 60.0).solve(unlucky).stopped_by == "nodes"
     (view, queue), *_ = situations(1)

@@ -72,6 +72,29 @@ def test_break_even_keeps_as_long_as_a_boot_takes_and_as_is_charged_anyway() -> 
     assert (long.bill.idle, long.bill.total) == (5.0, 110.0)
 
 
+def test_a_forecast_keeps_what_is_taken_again_and_again() -> None:
+    """Jobs come so often that one VM is kept for the next, once that was seen, and not before."""
+    terms, jobs = Terms("pool", boot=60.0), [work(f"j{n}", 40.0 * n, 1, 10.0) for n in range(40)]
+    result = run("ff", jobs, pooled(1, terms), Keeping("forecast"))
+    at_once = run("ff", jobs, pooled(1, terms), Keeping("none"))
+    assert at_once.bill.openings == 20
+    assert result.bill.openings < 15
+    assert result.average_completion < at_once.average_completion
+    always = run("ff", jobs, pooled(1, terms), Keeping("timeout", 60.0))
+    assert result.bill.idle < always.bill.idle
+
+
+def test_a_plan_keeps_the_vms_that_it_uses() -> None:
+    """The job needs both VMs, one is idle and the other is free soon: the idle one is kept for it."""
+    terms = Terms("pool", boot=60.0)
+    jobs = [work("a", 0.0, 2, 30.0), work("b", 0.0, 2, 42.0), work("c", 89.0, 4, 500.0)]
+    planned, closed = (run("greedy", jobs, pooled(2, terms), Keeping(name)) for name in ("planned", "none"))
+    assert [job.started_at for job in planned.jobs] == [60.0, 60.0, 102.0]
+    assert planned.bill.openings == 2
+    assert closed.jobs[2].started_at > 102.0
+    assert closed.bill.openings > 2
+
+
 def test_vms_that_are_always_there_are_charged_from_beginning_to_end() -> None:
     """Those of a pool's minimum, those that are of no pool beside one, and a cluster without pools."""
     jobs = [work("a", 50.0, 1, 100.0)]
