@@ -2,7 +2,8 @@
 
 An instance is known by its tags, which it has from its first moment on. It is asked for with a token made of
 its lease, so that AWS opens no second one, and looked for by its tags before, for clouds that know no tokens.
-How a VM joins is in `user_data.py`; answers are checked in `ec2_answers.py`.
+What a filter should have left out is looked for once more: not every cloud knows all filters, and what is
+taken for ours may be closed. How a VM joins is in `user_data.py`; answers are checked in `ec2_answers.py`.
 """
 
 import contextlib
@@ -42,6 +43,8 @@ _PAGE, _MOST_PAGES = 500, 200
 _PRICES_HOLD = 300.0
 #: Seconds from the notice to the end of a spot instance.
 _NOTICE = 120.0
+#: The status of a request for a spot instance that is going to be ended.
+_MARKED = "marked-for-termination"
 #: What happens to an instance that ends it.
 _ENDS = ["instance-stop", "instance-retirement"]
 
@@ -63,7 +66,7 @@ class Ec2:
         self._options = options
         self._door = door
         self._user_data = user_data
-        self._spot = {vm.terms.pool: vm.type for vm in places if vm.terms is not None and _is_spot(vm)}
+        self._spot = {_pool(vm): vm.type for vm in places if _is_spot(vm)}
         session = boto3.session.Session()
         self._client = _client(session, options, attempts=3)
         # Tried once: where tokens are not known, what the client tries again is opened again.
@@ -75,9 +78,12 @@ class Ec2:
         """Open a VM, or say which one is open under this lease already."""
         self._check_size(wanted.vm)
         request = self._request(wanted)
-        there = sorted(self._instances({f"tag:{_LEASE}": [wanted.lease]}), key=lambda one: one.launch_time)
-        if there:
-            return self._machine(there[0])
+        there = self._instances({f"tag:{_LEASE}": [wanted.lease]})
+        its = sorted(
+            (one for one in there if one.tag(_LEASE) == wanted.lease), key=lambda one: one.launch_time
+        )
+        if its:
+            return self._machine(its[0])
         answer = _call(self._opener.run_instances, **request)
         found = answers.read(answers.Instances, answer).instances
         if len(found) != 1:
@@ -115,17 +121,18 @@ class Ec2:
     def notices(self) -> Sequence[Notice]:
         """The VMs that are going to be taken away: spot ones, and those whose host is to be stopped."""
         found = []
-        marked = [{"Name": "status-code", "Values": ["marked-for-termination"]}]
+        marked = [{"Name": "status-code", "Values": [_MARKED]}]
         gone = {
             request.instance_id: (request.status.update_time.timestamp() + _NOTICE, request.status.message)
             for page in self._pages("describe_spot_instance_requests", answers.SpotRequests, Filters=marked)
             for request in page.spot_instance_requests
+            if request.status.code == _MARKED
         }
         events = [{"Name": "event.code", "Values": _ENDS}]
         for page in self._pages("describe_instance_status", answers.Statuses, Filters=events):
             for status in page.instance_statuses:
                 for event in status.events:
-                    if event.ahead:
+                    if event.ahead and event.code in _ENDS:
                         gone[status.instance_id] = (event.not_before.timestamp(), event.description)
         if gone:  # of the whole account: whose they are is seen by the tags of ours
             for machine in self.list():
@@ -137,7 +144,7 @@ class Ec2:
 
     def _request(self, wanted: Wanted) -> dict[str, Any]:
         options, vm, told = self._options, wanted.vm, joining(wanted, self._door)
-        pool = vm.terms.pool if vm.terms is not None else ""
+        pool = _pool(vm)
         words = {"lease": wanted.lease, "pool": pool, "cluster": options.cluster, **told._asdict()}
         try:
             user_data = self._user_data.filled(words)
@@ -175,7 +182,8 @@ class Ec2:
         size = self._sizes.get(vm.type)
         if size is None:
             answer = _call(self._client.describe_instance_types, InstanceTypes=[vm.type])
-            found = answers.read(answers.InstanceTypes, answer).instance_types
+            types = answers.read(answers.InstanceTypes, answer).instance_types
+            found = [one for one in types if one.instance_type == vm.type]
             if not found:
                 raise ProviderError("invalid", f"EC2 has no instance type {vm.type}")
             size = self._sizes[vm.type] = found[0]
@@ -189,8 +197,9 @@ class Ec2:
         wanted = {f"tag:{_CLUSTER}": [self._options.cluster], "instance-state-name": _THERE, **filters}
         asked = [{"Name": name, "Values": values} for name, values in wanted.items()]
         for page in self._pages("describe_instances", answers.Reservations, Filters=asked):
-            for reservation in page.reservations:
-                yield from reservation.instances
+            for one in (one for reservation in page.reservations for one in reservation.instances):
+                if one.tag(_CLUSTER) == self._options.cluster and one.state.name in _THERE:
+                    yield one
 
     def _pages(self, deed: str, schema: type[_Answer], **request: Any) -> Iterator[_Answer]:
         token: str | None = None
@@ -212,9 +221,8 @@ class Ec2:
             "describe_spot_price_history", answers.SpotPrices, StartTime=datetime.now(UTC),
             InstanceTypes=sorted(set(self._spot.values())), ProductDescriptions=["Linux/UNIX"],
         )  # fmt: skip
-        newest = sorted(
-            (one for page in pages for one in page.spot_price_history), key=lambda one: one.timestamp
-        )
+        told = (one for page in pages for one in page.spot_price_history if one.is_linux)
+        newest = sorted(told, key=lambda one: one.timestamp)
         found = {(one.instance_type, one.availability_zone): one.spot_price for one in newest}
         self._prices = (time.monotonic(), found)
         return found
@@ -239,6 +247,10 @@ def regions() -> Sequence[str]:
     session = boto3.session.Session()
     partitions = session.get_available_partitions()
     return [name for one in partitions for name in session.get_available_regions("ec2", one)]
+
+
+def _pool(vm: Vm) -> str:
+    return vm.terms.pool if vm.terms is not None else ""
 
 
 def _is_spot(vm: Vm) -> bool:

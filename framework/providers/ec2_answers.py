@@ -77,6 +77,7 @@ class _Memory(Answer):
 class InstanceType(Answer):
     """How large VMs of a type are."""
 
+    instance_type: _Word
     v_cpu_info: Annotated[_Cpus, Field(alias="VCpuInfo")]
     memory_info: _Memory
 
@@ -90,8 +91,14 @@ class InstanceTypes(Answer):
 class _SpotPrice(Answer):
     availability_zone: _Word
     instance_type: _Word
+    product_description: _Word = ""
     spot_price: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     timestamp: datetime
+
+    @property
+    def is_linux(self) -> bool:
+        """Whether it is the price without a licence."""
+        return self.product_description.startswith("Linux/UNIX")
 
 
 class SpotPrices(Answer):
@@ -101,12 +108,13 @@ class SpotPrices(Answer):
 
 
 class _SpotStatus(Answer):
+    code: _Word = ""
     message: str = ""
     update_time: datetime
 
 
 class _SpotRequest(Answer):
-    instance_id: _Id
+    instance_id: _Id | None = None
     status: _SpotStatus
 
 
@@ -117,6 +125,7 @@ class SpotRequests(Answer):
 
 
 class _Event(Answer):
+    code: _Word = ""
     description: str = ""
     not_before: datetime
 

@@ -292,12 +292,15 @@ SIZE = (
 )
 
 
-def instance(state: str = "running", number: str = "i-1", launched: str = "2026-01-01T00:00:00Z") -> str:
+def instance(
+    state: str = "running", number: str = "i-1", launched: str = "2026-01-01T00:00:00Z", cluster: str = "told"
+) -> str:
     """An instance as the query API tells it."""
     return (
         f"<instancesSet><item><instanceId>{number}</instanceId><instanceType>m5.xlarge</instanceType>"
         f"<launchTime>{launched}</launchTime><instanceState><code>1</code><name>{state}</name></instanceState>"
-        "<tagSet><item><key>stoker-lease</key><value>general-3.17</value></item></tagSet></item></instancesSet>"
+        f"<tagSet><item><key>stoker-cluster</key><value>{cluster}</value></item>"
+        "<item><key>stoker-lease</key><value>general-3.17</value></item></tagSet></item></instancesSet>"
     )
 
 
@@ -394,6 +397,29 @@ def test_notices(told: Any) -> None:
     Told.answers["DescribeInstanceStatus"] = (200, event.format(""))
     assert [(one.lease, one.why) for one in told.notices()] == [("general-3.17", "old host")]
     Told.answers["DescribeInstanceStatus"] = (200, event.format("[Completed] "))
+    assert told.notices() == ()
+
+
+def test_a_cloud_that_knows_no_filters(told: Any) -> None:
+    """What is not ours is not taken for ours, as that could be closed, nor what is over for what runs."""
+    others = (instance(number="i-2", cluster="other"), instance("terminated", "i-3"), instance(number="i-1"))
+    Told.answers["DescribeInstances"] = (200, "".join(
+        f"<reservationSet>{''.join(f'<item>{one}</item>' for one in others)}</reservationSet>"
+    ))  # fmt: skip
+    assert [one.id for one in told.list()] == ["i-1"]
+    assert told.open(WANTED).id == "i-1"
+    Told.answers["RunInstances"] = (200, instance("pending", "i-4"))
+    assert told.open(replace(WANTED, lease="general-3.*")).id == "i-4"
+    Told.answers["DescribeSpotInstanceRequests"] = (200, (
+        "<spotInstanceRequestSet><item><status><code>capacity-not-available</code><updateTime>"
+        "2026-01-01T00:00:00Z</updateTime></status></item><item><instanceId>i-1</instanceId><status>"
+        "<code>fulfilled</code><updateTime>2026-01-01T00:00:00Z</updateTime></status></item>"
+        "</spotInstanceRequestSet>"
+    ))  # fmt: skip
+    Told.answers["DescribeInstanceStatus"] = (200, (
+        "<instanceStatusSet><item><instanceId>i-1</instanceId><eventsSet><item><code>system-reboot</code>"
+        "<notBefore>2026-01-02T00:00:00Z</notBefore></item></eventsSet></item></instanceStatusSet>"
+    ))  # fmt: skip
     assert told.notices() == ()
 
 
