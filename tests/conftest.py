@@ -1,8 +1,12 @@
 """What holds for all tests: how workers of pytest-xdist share them, and what ends with them."""
 
+import logging
 import os
+import signal
+from collections.abc import Iterator
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 from agents.registry import POLICIES, create
@@ -12,9 +16,6 @@ from tests.builders import make_request, make_view, make_vms
 # No test fails by a clock, however slowly a busy machine draws examples.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
-
-#: Of how many workers each compiles something else first.
-_WORKERS = 4
 
 
 def pytest_configure() -> None:
@@ -44,6 +45,23 @@ def as_in_one_process() -> None:
     os.environ.pop("COLUMNS", None)
     if worker := os.environ.get("PYTEST_XDIST_WORKER"):
         names = sorted(POLICIES)
-        first = int(worker.removeprefix("gw")) * len(names) // _WORKERS % len(names)
+        workers = int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        first = int(worker.removeprefix("gw")) * len(names) // workers
         for name in names[first:] + names[:first]:
             create(name).decide(make_view(make_vms(2)), [make_request(2)])
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    """Undo what a test set for its whole process, as `stoker up` does in its own, which nobody shares."""
+    logs, handlers, level = structlog.get_config(), logging.root.handlers[:], logging.root.level
+    signals = {number: signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)}
+    mask = os.umask(0o022)
+    os.umask(mask)
+    yield
+    structlog.configure(**logs)
+    logging.root.handlers[:] = handlers
+    logging.root.setLevel(level)
+    for number, handler in signals.items():
+        signal.signal(number, handler)
+    os.umask(mask)

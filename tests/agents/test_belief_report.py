@@ -30,8 +30,9 @@ def test_knowledge_is_compared_seed_by_seed() -> None:
         against(constant, oracle, "rr", "cost")
 
 
-def test_the_report_says_what_was_known(tmp_path: Path) -> None:
+def test_the_report_says_what_was_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every policy under every belief, beside what had been published."""
+    monkeypatch.setattr("os.cpu_count", lambda: 1)  # to start a process takes longer than these jobs
     text = report(tmp_path, 2, jobs=2).read_text(encoding="utf-8")
     assert "Made by `stoker reproduce belief --seeds 2`: the seeds 100 to 101" in text
     assert text.count("Durations: truth profile; belief 0.2, 0.5, constant, exact, spread.") == 4

@@ -112,8 +112,9 @@ def test_larger_clusters_keep_the_load() -> None:
     assert [(scene.times, len(scene.vms)) for scene in scaled_scenes()] == [(4, 48), (8, 100)] * 2
 
 
-def test_the_report_is_written_whole(tmp_path: Path) -> None:
+def test_the_report_is_written_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With two jobs: all tables and the pictures that it names."""
+    monkeypatch.setattr("os.cpu_count", lambda: 1)  # to start a process takes longer than these jobs
     path = report(tmp_path, 2, 2, jobs=2)
     text = path.read_text(encoding="utf-8")
     pictures = sorted(picture.name for picture in tmp_path.glob("*.png"))

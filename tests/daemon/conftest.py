@@ -51,6 +51,7 @@ class ZooKeeper:
         command = [
             "java",
             "-Xmx64m",
+            "-XX:TieredStopAtLevel=1",  # what is compiled here is used but briefly
             "-cp",
             str(self.JAR),
             "org.apache.zookeeper.server.quorum.QuorumPeerMain",

@@ -42,6 +42,7 @@ def framework_of(url: str) -> str | None:
         store.close()
 
 
+@pytest.mark.slow
 def test_the_next_daemon_leads_when_the_leader_is_killed(fleet: Starter, postgresql_url: str) -> None:
     """It answers reads before and points to the leader; then it takes framework, jobs and drivers over."""
     group = fleet(database=postgresql_url)

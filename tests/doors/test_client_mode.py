@@ -108,6 +108,7 @@ def executors(variable: str) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_a_shell_outlives_executors_and_the_daemon(
     daemon: Daemon, spark: SparkHome, conf: str, tmp_path: Path
 ) -> None:

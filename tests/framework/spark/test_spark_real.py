@@ -34,6 +34,7 @@ from framework.spark import (
     stop_driver,
     ui_key,
 )
+from tests.real_daemon import QUICK_JAVA
 
 ODD_SETTING = " a\\b=c: é😀\tx"
 
@@ -69,6 +70,10 @@ while not pathlib.Path("seen").exists():
     time.sleep(0.05)
 context.stop()
 """
+
+
+#: For drivers to which no executor will come.
+ALONE = {**QUICK_JAVA, "spark.scheduler.maxRegisteredResourcesWaitingTime": "1s"}
 
 
 class Cluster:
@@ -191,7 +196,7 @@ def test_job_survives_the_loss_of_an_executor(cluster: Cluster, tmp_path: Path) 
         str(tmp_path / "app.py"),
         arguments=(str(tmp_path), "two words"),
         py_files=(str(tmp_path / "greeting.py"),),
-        conf={"spark.test.odd": ODD_SETTING},
+        conf={**QUICK_JAVA, "spark.test.odd": ODD_SETTING},
         environment={"FACTOR": "2"},
     )
     driver = tmp_path / "driver"
@@ -231,7 +236,7 @@ def test_job_survives_the_loss_of_an_executor(cluster: Cluster, tmp_path: Path) 
 def test_executor_tells_when_the_application_has_a_local_master(cluster: Cluster, tmp_path: Path) -> None:
     """An application that runs in its driver alone, here one fetched as on the cluster, is named as such."""
     (tmp_path / "local.py").write_text(LOCAL_APPLICATION)
-    application = Application(str(tmp_path / "local.py"))
+    application = Application(str(tmp_path / "local.py"), conf=QUICK_JAVA)
     spec = cluster.driver_spec(application, fetch=True)
     task = tmp_path / "task"
     task.mkdir()
@@ -296,7 +301,7 @@ def test_a_port_that_is_taken_is_told_in_words_that_are_understood(cluster: Clus
     """Spark's own, by which such an end is told from a failure of the job."""
     (cluster.folder / "app.py").write_text("from pyspark import SparkContext\nSparkContext()\n")
     with socket.create_server(("127.0.0.1", getattr(cluster.endpoint, taken))):
-        spec = cluster.driver_spec(Application(app=str(cluster.folder / "app.py")))
+        spec = cluster.driver_spec(Application(app=str(cluster.folder / "app.py"), conf=QUICK_JAVA))
         start_driver(spec, DriverPlace(cluster.folder / "driver", cluster.records), os.environ)
         wait_until(lambda: driver_status(cluster.records).state != "running")
     launcher = Launcher(Config(), cluster.folder, "127.0.0.1")
@@ -311,8 +316,7 @@ def test_a_task_of_mesos_tells_by_98_that_a_port_is_taken(
     """And by that alone: an application's own 98 becomes 1; SIGTERM lets Spark end in order."""
     text = "import os, sys\nfrom pyspark import SparkContext\nSparkContext()\n"
     (tmp_path / "app.py").write_text(f"{text}sys.exit(98)\n")
-    alone = {"spark.scheduler.maxRegisteredResourcesWaitingTime": "1s"}  # no executor will come
-    spec = cluster.driver_spec(Application(app=str(tmp_path / "app.py"), conf=alone))
+    spec = cluster.driver_spec(Application(app=str(tmp_path / "app.py"), conf=ALONE))
     port = getattr(cluster.endpoint, taken) if taken else 0
     with socket.create_server(("127.0.0.1", port)):
         assert cluster.start(spec, "task", MESOS_SANDBOX=str(tmp_path / "task")).wait() == (
@@ -324,8 +328,7 @@ def test_a_task_of_mesos_that_is_told_to_end_ends_in_order(cluster: Cluster, tmp
     """Its shell waits for Spark, which closes its event log before."""
     text = "import time\nfrom pyspark import SparkContext\nSparkContext()\nprint('here', flush=True)\n"
     (tmp_path / "app.py").write_text(f"{text}time.sleep(60)\n")
-    alone = {"spark.scheduler.maxRegisteredResourcesWaitingTime": "1s"}  # no executor will come
-    spec = cluster.driver_spec(Application(app=str(tmp_path / "app.py"), conf=alone))
+    spec = cluster.driver_spec(Application(app=str(tmp_path / "app.py"), conf=ALONE))
     driver = cluster.start(spec, "task", MESOS_SANDBOX=str(tmp_path / "task"))
     wait_until(lambda: (tmp_path / "task" / "stdout").read_text())
     os.killpg(driver.pid, signal.SIGTERM)
