@@ -26,7 +26,7 @@ $(READY): $(LOCK) setup.cfg pyproject.toml
 	set -e; for version in $(SPARK); do $(BIN)/stoker spark add $$version; done
 	touch $(READY)
 
-demo: $(READY)  ## Run three real Spark jobs on a twelve-VM cluster
+demo: $(READY)  ## Run three real Spark jobs on VMs that come and go
 	$(BIN)/stoker demo
 
 # Tests wait for processes about half of the time, so there are three workers for two cores. What Python compiles is

@@ -1,4 +1,4 @@
-"""The command `demo`: three real Spark jobs on an embedded cluster, watched while they run, and their cost.
+"""The command `demo`: three real Spark jobs on VMs that come and go with them, watched, and the bill.
 
 The daemon under it is in `temporary_daemon`, the tables are in `demo_tables`.
 """
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-CLUSTER = "clusters/paper.yaml"
+CLUSTER = "clusters/demo.yaml"
+#: Seconds after the last job within which all VMs should be closed.
+_CLOSING_SECONDS = 60.0
 
 #: What is submitted: an app in `profiles/apps`, and how many executors of one cpu and 1 GiB it gets.
 JOBS = (("wordcount", 3), ("pagerank", 2), ("sort", 3))
@@ -44,7 +46,7 @@ def demo(
         float, typer.Option("--timeout", metavar="SECONDS", help="Give up when the jobs take longer.")
     ] = 900.0,
 ) -> int:
-    """Run three real Spark jobs on twelve VMs of this machine; show where they ran and what it cost."""
+    """Run three real Spark jobs on VMs that are opened for them; show where they ran and what it cost."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end_in_order)
     with contextlib.ExitStack() as stack:
@@ -62,11 +64,14 @@ def _play(folder: Path, policy: str, timeout: float, kept: bool) -> int:
     with TemporaryDaemon(folder, policy, CLUSTER, _MESOS) as daemon, Client(daemon.url) as client:
         with screen.status("starting the daemon and the embedded Mesos ..."):
             daemon.await_ready(client)
-        vms = client.cluster()["vms"]
-        render.show(demo_tables.opening(vms, policy, daemon.url))
+        pools, began = client.cluster()["pools"], time.monotonic()
+        render.show(demo_tables.opening(pools, policy, daemon.url))
         job_ids = [_submit(client, app, executors) for app, executors in JOBS]
         jobs = _watch(daemon, client, job_ids, time.monotonic() + timeout)
-        render.show(*demo_tables.closing(jobs, *_lookups(client, jobs)))
+        with screen.status("waiting for the VMs to be closed ..."):
+            closed = _all_closed(client)
+        bill = demo_tables.Paid(client.bill(by="vm"), pools, time.monotonic() - began, closed=closed)
+        render.show(*demo_tables.closing(jobs, *_lookups(client, jobs), bill))
         code = _verdict(client, jobs, timeout)
     render.show(demo_tables.outlook(daemon.config_file if kept else None, daemon.url, job_ids[0]))
     return code
@@ -93,6 +98,16 @@ def _watch(daemon: "TemporaryDaemon", client: "Client", job_ids: list[str], give
             if all(job["state"] in watch.ENDED for job in jobs) or time.monotonic() > give_up:
                 return jobs
             time.sleep(watch.POLL_SECONDS)
+
+
+def _all_closed(client: "Client") -> bool:
+    """Wait until no VM is open any more, for a while; whether that is so."""
+    give_up = time.monotonic() + _CLOSING_SECONDS
+    while client.cluster()["vms"]:
+        if time.monotonic() > give_up:
+            return False
+        time.sleep(0.2)
+    return True
 
 
 def _lookups(client: "Client", jobs: list[Json]) -> tuple[dict[str, list[Json]], dict[str, str]]:

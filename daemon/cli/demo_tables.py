@@ -6,8 +6,8 @@ import os
 import shutil
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from rich.live import Live
 from rich.text import Text
 
 from daemon.cli import render, views
+from daemon.cli.bill import KINDS
 
 Json = Mapping[str, Any]
 Update = Callable[[Sequence[Json]], None]
@@ -23,10 +24,21 @@ Update = Callable[[Sequence[Json]], None]
 _RESULT_CHARACTERS = 160
 
 
-def opening(vms: Sequence[Json], policy: str, url: str) -> str:
+@dataclass(frozen=True)
+class Paid:
+    """The bill by VM, the pools, seconds from the first job to now, and whether all VMs are closed."""
+
+    bill: Json
+    pools: Sequence[Json]
+    seconds: float
+    closed: bool
+
+
+def opening(pools: Sequence[Json], policy: str, url: str) -> str:
     """Say what the cluster and its policy are."""
-    kinds = ", ".join(f"{number} {kind}" for kind, number in Counter(vm["type"] for vm in vms).items())
-    return f"The daemon is ready at {url}: {render.count(len(vms), 'VM')} ({kinds}), policy {policy}."
+    kinds = ", ".join(f"{pool['max']} {pool['type']}" for pool in pools)
+    most = render.count(sum(pool["max"] for pool in pools), "VM")
+    return f"The daemon is ready at {url}: no VM is open, {most} could be ({kinds}), policy {policy}."
 
 
 @contextlib.contextmanager
@@ -68,8 +80,9 @@ def closing(
     jobs: Sequence[Json],
     decisions: Mapping[str, Sequence[Json]],
     results: Mapping[str, str],
+    paid: Paid,
 ) -> Iterator[RenderableType]:
-    """The tables at the end: where every executor ran and why, what each job took and gave, and the sums."""
+    """The tables at the end: where every executor ran and why, what jobs took and gave, sums, the bill."""
     yield ""
     yield _executors(jobs, decisions)
     yield ""
@@ -81,6 +94,32 @@ def closing(
         yield Text(f"{job['name']} printed: {render.plain(short) or 'nothing'}")
     yield ""
     yield _sums(jobs)
+    yield ""
+    yield from _bill(paid)
+
+
+def _bill(paid: Paid) -> Iterator[RenderableType]:
+    """What every VM has cost and for what, and what as many as could be open would have, always there."""
+    shown = {**paid.bill["total"], "key": "total"}
+    kinds = [kind for kind in KINDS if shown[kind]]
+    rows = [
+        (line["key"], render.money(line["total"]), *(render.money(line[kind]) for kind in kinds))
+        for line in (*sorted(paid.bill["lines"], key=lambda line: str(line["key"])), shown)
+    ]
+    title = "What the VMs cost from opened to closed"
+    yield render.table(("VM", "cost", *kinds), rows, right=("cost", *kinds), title=title)
+    most, per_hour = (
+        sum(pool["max"] for pool in paid.pools),
+        sum(pool["max"] * pool["price_per_hour"] for pool in paid.pools),
+    )
+    fixed = per_hour / 3600 * paid.seconds
+    yield ""
+    if not paid.closed:
+        yield Text("Not all VMs are closed yet.", style="bold red")
+    yield Text(
+        f"The VMs cost {render.money(shown['total'])}; {most} that are always there would have cost "
+        f"{render.money(fixed)} in the same {render.duration(paid.seconds)}."
+    )
 
 
 def outlook(config_file: Path | None, url: str, job_id: str) -> str:

@@ -11,11 +11,13 @@ from conf.loader import build
 from conf.schema import Config
 from daemon.cli import demo, demo_tables, main, render
 
-VMS = [
-    {"name": "a-1", "type": "a", "price_per_hour": 0.5},
-    {"name": "a-2", "type": "a", "price_per_hour": 0.5},
-    {"name": "b-1", "type": "b", "price_per_hour": 1.0},
+POOLS = [
+    {"name": "a", "type": "a", "price_per_hour": 0.5, "max": 2},
+    {"name": "b", "type": "b", "price_per_hour": 1.0, "max": 1},
 ]
+_LINE = {"key": "a-1.7", "total": 0.02, "used": 0.015, "idle": 0.004, "booting": 0.001, "draining": 0.0}
+BILL = {"total": {**_LINE, "key": "", "rounding": 0.0}, "lines": [{**_LINE, "rounding": 0.0}]}
+PAID = demo_tables.Paid(BILL, POOLS, 90.0, closed=True)
 
 
 ADOPTING = """
@@ -51,7 +53,7 @@ def placing(*reasons: str, first: int = 0) -> dict[str, Any]:
 def printed(capsys: pytest.CaptureFixture[str], jobs: list[dict[str, Any]], decisions: Any) -> str:
     """What the demo prints at its end."""
     results = {job["id"]: '{"words": 7}' for job in jobs}
-    render.show(*demo_tables.closing(jobs, decisions, results))
+    render.show(*demo_tables.closing(jobs, decisions, results, PAID))
     return capsys.readouterr().out
 
 
@@ -62,8 +64,9 @@ def test_all_jobs_of_the_demo_have_room_at_once() -> None:
 
 def test_the_opening_counts_the_vms() -> None:
     """The cluster is told by types."""
-    text = demo_tables.opening(VMS, "ff", "http://127.0.0.1:1")
-    assert text == "The daemon is ready at http://127.0.0.1:1: 3 VMs (2 a, 1 b), policy ff."
+    text = demo_tables.opening(POOLS, "ff", "http://127.0.0.1:1")
+    ready = "The daemon is ready at http://127.0.0.1:1"
+    assert text == f"{ready}: no VM is open, 3 VMs could be (2 a, 1 b), policy ff."
 
 
 def test_the_end_tells_where_and_at_what_cost(capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,6 +78,17 @@ def test_the_end_tells_where_and_at_what_cost(capsys: pytest.CaptureFixture[str]
     assert "$0.5000/h" in text
     assert 'app1 printed: {"words": 7}' in text
     assert "2 of 2 jobs finished: 2 executors on 1 VM, $0.5000 in total." in text
+
+
+def test_the_end_tells_the_bill(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of each VM and for what, and what three of two dollars an hour would have cost for 90 seconds."""
+    text = printed(capsys, [make_job(1)], {"job-1": []})
+    rows = [line.split() for line in text.splitlines()]
+    assert ["VM", "cost", "used", "idle", "booting"] in rows
+    assert ["a-1.7", "$0.0200", "$0.0150", "$0.0040", "$0.0010"] in rows
+    end = "The VMs cost $0.0200; 3 that are always there would have cost $0.0500 in the same 1 min 30 s."
+    assert text.splitlines()[-1] == end
+    assert "Not all VMs" not in text
 
 
 def test_a_replaced_executor_has_the_later_decision_s_reason(capsys: pytest.CaptureFixture[str]) -> None:

@@ -118,6 +118,10 @@ def test_a_vm_that_is_gone_costs_nothing_more() -> None:
     world.wait(60)
     world.send(ev.ChargesDue(world.now))
     assert sum(charge.dollars for charge in world.kept().charges) == pytest.approx(0.24 / 60)
+    world.send(ev.VmLost(world.now, "id-vm-1"))
+    world.wait(600)
+    world.send(ev.ChargesDue(world.now))
+    assert world.kept().charges == ()
 
 
 def test_after_a_restart_what_was_there_all_the_time_is_paid_for() -> None:
