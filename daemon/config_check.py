@@ -7,7 +7,7 @@ changed, and no daemon that runs is disturbed.
 import os
 import socket
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_address
@@ -25,6 +25,7 @@ from conf.schema import Config, PolicyChoice
 from daemon.providing import foreign_provider, places_of
 from daemon.tls import Certificate
 from environment.cluster_files import load_cluster
+from environment.types import Vm
 from framework.accounts import find_account
 from framework.guard import is_loopback
 from framework.providers.making import doubt_of
@@ -73,6 +74,7 @@ def check(config: Config, folder: Path) -> Iterator[ConfigFinding]:
         ("mesos.master", lambda: _master(config)),
         ("mesos.secret_file", lambda: _secret(config.mesos.secret_file)),
         ("provider", lambda: _provider(config, folder)),
+        ("budget", lambda: _budget(config, folder)),
         ("spark.default", lambda: _default_spark(homes)),
         *((f"spark.versions.{name}", partial(_spark, homes, name)) for name in homes.names()),
         ("leader.zookeeper", lambda: _zookeeper(config)),
@@ -213,6 +215,25 @@ def _cluster(config: Config, folder: Path) -> str:
     pools = f", {len(places)} of them in pools" if places else ""
     left_out = "; those outside pools are left out" if config.mesos.master != "embedded" else ""
     return f"{config.mesos.cluster}: {len(vms)} VMs{pools}{left_out}"
+
+
+def _budget(config: Config, folder: Path) -> str:
+    """What VMs may cost on a day, against what those would that are always there."""
+    if config.budget is None:
+        return "none"
+    per_day = config.budget.per_day
+    always = sum(vm.price_per_hour * 24 for vm in _vms(config, folder) if not vm.terms or vm.terms.always)
+    if always > per_day:
+        what = f"${per_day:,.2f} a day, but VMs that are always there cost ${always:,.2f}"
+        raise _DoubtError(what)
+    return f"${per_day:,.2f} a day (UTC){', then no VM is opened' if config.budget.hold else ''}"
+
+
+def _vms(config: Config, folder: Path) -> Sequence[Vm]:
+    """The VMs of the cluster file, as far as the daemon uses it."""
+    if config.mesos.master == "embedded":
+        return load_cluster(find(config.mesos.cluster, folder))
+    return places_of(config, folder)
 
 
 def _provider(config: Config, folder: Path) -> str:

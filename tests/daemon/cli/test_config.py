@@ -157,3 +157,21 @@ def test_who_opens_vms(
     assert (found["provider"]["verdict"], says in found["provider"]["what"]) == (verdict, True), found[
         "provider"
     ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "verdict", "says"),
+    [
+        ((), "ok", "none"),
+        (("budget={per_day: 150.0}",), "ok", "$150.00 a day (UTC)"),
+        (("budget={per_day: 150.0, hold: true}",), "ok", "$150.00 a day (UTC), then no VM is opened"),
+        (("budget={per_day: 20.0}",), "warning", "$20.00 a day, but VMs that are always there cost $138.24"),
+        (("mesos.cluster=clusters/demo.yaml", "budget={per_day: 1.0}"), "ok", "$1.00 a day (UTC)"),
+    ],
+)
+def test_a_budget_is_held_against_what_is_always_there(
+    settings: tuple[str, ...], verdict: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Twelve VMs for a day are dearer than some budgets."""
+    _, found = checked(capsys, *settings)
+    assert (found["budget"]["verdict"], found["budget"]["what"]) == (verdict, says)
