@@ -84,14 +84,15 @@ class Decisions:
 
     def launch_reserved(self) -> None:
         """Launch who has waited for VMs that are all up now, and of which what is kept for him is offered."""
+        if not (due := self._reservations.take_due()):
+            return
         launches = self._launches()
-        for reserved in tuple(self._reservations):
+        for reserved in due:
             job = self._roster.job(reserved.job_id)
             if job is None or not all(map(self._places.is_up, reserved.all_vms)):
                 continue
             if reserved.ready_at is None:
-                reserved = reserved._replace(ready_at=self._turn.now)
-                self._reservations.replace(reserved)
+                reserved = self._reservations.ready(reserved.job_id, self._turn.now)
                 self._supply.expect()
             new = job.state == "queued"
             placement = Placement(
@@ -116,7 +117,7 @@ class Decisions:
     @property
     def launches_due(self) -> bool:
         """Whether somebody's VMs are all up, and he waits for the offers of them."""
-        return any(reserved.ready_at is not None for reserved in self._reservations)
+        return self._reservations.any_ready
 
     def _launches(self) -> Launches:
         return Launches(

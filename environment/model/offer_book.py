@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from environment.model.by_name import ByName
 from environment.model.events import VmsMeasured
 from environment.model.ledger import Ledger
 from environment.model.moment import Booked, Offer, Quota, VmSize
@@ -19,7 +20,7 @@ from environment.model.reservations import Reservations
 from environment.offered import Offered
 from environment.resource_arrays import ResourceArrays
 from environment.resources import CPUS, NOTHING, Resources, total
-from environment.types import Vm, natural_key
+from environment.types import Vm
 from environment.view import ClusterView, RunningJob
 from environment.words import clock
 
@@ -65,7 +66,8 @@ class OfferBook:
         self._limits: tuple[str, ...] = ()
         self._quota: Quota = {}
         self._incomplete: set[str] = set()
-        self._order: tuple[Vm, ...] | None = ()
+        #: Those that are there.
+        self._there = ByName()
 
     def __len__(self) -> int:
         return len(self._offers)
@@ -97,7 +99,9 @@ class OfferBook:
         self._awaited, self._guessed = set(state.awaited), set(state.guessed)
         self._closed, self._limits, self._quota = dict(state.closed), state.limits, state.quota
         self._windows = {vm_id: (start, duration) for vm_id, start, duration in state.windows}
-        self._order = None
+        for vm in state.vms:
+            if vm.id not in self._gone:
+                self._there.put(vm)
         for offer in state.offers:
             self._offers[offer.id] = offer
             self._by_vm.setdefault(offer.vm.id, {})[offer.id] = offer
@@ -180,7 +184,8 @@ class OfferBook:
         vm = replace(vm, resources=self._shown(vm.id) if told is None else told)
         if vm != self._vms.get(vm.id):
             self._vms[vm.id] = vm
-            self._order = None
+            if vm.id not in self._gone:
+                self._there.put(vm)
         self.changed(vm.id)
 
     def guess(self, vm: Vm) -> None:
@@ -248,14 +253,15 @@ class OfferBook:
         if vm_id in self._vms and vm_id not in self._places:
             self._gone.add(vm_id)
             self._others.pop(vm_id, None)
-            self._order = None
+            self._there.take(vm_id)
             self.use(vm_id)
 
     def found(self, vm_id: str) -> None:
         """The VM is there (again)."""
         if vm_id in self._gone:
             self._gone.discard(vm_id)
-            self._order = None
+            if vm_id in self._vms:
+                self._there.put(self._vms[vm_id])
             self.changed(vm_id)
 
     def clear(self) -> tuple[str, ...]:
@@ -271,7 +277,7 @@ class OfferBook:
         """A VM could be there, or is about to be: all of it may be used."""
         self._places[vm.id] = self._vms[vm.id] = vm
         self._by_vm[vm.id] = {"": Offer("", vm, vm.resources, _ANY_PORTS)}
-        self._order = None
+        self._there.put(vm)
         self.changed(vm.id)
 
     def unplace(self, vm_id: str) -> None:
@@ -295,7 +301,7 @@ class OfferBook:
             known.pop(vm_id, None)
         for some in (self._awaited, self._measured, self._guessed, self._gone, self._incomplete):
             some.discard(vm_id)
-        self._order = None
+        self._there.take(vm_id)
 
     def expect(self) -> None:
         """Wait again for every VM: whom the master offers what may have changed."""
@@ -339,10 +345,7 @@ class OfferBook:
 
     def vms(self) -> tuple[Vm, ...]:
         """The VMs that are there, by name."""
-        if self._order is None:
-            there = [vm for vm in self._vms.values() if vm.id not in self._gone]
-            self._order = tuple(sorted(there, key=lambda vm: natural_key(vm.name)))
-        return self._order
+        return self._there.all()
 
     def reach(self, closed: Mapping[str, str]) -> Reach:
         """What could be had if nobody held anything; of VMs that are no place now, `closed` says why.

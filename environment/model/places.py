@@ -4,9 +4,11 @@ When leases begin and end is decided in `fleet.py`. A place whose VM is not up i
 the place's id, and all of which may be used; one that is up has its agent's id.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,12 +19,21 @@ from environment.model.offer_book import OfferBook
 from environment.model.turn import Turn
 from environment.pools import Openings
 from environment.resources import Resources
-from environment.types import EndedJob, PlacementRequest, Vm
+from environment.types import EndedJob, FloatArray, PlacementRequest, Vm
 from environment.view import ClusterView, RunningJob
 from environment.words import clock
 
 #: So many VMs that boot are named in a reason.
 _NAMED = 3
+
+
+class _Seen(NamedTuple):
+    """VMs as the book has them and as policies see them; where each is, and how long it boots, if it does."""
+
+    vms: tuple[Vm, ...]
+    shown: tuple[Vm, ...]
+    at: Mapping[str, int]
+    boots: FloatArray
 
 
 class Places:
@@ -50,7 +61,7 @@ class Places:
         #: Leases whose agents an earlier daemon knew, and this one has not heard of.
         self._unheard: set[str] = set()
         #: VMs as the book has them, and as policies see them.
-        self._seen: tuple[tuple[Vm, ...], tuple[Vm, ...]] = (), ()
+        self._seen = _Seen((), (), {}, np.zeros(0))
         #: What VMs of pools really have, as far as the master told of one.
         self._sizes: dict[str, Resources] = {}
         for vm in self._places.values():
@@ -247,15 +258,13 @@ class Places:
 
         So a policy knows a VM again that was closed in between, or came up since.
         """
-        if view.vms is not self._seen[0]:
-            self._seen = view.vms, tuple(map(self._as_place, view.vms))
-        vms = self._seen[1]
+        vms = self._as_places(view.vms)
         return view.changed(
             vms=vms,
             running=tuple(map(self._runs_on_places, view.running)),
             left_out={self._place_id(vm_id): why for vm_id, why in view.left_out.items()},
             leaves_at={self._place_id(vm_id): at for vm_id, at in view.leaves_at.items()},
-            openings=self._openings(vms),
+            openings=self._openings(),
         )
 
     def asked(self, request: PlacementRequest) -> PlacementRequest:
@@ -273,26 +282,40 @@ class Places:
     def _place_id(self, vm_id: str) -> str:
         return self._agents[vm_id].vm.id if vm_id in self._agents else vm_id
 
+    def _as_places(self, vms: tuple[Vm, ...]) -> tuple[Vm, ...]:
+        """Agents as the places where they are; the same tuple as long as these are the same."""
+        seen = self._seen
+        if vms is not seen.vms:
+            shown = tuple([self._as_place(vm) if vm.id in self._agents else vm for vm in vms])
+            if shown != seen.shown:
+                boots = [math.nan if self.is_up(vm.id) else boot_of(vm) for vm in shown]
+                index = {vm.id: number for number, vm in enumerate(shown)}
+                seen = _Seen(vms, shown, index, np.array(boots))
+            self._seen = seen._replace(vms=vms)
+        return self._seen.shown
+
     def _as_place(self, vm: Vm) -> Vm:
-        """An agent as the place where it is: the same value whether it is there or not."""
-        lease = self._agents.get(vm.id)
-        return vm if lease is None else replace(lease.vm, resources=vm.resources)
+        """An agent as the place where it is: the same value, where that can be, as while it is not there."""
+        lease = self._agents[vm.id]
+        place = self._places.get(lease.vm.id, lease.vm)
+        if (place.resources, place.price_per_hour) == (vm.resources, lease.vm.price_per_hour):
+            return place
+        return replace(lease.vm, resources=vm.resources)
 
     def _runs_on_places(self, job: RunningJob) -> RunningJob:
         if not any(vm_id in self._agents for vm_id in job.vm_ids):
             return job
         return replace(job, vm_ids=tuple(map(self._place_id, job.vm_ids)))
 
-    def _openings(self, vms: Sequence[Vm]) -> Openings:
-        """Which of these VMs are open, and when each could be ready, or is."""
-        now = self._turn.now
-        is_open, ready_at = np.ones(len(vms), np.bool_), np.zeros(len(vms))
-        for index, vm in enumerate(vms):
-            if self.is_up(vm.id):
-                continue
-            lease = self._at.get(vm.id)
-            is_open[index] = lease is not None
-            ready_at[index] = now + boot_of(vm) if lease is None else self._ready_at(lease)
+    def _openings(self) -> Openings:
+        """Which of the VMs that are shown are open, and when each could be ready, or is."""
+        seen, now = self._seen, self._turn.now
+        is_open = np.isnan(seen.boots)
+        ready_at = np.where(is_open, 0.0, now + seen.boots)
+        for place_id, lease in self._at.items():
+            if (index := seen.at.get(place_id)) is not None:
+                is_open[index] = True
+                ready_at[index] = now if lease.agent_id else self._ready_at(lease)
         return Openings(is_open, ready_at)
 
     def _ready_at(self, lease: Lease) -> float:

@@ -6,6 +6,7 @@ kept for it on all of them, and no other is given it. Which VMs come and when is
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from environment.model.moment import Reserved
 from environment.model.roster import Roster
@@ -15,16 +16,31 @@ from environment.types import IntArray, Vm
 from environment.view import RunningJob
 
 
+class _Part(NamedTuple):
+    """What is kept of a VM: for so many executors and drivers, with so many ports."""
+
+    amount: Resources
+    tasks: int
+    ports: int
+
+
+_NONE = _Part(NOTHING, 0, 0)
+
+
 class Reservations:
     """By job: on which VMs what is kept, in the order in which it was placed.
 
-    Invariant: `held` of a VM is the sum of what is kept there for all jobs.
+    Invariant: the sum of a VM is that of its parts.
     """
 
     def __init__(self) -> None:
         self._of: dict[str, Reserved] = {}
-        #: What is kept by VM and job.
-        self._on: dict[str, dict[str, Resources]] = {}
+        #: What is kept by VM and job, and in all.
+        self._on: dict[str, dict[str, _Part]] = {}
+        self._sums: dict[str, _Part] = {}
+        #: Jobs whose VMs are all up, and those of which that has to be looked at.
+        self._ready: dict[str, None] = {}
+        self._unseen: dict[str, None] = {}
         #: VMs where something changed, until somebody looks.
         self.touched: dict[str, None] = {}
 
@@ -48,38 +64,63 @@ class Reservations:
 
     def hold(self, reserved: Reserved) -> None:
         """Keep this for its job, which has nothing kept so far."""
-        self._of[reserved.job_id] = reserved
-        for vm_id, amount in _demand(reserved).items():
-            self._on.setdefault(vm_id, {})[reserved.job_id] = amount
-            self.touched[vm_id] = None
+        job_id = reserved.job_id
+        self._of[job_id] = reserved
+        self._unseen[job_id] = None
+        if reserved.ready_at is not None:
+            self._ready[job_id] = None
+        for vm_id, part in _parts(reserved).items():
+            self._on.setdefault(vm_id, {})[job_id] = part
+            self._sum_up(vm_id)
 
     def release(self, job_id: str) -> Reserved | None:
         """Keep nothing for the job any more; what was kept, if anything."""
         reserved = self._of.pop(job_id, None)
         if reserved is not None:
+            self._ready.pop(job_id, None)
+            self._unseen.pop(job_id, None)
             for vm_id in dict.fromkeys(reserved.all_vms):
-                held = self._on[vm_id]
-                del held[job_id]
-                if not held:
-                    del self._on[vm_id]
-                self.touched[vm_id] = None
+                del self._on[vm_id][job_id]
+                self._sum_up(vm_id)
         return reserved
 
-    def replace(self, reserved: Reserved) -> None:
-        """Keep this instead of what was kept for its job, in its place."""
-        order = list(self._of)
-        self.release(reserved.job_id)
-        self.hold(reserved)
-        self._of = {job_id: self._of[job_id] for job_id in order}
+    def _sum_up(self, vm_id: str) -> None:
+        self.touched[vm_id] = None
+        if parts := tuple(self._on[vm_id].values()):
+            amount = total(part.amount for part in parts) if len(parts) > 1 else parts[0].amount
+            self._sums[vm_id] = _Part(amount, sum(p.tasks for p in parts), sum(p.ports for p in parts))
+        else:
+            del self._on[vm_id], self._sums[vm_id]
+
+    def ready(self, job_id: str, at: float) -> Reserved:
+        """All VMs of the job are up, since then."""
+        reserved = self._of[job_id] = self._of[job_id]._replace(ready_at=at)
+        self._ready[job_id] = None
+        return reserved
 
     def moved(self, old: str, new: str) -> None:
         """The VM has another id from now on."""
         if old not in self._on:
             return
         held = self._on[new] = self._on.pop(old)
+        self._sums[new] = self._sums.pop(old)
         self.touched[new] = None
         for job_id in held:
             self._of[job_id] = _moved(self._of[job_id], old, new)
+            self._unseen[job_id] = None
+
+    def take_due(self) -> list[Reserved]:
+        """Those that may be launched now, in order: all whose VMs are up are among them."""
+        if not (self._ready or self._unseen):
+            return []
+        due = {**self._ready, **self._unseen}
+        self._unseen.clear()
+        return [reserved for job_id, reserved in self._of.items() if job_id in due]
+
+    @property
+    def any_ready(self) -> bool:
+        """Whether the VMs of some job are all up."""
+        return bool(self._ready)
 
     def jobs_on(self, vm_id: str) -> tuple[str, ...]:
         """The jobs for which something is kept on the VM."""
@@ -87,20 +128,14 @@ class Reservations:
 
     def held(self, vm_id: str, but_for: str = "") -> Resources:
         """What is kept on the VM, but for one job."""
-        held = self._on.get(vm_id)
-        if held is None:
-            return NOTHING
-        return total(amount for job_id, amount in held.items() if job_id != but_for)
-
-    def executors(self, vm_id: str) -> int:
-        """For how many executors, and drivers, something is kept on the VM."""
-        return sum(self._of[job_id].all_vms.count(vm_id) for job_id in self._on.get(vm_id, ()))
+        held = self._sums.get(vm_id, _NONE).amount
+        own = self._on[vm_id].get(but_for) if vm_id in self._on else None
+        return held if own is None else held - own.amount
 
     def ports(self, vm_id: str, but_for: str = "") -> int:
-        """How many ports are kept on the VM."""
-        jobs = [self._of[job_id] for job_id in self._on.get(vm_id, ()) if job_id != but_for]
-        executors = sum(reserved.vm_ids.count(vm_id) for reserved in jobs)
-        return executors * EXECUTOR_PORTS + DRIVER_PORTS * sum(r.driver_vm_id == vm_id for r in jobs)
+        """How many ports are kept on the VM, but for one job."""
+        parts = self._on.get(vm_id, {})
+        return self._sums.get(vm_id, _NONE).ports - parts.get(but_for, _NONE).ports
 
     def take_out(
         self,
@@ -112,20 +147,28 @@ class Reservations:
     ) -> None:
         """Take what is kept out of what is free and offered of these VMs, and count for whom it is kept."""
         for i, vm in enumerate(vms):
-            if vm.id in self._on:
-                held = self.held(vm.id)
-                free[i], offered[i] = (free[i] - held).positive, (offered[i] - held).positive
-                executors[i] += self.executors(vm.id)
-                ports[i] -= self.ports(vm.id)
+            if (kept := self._sums.get(vm.id)) is not None:
+                amount = kept.amount
+                same, left = offered[i] == free[i], (free[i] - amount).positive
+                free[i], offered[i] = left, left if same else (offered[i] - amount).positive
+                executors[i] += kept.tasks
+                ports[i] -= kept.ports
 
 
-def _demand(reserved: Reserved) -> dict[str, Resources]:
-    wanted: dict[str, list[Resources]] = {}
+def _parts(reserved: Reserved) -> dict[str, _Part]:
+    """What is kept for a job, by VM."""
+    sizes: dict[str, list[Resources]] = {}
     for vm_id, size in zip(reserved.vm_ids, reserved.sizes, strict=True):
-        wanted.setdefault(vm_id, []).append(size)
+        sizes.setdefault(vm_id, []).append(size)
+    parts = {
+        vm_id: _Part(total(of) if len(of) > 1 else of[0], len(of), len(of) * EXECUTOR_PORTS)
+        for vm_id, of in sizes.items()
+    }
     if reserved.driver_vm_id is not None:
-        wanted.setdefault(reserved.driver_vm_id, []).append(reserved.driver)
-    return {vm_id: total(sizes) for vm_id, sizes in wanted.items()}
+        part = parts.get(reserved.driver_vm_id, _NONE)
+        with_driver = _Part(part.amount + reserved.driver, part.tasks + 1, part.ports + DRIVER_PORTS)
+        parts[reserved.driver_vm_id] = with_driver
+    return parts
 
 
 def _moved(reserved: Reserved, old: str, new: str) -> Reserved:

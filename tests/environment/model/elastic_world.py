@@ -38,15 +38,24 @@ class ElasticWorld(World):
         super().__init__(fixed, options)
         self.agents: dict[str, Vm] = {}
         self._numbers = count(1)
+        #: The last lease of places, by id.
+        self._known: dict[str, str] = {}
 
     def lease(self, place: str) -> Lease:
         """The lease that a place has."""
-        return next(lease for lease in self.leases() if lease.vm.id == place)
+        lease = self.model.lease(self._known[place])
+        assert lease is not None
+        return lease
+
+    def send(self, event: ev.Event) -> list[ev.Command]:
+        """Any event; note who is opened where."""
+        commands = super().send(event)
+        self._known |= {lease_id.rpartition(".")[0]: lease_id for lease_id in opens(commands)}
+        return commands
 
     def leases(self) -> tuple[Lease, ...]:
         """Those that have not ended."""
-        event = self.model.snapshot()
-        return event.leases
+        return self.model.leases()
 
     def opened(self, *names: str) -> list[ev.Command]:
         """The provider has opened these VMs."""

@@ -1,0 +1,39 @@
+"""VMs in the order of their names, as policies see them: kept so, since thousands may come and go."""
+
+from bisect import bisect_left, insort
+
+from environment.types import Vm, natural_key
+
+_Key = tuple[tuple[tuple[int, int | str], ...], str]
+
+
+class ByName:
+    """The VMs that are there; of those with one name, by their ids."""
+
+    def __init__(self) -> None:
+        self._vms: dict[str, Vm] = {}
+        self._keys: dict[str, _Key] = {}
+        self._sorted: list[_Key] = []
+        self._all: tuple[Vm, ...] | None = ()
+
+    def put(self, vm: Vm) -> None:
+        """The VM is there, as it is now."""
+        known = self._vms.get(vm.id)
+        if known is None or known.name != vm.name:
+            self.take(vm.id)
+            key = self._keys[vm.id] = natural_key(vm.name), vm.id
+            insort(self._sorted, key)
+        self._vms[vm.id] = vm
+        self._all = None
+
+    def take(self, vm_id: str) -> None:
+        """The VM is not there, if it was."""
+        if self._vms.pop(vm_id, None) is not None:
+            del self._sorted[bisect_left(self._sorted, self._keys.pop(vm_id))]
+            self._all = None
+
+    def all(self) -> tuple[Vm, ...]:
+        """All of them; the same tuple as long as nothing has changed."""
+        if self._all is None:
+            self._all = tuple([self._vms[vm_id] for _, vm_id in self._sorted])
+        return self._all
