@@ -10,7 +10,7 @@ import yaml
 from pydantic.alias_generators import to_pascal
 
 from conf.loader import build
-from conf.schema import Cluster, CommandProvider, Config, Ec2Provider
+from conf.schema import Cluster, CommandProvider, Config, Ec2Provider, EmbeddedProvider
 from environment.cluster_files import vms_of
 from framework.providers.user_data import NAMES
 
@@ -28,7 +28,8 @@ def test_its_configs_are_some() -> None:
     """Each is read as what it is an example of."""
     found: list[Any] = [yaml.safe_load(block) for block in blocks("yaml")]
     configs = [build(Config, one, "docs") for one in found if "provider" in one]
-    assert {type(config.provider) for config in configs} == {CommandProvider, Ec2Provider}
+    kinds = {type(config.provider) for config in configs}
+    assert kinds == {CommandProvider, Ec2Provider, EmbeddedProvider}
     clusters = [vms_of(build(Cluster, one, "docs")) for one in found if "pools" in one]
     assert len(found) == len(configs) + len(clusters)
     assert {vm.terms.spot is not None for vms in clusters for vm in vms if vm.terms} == {True, False}
