@@ -2,8 +2,12 @@
 
 import contextlib
 import json
+import os
+import re
+import shlex
 import signal
 import sqlite3
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -13,11 +17,14 @@ from pathlib import Path
 import httpx
 import pytest
 
+from daemon.cli import main
 from daemon.cli.client import Client
 from framework.asking import NOBODY
 from framework.embedded import AgentSpec
 from framework.providers.embedded import EmbeddedProvider
+from tests.chaos.scene import MINIATURE, REPOSITORY
 from tests.daemon.fleet import Daemon, Fleet, fleets, until
+from tests.daemon.ports import free_port
 
 EXAMPLE = str(Path(__file__).parents[2] / "deploy/vms.py")
 POOLS = """
@@ -110,3 +117,55 @@ def test_programs_of_the_operator_and_a_vm_that_is_taken_away(elastic: Fleet, tm
     assert elastic.wait(daemon, job_id, "finished", "failed")["state"] == "finished"
     until(lambda: states(tmp_path) == ["closed", "closed"], daemon.log)
     assert not EmbeddedProvider(elastic.mesos.address, NOBODY).list()
+
+
+def test_the_commands_for_operators(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those of docs/elastic.md, with its files; only the boot and the Spark are smaller."""
+    text = (REPOSITORY / "docs/elastic.md").read_text()
+    section = text.partition("### The embedded Mesos\n")[2].partition("\n### ")[0]
+    for block in re.findall(r"```yaml\n# (.*?\n.*?)```", section, re.DOTALL):
+        name, _, content = block.partition("\n")
+        (tmp_path / name).write_text(content.replace("boot: 20s", "boot: 4s"))
+    commands = [
+        shlex.split(line) for line in re.findall(r"^\$ \.venv/bin/stoker (.*)$", section, re.MULTILINE)
+    ]
+    assert [words[0] for words in commands] == ["config", "up", "submit", "cluster", "explain"]
+    listen = f"127.0.0.1:{free_port()}"
+    settings = [f"listen={listen}", f"data_dir={tmp_path / 'data'}", "mesos.port=0", f"spark={MINIATURE}"]
+    small = [part for setting in settings for part in ("--set", setting)]
+    (tmp_path / "app.py").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STOKER_URL", f"http://{listen}")
+    printed = {}
+    with contextlib.ExitStack() as stack:
+        for words in commands:
+            if words[0] == "up":
+                stack.enter_context(up([*words, *small], tmp_path / "log"))
+                continue
+            more = {"config": small, "submit": ["1", "0"]}.get(words[0], [])
+            assert main([*words, *more]) == 0
+            printed[words[0]] = capsys.readouterr().out
+        assert main(["kill", "job-1"]) == 0
+    assert "5 VMs, 4 of them in pools" in printed["config"]
+    rows = [line.split() for line in printed["cluster"].splitlines()]
+    assert ["2", "of", "general", "closed"] in [row[:4] for row in rows]
+    assert {row[1] for row in rows if row[:1] in (["general-1"], ["general-2"])} <= {"opening", "booting"}
+    assert "waits for general-1 and general-2 to boot (until" in printed["explain"]
+
+
+@contextlib.contextmanager
+def up(words: list[str], log: Path) -> Iterator[None]:
+    """A daemon that is started so, until it is told to end."""
+    command = [sys.executable, "-P", "-m", "daemon.cli", *words]
+    with log.open("ab") as file:
+        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+        daemon = subprocess.Popen(command, env=environment, stdout=file, stderr=file)
+    with Client(os.environ["STOKER_URL"]) as client:
+        until(client.ready, log.read_text)
+    try:
+        yield
+    finally:
+        daemon.send_signal(signal.SIGTERM)
+        assert daemon.wait(60) == 0, log.read_text()
