@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 from environment.model import events as ev
 from environment.model import timings
+from environment.model.accounts import Charge
 from environment.model.cluster_model import ClusterModel
 from environment.model.launches import decided
 from environment.model.leases import Lease
@@ -41,6 +42,8 @@ class PerfectMaster:
     lost: list[int] = field(default_factory=list)
     #: All leases of VMs of pools, as they were last told.
     leases: dict[str, Lease] = field(default_factory=dict)
+    #: What was charged.
+    charges: list[Charge] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._events: list[tuple[float, int, int, object]] = []
@@ -142,6 +145,7 @@ class PerfectMaster:
         changes = self.model.take_changes()
         self.done |= {record.job.id: record for record in changes.jobs}
         self.leases |= {lease.id: lease for lease in changes.leases}
+        self.charges += changes.charges
         for ended in changes.ended:
             if isinstance(self.policy, Observer):
                 self.policy.observe(ended)

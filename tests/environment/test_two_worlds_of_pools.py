@@ -142,6 +142,7 @@ def test_policies_decide_the_same_on_pools_in_both_worlds(policy: str, cluster: 
     assert times == {name: (job.started_at, job.finished_at) for name, job in cloud.done.items()}
     last = max(job.ended_at for job in result.jobs)
     bill, openings = 0.0, 0
+    ledger = [charge for charge in cloud.charges if charge.vm in cloud.leases]
     for vm in vms:
         if vm.terms is None or vm.terms.always:
             charged = last if vm.terms is None else vm.terms.charged(last)
@@ -152,7 +153,12 @@ def test_policies_decide_the_same_on_pools_in_both_worlds(policy: str, cluster: 
         if not terms.always:
             assert lease.state == "closed"
             assert lease.closed_at is not None
-            bill += lease.vm.price_per_hour * terms.charged(lease.closed_at - lease.asked_at) / 3600.0
+            paid = lease.vm.price_per_hour * terms.charged(lease.closed_at - lease.asked_at) / 3600.0
+            bill += paid
+            assert sum(c.dollars for c in ledger if c.vm == lease.id) == pytest.approx(paid, rel=1e-9)
             openings += 1
     assert openings == result.bill.openings
     assert bill == pytest.approx(result.bill.total, rel=1e-9)
+    opened = {lease.id for lease in cloud.leases.values() if lease.vm.terms and not lease.vm.terms.always}
+    boots = sum(charge.dollars for charge in ledger if charge.kind == "booting" and charge.vm in opened)
+    assert boots == pytest.approx(result.bill.booting, rel=1e-9)
