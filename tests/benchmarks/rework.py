@@ -1,6 +1,6 @@
 """What real Spark does again when an executor is lost, and when it was decommissioned first; run by hand.
 
-    python -m tests.benchmarks.rework [--repeats 1] [--apps wordcount,sort,pagerank] [--size 16]
+    python -m tests.benchmarks.rework [--apps wordcount,sort] [--ways lost,drained] [--size 24]
 
 Each app runs on two executors of a core. When a given share of its time is over, one of the executors is
 killed with SIGKILL, or decommissioned as by `stoker decommission`; another takes its place. From Spark's
@@ -28,19 +28,17 @@ from daemon.cli.temporary_daemon import TemporaryDaemon
 from daemon.cli.watch import ENDED
 
 APPS = Path(__file__).parents[2] / "profiles/apps"
-WAYS = ("lost", "drained")
 PATIENCE = 600.0
 PARTITIONS = 24
-#: Of the time that an undisturbed run took, when the executor goes.
-MOMENTS = (0.3, 0.5, 0.7)
 
 
 def main() -> int:
     """Measure, print, and return 0 when every job finished."""
     parser = argparse.ArgumentParser(description="What Spark does again of a lost executor's work.")
-    parser.add_argument("--apps", default="wordcount,sort,pagerank")
-    parser.add_argument("--size", type=float, default=16.0, help="MiB of input of each")
-    parser.add_argument("--repeats", type=int, default=1, help="of each moment")
+    parser.add_argument("--apps", default="wordcount,sort")
+    parser.add_argument("--size", type=float, default=24.0, help="MiB of input of each")
+    parser.add_argument("--ways", default="lost,drained")
+    parser.add_argument("--moments", default="0.3,0.5,0.7", help="shares of the time of an undisturbed run")
     values = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # in order: nothing is left running
     found: dict[tuple[str, str], list[tuple[float, float]]] = {}
@@ -52,9 +50,9 @@ def main() -> int:
         daemon.await_ready(client)
         for app in values.apps.split(","):
             whole = _run(daemon, client, app, values.size, "", 0.0)
-            for way in WAYS:
-                for moment in MOMENTS * values.repeats:
-                    after = moment * whole["seconds"]
+            for way in values.ways.split(","):
+                for moment in values.moments.split(","):
+                    after = float(moment) * whole["seconds"]
                     run = _run(daemon, client, app, values.size, way, after)
                     print(json.dumps({"app": app, "way": way, "after": round(after, 1), **run}))
                     sys.stdout.flush()
@@ -89,7 +87,8 @@ def _run(
         if way and gone is None and time.time() > _began(events) + after:
             gone = "0"
             if way == "lost":
-                os.kill(_pid(daemon, f"{job_id}.{gone}"), signal.SIGKILL)
+                for pid in _pids(daemon, f"{job_id}.{gone}"):  # none where the job was faster
+                    os.kill(pid, signal.SIGKILL)
             else:
                 client.decommission(job_id, [int(gone)], "to measure it")
         time.sleep(0.1)
@@ -142,8 +141,8 @@ def _events(folder: Path) -> Iterator[Mapping[str, Any]]:
                     yield json.loads(line)
 
 
-def _pid(daemon: TemporaryDaemon, task: str) -> int:
-    """The executor's JVM, by the task id that Mesos gave it."""
+def _pids(daemon: TemporaryDaemon, task: str) -> Iterator[int]:
+    """The executor's JVM, if it is there, by the task id that Mesos gave it."""
     for process in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
             command = (process / "cmdline").read_bytes()
@@ -151,8 +150,7 @@ def _pid(daemon: TemporaryDaemon, task: str) -> int:
             java = b"CoarseGrainedExecutorBackend" in command and b"java" in command.split(b"\0")[0]
             said = (process / "environ").read_bytes().split(b"\0") if ours and java else ()
             if f"MESOS_EXECUTOR_ID={task}".encode() in said:
-                return int(process.name)
-    raise SystemExit(f"the process of {task} is not there")
+                yield int(process.name)
 
 
 if __name__ == "__main__":
