@@ -9,8 +9,8 @@ BAD_PLACEMENT_FACTOR = 1.3
 #: of five types of Spark jobs (docs/results/fidelity.md).
 MEASURED_SPREAD = 0.08
 
-#: What share of what an executor has done is done again when it is lost, and when it was drained first. Measured: of
-#: two apps all and a twentieth when lost, nothing when drained (docs/elastic.md); the mean, and a little to be safe.
+#: What share of what an executor has done is done again when it is lost, and when it was drained first.
+#: Measured of two apps (docs/elastic.md): all and a twentieth of it, and nothing. About the mean, to be safe.
 REWORK_LOST, REWORK_DRAINED = 0.5, 0.05
 #: A drained executor has got its blocks to others within so many seconds. Chosen.
 DRAIN_SECONDS = 30.0

@@ -1,7 +1,9 @@
 """How fast the simulator is: `make bench` prints it, with the ratio to plain Python in the same run."""
 
+import math
 import random
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from environment.kernel.compiled import njit
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.kernel.state import RICH_STATE, Batch, BoolArray, Layout, make_batch
 from environment.kernel.stepping import Stepper
+from environment.pools import Spot, Terms
 from environment.simulation.simulator import simulate
 from environment.types import IntArray, Vm
 from profiles.generators import generate, load_workload
@@ -122,6 +125,26 @@ def test_transitions_per_second(benchmark: BenchmarkFixture, threads: int, obser
         timed(benchmark, lambda: seconds.append(walk.go(STEPS)), rounds=10)
     rate, reference = EPISODES * STEPS / min(seconds), plain_python(3000)
     report(benchmark, transitions_per_second=rate, plain_python=reference, ratio=rate / reference)
+
+
+def test_pools_and_interruptions_cost_little(benchmark: BenchmarkFixture) -> None:
+    """VMs that come and go are a little slower to play than those that are always there."""
+    terms = Terms("pool", boot=60.0, minimum=60.0, granularity=1.0)
+    kinds = {"fixed": None, "pools": terms, "spot": replace(terms, spot=Spot(0.2))}
+    batches = {
+        name: paper_batch(1024, tuple(replace(vm, terms=of) for vm in load_cluster("paper")))
+        for name, of in kinds.items()
+    }
+    walks = {name: Walk(Stepper(batch, whole=True)) for name, batch in batches.items()}
+    best = dict.fromkeys(walks, math.inf)
+
+    def turn() -> None:
+        for name, walk in walks.items():  # in turns, so that the machine's moods are shared
+            best[name] = min(best[name], walk.go(STEPS))
+
+    turn()
+    timed(benchmark, turn, rounds=20)
+    report(benchmark, pools=best["fixed"] / best["pools"], spot=best["fixed"] / best["spot"])
 
 
 @pytest.mark.parametrize("cluster", ["paper", "hundred", "thousand"])
