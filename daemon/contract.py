@@ -309,7 +309,7 @@ class Scheduler(Protocol):
         ...
 
     def charge(self) -> None:
-        """Have all VMs charged for until now, in the store when this returns, unless that takes too long."""
+        """Have all VMs charged for until now (or a second ago), in the store unless that takes too long."""
         ...
 
     def budget(self) -> BudgetStatus | None:

@@ -8,6 +8,7 @@ Here is the order in which things are done. What waits for the store and the lea
 commands do in `effects.py`, what others are shown in `picture.py`, how well all is in `readiness.py`.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -73,6 +74,8 @@ TICK = 0.2
 CHARGE = 60.0
 #: Seconds for which who asks for the bill waits until all VMs are charged for.
 _CHARGE_PATIENCE = 2.0
+#: Seconds within which that is not done again for another who asks.
+_CHARGE_PAUSE = 1.0
 #: Seconds for which a user who ends a job waits until that is stored.
 KILL_PATIENCE = 10.0
 #: Seconds for which a user waits whose job fits no VM that is known, until the master was asked for others.
@@ -186,6 +189,7 @@ class Service:
         self._picture = Picture()
         self._next_tick = 0.0
         self._next_charge = time.monotonic() + CHARGE
+        self._charged = -math.inf
 
     # ---- the loop --------------------------------------------------------------------------------
 
@@ -407,8 +411,10 @@ class Service:
         return self._store.job(job_id) or record
 
     def charge(self) -> None:
-        """Have all VMs charged for until now; see `Scheduler.charge`."""
-        self._inbox.put_and_wait(ev.ChargesDue(self._clock.now()), _CHARGE_PATIENCE)
+        """Have all VMs charged for until now; see `Scheduler.charge`. Not again and again in a second."""
+        if time.monotonic() >= self._charged + _CHARGE_PAUSE:
+            self._charged = time.monotonic()
+            self._inbox.put_and_wait(ev.ChargesDue(self._clock.now()), _CHARGE_PATIENCE)
 
     def budget(self) -> BudgetStatus | None:
         """What VMs have cost today; see `Scheduler.budget`."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from math import fsum
 from typing import Literal, NamedTuple
 
@@ -255,7 +256,12 @@ class Accounts:
 
 def day_of(at: float) -> str:
     """The day (UTC) of a time in seconds since the epoch: 2026-11-22."""
-    return datetime.fromtimestamp(at, UTC).date().isoformat()
+    return _day(int(at // _DAY))
+
+
+@lru_cache
+def _day(number: int) -> str:
+    return datetime.fromtimestamp(number * _DAY, UTC).date().isoformat()
 
 
 def _days(begin: float, end: float) -> Iterator[tuple[float, float]]:

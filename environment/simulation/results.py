@@ -89,7 +89,7 @@ class Bill:
     until it closes, though that be after the last end.
     """
 
-    #: While executors held them and they were up.
+    #: While executors held them and they were up, whatever part of them (a daemon's bill tells that apart).
     used: float
     #: While they booted.
     booting: float

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from conf.schema import Config, EventLogSection, JobSpec
+from daemon.bill_rows import Asked
 from daemon.contract import RejectedError
 from daemon.drivers import HostDrivers
 from daemon.inbox import Item
@@ -487,3 +488,27 @@ def test_executors_are_given_up_by_drivers_that_run(store: Store, tmp_path: Path
     (kept,) = store.executors(job.id)
     assert kept.decommissioned_at is not None
     assert kept.message == "is to end, once its blocks are elsewhere: vm-1 is emptied"
+
+
+def test_a_fixed_cluster_is_paid_for_used_or_not_and_through_restarts(store: Store, tmp_path: Path) -> None:
+    """Nothing runs: what its VMs cost from when they were seen until now is idle, by VM and in sum."""
+    config = Config(data_dir=str(tmp_path))
+    launcher = Launcher(config, tmp_path, "127.0.0.1")
+    with running_mesos(tmp_path / "mesos") as mesos:
+        for _ in range(2):
+            options = SessionOptions(mesos.address, user="root")
+            service = Service(config, store, launcher, options, data_dir=tmp_path)
+            with running(service):
+                deadline = time.monotonic() + PATIENCE
+                while not store.accounts() or not service.cluster().vms:
+                    assert time.monotonic() < deadline
+                    time.sleep(0.02)
+                time.sleep(0.3)
+                service.charge()
+                accounts, bill = store.accounts(), store.bill(Asked("vm"))
+    assert {line.key: set(line.dollars) for line in bill.lines} == {a.name: {"idle"} for a in accounts}
+    paid = {a.name: a.price_per_hour / 3600 * (a.until - a.opened_at) for a in accounts}
+    assert {line.key: line.total for line in bill.lines} == pytest.approx(paid)
+    assert [a.until for a in accounts] == [max(a.until for a in accounts)] * len(accounts)
+    later = {a.name: a.until for a in store.accounts()}
+    assert all(later[a.name] > a.until for a in accounts), "it is charged for when the daemon ends, too"
