@@ -1,9 +1,8 @@
-"""The real spark-submit of a version, as a user runs it, and a small application in a jar."""
+"""The real spark-submit of a version, as a user runs it."""
 
 import os
 import re
 import subprocess
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,22 +10,6 @@ from framework.spark import local_spark_home
 
 #: A JVM that only submits is not worth compiling with care.
 _QUICK = "-XX:TieredStopAtLevel=1"
-# Without Spark's classes in its text: this compiler does not read Scala's class files.
-_COUNT = """
-import java.util.Arrays;
-import java.util.List;
-
-public class Count {
-    public static void main(String[] args) throws Exception {
-        Class<?> type = Class.forName("org.apache.spark.api.java.JavaSparkContext");
-        Object context = type.getConstructor().newInstance();
-        Object words = type.getMethod("parallelize", List.class).invoke(context, Arrays.asList(args));
-        System.out.println("COUNT " + words.getClass().getMethod("count").invoke(words));
-        type.getMethod("stop").invoke(context);
-    }
-}
-"""
-
 
 #: What docs/submit.md says to write so that --status and --kill print the answer.
 LOG4J = """\
@@ -89,14 +72,3 @@ class SparkSubmit:
             check=False,
         )
         return Printed(done.stdout + done.stderr, done.returncode)
-
-    def make_jar(self, folder: Path) -> Path:
-        """A jar with an application that counts its arguments, compiled by the compiler in Spark's jars."""
-        (folder / "Count.java").write_text(_COUNT)
-        compiler = ["-cp", f"{self._home.home}/jars/*", "org.codehaus.commons.compiler.samples.CompilerDemo"]
-        command = [f"{self._home.java_home}/bin/java", _QUICK, *compiler]
-        command += ["-d", str(folder), str(folder / "Count.java")]
-        subprocess.run(command, check=True, capture_output=True, timeout=120)
-        with zipfile.ZipFile(folder / "count.jar", "w") as jar:
-            jar.write(folder / "Count.class", "Count.class")
-        return folder / "count.jar"

@@ -114,18 +114,6 @@ def test_a_submission_is_ended_by_kill(daemon: Daemon, submit: SparkSubmit) -> N
     assert daemon.ended(done.job)["state"] == "killed"
 
 
-def test_a_jar_of_the_current_spark(daemon: Daemon, tmp_path: Path) -> None:
-    """spark-submit of 4.3 speaks to a spark:// master; the job is run by the Spark of its line."""
-    submit = SparkSubmit("4.3", tmp_path)
-    folder = daemon.folder / "jar"
-    folder.mkdir()
-    submit.make_jar(folder)
-    done = submit(*quick(), *shown(3, daemon.stage.url), folder=folder)
-    job = daemon.ended(done.job)
-    assert (job["state"], job["spark"]) == ("finished", "4.3"), job
-    assert daemon.printed(done.job) == "COUNT 3\n"
-
-
 def test_refusals_are_printed(daemon: Daemon, submit: SparkSubmit) -> None:
     """What is wrong stands in the user's terminal."""
     done = submit(*shown(0, daemon.stage.url)[:6], "--conf", "spark.stoker.typo=1", daemon.app)
