@@ -215,16 +215,17 @@ class Applications:
         session = self._session(job_id, key)
         if not session.client or session.record.ended:
             return
-        state: Literal["finished", "killed"] | None = None
+        state: Literal["finished", "killed"] | None = None  # failed
         code = goodbye.exit_code
         if code is not None:
             error = failure_line(goodbye.error.encode("utf-8", "replace"), b"", None)
             why = f"its driver exited with code {code}{error}"
         elif goodbye.signal:
             state, why = "killed", f"its driver was ended by {goodbye.signal}"
+        elif goodbye.stopped:
+            state, why = "finished", "its driver stopped"
         else:
-            state = "finished"
-            why = "its driver stopped" if goodbye.stopped else "its driver ended without saying how"
+            why = "its driver ended by System.exit, with a code that nobody knows"
         self._put_and_wait(ev.DriverEnded(self._now(), job_id, code, why, state=state), _LEAVE_PATIENCE)
 
     def sparks(self) -> tuple[str, Sequence[ServedSpark]]:

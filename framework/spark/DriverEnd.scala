@@ -7,6 +7,7 @@
 package org.apache.spark.scheduler.cluster.stoker
 
 import java.util.concurrent.atomic.AtomicBoolean
+import java.util.logging.{Handler, Level, LogRecord, Logger}
 
 import scala.collection.JavaConverters._
 
@@ -21,10 +22,23 @@ private object DriverEnd {
   @volatile private var exitCode: Option[Int] = None
   @volatile private var error: Option[Throwable] = None
   private val OfSignals = "(SIG[A-Z0-9]+) handler".r
+  /** Where Java says, from 21 on, with which code somebody ends it. */
+  private val exits = Logger.getLogger("java.lang.Runtime")
+  private val OfExit = "(?s).*status: (-?\\d+).*".r
 
   /** Note what spark-submit exits with (a Python application's exit code), and what the main class throws. */
   def watch(): Unit = if (watching.compareAndSet(false, true)) {
     SparkSubmit.exitFn = noting(SparkSubmit.exitFn)
+    exits.setLevel(Level.FINE)
+    exits.setUseParentHandlers(false)
+    exits.addHandler(new Handler {
+      override def publish(said: LogRecord): Unit = String.valueOf(said.getMessage) match {
+        case OfExit(code) if exitCode.isEmpty => exitCode = Some(code.toInt)
+        case _ =>
+      }
+      override def flush(): Unit = ()
+      override def close(): Unit = ()
+    })
     for (main <- Thread.getAllStackTraces.keySet.asScala.find(_.getId == 1)) {
       val earlier = main.getUncaughtExceptionHandler
       main.setUncaughtExceptionHandler((thread: Thread, thrown: Throwable) => {
@@ -46,7 +60,7 @@ private object DriverEnd {
       if (signal.nonEmpty) DriverEnd(None, signal)
       else if (exitCode.nonEmpty) DriverEnd(exitCode)
       else if (error.nonEmpty) DriverEnd(Some(1), error = error)
-      else if (leaving.nonEmpty) DriverEnd(None) // by System.exit: the number is on nobody's record
+      else if (leaving.nonEmpty) DriverEnd(None) // by System.exit: before Java 21 the number is on nobody's record
       else DriverEnd(Some(0)))
   }
 

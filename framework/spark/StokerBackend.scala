@@ -90,6 +90,7 @@ class StokerBackend(scheduler: TaskSchedulerImpl, sc: SparkContext, url: String)
   override def start(): Unit = {
     requireSecrecy()
     Draining.foreach { case (name, value) => conf.setIfMissing(name, value) }
+    allowProfiles()
     DriverEnd.watch()
     super.start()
     val answer = register()
@@ -112,10 +113,23 @@ class StokerBackend(scheduler: TaskSchedulerImpl, sc: SparkContext, url: String)
     finally for ((id, key) <- job) {
       job = None
       talk.join(Daemon.ConnectMillis.toLong)
-      try {
-        daemon.ask("DELETE", s"/v1/applications/$id", Some(key), goodbye(exitCode))
-      } catch {
-        case NonFatal(error) => logInfo(s"Stoker was not told of the end, and notices it by itself: $error")
+      leave(id, key, goodbye(exitCode))
+    }
+  }
+
+  /** Say goodbye, and again for a while where nobody hears it: a daemon that starts would take silence for a failure. */
+  private def leave(id: String, key: String, said: ObjectNode): Unit = {
+    val deadline = System.nanoTime() + GoodbyeNanos
+    var heard = false
+    while (!heard) {
+      heard = true
+      try daemon.ask("DELETE", s"/v1/applications/$id", Some(key), said)
+      catch {
+        case refused: StokerException => logWarning(s"Stoker does not take the goodbye: ${refused.getMessage}")
+        case _: IOException if System.nanoTime() < deadline =>
+          heard = false
+          Thread.sleep(500)
+        case NonFatal(error) => logWarning(s"Stoker was not told of the end, and notices it by itself: $error")
       }
     }
   }
@@ -156,6 +170,16 @@ class StokerBackend(scheduler: TaskSchedulerImpl, sc: SparkContext, url: String)
     // to a driver that it started.
     if (own.isEmpty) conf.set("spark.authenticate.secret", random(32))
   }
+
+  /** Spark refuses resource profiles on masters that it does not know, and asks nobody: it looks at their URLs. */
+  private def allowProfiles(): Unit =
+    try {
+      val known = sc.resourceProfileManager.getClass.getDeclaredField("isK8s")
+      known.setAccessible(true)
+      known.setBoolean(sc.resourceProfileManager, true)
+    } catch {
+      case NonFatal(error) => logWarning(s"This Spark cannot be told that resource profiles are served: $error")
+    }
 
   private def register(): JsonNode = {
     val body = daemon.node()
@@ -291,6 +315,7 @@ private object StokerBackend {
     "spark.storage.decommission.shuffleBlocks.enabled" -> "true",
     "spark.storage.decommission.replicationReattemptInterval" -> "5s")
   private val WaitsNanos = 5000000000L
+  private val GoodbyeNanos = 15000000000L
   private val LongestError = 1000
   private val JobSecret = "spark.stoker.job.secret"
 

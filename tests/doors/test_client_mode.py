@@ -156,17 +156,19 @@ def test_an_example_of_sparks_own_grows_as_it_needs(
     assert job["cost"] > 0
 
 
+@pytest.mark.parametrize(("last", "code"), [("raise SystemExit(3)", 3), ("context._jvm.System.exit(4)", 4)])
 def test_an_application_that_crashes_has_failed(
-    daemon: Daemon, spark: SparkHome, conf: str, tmp_path: Path
+    daemon: Daemon, spark: SparkHome, conf: str, tmp_path: Path, last: str, code: int
 ) -> None:
-    """With the exit code of its Python, although Spark stops its context as of one that is done."""
+    """With the exit code of its Python or Java, although Spark stops its context as of one that is done."""
     app = tmp_path / "app.py"
-    app.write_text("from pyspark import SparkContext\ncontext = SparkContext()\nraise SystemExit(3)\n")
+    app.write_text(f"from pyspark import SparkContext\ncontext = SparkContext()\n{last}\n")
     file = settings(conf, tmp_path, DYNAMIC)
     with started(daemon, spark, tmp_path, "spark-submit", "--properties-file", file, str(app)) as submitted:
-        assert submitted.wait(LONGEST) == 3
+        assert submitted.wait(LONGEST) == code
     job = daemon.ended(job_of(daemon, printed(tmp_path, "stoker: this is "))["id"])
-    assert (job["state"], job["exit_code"], job["reason"]) == ("failed", 3, "its driver exited with code 3")
+    why = f"its driver exited with code {code}"
+    assert (job["state"], job["exit_code"], job["reason"]) == ("failed", code, why)
 
 
 def test_a_driver_that_is_killed_leaves_nothing(
@@ -190,10 +192,10 @@ def test_a_driver_that_is_killed_leaves_nothing(
     assert time.monotonic() - begin < 25, job
 
 
-#: A daemon that refuses what a driver wants, and counts its signs of life.
+#: A daemon that refuses what a driver wants, is busy when it leaves, and counts its signs of life.
 REFUSING = """
 import json, threading, http.server
-beats = []
+beats, goodbyes = [], []
 class Refusing(http.server.BaseHTTPRequestHandler):
     def answer(self):
         self.rfile.read(int(self.headers["Content-Length"]))
@@ -204,6 +206,9 @@ class Refusing(http.server.BaseHTTPRequestHandler):
             status, said = 422, {"detail": "there are no such executors"}
         elif self.path.endswith("/heartbeat"):
             beats.append(self.path)
+        elif self.command == "DELETE":
+            goodbyes.append(self.path)
+            status, said = (503, {"detail": "it is busy"}) if len(goodbyes) == 1 else (200, {})
         body = json.dumps(said).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
@@ -221,6 +226,7 @@ with SparkContext(conf=conf) as sc:
     while len(beats) < 3 and time.monotonic() < deadline:
         time.sleep(0.1)
     print("BEATS", len(beats) >= 3, "TOKEN", sc._jsc.sc().conf().contains("spark.stoker.token"), flush=True)
+print("GOODBYES", len(goodbyes), flush=True)
 """
 
 
@@ -258,6 +264,7 @@ def test_what_is_wrong_is_said_in_a_line(daemon: Daemon, spark: SparkHome, conf:
     # What is refused keeps no sign of life back; nobody is sent the token.
     assert "Stoker: there are no such executors" in said
     assert "BEATS True TOKEN False" in said
+    assert "GOODBYES 2" in said  # nobody took the first
 
 
 def test_the_settings_are_as_documented(daemon: Daemon, tmp_path: Path) -> None:

@@ -5,10 +5,12 @@ from pathlib import Path
 
 from tests.real_daemon import QUICK_JAVA, Daemon
 
-#: Asks for more than it may have, works on what comes, waits until it is told to, and works again.
+#: Asks for more than it may have, works on what comes, waits until it is told to, and works again, on larger
+#: executors.
 _APP = """
 import sys, time
 from pathlib import Path
+from pyspark.resource import ExecutorResourceRequests, ResourceProfileBuilder, TaskResourceRequests
 from pyspark.sql import SparkSession
 
 context = SparkSession.builder.getOrCreate().sparkContext
@@ -21,7 +23,9 @@ def slowly(x):
 print("SUM", context.parallelize(range(60), 60).map(slowly).sum(), flush=True)
 while not Path(sys.argv[1]).exists():
     time.sleep(0.1)
-print("SUM", context.parallelize(range(4), 2).map(slowly).sum(), flush=True)
+larger = ExecutorResourceRequests().cores(1).memory("600m")
+profile = ResourceProfileBuilder().require(larger).require(TaskResourceRequests().cpus(1)).build
+print("SUM", context.parallelize(range(4), 2).map(slowly).withResources(profile).sum(), flush=True)
 """
 _SETTINGS = {
     **QUICK_JAVA,
@@ -62,6 +66,8 @@ def test_a_bursty_application_grows_and_shrinks(daemon: Daemon, tmp_path: Path) 
     assert daemon.printed(job_id).splitlines() == [f"SUM {sum(x * x for x in range(n))}" for n in (60, 4)]
     assert "and its max is 3: it gets no more" in daemon.printed(job_id, stream="stderr")
     assert _most_at_once(job) == 3
+    # The last stage has a resource profile of its own: a heap of 600 MiB, and what Spark adds to it.
+    assert {task["memory_mib"] for task in job["tasks"] if task["profile"]} == {600 + 384}
     explained = daemon.client.explain(job_id)
     assert any("more executors placed" in decision["reason"] for decision in explained["explanations"])
 
