@@ -3,6 +3,7 @@
 Looking changes nothing and may be done beside a running daemon. Mending needs to be alone.
 """
 
+import contextlib
 import os
 import stat
 import time
@@ -28,6 +29,7 @@ from daemon.tables import accounts, comparisons, executors, explanations, facts,
 from daemon.terms import refuse_if_led
 from environment.model.event_log import decode
 from framework.providers.contract import Provider, ProviderError
+from framework.spark import SparkHomes
 
 _PAGE = 1000
 #: Findings of one check that are told one by one.
@@ -355,6 +357,29 @@ class Doctor:
                 f"{error.filename or self._data_dir} cannot be mended: {error.strerror}"
             ) from error
         return True
+
+
+def look_at_sparks(report: DoctorReport, homes: SparkHomes) -> None:
+    """Add to a report which of the Sparks that the config names are not what it says."""
+    names = homes.names()
+    report.looked_at["Sparks"] = len(names)
+    if homes.default not in names:
+        what = f"the default, {homes.default}, is not served; served are {homes.served()}"
+        report.findings.append(DoctorFinding("Sparks", what, f"fetch it: `stoker spark add {homes.default}`"))
+    for name in names:
+        if why := _is_wrong(homes, name):
+            report.findings.append(DoctorFinding("Sparks", why, "`stoker spark list` shows them all"))
+
+
+def _is_wrong(homes: SparkHomes, name: str) -> str:
+    """What is wrong with a Spark on this host; one that is on the agents alone is theirs."""
+    try:
+        homes.here(name)
+    except ValueError as error:
+        with contextlib.suppress(ValueError):
+            return str(error) if Path(homes.there(name).home).is_dir() else ""
+        return str(error)
+    return ""
 
 
 def _sum_anew(connection: Connection) -> None:

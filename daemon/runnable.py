@@ -1,5 +1,6 @@
 """What a job's specification comes to for Spark, and whether it could run at all, whatever the cluster."""
 
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,6 +68,8 @@ class LaunchCheck:
         if driver_of(spec, self.config).on == "client":
             return  # it has its files itself
         application.heap_mib(driver_of(spec, self.config).memory, "driver")
+        if spec.main_class and spec.app.endswith(".py"):
+            raise ValueError(f"main_class: {spec.main_class} goes with a jar, not with a Python file")
         self._check_uploaded(spec)
         if isinstance(spec.executors, DynamicExecutors):
             self._check_asking(spec)
@@ -77,6 +80,8 @@ class LaunchCheck:
             if path.startswith("/"):
                 _check_file(Path(path))
             self.rights.check(path)
+            if path.startswith("/"):
+                _check_jar(path, Path(path))
             if why := unserved(path, (*spec.jars, *spec.packages), spec.conf, self._home_jars(spec)):
                 raise ValueError(f"{masked_urls(path)}: {why}")
         for repository in spec.repositories:
@@ -86,6 +91,7 @@ class LaunchCheck:
         files = files_of(spec).values()
         for file in files:
             self.uploads.use(file)
+            _check_jar(file.name, self.uploads.path(file))
         if files and driver_of(spec, self.config).on == "cluster" and not self.reachable:
             raise ValueError(
                 "a driver on the cluster fetches uploaded files from this daemon, which listens on loopback "
@@ -120,3 +126,9 @@ def _check_file(path: Path) -> None:
     except OSError as error:  # a part of the path is too long, or a folder cannot be looked into
         why = f"cannot be found on the daemon's host: {error.strerror}"
     raise ValueError(f"{path}: {why}")
+
+
+def _check_jar(name: str, path: Path) -> None:
+    """What is called a jar should be one: Spark would say so when its job has its executors."""
+    if name.endswith(".jar") and not zipfile.is_zipfile(path):
+        raise ValueError(f"{name}: no jar, as it is not in the format of zip files")

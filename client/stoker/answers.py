@@ -181,7 +181,7 @@ class Driver(TypedDict):
     cpus: float
     """Cores, with at most three decimals"""
     memory: int
-    """Memory of a driver on the cluster: MiB, or an amount with its unit, such as 512m."""
+    """Its memory, Spark's overhead included: MiB, or an amount with its unit, such as 1g; 896m at least."""
     spot: Literal["never", "allowed"]
     """Whether a driver on the cluster may be on a spot VM; it may, too, where its job says `spot: only`."""
 
@@ -194,7 +194,7 @@ class DriverOptions(TypedDict, total=False):
     cpus: float
     """Cores, with at most three decimals"""
     memory: int | str
-    """Memory of a driver on the cluster: MiB, or an amount with its unit, such as 512m."""
+    """Its memory, Spark's overhead included: MiB, or an amount with its unit, such as 1g; 896m at least."""
     spot: Literal["never", "allowed"]
     """Whether a driver on the cluster may be on a spot VM; it may, too, where its job says `spot: only`."""
 
@@ -479,7 +479,7 @@ class JobOptions(TypedDict, total=False):
     retries: int
     """How often its driver is started again after it has failed, on executors of its own each time."""
     max_runtime: float | None
-    """Seconds of running after which it is ended and has failed."""
+    """Seconds after its driver first ran when it is ended and has failed; retries begin no new time."""
 
 
 class JobSpec(TypedDict):
@@ -534,7 +534,7 @@ class JobSpec(TypedDict):
     retries: int
     """How often its driver is started again after it has failed, on executors of its own each time."""
     max_runtime: float | None
-    """Seconds of running after which it is ended and has failed."""
+    """Seconds after its driver first ran when it is ended and has failed; retries begin no new time."""
 
 
 class Log(TypedDict):

@@ -37,7 +37,7 @@ class Driver(Strict):
     cpus: Cpus = 1.0
     """Cores of a driver on the cluster."""
     memory: Memory = 1024
-    """Memory of a driver on the cluster: MiB, or an amount with its unit, such as 512m."""
+    """Its memory, Spark's overhead included: MiB, or an amount with its unit, such as 1g; 896m at least."""
     spot: Literal["never", "allowed"] = "never"
     """Whether a driver on the cluster may be on a spot VM; it may, too, where its job says `spot: only`."""
 
@@ -133,7 +133,7 @@ class JobSpec(Strict):
     retries: Annotated[int, Field(ge=0, le=1000)] = 0
     """How often its driver is started again after it has failed, on executors of its own each time."""
     max_runtime: Seconds | None = None
-    """Seconds of running after which it is ended and has failed."""
+    """Seconds after its driver first ran when it is ended and has failed; retries begin no new time."""
 
     @model_validator(mode="after")
     def _has_an_app(self) -> "JobSpec":

@@ -63,7 +63,8 @@ def history(
             found = find_event_logs(data_dir, job_id)
             copied = copy_event_logs(found, logs, most << 20, _told)
         except FileNotFoundError:
-            raise CommandError(f"{data_dir}: holds no jobs: --config says where a daemon has them") from None
+            why = "this runs on the daemon's host, whose --config says where its jobs are"
+            raise CommandError(f"{data_dir}: holds no jobs: {why}") from None
         except PermissionError:
             raise CommandError(f"{data_dir}: is another user's: run this as who runs the daemon") from None
         except OSError as error:

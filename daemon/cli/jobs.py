@@ -67,6 +67,12 @@ def submit(
     driver: Annotated[
         Literal["host", "cluster"] | None, _option("--driver", "Where the driver runs: host or cluster.")
     ] = None,
+    driver_memory: Annotated[
+        str | None, _option("--driver-memory", "Memory of the driver, overhead included: 1g.", "SIZE")
+    ] = None,
+    driver_cores: Annotated[
+        float | None, _option("--driver-cores", "Cpus of a driver on the cluster.", "CPUS")
+    ] = None,
     spark: Annotated[
         str | None, _option("--spark", "Which Spark runs it, such as 3.5; else the default one.", "NAME")
     ] = None,
@@ -119,7 +125,7 @@ def submit(
         "archives": _listed(archives),
         "packages": _listed(packages),
         "repositories": _listed(repositories),
-        "driver": None if driver is None else {"on": driver},
+        "driver": _driver(driver, driver_memory, driver_cores),
         "spark": spark,
         "spot": spot,
         "retries": retries,
@@ -292,6 +298,12 @@ def explain(
     render.show(*views.explanation(answer))
 
 
+def _driver(on: str | None, memory: str | None, cpus: float | None) -> dict[str, Any] | None:
+    """The driver that flags describe; where it runs, only a job file or the flag can say."""
+    sizes = {"on": on, "memory": memory, "cpus": cpus}
+    return {key: value for key, value in sizes.items() if value is not None} or None
+
+
 def _executors(number: int | None, fewest: int | None, most: int | None) -> dict[str, Any]:
     """The flags about the number of executors as fields of a job: a number, or bounds of it."""
     if most is None:
@@ -313,6 +325,8 @@ def _spec(target: str, arguments: list[str], flags: dict[str, Any], pairs: dict[
         given: dict[str, Any] = {key: assignments(pairs[key], f"--{key}") for key in ("conf", "env")}
         given["resources"] = amounts(pairs["resource"], "--resource")
         spec = read_spec(target, arguments, flags | {key: value for key, value in given.items() if value})
+        if "driver" in flags and spec.driver is not None and "on" not in spec.driver.model_fields_set:
+            raise ConfigError("--driver-memory, --driver-cores: go with --driver host or --driver cluster")
     except ConfigError as error:
         raise CommandError(str(error)) from None
     return {"owner": login_name(), **spec.model_dump(mode="json", exclude_unset=True)}

@@ -18,8 +18,8 @@ from conf.characters import visible
 
 NONE = "-"
 
-#: Where nobody's terminal sets a width, tables may be this wide (columns) before cells wrap.
-_PIPE_WIDTH = 200
+#: Where nobody's terminal sets a width, lines are as long as they are: programs read them (columns).
+_PIPE_WIDTH = 100_000
 _STATE_STYLES = {
     "finished": "green",
     "running": "cyan",

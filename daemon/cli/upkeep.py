@@ -87,12 +87,14 @@ def doctor(
     ] = False,
     output: Output = "table",
 ) -> int:
-    """Look the job store and the data folder through, and ask who opens VMs; 1 when something is wrong."""
+    """Look store, data folder and Sparks through, and ask who opens VMs; 1 when something is wrong."""
+    import os
     from dataclasses import asdict
 
     from daemon.database import StoreError
-    from daemon.doctor import Doctor
+    from daemon.doctor import Doctor, look_at_sparks
     from daemon.providing import foreign_provider
+    from framework.spark import SparkHomes
 
     loaded, folder = read_config(config, settings)
     data_dir = data_dir_of(loaded)
@@ -111,6 +113,7 @@ def doctor(
     )
     try:
         report = examination.examine()
+        look_at_sparks(report, SparkHomes(loaded.spark, os.environ))
     except (StoreError, OSError) as error:
         raise CommandError(str(error)) from None
     if output == "json":

@@ -166,10 +166,10 @@ class JobLives:
     def end_overdue(self) -> None:
         """End the jobs that have run for longer than their users allow."""
         for job in self._roster.limited():
-            limit = job.job.max_runtime
-            if limit is None or job.ended or job.started_at is None:
+            limit, began = job.job.max_runtime, self._roster.began(job)
+            if limit is None or job.ended or began is None:
                 continue
-            if self._turn.now - job.started_at > limit:
+            if self._turn.now - began > limit:
                 self.stop_driver(job)
                 self.end(job, "failed", f"it ran for longer than its max_runtime, {limit:g} s")
 

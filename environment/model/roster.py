@@ -118,6 +118,13 @@ class Roster:
             return False
         return job.started_at is not None or (job.job.driver is not None and job.placed_at is not None)
 
+    def began(self, job: JobRecord) -> float | None:
+        """Since when it runs, as its user sees it: its driver's first start, not the last retry."""
+        if not job.retried:
+            return job.started_at
+        ran = [task.running_at for task in self.tasks(job.job.id) if task.running_at is not None]
+        return min(ran, default=job.started_at)
+
     def missing(self, job: JobRecord) -> int:
         """How many executors of a job whose launch stands are gone, or are to go, and not placed again."""
         return len(self.lost_sizes(job))

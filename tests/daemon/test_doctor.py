@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from daemon.doctor import Doctor, DoctorReport
+from daemon.doctor import Doctor, DoctorReport, look_at_sparks
 from daemon.store import Store, StoreBusyError
 from tests.daemon.test_damage import flip, store  # noqa: F401  # a fixture
 from tests.daemon.test_store import url_of
+from tests.framework.spark.test_spark_homes import homes, make_spark
 
 
 def examine(folder: Path, *, repair: bool = False) -> DoctorReport:
@@ -47,6 +48,20 @@ def test_a_healthy_store_is_well(folder: Path) -> None:
     assert (report.findings, report.well) == ([], True)
     assert (report.looked_at["jobs"], report.looked_at["executors"], report.looked_at["folders"]) == (3, 3, 2)
     assert (folder / "stoker.db").read_bytes() == before
+
+
+def test_sparks_that_are_not_what_their_names_say_are_found(tmp_path: Path) -> None:
+    """So is a default that is not served."""
+    home = make_spark(tmp_path / "spark", "3.4.4")
+    report = DoctorReport()
+    look_at_sparks(
+        report, homes(default="4.0", versions={"3.5": {"home": str(home)}, "3.4": {"home": "/of/agents"}})
+    )
+    assert report.looked_at["Sparks"] == 2
+    assert [finding.what for finding in report.findings] == [
+        "the default, 4.0, is not served; served are 3.4, 3.5",
+        f"spark.versions.3.5: {home} has Spark 3.4.4",
+    ]
 
 
 @pytest.mark.parametrize(

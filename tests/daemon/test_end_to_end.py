@@ -18,6 +18,8 @@ import httpx
 import pytest
 
 from agents.registry import POLICIES
+from daemon.cli.errors import CommandError
+from daemon.cli.uploading import upload_files
 from daemon.store import Store
 from environment.model.cluster_model import ClusterModel
 from environment.model.event_log import replay
@@ -255,6 +257,7 @@ def test_jobs_wait_with_a_reason_and_are_killed(daemon: Daemon) -> None:
         ({"executors": 10_000}, "room for"),
         ({"memory": "1m"}, "896"),
         ({"app": "/nowhere/app.py"}, "no such file"),
+        ({"main_class": "Main"}, "main_class: Main goes with a jar, not with a Python file"),
         ({"conf": {"spark.authenticate.secret": "mine"}}, "reserved"),
         ({"executors": -1}, "executors"),
         ({"color": "red"}, "unknown key"),
@@ -268,6 +271,17 @@ def test_what_cannot_run_is_refused_when_it_is_submitted(
     with pytest.raises(Exception, match=complaint):
         daemon.submit(1, 0.0, **change)
     assert len(daemon.client.jobs(None, 1000)["jobs"]) == before
+
+
+def test_what_is_no_jar_is_refused_when_it_is_submitted(daemon: Daemon) -> None:
+    """Whether it lies here or was sent."""
+    jar = daemon.folder / "no.jar"
+    jar.write_text("no jar")
+    for spec in ({"app": str(jar), "main_class": "Main"}, {"app": str(daemon.app), "jars": [str(jar)]}):
+        with pytest.raises(CommandError, match=r"no\.jar: no jar, as it is not in the format of zip files"):
+            daemon.client.submit(spec)
+        with pytest.raises(CommandError, match=r"^no\.jar: no jar, as it is not in the format of zip files"):
+            daemon.client.submit(upload_files(daemon.client, spec, lambda _: None))
 
 
 def test_a_submission_repeated_with_its_key_is_one_job(daemon: Daemon) -> None:

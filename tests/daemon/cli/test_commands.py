@@ -100,6 +100,7 @@ def test_every_flag_reaches_the_job(daemon: Daemon, app: str) -> None:
     flags = ["--name", "n", "--py-files", f"{app},{app}", "--files", app, "--jars", app, "--class", "a.B"]
     flags += ["--packages", "a:b:1,c:d:2", "--repositories", "https://example.org/m"]
     flags += ["--conf", "spark.x=1", "--conf", "spark.y=a=b", "--env", "A=1", "--driver", "cluster"]
+    flags += ["--driver-memory", "2g", "--driver-cores", "0.5"]
     flags += ["--resource", "gpus=2", "--resource", "disk=0.5"]
     assert daemon.run("submit", *flags, app) == 0
     spec = daemon.cast.store.spec("job-1")
@@ -110,7 +111,13 @@ def test_every_flag_reaches_the_job(daemon: Daemon, app: str) -> None:
     assert spec.conf == {"spark.x": "1", "spark.y": "a=b"}
     assert spec.resources == {"gpus": 2.0, "disk": 0.5}
     assert spec.driver is not None
-    assert spec.driver.on == "cluster"
+    assert (spec.driver.on, spec.driver.memory, spec.driver.cpus) == ("cluster", 2048, 0.5)
+
+
+def test_the_size_of_a_driver_needs_its_place(daemon: Daemon, app: str, capsys: Capture) -> None:
+    """Else a flag for its memory would move it from where the daemon's config has it."""
+    assert daemon.run("submit", "--driver-memory", "2g", app) == 2
+    assert "go with --driver host or --driver cluster" in capsys.readouterr().err
 
 
 def test_files_are_sent_where_that_is_wanted(

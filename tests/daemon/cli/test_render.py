@@ -66,6 +66,16 @@ def test_clock() -> None:
     assert render.clock(None) == "-"
 
 
+def test_a_line_in_a_pipe_is_as_long_as_it_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Programs read it: what was one row, or one line, stays one."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    long = "because " * 500
+    render.show(render.table(["job", "reason"], [["job-1", long]]), long)
+    assert [line.count("because") for line in capsys.readouterr().out.splitlines()] == [0, 0, 500, 500]
+
+
 def test_no_control_characters_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     """What users wrote is shown as text: no escape sequence and no markup of it takes effect."""
     render.show(render.table(["name"], [["[red]a[/red]\x1b[31mb\x07"]]), "\x1b]0;title\x07")

@@ -50,6 +50,23 @@ def test_a_failed_driver_is_started_again() -> None:
     assert world.job().reason == "it broke (after 2 retries)"
 
 
+def test_time_counts_from_the_first_start() -> None:
+    """A job that is started again has no new time, and has none to wait in either."""
+    for waits in (False, True):
+        world = World(VMS)
+        world.run(retried(max_runtime=60.0))
+        world.wait(40.0)
+        fail(world)
+        if not waits:
+            world.wait(1.0)
+            start(world)
+        world.wait(15.0)
+        assert not world.job().ended
+        world.wait(10.0)
+        assert (world.job().state, world.open_tasks()) == ("failed", [] if waits else ["job-1.2", "job-1.3"])
+        assert world.job().reason == "it ran for longer than its max_runtime, 60 s"
+
+
 def test_what_is_not_to_be_tried_again_is_not() -> None:
     """A driver that exits with code 0, a kill, a launch that could not be put aside."""
     world = World(VMS)
