@@ -5,6 +5,7 @@ that was idle or closed. Only what has happened is counted.
 """
 
 from collections import Counter, deque
+from dataclasses import dataclass
 
 #: Of late: so many seconds; and as many before and after this time of an earlier day. Chosen.
 _LATE = 600.0
@@ -14,14 +15,30 @@ _DAYS = 7
 _SLOTS_PER_DAY = int(_DAY / _LATE)
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """All that a forecast is made of: times of late, and counts of ten minutes by their number."""
+
+    late: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    slots: tuple[tuple[str, int, int], ...] = ()
+    first: int | None = None
+
+
 class Forecast:
     """Counts VMs that were taken, by pool."""
 
-    def __init__(self) -> None:
-        self._late: dict[str, deque[float]] = {}
+    def __init__(self, seen: Seen | None = None) -> None:
+        seen = seen or Seen()
+        self._late = {pool: deque(times) for pool, times in seen.late}
         #: By pool and number of the ten minutes.
-        self._slots: Counter[tuple[str, int]] = Counter()
-        self._first: int | None = None
+        self._slots = Counter({(pool, slot): count for pool, slot, count in seen.slots})
+        self._first = seen.first
+
+    def seen(self) -> Seen:
+        """What another needs to forecast the same."""
+        late = tuple((pool, tuple(times)) for pool, times in sorted(self._late.items()))
+        slots = tuple(sorted((pool, slot, count) for (pool, slot), count in self._slots.items()))
+        return Seen(late, slots, self._first)
 
     def taken(self, pool: str, at: float) -> None:
         """An idle or a closed VM of the pool is used from now on, in seconds; times do not fall."""
@@ -46,7 +63,7 @@ class Forecast:
         found, now = float(len(late)), int(at // _LATE)
         first = now if self._first is None else self._first
         days = [now - day * _SLOTS_PER_DAY for day in range(1, _DAYS + 1)]
-        seen = [self._slots[pool, slot] for slot in days if slot >= first]
-        if seen:
-            found = (found + sum(seen) / len(seen)) / 2.0
+        earlier = [self._slots[pool, slot] for slot in days if slot >= first]
+        if earlier:
+            found = (found + sum(earlier) / len(earlier)) / 2.0
         return found * seconds / _LATE

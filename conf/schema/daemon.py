@@ -180,7 +180,7 @@ class AuditSection(Strict):
 class Keep(Strict):
     """For how long a VM of a pool is kept that is idle; `seconds` are those of `timeout`."""
 
-    name: Literal["none", "timeout", "break_even"] = "break_even"
+    name: Literal["none", "timeout", "break_even", "forecast", "planned"] = "break_even"
     seconds: Annotated[float, Field(ge=0, le=30 * 24 * 3600, allow_inf_nan=False)] = 600.0
 
 

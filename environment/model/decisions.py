@@ -79,6 +79,8 @@ class Decisions:
             if self._line.tell(event.waiting, self._turn.now, timings.GROWTH_PATIENCE):
                 self._supply.reconsider()  # those behind it may be placed now
         launches.command()
+        if event.waiting is not None:
+            self._fleet.idling.plan(event.waiting.keeps)
         if self._line.told and not outdated:
             self._supply.decline()
 

@@ -212,10 +212,11 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The head of the queue waits, and why."""
+    """The head of the queue waits, and why; `keeps` are idle VMs, by id, that a plan uses, and until when."""
 
     job_id: str
     reason: str
+    keeps: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,10 +68,13 @@ class Fleet:
             tuple(self._away.items()),
             self._places.sizes(),
             self._refusals.held,
+            self.idling.state(),
         )
 
     def restore(self, leases: Iterable[Lease], moment: Fleeted | None) -> None:
         """Take up what an earlier daemon, or an earlier part of a log, left."""
+        if moment is not None:
+            self.idling.resume(moment.idled)
         restored = [copy(lease) for lease in leases if not lease.ended]
         self._places.restore(restored)
         for lease in restored:
@@ -97,8 +100,7 @@ class Fleet:
             self._places.leave_out(lease, _closing(lease))
         elif lease.state == "draining":
             self._places.leave_out(lease, lease.reason)
-        self.idling.keep(lease)
-        self.idling.touch(lease.agent_id or lease.vm.id)
+        self.idling.restore(lease)
 
     def _take_up(self) -> None:
         """A daemon has started: what was asked for may not have been heard."""
@@ -374,7 +376,7 @@ class Fleet:
 
     def _forget(self, lease: Lease) -> None:
         """Nothing is due of it any more."""
-        self.idling.forget(lease)
+        self.idling.ended(lease)
         for times in (self._awaited, self._away):
             times.pop(lease.id, None)
 

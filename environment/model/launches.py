@@ -37,7 +37,8 @@ def decided(verdicts: Iterable[Verdict], at: float) -> Decided:
             profile = verdict.request.profile
             placements.append(Placement(job_id, vm_ids, driver, decision.sizes, profile))
         else:
-            waiting = Waiting(job_id, decision.reason)
+            keeps = tuple((verdict.view.vms[vm].id, until) for vm, until in decision.keeps)
+            waiting = Waiting(job_id, decision.reason, keeps)
     return Decided(at, tuple(placements), waiting, view_at)
 
 

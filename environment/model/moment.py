@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from environment.forecast import Seen
 from environment.resources import NOTHING, Resources
 from environment.types import Vm
 
@@ -139,6 +140,15 @@ class PoolSetback(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Idled:
+    """What is known of idle VMs beside the leases; each part says what its fields mean."""
+
+    seen: Seen = field(default_factory=Seen)
+    needed: tuple[str, ...] = ()
+    planned: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Fleeted:
     """What is known of pools and their VMs beside the leases; each part says what its fields mean."""
 
@@ -150,6 +160,7 @@ class Fleeted:
     away: tuple[tuple[str, float], ...] = ()
     sizes: tuple[tuple[str, Resources], ...] = ()
     held: str = ""
+    idled: Idled = field(default_factory=Idled)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,11 @@ class PerfectCloud(PerfectMaster):
         self._send(ev.Tick(self._now))
         for lease in self.model.leases():
             if lease.idle_since is not None and lease.state == "up":
-                at = self.keeping.closes_at(lease.vm.terms, lease.asked_at, lease.idle_since)
-                if self._now < at < float("inf"):
-                    self._push(at, _CLOSES, None)
+                since = lease.asked_at, lease.idle_since
+                for needed in (False, True):  # by the forecast, where there is one
+                    at = self.keeping.closes_at(lease.vm.terms, *since, needed=needed)
+                    if self._now < at < float("inf"):
+                        self._push(at, _CLOSES, None)
 
     def _happen(self, kind: int, what: object) -> None:
         if kind == _BOOTS:

@@ -35,6 +35,8 @@ KEEPERS = {
     "none": Keeping("none"),
     "timeout": Keeping("timeout", 90.0),
     "break_even": Keeping("break_even"),
+    "forecast": Keeping("forecast"),
+    "planned": Keeping("planned"),
 }
 
 
@@ -65,6 +67,7 @@ CASES = (
     *((policy, "mixed", keeper) for policy in POLICIES for keeper in ("break_even", "none")),
     *((policy, "slow", "timeout") for policy in EVERYWHERE),
     *((policy, "instant", "none") for policy in EVERYWHERE),
+    *(("greedy", cluster, keeper) for cluster in ("mixed", "slow") for keeper in ("forecast", "planned")),
 )
 
 

@@ -24,7 +24,10 @@ def pool(terms: Terms, count: int, cpus: float, memory_mib: int, always: int = 0
 
 FIXED = [make_vm("vm-1", 4, 8192)]
 POOLS = [*pool(QUICK, 3, 4, 8192, always=1), *pool(SLOW, 2, 8, 4096)]
-KEEPERS = (Keeping("none"), Keeping("timeout", 30.0), Keeping("break_even"))
+KEEPERS = (
+    *(Keeping("none"), Keeping("timeout", 30.0), Keeping("break_even")),
+    *(Keeping("forecast"), Keeping("planned")),
+)
 
 
 @pytest.mark.parametrize("policy", ["ff", "rr", "greedy"])
