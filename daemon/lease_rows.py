@@ -48,6 +48,12 @@ def open_leases(connection: Connection, damages: Damages) -> list[Lease]:
     return [lease for lease in found if lease is not None]
 
 
+def forget_leases(connection: Connection, before: float) -> None:
+    """Forget those that ended before that time, seconds since the epoch."""
+    ended = leases.c.state.in_(sorted(ENDED_LEASE))
+    connection.execute(sa.delete(leases).where(ended, leases.c.closed_at < before))
+
+
 def put_leases_aside(connection: Connection, keys: Iterable[str] | None, at: float) -> tuple[Damage, ...]:
     """Put damaged rows aside, of these leases or of all that may cost something; what was damaged.
 

@@ -160,7 +160,9 @@ def _keep_to_it(pruner: Pruner, uploads: Uploads, store: Store, stopping: thread
             if began > swept + _SWEEP:
                 swept = began
                 _sweep(uploads, store)
-                store.forget_details(day_of(time.time() - DETAILED * 86_400))
+                long_ago = time.time() - DETAILED * 86_400
+                store.forget_details(day_of(long_ago))
+                store.forget_leases(long_ago)
         except DeposedError:
             return
         except StoreError as error:

@@ -344,6 +344,10 @@ class Store:
         with self._database.read() as connection:
             return bill_rows.spent(connection, day)
 
+    def forget_leases(self, before: float) -> None:
+        """Forget the VMs that cost nothing more since then, in seconds since the epoch."""
+        self._write(lambda connection: lease_rows.forget_leases(connection, before))
+
     def forget_details(self, before: str) -> int:
         """Keep the bill of days before that one no longer by VM and job; how many sums were folded."""
         return self._write(lambda connection: bill_rows.forget_details(connection, before))

@@ -14,12 +14,16 @@ from pathlib import Path
 import httpx
 import pytest
 
-from conf.loader import SHIPPED, ConfigError, parse
+from conf.loader import SHIPPED, ConfigError, load, parse
 from conf.schema import Cluster
 from daemon.embedded import Embedded, EmbeddedError, agent_specs, find_embedded, start_embedded
+from environment.cluster_files import vms_of
+from framework.asking import Credentials
 from framework.descendants import below, children
 from framework.embedded.isolation import IsolationOptions
 from framework.embedded.settings import check_agents, with_addresses
+from framework.providers.contract import Wanted
+from framework.providers.embedded import EmbeddedProvider
 from tests.daemon.fleet import until
 
 PAPER = SHIPPED / "clusters" / "paper.yaml"
@@ -173,7 +177,8 @@ def test_one_that_hangs_when_a_daemon_starts_is_replaced(
 def test_isolated_vms_are_told_from_others(tmp_path: Path) -> None:
     """With isolation tasks see this machine at another address, which outlives the daemon as the VMs do."""
     cluster = tmp_path / "small.yaml"
-    cluster.write_text(SMALL)
+    pool = "{name: p, type: small, cpus: 1, memory: 1g, price_per_hour: 0.1, max: 1, boot: 0s}"
+    cluster.write_text(f"{SMALL}\npools: [{pool}]")
     first = start_embedded(cluster, 0, tmp_path, IsolationOptions(0.1))
     try:
         if first.isolation.startswith("off"):
@@ -186,7 +191,13 @@ def test_isolated_vms_are_told_from_others(tmp_path: Path) -> None:
             start_embedded(cluster, 0, tmp_path)
         answer = httpx.get(f"http://{first.address}/slaves", auth=(first.principal, first.secret))
         (agent,) = answer.json()["slaves"]
-        assert agent["pid"].startswith(f"slave(1)@{first.host.rpartition('.')[0]}.")
+        net = f"slave(1)@{first.host.rpartition('.')[0]}."
+        assert agent["pid"].startswith(net)
+        provider = EmbeddedProvider(first.address, Credentials(first.principal, first.secret))
+        (place,) = (vm for vm in vms_of(load(cluster, Cluster)) if vm.terms)
+        opened = provider.open(Wanted("p-1.1", place))  # one that comes later is isolated, too
+        assert f"slave(1)@{opened.address}".startswith(net)
+        until(lambda: provider.list()[0].state == "running")
     finally:
         first.stop()
 

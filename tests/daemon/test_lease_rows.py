@@ -6,9 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from daemon.doctor import Doctor
 from daemon.store import Store, StoreError
+from daemon.tables import leases
 from environment.model.cluster_model import Changes
 from environment.model.leases import Lease
 from environment.pools import Terms
@@ -37,6 +39,15 @@ def test_leases_are_kept_until_they_cost_nothing_more(store: Store) -> None:
     ended = replace(first, state="closed", closed_at=99.0, charged=0.02)
     store.save(Changes((), (), leases=(ended, replace(later, state="lost"))))
     assert store.leases() == []
+
+
+def test_leases_that_ended_long_ago_are_forgotten(store: Store) -> None:
+    """Those that may still cost something never are."""
+    ended = [Lease(f"p-1.{n}", VM, 1.0, "closed", closed_at=float(n)) for n in (10, 20)]
+    store.save(Changes((), (), leases=(*ended, Lease("p-1.3", VM, 1.0, "closing", closing_at=5.0))))
+    store.forget_leases(15.0)
+    with store._database.read() as connection:
+        assert set(connection.scalars(sa.select(leases.c.id))) == {"p-1.3", "p-1.20"}
 
 
 def test_a_lease_is_kept_with_what_caused_it_or_not_at_all(store: Store) -> None:

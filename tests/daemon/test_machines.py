@@ -146,13 +146,26 @@ def test_an_opening_is_given_up(offices: list[Office]) -> None:
 
 
 def test_an_opening_of_which_only_the_answers_are_lost_is_one(offices: list[Office]) -> None:
-    """What is listed was opened: its agent may be there by now, and a job on it."""
+    """Before it is given up it is looked for: its agent may be there by now, and a job on it."""
     at = office(offices, "fails after", "fails after", "fails after")
+    eventually(lambda: at.of(ev.MachinesListed), "nothing is listed for a while")
     at.machines.open(lease())
-    eventually(lambda: at.of(ev.LeaseOpened) or _told(at), "it is known to be open")
-    time.sleep(0.1)
-    assert (at.of(ev.LeaseRefused), len(at.provider.of("p-1.1"))) == ([], 1)
-    assert at.machines.status.trouble == ""
+    eventually(lambda: at.of(ev.LeaseOpened), "it is found")
+    assert (at.of(ev.LeaseRefused), at.asked("open"), len(at.provider.of("p-1.1"))) == ([], 3, 1)
+
+
+def test_what_is_listed_was_opened(offices: list[Office], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked for no more, and told, though no call was ever answered."""
+    monkeypatch.setattr(machines, "MOST_TRIES", 1_000_000)
+    fates: list[Fate] = ["fails after"] * 100_000
+    at = office(offices, *fates)
+    eventually(lambda: at.of(ev.MachinesListed), "nothing is listed for a while")
+    at.machines.open(lease())
+    eventually(lambda: at.asked("open") > 1, "it is asked for again")
+    at.machines.look()
+    eventually(lambda: "p-1.1" in _told(at), "it is told")
+    eventually(lambda: not at.machines.status.trouble, "all is well")
+    assert (at.of(ev.LeaseOpened), at.of(ev.LeaseRefused), len(at.provider.of("p-1.1"))) == ([], [], 1)
 
 
 def test_a_closing_is_tried_for_ever(offices: list[Office]) -> None:
