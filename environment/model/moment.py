@@ -65,6 +65,7 @@ class Booked:
     windows: tuple[tuple[str, float, float | None], ...] = ()
     limits: tuple[str, ...] = ()
     quota: Quota = field(default_factory=dict)
+    counted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,8 @@ class OfferBook:
         self._measured: set[str] = set()
         #: Sizes of VMs as the master told them, by VM: better than what can be learned from offers.
         self._told: dict[str, Resources] = {}
+        #: The master has told which VMs there are, if only that there are none.
+        self._counted = False
         #: VMs of which only tasks of ours are known yet, and so not what is free of them.
         self._guessed: set[str] = set()
         self._gone: set[str] = set()
@@ -88,13 +90,14 @@ class OfferBook:
             tuple((vm_id, *window) for vm_id, window in self._windows.items()),
             self._limits,
             self._quota,
+            self._counted,
         )
 
     def resume(self, state: Booked) -> None:
         """Go on from there."""
         self._vms |= {vm.id: vm for vm in state.vms}
         self._measured, self._gone = set(state.measured), set(state.gone)
-        self._told = dict(state.told)
+        self._told, self._counted = dict(state.told), state.counted
         self._others = dict(state.others)
         self._awaited, self._guessed = set(state.awaited), set(state.guessed)
         self._closed, self._limits, self._quota = dict(state.closed), state.limits, state.quota
@@ -114,6 +117,7 @@ class OfferBook:
 
         Returns whether there are others than before, or we may have more of them or less.
         """
+        self._counted = True
         known, before, quota = len(self._vms), self._closed, self._quota
         self._closed, self._limits, self._quota = dict(told.closed), told.limits, told.quota
         for vm_id in before.keys() ^ self._closed.keys():
@@ -352,7 +356,8 @@ class OfferBook:
 
         Which VMs there are is known once the master has told: before, others may yet be offered.
         """
-        return Reach(self.vms(), closed, self._quota, known=bool(self._told) and not self._guessed)
+        told = bool(self._told) or (self._counted and bool(self._places))
+        return Reach(self.vms(), closed, self._quota, known=told and not self._guessed)
 
     def view(
         self,

@@ -84,9 +84,13 @@ class Reach:
     def _closed_texts(self, request: PlacementRequest) -> Iterator[str]:
         """Of the VMs that would do, why they do not now."""
         least = _least(request)
+        # Those of a pool that refuses are many, and all for the same reason.
+        closed = Counter(self.closed[vm.id] for vm in self.vms if self._would_do(vm, least))
         for vm in self.vms:
-            if vm.id in self.closed and vm.resources.contains(least):
-                yield f"{vm.name} {self.closed[vm.id]}"
+            if self._would_do(vm, least):
+                why = self.closed[vm.id]
+                if number := closed.pop(why, 0):
+                    yield f"{vm.name} {why}" + (f" (and {number - 1} more)" if number > 1 else "")
             elif vm.id in request.avoided:
                 yield f"{vm.name} is avoided for a while, since its last launch there never ran"
         barred = [
@@ -95,6 +99,10 @@ class Reach:
         if barred:  # all of them for the same reason
             more = f" (and {len(barred) - 1} more)" if barred[1:] else ""
             yield f"{barred[0].name}{more} {request.job.barred(spot=barred[0].spot)}"
+
+    def _would_do(self, vm: Vm, least: Resources) -> bool:
+        """Whether it is no place now that would be one for so much."""
+        return vm.id in self.closed and vm.resources.contains(least)
 
     @cached_property
     def _found(self) -> dict[object, str]:
