@@ -286,6 +286,7 @@ class World:
             self._there = self._shown = self._there[self._there != gone]
             there = tuple(self.vms[vm] for vm in self._there)
             self._empty, self._reach = _empty(there, self._others), Reach(there, known=True)
+            self._reprice()
             for number, executors in self.missing.there(gone):
                 self.missing.lose(number, executors)
         for number, running in list(self._running.items()):
