@@ -168,9 +168,11 @@ class Accounts:
             account = Account(lease.id, lease.id, vm.type, vm.price_per_hour, begin, begin, pool=pool)
             account.phase = "booting"
             self._add(account)
-        ready = at if lease.ready_at is None else lease.ready_at
-        if account.phase == "booting" and account.until < ready <= at:
-            self._charge(account, ready)
+        if account.phase == "booting" and lease.ready_at is not None:
+            self._charge(
+                account, min(lease.ready_at, at)
+            )  # its agent may be here before the provider answers
+            account.phase = "idle"
         if lease.ended:
             self._end(account, lease, at)
             return

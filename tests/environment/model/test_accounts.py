@@ -204,6 +204,16 @@ def test_a_vm_that_never_came_up_is_charged_for_its_boot_and_the_least() -> None
     assert by(charges, "kind") == pytest.approx({("booting",): 0.025, ("rounding",): 0.035})
 
 
+def test_an_agent_that_is_there_before_the_provider_answers_ends_the_boot() -> None:
+    """Opened at 0, up at 40 seconds, told of at 50: ten seconds are idle."""
+    ledger, lease = Ledger(), Lease("general-1.1", POOLED, asked_at=0.0, ready_at=40.0, agent_id="agent-7")
+    ledger.accounts.lease(lease, 40.0)
+    lease.opened_at = 0.0
+    ledger.accounts.lease(lease, 50.0)
+    charges, _ = ledger.accounts.take()
+    assert by(charges, "kind") == pytest.approx({("booting",): 0.04, ("idle",): 0.01})
+
+
 class Day:
     """Fixed VMs that come and go with tasks on them; a daemon that is killed between any two commits."""
 
