@@ -1,9 +1,9 @@
 """From spark-submit's start to the first task's result: `python -m tests.benchmarks.start_up --runs 5`.
 
 The same application with one executor comes by each of Stoker's doors, and for comparison by spark-submit
-to a standalone master and worker of the same Spark on the same machine. The ways take turns, so that what
-else the machine does meets all of them; printed are medians, the fastest and the slowest, and the medians of
-the differences between a way and standalone in the same turn.
+to a standalone master and worker of the same Spark on the same machine, in client mode and, in Scala, in
+cluster mode. The ways take turns, so that what else the machine does meets all of them; printed are medians,
+the fastest and the slowest, and the medians of how much more a way took than its partner in the same turn.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -32,7 +32,21 @@ assert spark.sparkContext.parallelize([1], 1).map(lambda x: x + 1).collect() == 
 print("FIRST", time.time(), flush=True)
 spark.stop()
 """
+#: The same in Scala: Spark's own standalone cluster mode takes jars only.
+_SCALA = """
+import org.apache.spark.sql.SparkSession
+
+object First {
+  def main(args: Array[String]): Unit = {
+    val spark = SparkSession.builder().getOrCreate()
+    assert(spark.sparkContext.parallelize(Seq(1), 1).map(_ + 1).collect().toSeq == Seq(2))
+    println("FIRST " + java.math.BigDecimal.valueOf(System.currentTimeMillis(), 3).toPlainString)
+    spark.stop()
+  }
+}
+"""
 _SIZE = ("--executor-memory", "512m", "--driver-memory", "512m")
+_SCALA_STANDALONE = "standalone, cluster mode, Scala"
 _CLIENT = Path(__file__).parents[2] / "client"
 _PATIENCE = 180.0
 
@@ -52,10 +66,10 @@ def main() -> int:
                 if run:
                     taken.setdefault(name, []).append(seconds)
                 print(f"{run or 'warm-up'}  {seconds:6.2f} s  {name}", flush=True)
-    reference = taken["standalone, client mode"]
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores, {runs} runs")
-    print("median  fastest  slowest  more than standalone")
+    print("median  fastest  slowest  more than standalone in the same mode")
     for name, all_of_it in taken.items():
+        reference = taken[_SCALA_STANDALONE if "Scala" in name else "standalone, client mode"]
         more = statistics.median(one - other for one, other in zip(all_of_it, reference, strict=True))
         print(f"{statistics.median(all_of_it):5.2f} s {min(all_of_it):6.2f} s {max(all_of_it):6.2f} s "
               f"{more:+8.2f} s  {name}")  # fmt: skip
@@ -108,6 +122,21 @@ def all_ways(folder: Path) -> Iterator[dict[str, Callable[[], float]]]:
             text = _run([f"{new.home}/bin/spark-submit", *where, *_SIZE, str(app)], _environ(new))
             return _first(lambda: text) - began
 
+        jar = _jar(new, folder)
+        scala = ["--deploy-mode", "cluster", "--class", "First", *_SIZE, *one[2:4]]
+
+        def scala_on_standalone() -> float:
+            began, before = time.time(), set(folder.glob("work/driver-*"))
+            most = ("--conf", "spark.cores.max=1", str(jar))
+            _run([f"{new.home}/bin/spark-submit", "--master", master, *scala, *most], _environ(new))
+            return _first(lambda: _read(set(folder.glob("work/driver-*")) - before)) - began
+
+        def scala_on_stoker() -> float:
+            began = time.time()
+            rest = ("--conf", "spark.master.rest.enabled=true", *one[:2], str(jar))
+            command = [f"{new.home}/bin/spark-submit", "--master", f"spark://{address}", *scala, *rest]
+            return submitted(began, _run(command, _environ(new)))
+
         yield {
             "standalone, client mode": lambda: in_client_mode(
                 "--master", master, "--conf", "spark.cores.max=1", "--conf", "spark.executor.cores=1"
@@ -117,6 +146,8 @@ def all_ways(folder: Path) -> Iterator[dict[str, Callable[[], float]]]:
             ),
             "Stoker, cluster mode by python -m stoker spark-submit": cluster_by_client,
             "Stoker, cluster mode by spark-submit of 3.5": cluster_by_spark_submit,
+            _SCALA_STANDALONE: scala_on_standalone,
+            "Stoker, cluster mode, Scala": scala_on_stoker,
         }
 
 
@@ -152,6 +183,20 @@ def standalone(home: SparkHome, folder: Path) -> Iterator[str]:
         for process in reversed(processes):
             process.send_signal(signal.SIGTERM)
             process.wait()
+
+
+def _jar(home: SparkHome, folder: Path) -> Path:
+    """The Scala application."""
+    (folder / "First.scala").write_text(_SCALA)
+    compiler = ("-cp", f"{home.home}/jars/*", "scala.tools.nsc.Main", "-usejavacp", "-nowarn")
+    command = [f"{home.java_home}/bin/java", *compiler, "-d", "first.jar", "First.scala"]
+    subprocess.run(command, cwd=folder, check=True)
+    return folder / "first.jar"
+
+
+def _read(folders: Iterable[Path]) -> str:
+    """What the drivers of these folders have printed."""
+    return "".join(found.read_text() for one in folders for found in one.glob("stdout"))
 
 
 def _environ(home: SparkHome) -> dict[str, str]:
