@@ -16,6 +16,7 @@ from typing import Any
 from environment.check import shortage
 from environment.model import events as ev
 from environment.model import timings
+from environment.model.comings import Comings
 from environment.model.decisions import Decisions
 from environment.model.doubts import Watch
 from environment.model.drivers import Drivers
@@ -126,6 +127,9 @@ class ClusterModel:
             self._places,
             self._reservations,
         )
+        self._comings = Comings(
+            self._fleet, self._reservations, self._decisions, self._tasks, self._setbacks, self._supply
+        )
 
     # ---- what others ask ------------------------------------------------------------------------
 
@@ -148,11 +152,11 @@ class ClusterModel:
         woken = self._setbacks.wake() if self._setbacks else None
         if woken is not None:
             self._supply.reconsider(woken)
-        if self._places and (woken_pool := self._fleet.wake()) is not None:
-            self._supply.reconsider(woken_pool)
+        if self._places:
+            self._comings.wake()
         self._handlers[type(event)](event)
         if self._places:
-            self._settle_fleet()
+            self._comings.settle()
         reach = self.reach()
         self._accounts.see(self._book.vms(), self.now, known=reach.known)
         self._line.look(reach, again=woken is not None)
@@ -346,19 +350,6 @@ class ClusterModel:
     def _on_subscribed(self, _: ev.Subscribed) -> None:
         self._supply.connect()
         self._watch.reconnected()
-
-    def _settle_fleet(self) -> None:
-        """Act on what became of VMs of pools: jobs that waited for them, or ran there, are decided again."""
-        for vm_id, why in self._fleet.gone():
-            self._decisions.undo(vm_id, why)
-            self._tasks.lose(vm_id, why)
-            self._setbacks.forget_vm(vm_id)
-        for vm_id, why in self._fleet.drained():
-            self._decisions.undo(vm_id, why)
-            self._tasks.drain(vm_id, why)
-        if self._reservations:
-            self._decisions.launch_reserved()
-        self._fleet.idling.look()
 
     def _on_offers(self, event: ev.OffersReceived) -> None:
         self._supply.take(self._fleet.met(event.offers) if self._places else event.offers)

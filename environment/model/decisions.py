@@ -104,10 +104,20 @@ class Decisions:
             if not refusal:
                 self._reservations.release(reserved.job_id)
                 self._launch(launches, job, placement, new=new)
-            elif refusal not in (TAKEN_BACK, NO_PORTS) or self._waited(reserved):
+            elif refusal not in (TAKEN_BACK, NO_PORTS):
                 self._reservations.release(reserved.job_id)
                 self._lives.decided_again(job, refusal)
         launches.command()
+
+    def wake(self) -> None:
+        """Decide again about jobs whose VMs are up for so long that what is kept will hardly be offered.
+
+        As of the time when it was so long, so that a log may leave ticks out.
+        """
+        for reserved in self._reservations.take_ready(self._turn.now - timings.RESERVED_PATIENCE):
+            since, job = reserved.ready_at, self._roster.job(reserved.job_id)
+            if since is not None and job is not None:
+                self._lives.decided_again(job, TAKEN_BACK, since + timings.RESERVED_PATIENCE)
 
     def undo(self, vm_id: str, why: str) -> None:
         """Decide again about the jobs for which something is kept on this VM."""
@@ -152,11 +162,6 @@ class Decisions:
         for vm_id in _vms(placement):
             self._fleet.open(vm_id, f"for {job.job.id}")
         self._roster.explain(job, self._places.why_waits(reserved))
-
-    def _waited(self, reserved: Reserved) -> bool:
-        """Whether its VMs are up for so long that what is kept for it will hardly be offered."""
-        since = reserved.ready_at
-        return since is not None and self._turn.now - since > timings.RESERVED_PATIENCE
 
     def _as_called_now(self, placement: Placement) -> Placement:
         """The placement, where VMs that have come up since it was decided are called by their agents."""

@@ -373,6 +373,7 @@ class Fleet:
         self._listings.forget(lease)
         self._places.mark(lease)
         self._places.end(lease, self._refusals.why_not(pool_of(lease)))
+        self.idling.touch(lease.vm.id)  # where an orphan may have been all the time
 
     def _forget(self, lease: Lease) -> None:
         """Nothing is due of it any more."""

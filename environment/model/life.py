@@ -65,16 +65,16 @@ class JobLives:
         if job.job.driver_here:
             self._turn.command(ev.StartDriver, job.job.id)
 
-    def decided_again(self, job: JobRecord, why: str) -> None:
-        """What was kept for it is given back: it waits for a placement as before."""
+    def decided_again(self, job: JobRecord, why: str, since: float | None = None) -> None:
+        """What was kept for it is given back, now or since then: it waits for a placement as before."""
         if job.state == "queued":
             self._line.rejoin(job)
         elif job.job.dynamic is not None:
             self.look_for_growth(job)
         elif self._roster.missing(job):
-            self._line.relaunch(job, self._turn.now)
+            self._line.relaunch(job, self._turn.now if since is None else since)
         self._roster.explain(job, f"decided again, since {why}")
-        self._supply.reconsider()
+        self._supply.reconsider(since)
 
     def placed(self, job: JobRecord, number: int, *, new: bool) -> None:
         """It waits no more: so many executors of it are about to be launched."""

@@ -117,6 +117,14 @@ class Reservations:
         self._unseen.clear()
         return [reserved for job_id, reserved in self._of.items() if job_id in due]
 
+    def take_ready(self, before: float) -> list[Reserved]:
+        """Release those whose VMs were all up before that time."""
+        late = [self._of[job_id] for job_id in self._ready]
+        late = [reserved for reserved in late if reserved.ready_at is not None and reserved.ready_at < before]
+        for reserved in late:
+            self.release(reserved.job_id)
+        return late
+
     @property
     def any_ready(self) -> bool:
         """Whether the VMs of some job are all up."""

@@ -1,0 +1,51 @@
+"""What follows for jobs and tasks when VMs of pools come, do not come, are taken away, or are gone.
+
+When that is so is found in `fleet.py`.
+"""
+
+from environment.model.decisions import Decisions
+from environment.model.fleet import Fleet
+from environment.model.reservations import Reservations
+from environment.model.setbacks import Setbacks
+from environment.model.supply import Supply
+from environment.model.tasks import Tasks
+
+
+class Comings:
+    """Acts, around each event, on what became of VMs."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        reservations: Reservations,
+        decisions: Decisions,
+        tasks: Tasks,
+        setbacks: Setbacks,
+        supply: Supply,
+    ) -> None:
+        self._fleet = fleet
+        self._reservations = reservations
+        self._decisions = decisions
+        self._tasks = tasks
+        self._setbacks = setbacks
+        self._supply = supply
+
+    def wake(self) -> None:
+        """Before an event: pauses of pools are over by now, or the patience of jobs that wait for offers."""
+        if (woken := self._fleet.wake()) is not None:
+            self._supply.reconsider(woken)
+        if self._reservations.any_ready:
+            self._decisions.wake()
+
+    def settle(self) -> None:
+        """After it: jobs that waited for VMs, or ran there, are decided again or launched."""
+        for vm_id, why in self._fleet.gone():
+            self._decisions.undo(vm_id, why)
+            self._tasks.lose(vm_id, why)
+            self._setbacks.forget_vm(vm_id)
+        for vm_id, why in self._fleet.drained():
+            self._decisions.undo(vm_id, why)
+            self._tasks.drain(vm_id, why)
+        if self._reservations:
+            self._decisions.launch_reserved()
+        self._fleet.idling.look()
