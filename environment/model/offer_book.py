@@ -55,7 +55,7 @@ class OfferBook:
         self._measured: set[str] = set()
         #: Sizes of VMs as the master told them, by VM: better than what can be learned from offers.
         self._told: dict[str, Resources] = {}
-        #: The master has told which VMs there are, if only that there are none.
+        #: The master has told which VMs there are beside those of pools, if only that there are none.
         self._counted = False
         #: VMs of which only tasks of ours are known yet, and so not what is free of them.
         self._guessed: set[str] = set()
@@ -117,7 +117,7 @@ class OfferBook:
 
         Returns whether there are others than before, or we may have more of them or less.
         """
-        self._counted = True
+        self._counted = bool(self._places)
         known, before, quota = len(self._vms), self._closed, self._quota
         self._closed, self._limits, self._quota = dict(told.closed), told.limits, told.quota
         for vm_id in before.keys() ^ self._closed.keys():
@@ -356,7 +356,7 @@ class OfferBook:
 
         Which VMs there are is known once the master has told: before, others may yet be offered.
         """
-        told = bool(self._told) or (self._counted and bool(self._places))
+        told = bool(self._told) or self._counted
         return Reach(self.vms(), closed, self._quota, known=told and not self._guessed)
 
     def view(
