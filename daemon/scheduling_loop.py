@@ -1,0 +1,377 @@
+"""The scheduling loop: takes events in, lets the policy decide, keeps what happened, and acts on it.
+
+One thread owns the cluster model. For every batch of events it runs: model, store, event log, then the
+commands, then the acknowledgements; so what the world is told of is always on disk before. Everything else
+(HTTP threads, pymesos' I/O thread) only puts events into the inbox or reads the store.
+
+Here is the order in which things are done. What waits for the store and the lead is in `tenure.py`, what
+commands do in `effects.py`, what others are shown in `picture.py`, how well all is in `readiness.py`; what
+the API asks of it, in `service.py`.
+"""
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import structlog
+
+from conf.schema import Config
+from daemon.applications import Applications
+from daemon.budget import BudgetWatch
+from daemon.clock import Clock
+from daemon.contract import (
+    WITH_DRIVER,
+)
+from daemon.diskwatch import DiskWatch
+from daemon.draining import Draining
+from daemon.drivers import HostDrivers
+from daemon.effects import Effects
+from daemon.embedded_watch import EmbeddedWatch
+from daemon.inbox import Inbox, Item
+from daemon.intake import Intake
+from daemon.journal import Journal
+from daemon.kept_logs import KeptLogs
+from daemon.launcher import Launcher
+from daemon.log_keeper import LogKeeper
+from daemon.logs import Logs, Sandboxes
+from daemon.machines import Machines
+from daemon.picture import Picture, picture_of
+from daemon.policy_switch import PolicySwitch
+from daemon.readiness import Readiness
+from daemon.store import Store, StoreError
+from daemon.tenure import Tenure
+from daemon.terms import Term
+from daemon.vm_door import VmDoor
+from environment.explain import Explanation
+from environment.model import events as ev
+from environment.model.cluster_model import ClusterModel, ModelOptions
+from environment.model.event_log import encode
+from environment.model.records import JobRecord
+from environment.pools import Keeping
+from environment.types import Job, Vm
+from framework.link import MesosLink
+from framework.providers.contract import Provider
+from framework.session import SessionOptions
+from framework.spark import DriverUi
+from profiles.job_profile import JobProfile
+
+log = structlog.get_logger("service")
+
+#: Seconds between ticks, on which timeouts are due and drivers are looked at.
+TICK = 0.2
+#: Seconds after which all VMs are charged for, though nothing happens to them.
+CHARGE = 60.0
+#: Seconds for which a user waits whose job fits no VM that is known, until the master was asked for others.
+_LOOK_SECONDS = 3.0
+
+
+class SchedulingLoop:
+    """Schedules for a term; `run` is the loop, `stop` may be called from any thread."""
+
+    def __init__(
+        self,
+        config: Config,
+        store: Store,
+        launcher: Launcher,
+        session: SessionOptions,
+        term: Term | None = None,
+        *,
+        data_dir: Path,
+        sandboxes: Path | None = None,
+        profiles: Mapping[str, JobProfile] | None = None,
+        provider: Provider | None = None,
+        places: Sequence[Vm] = (),
+        watch: EmbeddedWatch | None = None,
+        jvms: int | None = None,
+        clock: Clock | None = None,
+        restored: Callable[[], None] = lambda: None,
+    ) -> None:
+        """For a term in which this daemon leads; without one, no other daemon can.
+
+        `provider` opens and closes VMs, which are then at these places of pools. `restored` is called when
+        all is taken up that an earlier daemon left.
+        """
+        self._restored = restored
+        self._store = store
+        self._watch = watch
+        self._tenure = Tenure(store.begin_term("") if term is None else term, store)
+        self._launcher = launcher
+        self._inbox = Inbox()
+        self._model = ClusterModel(
+            ModelOptions(
+                host=launcher.here,
+                launch_timeout=config.mesos.launch_timeout,
+                unreachable_timeout=config.mesos.unreachable_timeout,
+                jvms=jvms,
+                maintenance_margin=config.mesos.maintenance_margin,
+                places=tuple(places),
+                keeping=Keeping(config.keep.name, config.keep.seconds),
+                boot_timeout=config.mesos.boot_timeout,
+            )
+        )
+        self._clock = clock or Clock(store.get("clock") or "", store.time)
+        now = self._clock.now
+        self._policies = PolicySwitch(config, store, self._tenure.renew, now)
+        framework_id, may_act = store.get("framework_id"), self._tenure.may_act
+        kept, looked_into = KeptLogs(data_dir), Sandboxes(sandboxes)
+        self._log_keeper = LogKeeper(
+            kept, launcher, store, looked_into.of, self._inbox.put, far=sandboxes is None
+        )
+        self._link = looked_into.link = MesosLink(session, self._log_keeper.take, framework_id, may_act, now)
+        self._logs = Logs(launcher, store, looked_into, kept)
+        log_files = config.event_log
+        self._journal = Journal(
+            data_dir / "events.jsonl", size=log_files.size << 20, earlier=log_files.earlier
+        )
+        requeue = config.leader.lost_drivers == "requeue"
+        self._drivers = HostDrivers(
+            launcher,
+            store,
+            self._inbox.put,
+            self._model.tasks,
+            self._tenure.holds_until,
+            now,
+            self._model.retries_left,
+            requeue=requeue,
+        )
+        self._machines = None if provider is None else Machines(provider, self._inbox.put, may_act, now)
+        self._effects = Effects(
+            self._model, self._link, self._drivers, launcher, self._machines, may_act, self._fail
+        )
+        self._intake = Intake(
+            store, launcher, profiles or {}, self._arrive, self._look_for_vms, config.max_queued_jobs, now
+        )
+        self._applications = Applications(
+            store,
+            launcher,
+            self._intake,
+            self._inbox.put,
+            self._inbox.put_and_wait,
+            now,
+            config.spark.driver_timeout,
+        )
+        self._draining = Draining(self.ui, now)
+        self._vms = VmDoor(store, self._inbox.put_and_wait, now)
+        self._disk = DiskWatch(data_dir)
+        self._budget = BudgetWatch(config.budget, store.spent, now)
+        self._readiness = Readiness(
+            store,
+            self._tenure,
+            self._link,
+            self._journal,
+            self._clock,
+            self._disk,
+            self._budget,
+            self._machines,
+            watch,
+        )
+        #: Nothing was decided for the disk's sake.
+        self._held = False
+        #: The subscription that the model knows of: a later one may stand already.
+        self._subscription = 0
+        self._picture = Picture()
+        self._next_tick = 0.0
+        self._next_charge = time.monotonic() + CHARGE
+        self._charged = -math.inf
+
+    # ---- the loop --------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Schedule until `stop`; to be called once, in a thread of its own.
+
+        Raises StoreError when what is to be taken up cannot be read.
+        """
+        try:
+            self._restore()
+            self._restored()
+            self._disk.start()
+            self._link.start()
+            while not self._tenure.over:
+                self._tenure.beat()
+                self._turn()
+            if self._tenure.may_act():
+                self._handle([Item(ev.ChargesDue(self._clock.now()))])
+        finally:
+            self._disk.stop()
+            self._link.stop()
+            if self._machines is not None:
+                self._machines.stop()
+            self._drivers.close()
+            self._log_keeper.close()
+            self._draining.close()
+            self._policies.close()
+            self._journal.close()
+
+    def stop(self) -> None:
+        """End the loop soon. Jobs go on; a daemon started again takes them up."""
+        self._tenure.end()
+
+    def _turn(self) -> None:
+        items = self._inbox.take(TICK / 2)
+        self._tenure.renew()
+        if self._tenure.over:
+            return
+        if time.monotonic() >= self._next_tick:
+            self._next_tick = time.monotonic() + TICK
+            self._drivers.tend()
+            self._log_keeper.tend()
+            if self._log_keeper.due():
+                self._log_keeper.refresh(self._model.open_tasks())
+            self._applications.tend()
+            self._draining.tend()
+            if self._machines is not None:
+                self._machines.tend()
+            if self._clock.look(idle=self._model.idle):
+                self._keep_time()
+            items += [Item(event) for event in self._gone_with_mesos()]
+            if self._held and not self._disk.trouble:
+                self._held = False
+                items.append(Item(ev.PolicyChanged(self._clock.now())))
+            items.append(Item(ev.Tick(self._clock.now())))
+            if time.monotonic() >= self._next_charge:
+                self._next_charge = time.monotonic() + CHARGE
+                items.append(Item(ev.ChargesDue(self._clock.now())))
+            items += map(Item, self._budget.look())
+        self._handle(items)
+        if self._model.ready_to_decide():
+            self._decide()
+
+    def _gone_with_mesos(self) -> list[ev.Event]:
+        """What it means that the embedded Mesos has ended: nobody else could tell of its tasks."""
+        if self._watch is None or not self._watch.took_its_tasks():
+            return []
+        if self._machines is not None:
+            self._machines.look()
+        now, why = self._clock.now(), "the embedded Mesos ended, and its tasks with it"
+        tasks = [ev.TaskChanged(now, t.task_id, "gone", t.vm_id, "", why) for t in self._model.open_tasks()]
+        return [*tasks, *(ev.VmLost(now, vm.id) for vm in self._model.vms())]
+
+    def _keep_time(self) -> None:
+        try:
+            self._store.put("clock", self._clock.kept)
+        except StoreError as error:  # a daemon that starts without it asks the store's clock
+            log.warning("the daemon's time is not kept", why=str(error))
+
+    def _handle(self, items: list[Item], explanations: tuple[Explanation, ...] = ()) -> None:
+        """Run a batch through the model, store what changed, then act and acknowledge."""
+        lines: list[str] = []
+        commands: list[tuple[ev.Command, int]] = []
+        for item in items:
+            caused = self._model.handle(item.event)
+            if caused or not isinstance(item.event, ev.Tick):
+                lines += [encode(item.event), *map(encode, caused)]
+            if isinstance(item.event, ev.Subscribed):
+                self._subscription = item.event.subscription
+            commands += ((command, self._subscription) for command in caused)
+        if not self._save(items, explanations) or not self._tenure.await_certainty():
+            return
+        if lines:
+            self._journal.write(lines)
+        if self._journal.full:
+            self._journal.turn(encode(self._model.snapshot()))
+        for command, subscription in commands:
+            self._effects.execute(command, subscription)
+        self._forget()
+        if items:
+            arrived = {item.event.job.id for item in items if isinstance(item.event, ev.JobSubmitted)}
+            self._intake.note(self._model.waiting, self._model.reach(), arrived)
+            self._picture = picture_of(self._model, self._clock.now(), self._picture)
+        for item in items:
+            if item.status is not None:
+                self._link.acknowledge(item.status)
+            if item.kept is not None:
+                item.kept.set()
+
+    def _save(self, items: Sequence[Item], explanations: tuple[Explanation, ...]) -> bool:
+        """Store what changed, and only then go on; whether nothing of it is lost.
+
+        When the daemon is stopped in between, nothing came of the batch, and the next daemon finds out what
+        the master told it.
+        """
+        changes = self._model.take_changes()
+        subscribed = [item.event.framework_id for item in items if isinstance(item.event, ev.Subscribed)]
+        facts = {"framework_id": subscribed[-1]} if subscribed else {}
+        charged = changes.charges or changes.accounts
+        anything = changes.jobs or changes.executors or changes.leases or charged or explanations or facts
+        if anything and not self._tenure.save(changes, explanations, facts):
+            return False
+        self._budget.observe(changes.charges)
+        self._drivers.over(changes.jobs)
+        self._log_keeper.ended(changes.executors)
+        self._applications.observe(changes.jobs, changes.executors)
+        self._draining.observe(changes.executors, self._model.job)
+        self._policies.observe(changes.ended)
+        for task in changes.executors:
+            if task.state == "lost" and task.running_at is None:
+                log.warning("never ran", task=task.task_id, vm=task.vm_name, why=task.message[:300])
+        return True
+
+    def _forget(self) -> None:
+        self._drivers.forget(lambda job_id: self._model.job(job_id) is None)
+
+    # ---- deciding --------------------------------------------------------------------------------
+
+    def _decide(self) -> None:
+        if trouble := self._disk.trouble:
+            self._hold(f"nothing is launched: {trouble}")
+            return
+        event, explanations = self._policies.acting().decide(self._model.view(), self._model.requests())
+        self._handle([Item(event)], explanations)
+
+    def _hold(self, why: str) -> None:
+        """Decide that all wait, as a policy might."""
+        self._held = True
+        head = next(iter(self._model.requests()))
+        self._handle([Item(ev.Decided(self._clock.now(), (), ev.Waiting(head.job.id, why)))])
+
+    def _restore(self) -> None:
+        """Take up what an earlier daemon left: its jobs, its tasks, its drivers."""
+        for damage in self._store.put_damaged_aside(self._clock.now()):
+            log.error("a row of the job store cannot be read and is put aside", row=str(damage))
+        (jobs, tasks), leases = self._store.unfinished(), self._store.leases()
+        accounts = self._store.accounts()
+        self._clock.begin(jobs, [task for task in tasks if not task.ended], accounts)
+        self._keep_time()
+        restored = ev.Restored(
+            self._clock.now(),
+            tuple(jobs),
+            tuple(tasks),
+            self._model.options,
+            leases=tuple(leases),
+            accounts=tuple(accounts),
+            policy=self._policies.status().name,
+        )
+        self._budget.begin()
+        self._handle([Item(restored), *map(Item, self._budget.look())])
+        self._drivers.take_up(jobs)
+        self._applications.take_up(jobs)
+        self._draining.observe(tasks, self._model.job)
+        self._forget()
+        if jobs:
+            log.info("taken up", jobs=len(jobs), tasks=sum(not task.ended for task in tasks))
+        if leases and self._machines is None:
+            names = ", ".join(lease.id for lease in leases[:3])
+            log.error(
+                "VMs are open that nobody closes: no provider is configured", vms=len(leases), some=names
+            )
+
+    # ---- what others ask it, or have it handle ----------------------------------------------------------
+
+    def ui(self, job: JobRecord) -> DriverUi | None:
+        """Where the driver's UI is; see `Scheduler.ui`."""
+        spec = self._store.spec(job.job.id)
+        if spec is None or job.state not in WITH_DRIVER:
+            return None
+        return self._launcher.ui(job.job.id, spec, self._store.executors(job.job.id))
+
+    def _arrive(self, at: float, job: Job) -> None:
+        self._inbox.put(ev.JobSubmitted(at, job))
+
+    def _fail(self, job_id: str, why: str) -> None:
+        self._inbox.put(ev.DriverEnded(self._clock.now(), job_id, None, why))
+
+    def _look_for_vms(self) -> None:
+        """Find out which VMs there are by now, if that can be had in time; called by whoever submits."""
+        if self._link.subscribed and self._link.ask_for_agents(_LOOK_SECONDS):
+            self._inbox.put_and_wait(ev.Tick(self._clock.now()), _LOOK_SECONDS)
