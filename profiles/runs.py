@@ -140,16 +140,19 @@ def about_machine(spark: str) -> dict[str, object]:
 
 
 def write_runs(folder: Path, runs: Sequence[MeasuredRun], about: Mapping[str, object]) -> None:
-    """Write both files, each in one step, so that whoever is killed meanwhile leaves the earlier ones."""
+    """Write both files, each in one step, so that whoever is killed meanwhile leaves the earlier runs.
+
+    First what tells of the machine: runs without it could not be gone on with.
+    """
     import pyarrow.parquet
 
     folder.mkdir(parents=True, exist_ok=True)
     rows = [asdict(run) | {"placement": list(run.placement)} for run in runs]
     table = pyarrow.Table.from_pylist(rows, schema=_schema())
-    pyarrow.parquet.write_table(table, folder / f"{RUNS}.new")
-    (folder / f"{RUNS}.new").replace(folder / RUNS)
     (folder / f"{ABOUT}.new").write_text(json.dumps({"schema": SCHEMA_VERSION, **about}, indent=2) + "\n")
     (folder / f"{ABOUT}.new").replace(folder / ABOUT)
+    pyarrow.parquet.write_table(table, folder / f"{RUNS}.new")
+    (folder / f"{RUNS}.new").replace(folder / RUNS)
 
 
 def read_runs(folder: Path) -> tuple[MeasuredRun, ...]:

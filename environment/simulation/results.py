@@ -254,7 +254,7 @@ def trace_to_json(decisions: Sequence[Traced]) -> list[dict[str, Any]]:
 
 def _decision_to_json(decision: Decision) -> dict[str, Any]:
     if isinstance(decision, Wait):
-        return {"wait": decision.reason}
+        return {"wait": decision.reason} | ({"keeps": list(decision.keeps)} if decision.keeps else {})
     shown: dict[str, Any] = {"placement": list(decision.placement), "why": list(decision.why)}
     if decision.sizes:
         shown["sizes"] = [size.amounts for size in decision.sizes]

@@ -68,3 +68,24 @@ def test_what_is_made_of_a_run() -> None:
     run = make_run(placement=("a", "b", "a"), stages=read_log(RECORDED).stages)
     assert (run.vms, run.held) == (2, 20.5)
     assert run.total("gc_seconds") == pytest.approx(sum(stage.gc_seconds for stage in run.stages))
+
+
+def test_who_is_killed_between_the_files_leaves_no_runs_without_their_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever of the two files was the last, the runs that are there can be gone on with."""
+    replace = Path.replace
+
+    def killed_after_the_first(path: Path, target: Path) -> Path:
+        monkeypatch.setattr(Path, "replace", killed)
+        return replace(path, target)
+
+    def killed(path: Path, target: Path) -> Path:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", killed_after_the_first)
+    with pytest.raises(KeyboardInterrupt):
+        write_runs(tmp_path, [make_run()], {"machine": {}})
+    assert read_about(tmp_path)["machine"] == {}
+    with pytest.raises(ProfileError, match="holds no profiles"):
+        read_runs(tmp_path)

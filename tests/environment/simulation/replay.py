@@ -34,7 +34,7 @@ def trace_from_json(values: Sequence[Mapping[str, Any]]) -> tuple[Traced, ...]:
 
 def _decision_from_json(value: Mapping[str, Any]) -> Decision:
     if "wait" in value:
-        return Wait(value["wait"])
+        return Wait(value["wait"], tuple((vm, until) for vm, until in value.get("keeps", ())))
     scores = tuple(value.get("scores", ()))
     sizes = tuple(Resources.named(amounts) for amounts in value.get("sizes", ()))
     return Place(value["job"], tuple(value["placement"]), tuple(value["why"]), scores, sizes)

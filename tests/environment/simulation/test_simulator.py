@@ -306,7 +306,7 @@ def by_turns(name: str, result: Result) -> list[list[JobOutcome]]:
 
     None under policies that let jobs be overtaken: how often they may is tested with them.
     """
-    if name in ("lookahead", "reinforce", "dqn"):
+    if name in ("greedy", "lookahead", "reinforce", "dqn"):
         return []
     if name not in ("drf", "ogasched"):
         return [list(result.jobs)]
