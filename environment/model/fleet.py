@@ -58,7 +58,7 @@ class Fleet:
 
     def state(self) -> Fleeted:
         """All but the leases."""
-        seen, orphans = self._listings.state()
+        seen, orphans, lost = self._listings.state()
         return Fleeted(
             self._number,
             self._refusals.state(),
@@ -69,6 +69,7 @@ class Fleet:
             self._places.sizes(),
             self._refusals.held,
             self.idling.state(),
+            lost,
         )
 
     def restore(self, leases: Iterable[Lease], moment: Fleeted | None) -> None:
@@ -84,7 +85,7 @@ class Fleet:
             return
         self._number = moment.number
         self._away = dict(moment.away)
-        self._listings.resume(moment.seen, moment.orphans)
+        self._listings.resume(moment.seen, moment.orphans, moment.lost)
         self._refusals.resume(moment.pools)
         self._reservations.resume(moment.reserved)
         for pool, size in moment.sizes:
@@ -150,7 +151,8 @@ class Fleet:
             return  # opened twice: a list will tell
         self._listings.seen(lease, self._turn.now)
         lease.machine_id = event.machine_id
-        lease.opened_at = event.opened_at if lease.opened_at is None else lease.opened_at
+        if lease.opened_at is None:  # its clock may be wrong by days
+            lease.opened_at = max(lease.asked_at, min(event.opened_at, self._turn.now))
         if event.price_per_hour is not None:
             lease.vm = replace(lease.vm, price_per_hour=event.price_per_hour)
         if lease.state == "opening":
@@ -308,7 +310,8 @@ class Fleet:
         vm = self._places.place(place) or Vm(place, place, "unknown", NOTHING, 0.0)
         if machine.price_per_hour is not None:
             vm = replace(vm, price_per_hour=machine.price_per_hour)
-        opened_at = self._turn.now if machine.opened_at is None else machine.opened_at
+        opened_at = self._turn.now if machine.opened_at is None else min(machine.opened_at, self._turn.now)
+        opened_at = max(opened_at, self._listings.paid_until(machine))
         lease_id = machine.lease_id or machine.machine_id
         lease = Lease(
             f"{lease_id}/{machine.machine_id}" if twice else lease_id,

@@ -11,6 +11,11 @@ from environment.model import timings
 from environment.model.events import Listed, MachinesListed
 from environment.model.leases import Lease
 
+#: Seconds for which it is known until when a VM was paid for that was taken for lost.
+_REMEMBERED = 86_400.0
+
+_Times = tuple[tuple[str, float], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -29,22 +34,32 @@ class Listings:
         self._seen: dict[str, float] = {}
         #: Since when it lists a VM that nobody knows, by its own name of it.
         self._orphans: dict[str, float] = {}
+        #: Until when those were paid for that were taken for lost, by the same; of a day.
+        self._lost: dict[str, float] = {}
 
-    def state(self) -> tuple[tuple[tuple[str, float], ...], tuple[tuple[str, float], ...]]:
+    def state(self) -> tuple[_Times, _Times, _Times]:
         """All that is known."""
-        return tuple(self._seen.items()), tuple(self._orphans.items())
+        return tuple(self._seen.items()), tuple(self._orphans.items()), tuple(self._lost.items())
 
-    def resume(self, seen: Iterable[tuple[str, float]], orphans: Iterable[tuple[str, float]]) -> None:
+    def resume(self, seen: _Times, orphans: _Times, lost: _Times) -> None:
         """Go on from there."""
-        self._seen, self._orphans = dict(seen), dict(orphans)
+        self._seen, self._orphans, self._lost = dict(seen), dict(orphans), dict(lost)
 
     def seen(self, lease: Lease, at: float) -> None:
         """The provider told of the VM of a lease."""
         self._seen[lease.id] = at
 
     def forget(self, lease: Lease) -> None:
-        """The lease has ended."""
+        """The lease has ended, at its `closed_at`; one that was lost may be listed again."""
         self._seen.pop(lease.id, None)
+        if lease.state == "lost" and lease.machine_id and lease.closed_at is not None:
+            since = lease.closed_at - _REMEMBERED
+            self._lost = {machine_id: at for machine_id, at in self._lost.items() if at > since}
+            self._lost[lease.machine_id] = lease.closed_at
+
+    def paid_until(self, machine: Listed) -> float:
+        """Until when a VM was paid for under a lease that was lost; 0 if it was under none."""
+        return self._lost.get(machine.machine_id, 0.0)
 
     def compare(self, event: MachinesListed, leases: Iterable[Lease], now: float) -> Found:
         """Hold a list against the leases that have not ended; an orphan is found once."""

@@ -162,6 +162,7 @@ class Fleeted:
     sizes: tuple[tuple[str, Resources], ...] = ()
     held: str = ""
     idled: Idled = field(default_factory=Idled)
+    lost: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

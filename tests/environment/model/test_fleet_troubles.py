@@ -149,6 +149,42 @@ def test_what_its_provider_does_not_list_is_lost_with_all_that_ran_there() -> No
     assert world.job().reason.startswith("waits for general-1 to boot")
 
 
+def test_what_was_lost_and_is_listed_again_is_not_paid_for_twice() -> None:
+    """Its provider's lists were not complete: it is an orphan then, paid for from when it was lost."""
+    world = running()
+    listed(world, "general-1", "general-2")
+    lease = world.lease("general-1")
+    opened_at = lease.opened_at
+    world.wait(timings.VANISHED_AFTER + 1.0)
+    listed(world, "general-2")
+    (lost,) = [found for found in world.model.take_changes().leases if found.ended]
+    again = ev.Listed(lease.id, lease.machine_id, "running", opened_at)
+    for wait in (1.0, timings.ORPHAN_GRACE):
+        world.wait(wait)
+        world.send(ev.MachinesListed(world.now, world.now, (again,)))
+    (orphan,) = [found for found in world.leases() if found.id == lease.id]
+    assert (orphan.state, orphan.opened_at) == ("closing", lost.closed_at)
+
+
+@pytest.mark.parametrize(("told", "booked"), [(-50.0, 0.0), (5.0, 5.0), (1e6, 30.0)])
+def test_a_list_with_a_wrong_clock_does_not_change_what_is_paid(told: float, booked: float) -> None:
+    """What opened unheard is paid for from between when it was asked for and when the list came."""
+    world = ElasticWorld(pools=places(2))
+    world.begin()
+    world.submit(replace(LARGE, executors=1))
+    world.decide()
+    lease, began = world.lease("general-1"), world.now
+    world.wait(30.0)
+    ids = (lease.id, "general-2.7")
+    machines = tuple(ev.Listed(lease_id, f"i-{lease_id}", "running", began + told) for lease_id in ids)
+    world.send(ev.MachinesListed(world.now, world.now, machines))
+    assert world.lease("general-1").opened_at == began + booked
+    world.wait(timings.ORPHAN_GRACE)
+    world.send(ev.MachinesListed(world.now, world.now, machines))
+    (orphan,) = [found for found in world.leases() if found.id == "general-2.7"]
+    assert orphan.opened_at == min(began + told, world.now)
+
+
 def test_an_orphan_is_closed_after_a_while() -> None:
     """The provider lists what nobody knows: it gets a lease, as it is paid for, and is closed."""
     world = ElasticWorld(pools=places(1))
