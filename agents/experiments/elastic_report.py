@@ -32,10 +32,10 @@ def report(folder: Path, seeds: int, jobs: int | None = None, progress: Progress
     folder.mkdir(parents=True, exist_ok=True)
     runs = play(scenes(), seeds, jobs, progress)
     asked = f" --jobs {jobs}" if jobs else ""
-    parts = [_HEAD.format(seeds=seeds, asked=asked, first=FIRST_SEED, last=FIRST_SEED + seeds - 1)]
+    parts = [HEAD.format(seeds=seeds, asked=asked, first=FIRST_SEED, last=FIRST_SEED + seeds - 1)]
     for name in dict.fromkeys(run.scene for run in runs):
         of_scene = [run for run in runs if run.scene == name]
-        parts += [f"## {name}\n", _about(of_scene)]
+        parts += [f"## {name}\n", about(of_scene)]
         for boot in dict.fromkeys(run.boot for run in of_scene):
             found = averages([run for run in of_scene if run.boot == boot])
             parts += [f"### {name}, boots of {boot} s\n", table(found), findings(found)]
@@ -106,7 +106,8 @@ def findings(found: Found) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _about(runs: Sequence[ElasticRun]) -> str:
+def about(runs: Sequence[ElasticRun]) -> str:
+    """What is to be known of a scene before its tables."""
     fixed = {run.setup: run.vms for run in runs if run.setup.startswith("fixed")}
     bound = _statistic([run.numbers["bound"] for run in runs])
     said = f"No schedule pays less than {_cell(bound, 1)} dollars: perfect packing, nothing idle, no boots."
@@ -116,6 +117,8 @@ def _about(runs: Sequence[ElasticRun]) -> str:
             + " and ".join(f"{count} VMs ({name.removeprefix('fixed, ')})" for name, count in fixed.items())
             + "."
         )
+    if len(seeds := {run.seed for run in runs}) == 1:
+        said += f" All of this is of the seed {min(seeds)} alone, so that nothing is known of the spread."
     refused = max(run.refused for run in runs)
     return said + (f" {refused} tasks are larger than any VM and left out." if refused else "") + "\n"
 
@@ -154,7 +157,8 @@ def draw(runs: Sequence[ElasticRun], path: Path) -> None:
     figure.savefig(path, dpi=100)
 
 
-_HEAD = """# The bill where VMs come and go
+#: What stands before the tables.
+HEAD = """# The bill where VMs come and go
 
 Made by `stoker reproduce elastic --seeds {seeds}{asked}`: the same jobs, with the seeds {first} to {last},
 on VMs that are opened when they are needed and closed when they are not ([elastic.md](../elastic.md)).
@@ -170,6 +174,25 @@ seeds.
 * *like Karpenter*: `karpenter`, which fills open VMs and opens the cheapest that fits; what is empty is
   closed when it has been idle for as long as it boots, or at once.
 * The others are Stoker's policies, each with the name of the keeper that says how long idle VMs are kept.
+
+What each is shown, and what it may do, is not the same:
+
+| who decides | knows of jobs, beside their sizes | has a job wait that fits | lets jobs overtake one |
+|---|---|---|---|
+| *fixed*, like Cluster Autoscaler, like Karpenter | nothing | no | no |
+| `ff`, `rrc`, `best_fit` | nothing | no | no |
+| `aep` | preferred placement | no | no |
+| `ilp` | preferred placement, expected durations and ends | no | no |
+| `greedy` | the same, and 15 jobs behind the first | for 60 s at most | 32 at most |
+| `lookahead` | the same, and 16 jobs behind the first | for 600 s at most | 32 at most |
+
+Who may not overtake serves first come, first served: a job that does not fit holds up all behind it.
+Kubernetes, under the real Cluster Autoscaler and Karpenter, goes on with the next, so that both are worse off
+here than there wherever jobs wait for others to end, as in burst. How much of what `greedy` and `lookahead`
+gain over them comes of knowing, of waiting and of overtaking is not told apart here.
+
+What stands below a table is found on the seeds that it is told of: the best of all of ours there, by means.
+Where it is ahead by less than the spread of both, it may not be on other seeds.
 
 *Completion* is from submission to end, boots included. *Booting* and *idle* are shares of the bill; *idle*
 has what is charged beyond the time for which a VM was there. What is left of the bill is for VMs that hold

@@ -1,5 +1,6 @@
 """The report on VMs that come and go: whom it compares, and that its words follow its numbers."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from agents.experiments.comparison import Contender, Statistic
 from agents.experiments.elastic import (
     PARTNERS,
+    ElasticRun,
     Setup,
     for_the_mean,
     kept,
@@ -15,7 +17,8 @@ from agents.experiments.elastic import (
     pools_of,
     scenes,
 )
-from agents.experiments.elastic_report import AIMS, averages, draw, findings, table
+from agents.experiments.elastic_report import AIMS, HEAD, about, averages, draw, findings, table
+from agents.registry import describe
 from environment.kernel.arrays import jobs_of, refusals
 from environment.pools import Keeping
 from environment.simulation.options import SimulationOptions
@@ -57,6 +60,25 @@ def test_every_scene_has_its_partners_and_jobs_that_fit() -> None:
         fewer = for_the_mean(vms, workload, options)
         assert len(fewer) <= len(vms)
         assert len(refusals(jobs_of(workload, options.profiles), fewer)) == len(refused)
+
+
+def test_it_says_what_each_of_those_compared_may_do() -> None:
+    """Who knows, waits and overtakes how much; of the report that is kept, as of one made anew."""
+    kept = (Path(__file__).parents[2] / "docs/results/elastic.md").read_text(encoding="utf-8")
+    said = HEAD[HEAD.index("What each is shown") : HEAD.index("*Completion*")]
+    assert said in kept
+    for name in ("greedy", "lookahead"):
+        (row,) = re.findall(rf"^\| `{name}` .*, and (\d+) jobs .* (\d+) s at most \| (\d+) at", said, re.M)
+        options = {option.name: option.default or "" for option in describe(name).options}
+        limits = ("jobs_ahead", "patience", "overtaken_at_most")
+        assert [float(number) for number in row] == [float(options[limit]) for limit in limits]
+
+
+def test_a_spread_of_one_seed_is_said_to_be_none() -> None:
+    """A 0 would be taken for a number that was seen."""
+    runs = [ElasticRun("day", 60, "greedy, none", seed, {"bound": 1.0}) for seed in (200, 201)]
+    assert "the seed 200 alone" in about(runs[:1])
+    assert "alone" not in about(runs)
 
 
 @pytest.mark.parametrize(
