@@ -58,7 +58,7 @@ class ClusterModel:
             ev.JobSubmitted: self._on_submitted,
             ev.KillRequested: self._on_kill_requested,
             ev.Subscribed: self._on_subscribed,
-            ev.Disconnected: lambda event: self._supply.disconnect(event.why),
+            ev.Disconnected: self._on_disconnected,
             ev.OffersReceived: self._on_offers,
             ev.OfferRescinded: lambda event: self._book.drop(event.offer_id),
             ev.VmsMeasured: self._on_measured,
@@ -67,7 +67,7 @@ class ClusterModel:
             ev.Decided: lambda event: self._decisions.take(event),
             ev.PolicyChanged: self._on_policy_changed,
             ev.ChargesDue: lambda _: self._accounts.charge_all(self.now),
-            ev.TaskChanged: lambda event: self._tasks.changed(event),
+            ev.TaskChanged: self._on_task_changed,
             ev.DriverStarted: lambda event: self._drivers.started(event),
             ev.DriverDelayed: lambda event: self._drivers.delayed(event),
             ev.DriverEnded: lambda event: self._drivers.ended(event),
@@ -349,7 +349,18 @@ class ClusterModel:
 
     def _on_subscribed(self, _: ev.Subscribed) -> None:
         self._supply.connect()
+        self._fleet.connected(self.now)
         self._watch.reconnected()
+
+    def _on_disconnected(self, event: ev.Disconnected) -> None:
+        self._supply.disconnect(event.why)
+        self._fleet.connected(None)
+
+    def _on_task_changed(self, event: ev.TaskChanged) -> None:
+        self._tasks.changed(event)
+        task = self._roster.task(event.task_id)
+        if task is not None and event.state in ("starting", "running"):
+            self._fleet.heard(task.vm_id)
 
     def _on_offers(self, event: ev.OffersReceived) -> None:
         self._supply.take(self._fleet.met(event.offers) if self._places else event.offers)

@@ -24,6 +24,10 @@ from environment.model.turn import Turn
 from environment.model.waiting import WaitingLine
 from environment.resources import NOTHING
 
+#: What a job waits for whose VMs are all up, and what is said when that does not come.
+_OFFERS = "its VMs are up, and it waits for the master to offer what is kept for it there"
+_NO_OFFERS = f"what is kept for it on its VMs was not offered for {timings.RESERVED_PATIENCE:g} s"
+
 
 class Decisions:
     """Executes what was decided, as far as it still holds after what happened meanwhile.
@@ -91,7 +95,10 @@ class Decisions:
         launches = self._launches()
         for reserved in due:
             job = self._roster.job(reserved.job_id)
-            if job is None or not all(map(self._places.is_up, reserved.all_vms)):
+            if job is None:
+                continue
+            if not all(map(self._places.is_up, reserved.all_vms)):
+                self._say(job, self._places.why_waits(reserved))
                 continue
             if reserved.ready_at is None:
                 reserved = self._reservations.ready(reserved.job_id, self._turn.now)
@@ -107,7 +114,13 @@ class Decisions:
             elif refusal not in (TAKEN_BACK, NO_PORTS):
                 self._reservations.release(reserved.job_id)
                 self._lives.decided_again(job, refusal)
+            else:
+                self._say(job, _OFFERS)
         launches.command()
+
+    def _say(self, job: JobRecord, reason: str) -> None:
+        if reason != job.reason:
+            self._roster.explain(job, reason)
 
     def wake(self) -> None:
         """Decide again about jobs whose VMs are up for so long that what is kept will hardly be offered.
@@ -117,7 +130,7 @@ class Decisions:
         for reserved in self._reservations.take_ready(self._turn.now - timings.RESERVED_PATIENCE):
             since, job = reserved.ready_at, self._roster.job(reserved.job_id)
             if since is not None and job is not None:
-                self._lives.decided_again(job, TAKEN_BACK, since + timings.RESERVED_PATIENCE)
+                self._lives.decided_again(job, _NO_OFFERS, since + timings.RESERVED_PATIENCE)
 
     def undo(self, vm_id: str, why: str) -> None:
         """Decide again about the jobs for which something is kept on this VM."""

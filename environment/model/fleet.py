@@ -48,6 +48,8 @@ class Fleet:
         self._awaited: dict[str, float] = {}
         #: Since when agents are gone whose VMs should be up, by lease.
         self._away: dict[str, float] = {}
+        #: Since when the master would tell of agents that come; None while there is no connection.
+        self._connected_at: float | None = None
         #: The number of the last lease.
         self._number = 0
         #: VMs that will not come, or are gone, and why; VMs that are to be empty, and why.
@@ -70,6 +72,7 @@ class Fleet:
             self._refusals.held,
             self.idling.state(),
             lost,
+            self._connected_at,
         )
 
     def restore(self, leases: Iterable[Lease], moment: Fleeted | None) -> None:
@@ -84,7 +87,7 @@ class Fleet:
             self._take_up()
             return
         self._number = moment.number
-        self._away = dict(moment.away)
+        self._away, self._connected_at = dict(moment.away), moment.connected_at
         self._listings.resume(moment.seen, moment.orphans, moment.lost)
         self._refusals.resume(moment.pools)
         self._reservations.resume(moment.reserved)
@@ -195,6 +198,11 @@ class Fleet:
 
     # ---- its agent -----------------------------------------------------------------------------------
 
+    def connected(self, since: float | None) -> None:
+        """The master tells of agents since then; with None it does not, and who comes is not known."""
+        if self._places:
+            self._connected_at = since
+
     def met(self, offers: Iterable[Offer]) -> tuple[Offer, ...]:
         """These offers, with VMs as their leases have them; those of unknown leases are declined."""
         kept, strange = [], []
@@ -252,6 +260,12 @@ class Fleet:
         lease = self._places.at(vm_id)
         if lease is not None and lease.state != "closing":
             self._away.setdefault(lease.id, self._turn.now)
+
+    def heard(self, vm_id: str) -> None:
+        """Something runs there: its agent is not gone, though all of it is taken and nothing offered."""
+        lease = self._places.at(vm_id)
+        if lease is not None and lease.agent_id == vm_id:
+            self._away.pop(lease.id, None)
 
     # ---- its provider --------------------------------------------------------------------------------
 
@@ -342,13 +356,18 @@ class Fleet:
         patience = timings.DECISION_PATIENCE if pending else 0.0
         for lease in self._due(self.idling.closes, now - patience):
             self._close(lease, "idle")
+        if self._connected_at is not None and now - self._connected_at >= self._options.boot_timeout:
+            self._give_up_agents(now)
+        for place_id in self._places.always:
+            if self._places.at(place_id) is None and not self._places.why_not(place_id):
+                self.open(place_id, "always there")
+
+    def _give_up_agents(self, now: float) -> None:
+        """Give up VMs of which the master should have told that they are there, for so long."""
         for lease in self._due(self._awaited, now):
             self._give_up(lease, f"it did not boot within {self._patience(lease):g} s")
         for lease in self._due(self._away, now - self._options.boot_timeout):
             self._give_up(lease, f"its agent is gone since {self._options.boot_timeout:g} s")
-        for place_id in self._places.always:
-            if self._places.at(place_id) is None and not self._places.why_not(place_id):
-                self.open(place_id, "always there")
 
     def _due(self, times: Mapping[str, float], now: float) -> list[Lease]:
         """Those whose time has come, in order: the same, however they came to be known."""

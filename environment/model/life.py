@@ -74,6 +74,7 @@ class JobLives:
         elif self._roster.missing(job):
             self._line.relaunch(job, self._turn.now if since is None else since)
         self._roster.explain(job, f"decided again, since {why}")
+        self.say_runs(job)  # where its driver wants no more by now
         self._supply.reconsider(since)
 
     def placed(self, job: JobRecord, number: int, *, new: bool) -> None:

@@ -163,6 +163,7 @@ class Fleeted:
     held: str = ""
     idled: Idled = field(default_factory=Idled)
     lost: tuple[tuple[str, float], ...] = ()
+    connected_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

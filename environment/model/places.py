@@ -320,7 +320,7 @@ class Places:
 
     def _ready_at(self, lease: Lease) -> float:
         """When the VM should be up, or is."""
-        return self._turn.now if lease.agent_id else max(self._turn.now, lease.asked_at + boot_of(lease.vm))
+        return self._turn.now if lease.agent_id else max(self._turn.now, _due_at(lease))
 
     def starts_at(self, reserved: Reserved) -> float:
         """When a job with VMs that boot is believed to start."""
@@ -332,7 +332,13 @@ class Places:
         names = [vm_id for vm_id in dict.fromkeys(reserved.all_vms) if not self.is_up(vm_id)]
         told = names if len(names) <= _NAMED else [*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} more"]
         told = [*told[:-2], " and ".join(told[-2:])]
-        return f"waits for {', '.join(told)} to boot (until {clock(self.starts_at(reserved))})"
+        due_at = max((_due_at(self._at[i]) for i in names if i in self._at), default=self._turn.now)
+        return f"waits for {', '.join(told)} to boot (due at {clock(due_at)})"
+
+
+def _due_at(lease: Lease) -> float:
+    """When the VM should be up, by what its pool says."""
+    return lease.asked_at + boot_of(lease.vm)
 
 
 def boot_of(vm: Vm) -> float:

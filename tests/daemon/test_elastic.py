@@ -59,7 +59,7 @@ def test_a_daemon_that_is_killed_while_vms_boot_run_and_idle(elastic: Fleet, tmp
     provider = EmbeddedProvider(elastic.mesos.address, NOBODY)
     first = elastic.add()
     job_id = elastic.submit(first, 3.0)
-    until(lambda: "general-1 to boot (until" in elastic.wait(first, job_id, "queued")["reason"], first.log)
+    until(lambda: "general-1 to boot (due at" in elastic.wait(first, job_id, "queued")["reason"], first.log)
     until(lambda: len(provider.list()) == 1, first.log)
     assert cluster(first) == ([("general-1", "booting")], 1)
     first.end(signal.SIGKILL)
@@ -155,7 +155,7 @@ def test_the_commands_for_operators(
     rows = [line.split() for line in printed["cluster"].splitlines()]
     assert ["2", "of", "general", "closed"] in [row[:4] for row in rows]
     assert {row[1] for row in rows if row[:1] in (["general-1"], ["general-2"])} <= {"opening", "booting"}
-    assert "waits for general-1 and general-2 to boot (until" in printed["explain"]
+    assert "waits for general-1 and general-2 to boot (due at" in printed["explain"]
 
 
 @contextlib.contextmanager

@@ -24,7 +24,7 @@ def test_a_vm_from_closed_to_closed() -> None:
         "general-1",
         100,
     )
-    assert (world.job().state, world.job().reason) == ("queued", "waits for general-1 to boot (until 160 s)")
+    assert (world.job().state, world.job().reason) == ("queued", "waits for general-1 to boot (due at 160 s)")
     assert not world.model.ready_to_decide()
     world.wait(2.0)
     assert world.opened("general-1") == []
