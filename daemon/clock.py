@@ -86,10 +86,10 @@ class Clock:
         self._offset = max(self._offset, latest - self._boot())
         self._ahead = self.now() - self._wall()
 
-    def look(self, *, idle: bool) -> bool:
-        """See whether the wall clock has jumped; when nothing is measured, follow it, but never back.
+    def look(self, *, idle: bool) -> float:
+        """See whether the wall clock has jumped; when no job is measured, follow it, but never back.
 
-        Whether there is something else to be kept.
+        By how many seconds that moved this time, which then is to be kept; VMs are not charged for them.
         """
         ahead = self.now() - self._wall()
         if abs(ahead - self._ahead) > _JUMP:
@@ -98,7 +98,7 @@ class Clock:
             log.warning("the wall clock jumped; durations and costs go on evenly", seconds=seconds)
         self._ahead = ahead
         if not idle or ahead > -_JUMP:
-            return False
+            return 0.0
         self._offset -= ahead
         self._ahead = 0.0
-        return True
+        return -ahead

@@ -222,8 +222,9 @@ class SchedulingLoop:
             self._draining.tend()
             if self._machines is not None:
                 self._machines.tend()
-            if self._clock.look(idle=self._model.idle):
+            if moved := self._clock.look(idle=self._model.idle):
                 self._keep_time()
+                items.insert(0, Item(ev.ClockMoved(self._clock.now(), moved)))
             items += [Item(event) for event in self._gone_with_mesos()]
             if self._held and not self._disk.trouble:
                 self._held = False

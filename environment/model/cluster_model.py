@@ -67,6 +67,7 @@ class ClusterModel:
             ev.Decided: lambda event: self._decisions.take(event),
             ev.PolicyChanged: self._on_policy_changed,
             ev.ChargesDue: lambda _: self._accounts.charge_all(self.now),
+            ev.ClockMoved: lambda event: self._accounts.skip(event.seconds),
             ev.TaskChanged: self._on_task_changed,
             ev.DriverStarted: lambda event: self._drivers.started(event),
             ev.DriverDelayed: lambda event: self._drivers.delayed(event),

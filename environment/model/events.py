@@ -356,6 +356,13 @@ class ChargesDue(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ClockMoved(Event):
+    """So many of the seconds before this event have not gone by: the clock was wrong, and was set forward."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Tick(Event):
     """Time went by. Timeouts and retries are due at ticks only."""
 

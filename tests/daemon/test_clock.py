@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from conf.schema import Config, JobSpec
+from daemon.bill_rows import Asked
 from daemon.clock import Clock
 from daemon.launcher import Launcher
 from daemon.service import Service
 from daemon.store import Store
+from environment.model.accounts import Account
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.resources import Resources
@@ -76,7 +78,7 @@ def test_an_idle_daemon_follows_the_clock_but_never_back(machine: Machine) -> No
     """Set forward, the time shown is right again as soon as nothing is measured; set back, it waits."""
     clock = machine.clock()
     machine.wall += HOUR
-    assert clock.look(idle=True)
+    assert clock.look(idle=True) == pytest.approx(HOUR)
     assert clock.now() == machine.wall
     assert clock.trouble == ""
     machine.wall -= HOUR
@@ -145,6 +147,29 @@ def test_no_job_ends_of_a_jump(store: Store, tmp_path: Path, machine: Machine) -
         assert after(11.0) == "failed"
         after(1.0)
         assert "clock" not in service.health().checks, "nothing is measured: the clock is followed"
+    finally:
+        service.stop()
+        service.run()
+
+
+def test_no_vm_is_paid_for_a_jump(store: Store, tmp_path: Path, machine: Machine) -> None:
+    """An hour is set while no job is there: a VM of 3.6 dollars an hour is charged for what went by."""
+    account = Account(
+        "general-1.1", "general-1.1", "m1.large", 3.6, machine.wall, machine.wall, pool="general"
+    )
+    store.save(Changes((), (), accounts=(account,)))
+    config, session = Config(data_dir=str(tmp_path)), SessionOptions(master=f"127.0.0.1:{free_port()}")
+    launcher = Launcher(config, tmp_path, "127.0.0.1")
+    service = Service(config, store, launcher, session, data_dir=tmp_path, clock=machine.clock())
+    service._restore()
+    try:
+        for jump in (0.0, HOUR, 0.0):
+            machine.pass_by(10.0)
+            machine.wall += jump
+            service._next_tick = service._next_charge = 0.0
+            service._turn()
+        assert store.bill(Asked()).total.total == pytest.approx(30.0 * 3.6 / HOUR)
+        assert "clock" not in service.health().checks
     finally:
         service.stop()
         service.run()

@@ -194,6 +194,26 @@ def test_one_that_ended_before_it_was_known_is_not_paid_for_longer() -> None:
     assert by(charges, "kind") == pytest.approx({("booting",): 0.06, ("idle",): 0.04})
 
 
+def test_a_clock_that_is_set_forward_is_not_paid_for() -> None:
+    """A day that did not go by: neither a fixed VM nor the least that is charged of a lease knows of it."""
+    world, lease = World(make_vms(1)), Lease("general-1.1", POOLED, asked_at=0.0, opened_at=0.0)
+    world.run(make_job())
+    accounts, begin = world.model.ledger.accounts, world.now
+    lease.opened_at = begin
+    accounts.lease(lease, begin)
+    for moved in (0.0, DAY):
+        world.now += 10.0 + moved
+        world.send(ev.ClockMoved(world.now, moved))
+    world.now += 10.0
+    lease.state, lease.closed_at = "closed", world.now
+    accounts.lease(lease, world.now)
+    world.send(ev.ChargesDue(world.now))
+    assert by(world.model.take_changes().charges, "pool") == {
+        ("",): pytest.approx(30 * 0.24 / 3600),
+        ("general",): pytest.approx(60 * 3.6 / 3600),
+    }
+
+
 def test_a_vm_that_never_came_up_is_charged_for_its_boot_and_the_least() -> None:
     """Given up after 25 seconds."""
     ledger, lease = Ledger(), Lease("general-1.1", POOLED, asked_at=0.0, opened_at=0.0)
