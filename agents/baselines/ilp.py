@@ -22,6 +22,7 @@ from agents.estimates import (
     check_share,
     dollars_per_cpu_second,
     duration_of,
+    effective_prices,
     held_for,
 )
 from conf.assumptions import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
@@ -58,7 +59,8 @@ class IlpOptions:
 class Kind(NamedTuple):
     """VMs that are alike to a request.
 
-    `room` is how many of its executors fit on each, `held` for how many seconds each is held anyway,
+    `room` is how many of its executors fit on each, `price_per_hour` what each costs for work that lasts (see
+    `effective_prices`), `held` for how many seconds each is held anyway,
     `present` whether the job has executors there already, `boots` in how many seconds each is up, and `opens`
     whether that is paid for besides, as it is closed.
     """
@@ -138,11 +140,12 @@ def kinds_of(view: ClusterView, request: PlacementRequest, options: IlpOptions) 
     boots = np.zeros(len(view.vms))
     if view.openings is not None:
         boots = np.round(np.maximum(view.openings.ready_at - view.at, 0.0), TIME_DIGITS)
+    prices = effective_prices(view, request.job, options.unknown_duration).tolist()
     found: dict[tuple[int, float, float, bool, float, bool], list[int]] = {}
     for i in np.flatnonzero(room).tolist():
         vm, opens = view.vms[i], not bool(view.is_open[i])
         there = vm.id in request.present_on
-        alike = (int(room[i]), vm.price_per_hour, float(held[i]), there, float(boots[i]), opens)
+        alike = (int(room[i]), prices[i], float(held[i]), there, float(boots[i]), opens)
         found.setdefault(alike, []).append(i)
     return [Kind(tuple(vms), *alike) for alike, vms in found.items()]
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.estimates import TIME_DIGITS, duration_of, held_for
+from agents.estimates import TIME_DIGITS, duration_of, effective_prices, held_for
 from environment.kernel.leases import BOOT, CLOSES, GRANULARITY, KEEP, MINIMUM, READY, TAKEN
 from environment.kernel.state import ANYWHERE, PREFERENCES, Batch, Rules, blank, make_batch
 from environment.resources import CPUS, MEMORY, THOUSANDTHS, Resources
@@ -53,6 +53,8 @@ class Situations:
         groups = self._groups(view)
         executors = sum(len(group.vms) for group in groups) + sum(request.count for request in queue)
         batch = self._room_for(view, len(groups) + len(queue), executors)
+        # A VM has one price for all that is played: that for the job which is decided about first.
+        batch.machines.price_per_hour[:] = effective_prices(view, queue[0].job, self._unknown)
         self._load_jobs(batch, groups, queue)
         _load_state(batch, view, groups, queue)
         _load_leases(batch, view)
@@ -106,7 +108,6 @@ class Situations:
             self._batch = batch
         batch.machines.milli_cpus[:] = view.capacity.get(CPUS)
         batch.machines.memory_mib[:] = view.capacity.get(MEMORY) // THOUSANDTHS
-        batch.machines.price_per_hour[:] = view.prices_per_hour
         return batch
 
     def _load_jobs(self, batch: Batch, groups: Sequence[Group], queue: Sequence[PlacementRequest]) -> None:

@@ -20,6 +20,7 @@ from conf.assumptions import UNKNOWN_DURATION
 from environment.belief import expected_end
 from environment.cluster_files import load_cluster
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
+from environment.pools import Spot, Terms
 from environment.simulation.expectations import EXACT
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import simulate
@@ -129,6 +130,20 @@ def test_what_the_view_does_not_explain_is_assumed() -> None:
     state = Situations(RULES, 200.0).load(view, [make_request()]).state
     assert state.busy_until[0].tolist() == [30.0, 0.0, 200.0]
     assert state.held[0].tolist() == [1, 0, 1]
+
+
+def test_a_spot_vm_costs_what_work_costs_that_lasts() -> None:
+    """For the head of the queue; without spot, the VMs' prices to the last digit."""
+    prices = np.random.default_rng(1).uniform(0.01, 2.0, 50)
+    vms = [make_vm(f"vm-{i}", price_per_hour=price) for i, price in enumerate(prices.tolist())]
+    long, short = request_of("long", 1, duration=7200.0), request_of("short", 1, duration=1.0)
+    situations = Situations(RULES, 100.0)
+    found = situations.load(make_view(vms), [long, short]).machines.price_per_hour
+    assert found.tolist() == [prices.tolist()] * 2
+    vms[0] = replace(vms[0], terms=Terms("spot", spot=Spot(1.0, notice=0.0)))
+    found = situations.load(make_view(vms), [long, short]).machines.price_per_hour
+    assert found[:, 1:].tolist() == [prices[1:].tolist()] * 2
+    assert found[:, 0].tolist() == pytest.approx([prices[0] * (1.0 + long.job.rework.lost)] * 2)
 
 
 @pytest.mark.parametrize("expected", [100.0, None])
