@@ -31,6 +31,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 MOST_TRIES, LONGEST_TRIAL = 3, 60.0
 #: Seconds between two lists, and between two questions for notices while VMs are open.
 LIST_PERIOD, NOTICE_PERIOD = 30.0, 5.0
+#: Seconds between two questions for prices. Chosen: clouds change them some times a day.
+PRICES_PERIOD = 300.0
 #: Seconds after an opening in which it is seen that none was opened twice, before both have booted.
 SOON = 2.0
 #: A list that says nothing new is told again after so many seconds; at once for so long after something was
@@ -42,7 +44,7 @@ PATIENCE = 120.0
 #: What a provider says that will not open a VM, so that it need not be asked again.
 _SAID_NO: Mapping[str, Refusal] = {"capacity": "capacity", "quota": "quota", "invalid": "invalid"}
 
-Call = Literal["open", "close", "list", "notices"]
+Call = Literal["open", "close", "list", "notices", "prices"]
 
 
 @dataclass(slots=True, eq=False)
@@ -89,6 +91,9 @@ class Machines:
         self._flying = 0
         self._list = _Errand("list", " list")
         self._notices = _Errand("notices", " notices")
+        self._prices = _Errand("prices", " prices")
+        #: What was told last; nothing, to begin with.
+        self._priced: tuple[tuple[str, float], ...] = ()
         self._listed: tuple[ev.Listed, ...] | None = None
         self._told_at = self._changed_at = time.monotonic()
         self._noticed: dict[str, Notice] = {}
@@ -113,7 +118,7 @@ class Machines:
         overdue = set(self._crew.overdue())
         now = time.monotonic()
         with self._lock:
-            known = (*self._errands.values(), self._list, self._notices)
+            known = (*self._errands.values(), self._list, self._notices, self._prices)
             late = [errand for errand in known if errand.due is None and errand.key in overdue]
         for errand in late:
             self._failed(errand, "timeout", f"no answer within {self._patience:g} s")
@@ -159,7 +164,13 @@ class Machines:
         if not self._may_act():
             errand.due = time.monotonic() + FIRST_PAUSE
             return
-        calls = {"open": self._open, "close": self._close, "list": self._ask, "notices": self._ask_notices}
+        calls = {
+            "open": self._open,
+            "close": self._close,
+            "list": self._ask,
+            "notices": self._ask_notices,
+            "prices": self._ask_prices,
+        }
         if not self._takes_off(errand):
             return
         try:
@@ -292,6 +303,13 @@ class Machines:
                 self._put(ev.LeaseNotice(now, lease_id, None))
         self._noticed = notices
         self._done(errand, NOTICE_PERIOD)
+
+    def _ask_prices(self, errand: _Errand) -> None:
+        priced = tuple(sorted(self._provider.prices().items()))
+        if priced != self._priced:
+            self._priced = priced
+            self._put(ev.PoolPrices(self._now(), priced))
+        self._done(errand, PRICES_PERIOD)
 
     def _told(self) -> Sequence[Notice]:
         """The notices; nobody is asked while no VM is known to be open."""

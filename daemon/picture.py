@@ -37,7 +37,7 @@ def picture_of(model: ClusterModel, now: float, earlier: Picture) -> Picture:
 def _pools(model: ClusterModel, leases: Sequence[Lease], notes: Mapping[str, str]) -> tuple[PoolStatus, ...]:
     """Those of the cluster file."""
     places: dict[str, list[Vm]] = {}
-    for vm in model.options.places:
+    for vm in model.places():
         if vm.terms is not None:
             places.setdefault(vm.terms.pool, []).append(vm)
     opened = {lease.vm.id for lease in leases}

@@ -80,6 +80,7 @@ class ClusterModel:
             ev.LeaseClosed: lambda event: self._fleet.closed(event),
             ev.LeaseNotice: lambda event: self._fleet.noticed(event),
             ev.OpeningsHeld: self._on_openings_held,
+            ev.PoolPrices: lambda event: self._places.cost(event.prices),
             ev.MachinesListed: lambda event: self._fleet.listed(event),
             ev.Tick: self._on_tick,
         }
@@ -243,6 +244,10 @@ class ClusterModel:
     def vms(self) -> tuple[Vm, ...]:
         """All VMs that are there, in the order in which policies see them."""
         return self._book.vms()
+
+    def places(self) -> tuple[Vm, ...]:
+        """Where VMs of pools are or could be, with what they cost when they are opened now."""
+        return self._places.all()
 
     def job(self, job_id: str) -> JobRecord | None:
         """The record of a job that is not over or has open tasks; None when it is not known."""

@@ -331,6 +331,13 @@ class OpeningsHeld(Event):
     why: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class PoolPrices(Event):
+    """What a VM costs now by pool, dollars per hour; of pools not named here, what their places say."""
+
+    prices: tuple[tuple[str, float], ...]
+
+
 class Listed(NamedTuple):
     """A VM that a provider lists: under which lease, and its own name of it."""
 

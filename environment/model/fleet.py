@@ -73,6 +73,7 @@ class Fleet:
             self.idling.state(),
             lost,
             self._connected_at,
+            self._places.prices(),
         )
 
     def restore(self, leases: Iterable[Lease], moment: Fleeted | None) -> None:
@@ -93,6 +94,7 @@ class Fleet:
         self._reservations.resume(moment.reserved)
         for pool, size in moment.sizes:
             self._places.learn(pool, size)
+        self._places.cost(moment.prices)
         self._refusals.held = moment.held
         self._show_pools()
 

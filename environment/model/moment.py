@@ -164,6 +164,7 @@ class Fleeted:
     idled: Idled = field(default_factory=Idled)
     lost: tuple[tuple[str, float], ...] = ()
     connected_at: float | None = None
+    prices: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,9 @@ class Places:
         self._seen = _Seen((), (), {}, np.zeros(0))
         #: What VMs of pools really have, as far as the master told of one.
         self._sizes: dict[str, Resources] = {}
+        #: What VMs of pools cost now where their provider said so, and what was said of places before that.
+        self._prices: dict[str, float] = {}
+        self._first_prices = {vm.id: vm.price_per_hour for vm in self._places.values()}
         for vm in self._places.values():
             self._look_at(vm.id)
 
@@ -82,6 +85,10 @@ class Places:
     def place(self, place_id: str) -> Vm | None:
         """A place of a pool."""
         return self._places.get(place_id)
+
+    def all(self) -> tuple[Vm, ...]:
+        """All places, with what their VMs cost when they are opened now."""
+        return tuple(self._places.values())
 
     def lease(self, lease_id: str) -> Lease | None:
         """A lease that has not ended."""
@@ -196,6 +203,23 @@ class Places:
         self._sizes[pool] = size
         for vm in tuple(self._places.values()):
             if vm.terms is not None and vm.terms.pool == pool:
+                self._look_at(vm.id)
+
+    def prices(self) -> tuple[tuple[str, float], ...]:
+        """What `cost` was told last."""
+        return tuple(self._prices.items())
+
+    def cost(self, prices: Iterable[tuple[str, float]]) -> None:
+        """VMs that are opened from now on cost that by pool, dollars per hour; others what they did at first.
+
+        What is open goes on at the price of its lease.
+        """
+        self._prices = dict(prices)
+        for vm in tuple(self._places.values()):
+            first = self._first_prices[vm.id]
+            price = first if vm.terms is None else self._prices.get(vm.terms.pool, first)
+            if price != vm.price_per_hour:
+                self._places[vm.id] = replace(vm, price_per_hour=price)
                 self._look_at(vm.id)
 
     # ---- who gets nothing new ------------------------------------------------------------------------

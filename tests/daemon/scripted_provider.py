@@ -25,6 +25,8 @@ class ScriptedProvider:
     #: Every call, with the lease or machine that it was about.
     calls: list[tuple[str, str]] = field(default_factory=list)
     told: list[Notice] = field(default_factory=list)
+    #: What VMs cost by pool.
+    priced: dict[str, float] = field(default_factory=dict)
     #: Is called when a call was carried out, before it is answered.
     done: Callable[[str], None] = lambda call: None
     #: How many VMs were ever opened under each lease.
@@ -51,8 +53,8 @@ class ScriptedProvider:
         return self._call("list", "", lambda _: tuple(self.machines.values()))
 
     def prices(self) -> dict[str, float]:
-        """None."""
-        return {}
+        """Those that are there."""
+        return dict(self.priced)
 
     def notices(self) -> Sequence[Notice]:
         """Those that are there."""

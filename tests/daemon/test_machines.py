@@ -257,6 +257,31 @@ def test_a_list_that_says_nothing_new_is_not_told_again(
     assert len(at.of(ev.MachinesListed)) == 1
 
 
+def test_prices_are_told_when_they_change(offices: list[Office], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is told as long as the cluster file is to be believed, and when it is again."""
+    monkeypatch.setattr(machines, "PRICES_PERIOD", 0.01)
+    at = office(offices)
+
+    def asked() -> int:
+        return at.machines.status.calls.get(("prices", "ok"), 0)
+
+    eventually(lambda: asked() > 2, "they are asked for again and again")
+    assert at.of(ev.PoolPrices) == []
+    at.provider.priced = {"q": 0.2, "p": 0.1}
+    eventually(lambda: len(at.of(ev.PoolPrices)) == 1, "they are told")
+    at.provider.priced = {"p": 0.3}
+    eventually(lambda: len(at.of(ev.PoolPrices)) == 2, "they are told anew")
+    at.provider.priced = {}
+    eventually(lambda: len(at.of(ev.PoolPrices)) == 3, "it is told that there are none")
+    before = asked()
+    eventually(lambda: asked() > before + 2, "they are asked for again")
+    assert at.of(ev.PoolPrices) == [
+        ev.PoolPrices(NOW, (("p", 0.1), ("q", 0.2))),
+        ev.PoolPrices(NOW, (("p", 0.3),)),
+        ev.PoolPrices(NOW, ()),
+    ]
+
+
 def test_a_notice_is_told_once_and_taken_back(offices: list[Office], monkeypatch: pytest.MonkeyPatch) -> None:
     """One whose time has come is not taken back: the VM is gone."""
     monkeypatch.setattr(machines, "NOTICE_PERIOD", 0.01)

@@ -106,3 +106,34 @@ def test_openings_are_held_back_until_they_may_be_again() -> None:
     world.wait(timings.SETTLE)
     assert world.model.ready_to_decide()
     assert len(opens(world.decide())) == 1
+
+
+def test_what_is_opened_from_now_on_costs_what_the_provider_says() -> None:
+    """Policies see it at once; what is open keeps its price. It replays, and goes on from any moment."""
+    world = ElasticWorld()
+    world.send(ev.Restored(world.now, (), (), world.model.options))
+    world.begin()
+    world.submit(make_job("job-1"))
+    world.decide()
+    world.opened("general-1")
+    world.boot("general-1")
+    world.send(ev.PoolPrices(world.now, (("general", 0.1), ("unknown", 9.0))))
+    assert world.model.view().prices_per_hour.tolist() == [0.24, 0.1, 0.1]
+    moments = [(1, world.log[0][0]), (len(world.log), world.model.snapshot())]
+    world.submit(make_job("job-2", 4))
+    world.offer(world.agents["general-1"])
+    assert len(opens(world.decide())) == 1
+    assert [lease.vm.price_per_hour for lease in world.leases()] == [0.24, 0.1]
+    world.send(ev.PoolPrices(world.now, ()))
+    assert world.model.view().prices_per_hour.tolist() == [0.24, 0.1, 0.24]
+    for begin, moment in moments:
+        model = ClusterModel()
+        restored = decode(encode(moment))
+        assert isinstance(restored, ev.Restored)
+        model.handle(restored)
+        for event, commands in world.log[begin:]:
+            again = decode(encode(event))
+            assert isinstance(again, ev.Event)
+            assert model.handle(again) == commands
+        assert model.snapshot() == world.model.snapshot()
+        assert model.view().prices_per_hour.tolist() == [0.24, 0.1, 0.24]
