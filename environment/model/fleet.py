@@ -316,6 +316,8 @@ class Fleet:
             why = "its provider does not list it any more"
             self._tell_gone(lease, f"{lease.vm.name} is gone: {why}")
             self._end(lease, "closed" if closing else "lost", lease.reason if closing else why)
+            if lease.machine_id and not closing:  # it may be there all the same, and its agent be at work
+                self._turn.command(ev.CloseVm, lease.id, lease.machine_id)
         for machine in found.orphans:
             self._close_orphan(machine)
 

@@ -88,6 +88,16 @@ def test_an_agent_that_is_back_with_all_of_it_taken_is_there() -> None:
     assert closes(world.wait(world.model.options.boot_timeout)) == [world.lease(gone).id]
 
 
+def test_what_is_taken_for_lost_is_closed_in_case_it_is_there() -> None:
+    """A provider that looks elsewhere lists nothing: what it has opened would be known to nobody."""
+    world = running()
+    world.wait(timings.VANISHED_AFTER + 1.0)
+    expected = [lease.id for lease in world.leases()]
+    assert closes(world.send(ev.MachinesListed(world.now, world.now, ()))) == expected
+    assert world.leases() == ()
+    assert not closes(world.send(ev.MachinesListed(world.now, world.now, ())))
+
+
 def test_a_job_says_what_it_still_waits_for() -> None:
     """First for two VMs, then for one, then for offers; when these do not come, it is decided again."""
     world = waiting()
