@@ -97,15 +97,22 @@ class Accounts:
         """Copies of those that are open."""
         return tuple(map(copy, self._open.values()))
 
-    def resume(self, accounts: Iterable[Account], policy: str, *, found: bool) -> None:
+    def resume(
+        self, accounts: Iterable[Account], policy: str, leases: Iterable[Lease], at: float, *, found: bool
+    ) -> None:
         """Go on with these; unless they are `found`, fixed VMs may not be there any more.
 
-        To be called before leases are told of.
+        A lease that is open and has no account had one that could not be read: what it has cost until now was
+        charged, but for the last minute. To be called before leases are told of.
         """
         self.policy = policy
         for account in map(copy, accounts):
             account.found = account.found and (found or bool(account.pool))
             self._add(account)
+        for lease in leases:
+            if not found and lease.opened_at is not None and not lease.ended and lease.id not in self._open:
+                self._begin(lease, lease.opened_at, max(lease.opened_at, at))
+                self.lease(lease, at)
 
     def take(self) -> tuple[tuple[Charge, ...], tuple[Account, ...]]:
         """What was charged since the last call, and the accounts that are not as they were."""
@@ -163,11 +170,7 @@ class Accounts:
         if account is None:
             if lease.ended or lease.opened_at is None:
                 return
-            vm, begin = lease.vm, lease.opened_at
-            pool = "unknown" if vm.terms is None else vm.terms.pool
-            account = Account(lease.id, lease.id, vm.type, vm.price_per_hour, begin, begin, pool=pool)
-            account.phase = "booting"
-            self._add(account)
+            account = self._begin(lease, lease.opened_at, lease.opened_at)
         if account.phase == "booting" and lease.ready_at is not None:
             self._charge(
                 account, min(lease.ready_at, at)
@@ -186,6 +189,15 @@ class Accounts:
             account.phase = "draining"
         else:
             account.phase = "booting" if lease.ready_at is None else "idle"
+
+    def _begin(self, lease: Lease, opened_at: float, until: float) -> Account:
+        vm = lease.vm
+        pool = "unknown" if vm.terms is None else vm.terms.pool
+        account = Account(lease.id, lease.id, vm.type, vm.price_per_hour, opened_at, until, pool=pool)
+        account.phase = "booting"
+        self._add(account)
+        self._changed[account.id] = account
+        return account
 
     def _end(self, account: Account, lease: Lease, at: float) -> None:
         """It was closed: units and the least that is charged are made up for, and what its provider told."""

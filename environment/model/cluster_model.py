@@ -307,7 +307,8 @@ class ClusterModel:
             self._roster.add_task(task)
             if not task.ended:
                 self.ledger.reopen(task)
-        self._accounts.resume(event.accounts, event.policy, found=event.moment is not None)
+        known = event.moment is not None
+        self._accounts.resume(event.accounts, event.policy, event.leases, self.now, found=known)
         self._fleet.restore(event.leases, None if event.moment is None else event.moment.fleet)
         if event.moment is None:
             self._take_up()

@@ -194,6 +194,16 @@ def test_one_that_ended_before_it_was_known_is_not_paid_for_longer() -> None:
     assert by(charges, "kind") == pytest.approx({("booting",): 0.06, ("idle",): 0.04})
 
 
+def test_a_lease_whose_account_could_not_be_read_is_not_paid_for_twice() -> None:
+    """Opened at 0, taken up at 600 and closed at 650: 50 seconds are charged then."""
+    ledger, lease = Ledger(), Lease("general-1.1", POOLED, asked_at=0.0, opened_at=0.0, ready_at=60.0)
+    ledger.accounts.resume((), "ff", (lease,), 600.0, found=False)
+    lease.state, lease.closed_at = "closed", 650.0
+    ledger.accounts.lease(lease, 650.0)
+    charges, _ = ledger.accounts.take()
+    assert by(charges, "kind") == pytest.approx({("idle",): 0.05})
+
+
 def test_a_clock_that_is_set_forward_is_not_paid_for() -> None:
     """A day that did not go by: neither a fixed VM nor the least that is charged of a lease knows of it."""
     world, lease = World(make_vms(1)), Lease("general-1.1", POOLED, asked_at=0.0, opened_at=0.0)
@@ -302,7 +312,7 @@ class Day:
         """What was not stored is lost: another daemon goes on, and the master tells it who is there."""
         self.ledger.accounts.charge_all(self.now)  # in vain
         self.ledger = Ledger(job_of)
-        self.ledger.accounts.resume(self.accounts.values(), "", found=False)
+        self.ledger.accounts.resume(self.accounts.values(), "", (), self.now, found=False)
         self.tasks = {task_id: copy(task) for task_id, task in self.kept.items()}
         for task in self.tasks.values():
             self.ledger.reopen(task)
