@@ -313,6 +313,8 @@ class Fleet:
                 self.opened(ev.LeaseOpened(event.at, lease.id, machine.machine_id, opened_at, price))
         for lease in found.missing:
             closing = lease.state == "closing"
+            if lease.agent_id and lease.id not in self._away and not closing:
+                continue  # the master has its agent, and a list may be wrong
             why = "its provider does not list it any more"
             self._tell_gone(lease, f"{lease.vm.name} is gone: {why}")
             self._end(lease, "closed" if closing else "lost", lease.reason if closing else why)

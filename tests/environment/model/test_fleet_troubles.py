@@ -133,13 +133,15 @@ def listed(world: ElasticWorld, *names: str) -> list[ev.Command]:
 
 
 def test_what_its_provider_does_not_list_is_lost_with_all_that_ran_there() -> None:
-    """Not at once, as lists are late; then executors are replaced, and the place is free again."""
+    """Not at once, as lists are late, nor while its agent is there; then its place is free again."""
     world = running()
     listed(world, "general-1", "general-2")
     world.wait(timings.VANISHED_AFTER)
     listed(world, "general-2")
-    assert world.lease("general-1").state == "up"
     world.wait(1.0)
+    listed(world, "general-2")
+    assert world.lease("general-1").state == "up"
+    world.send(ev.VmLost(world.now, world.lease("general-1").agent_id))
     listed(world, "general-2")
     (lost,) = [lease for lease in world.model.take_changes().leases if lease.ended]
     assert (lost.vm.id, lost.state) == ("general-1", "lost")
@@ -155,6 +157,7 @@ def test_what_was_lost_and_is_listed_again_is_not_paid_for_twice() -> None:
     listed(world, "general-1", "general-2")
     lease = world.lease("general-1")
     opened_at = lease.opened_at
+    world.send(ev.VmLost(world.now, lease.agent_id))
     world.wait(timings.VANISHED_AFTER + 1.0)
     listed(world, "general-2")
     (lost,) = [found for found in world.model.take_changes().leases if found.ended]
@@ -238,6 +241,7 @@ def test_what_is_always_open_is_opened_at_once_and_again_when_it_is_lost() -> No
     world.opened("general-1")
     world.boot("general-1")
     assert not closes(world.wait(100_000.0))
+    world.send(ev.VmLost(world.now, world.lease("general-1").agent_id))
     world.send(ev.MachinesListed(world.now, world.now, ()))
     assert len(opens(world.wait(0.2))) == 1
 
