@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import structlog
 
@@ -89,17 +90,16 @@ class LogKeeper:
         self._next = time.monotonic() + _REFRESH
         running = [task for task in tasks if task.state == "running"]
         for number in range(min(len(running), _AT_A_TIME)):
-            task = replace(
-                running[(self._refreshed + number) % len(running)]
-            )  # the model goes on with its own
-            self._crew.hand(task.task_id, lambda task=task: self._keep(task))  # type: ignore[misc]
+            # A copy, as the model goes on with its own.
+            task = replace(running[(self._refreshed + number) % len(running)])
+            self._crew.hand(task.task_id, partial(self._keep, task))
         self._refreshed += _AT_A_TIME
 
     def ended(self, tasks: Iterable[ExecutorRecord]) -> None:
         """Keep the logs of those of these tasks that have ended after they ran."""
         for task in tasks:
             if task.ended and (task.running_at is not None or task.state == "failed"):
-                self._crew.hand(task.task_id, lambda task=task: self._keep(task))  # type: ignore[misc]
+                self._crew.hand(task.task_id, partial(self._keep, task))
 
     def tend(self) -> None:
         """Hold nothing back for too long. Never waits."""
@@ -111,7 +111,7 @@ class LogKeeper:
         for task_id in self._crew.overdue():
             log.warning("the logs of a task are not kept: it takes too long", task=task_id)
             why = f"its agent did not tell all of it in {_PATIENCE:.0f} s"
-            self._crew.hand(task_id, lambda t=task_id, why=why: self._note(t, why))  # type: ignore[misc]
+            self._crew.hand(task_id, partial(self._note, task_id, why))
 
     def close(self) -> None:
         """Begin nothing more; what is held back is told again to the next daemon."""

@@ -3,7 +3,7 @@
 import json
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,20 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def door(store: Store) -> Door:
     """One with four VMs."""
     return Door(store)
+
+
+@pytest.fixture
+def awake(door: Door, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Lets the daemon be awake for so many seconds, by a clock that goes with nothing else."""
+    clock = [time.monotonic()]
+    monkeypatch.setattr("daemon.applications.time.monotonic", lambda: clock[0])
+
+    def awake(seconds: float) -> None:
+        for _ in range(int(seconds * 2)):
+            clock[0] += 0.5
+            door.applications.tend()
+
+    return awake
 
 
 @pytest.fixture
@@ -226,18 +240,10 @@ def test_a_silent_driver_is_given_up(
 
 
 def test_a_driver_whose_executors_end_is_given_up_sooner(
-    api: Api, door: Door, monkeypatch: pytest.MonkeyPatch
+    api: Api, door: Door, awake: Callable[[float], None]
 ) -> None:
     """They end when their driver does; if it gives a sign of life after that, it was something else."""
     key = register(api)["key"]
-    clock = [time.monotonic()]
-    monkeypatch.setattr("daemon.applications.time.monotonic", lambda: clock[0])
-
-    def awake(seconds: float) -> None:
-        for _ in range(int(seconds * 2)):
-            clock[0] += 0.5
-            door.applications.tend()
-
     door.applications.observe((), (replace(_task("job-1"), state="failed"),))
     awake(5)
     speak(api, key)
@@ -254,18 +260,10 @@ def test_a_driver_whose_executors_end_is_given_up_sooner(
 
 
 def test_a_busy_driver_that_lost_one_executor_is_given_its_time(
-    api: Api, door: Door, monkeypatch: pytest.MonkeyPatch
+    api: Api, door: Door, awake: Callable[[float], None]
 ) -> None:
     """All that were there when it was heard of last end without it; one that came later says nothing."""
     key = register(api)["key"]
-    clock = [time.monotonic()]
-    monkeypatch.setattr("daemon.applications.time.monotonic", lambda: clock[0])
-
-    def awake(seconds: float) -> None:
-        for _ in range(int(seconds * 2)):
-            clock[0] += 0.5
-            door.applications.tend()
-
     first, second, third = (replace(_task("job-1"), number=number) for number in (1, 2, 3))
     door.applications.observe((), (first, second))
     speak(api, key)
