@@ -1,4 +1,4 @@
-"""A PostgreSQL and a ZooKeeper of the tests' own, where their programs are installed."""
+"""A new store, and a PostgreSQL and a ZooKeeper of the tests' own, where their programs are installed."""
 
 import contextlib
 import shutil
@@ -10,9 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from daemon.store import Store
 from tests.daemon.fleet import Starter, fleets
 from tests.daemon.ports import free_port
 from tests.daemon.postgresql import empty_database, postgresql, postgresql_programs
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """A new store."""
+    store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
+    yield store
+    store.close()
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ import contextlib
 import json
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -63,14 +63,6 @@ class Api:
             assert problem["title"]
             assert "Traceback" not in problem["detail"]
         return response
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    """A new store."""
-    store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
-    yield store
-    store.close()
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,14 +48,6 @@ class Door(SmallScheduler):
         self._store.save(Changes((record,), ()))
         self.applications.observe((record,), ())
         return record
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    """A new store."""
-    store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
-    yield store
-    store.close()
 
 
 @pytest.fixture

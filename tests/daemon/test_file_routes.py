@@ -13,9 +13,9 @@ from daemon.audit import Audit
 from daemon.launcher import Launcher
 from daemon.store import Store
 from tests.daemon.small_scheduler import SmallScheduler
-from tests.daemon.test_api import Api, app, scheduler, store, submit
+from tests.daemon.test_api import Api, app, scheduler, submit
 
-__all__ = ["app", "scheduler", "store"]
+__all__ = ["app", "scheduler"]
 
 DATA = b"print('hello')\n" * 100
 SHA = hashlib.sha256(DATA).hexdigest()

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -85,14 +84,6 @@ def refused(response: Any, status: int) -> str:
     assert response.json()["success"] is False
     message: str = response.json()["message"]
     return message
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    """A new store."""
-    store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
-    yield store
-    store.close()
 
 
 @pytest.fixture

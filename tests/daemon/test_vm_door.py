@@ -1,7 +1,6 @@
 """A VM that is taken away tells the daemon: who may, what of it is believed, and what comes of it."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +15,6 @@ from tests.daemon.test_api import Api
 
 LEASE = "general-3.1795341138"
 NOTICE = {"action": "terminate", "time": "1970-01-01T00:03:40Z"}
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    """A new store."""
-    store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
-    yield store
-    store.close()
 
 
 @pytest.fixture
