@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -50,6 +51,10 @@ class Daemon:
         self.app.write_text(APP)
         #: An interpreter that jobs can run.
         self.python = sys.executable
+
+    def new_folder(self) -> Path:
+        """A folder of the test's own on the daemon's host: tests of several files share one daemon."""
+        return Path(tempfile.mkdtemp(dir=self.folder))
 
     def stoker(self, *arguments: str, code: int = 0) -> Any:
         """Run a command of `stoker` with -o json; what it printed."""

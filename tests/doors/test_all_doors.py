@@ -67,8 +67,7 @@ def test_both_run_through_every_door(
     master = f"mesos://{urlsplit(daemon.stage.url).netloc}"
     properties = tmp_path / "stoker.conf"
     properties.write_text(daemon.stoker("spark-conf") + "spark.driver.memory 512m\n")
-    brought = daemon.folder / "brought"  # for the one door whose files lie on the daemon's host
-    brought.mkdir()
+    brought = daemon.new_folder()  # for the one door whose files lie on the daemon's host
     for path in Path(applications["python"][0]).parent.glob("squares.*"):
         (brought / path.name).write_bytes(path.read_bytes())
     old, new = (SparkSubmit(version, _folder(tmp_path / version)) for version in ("3.5", "4.3"))

@@ -23,7 +23,8 @@ print("SUM", sums.values().sum(), flush=True)
 
 def test_the_blocks_of_an_executor_move_before_it_goes(daemon: Daemon) -> None:
     """The only one of a fixed job, whose driver is on the cluster: its successor reads what it wrote."""
-    app, go = daemon.folder / "shuffle.py", daemon.folder / "go-on"
+    folder = daemon.new_folder()
+    app, go = folder / "shuffle.py", folder / "go-on"
     app.write_text(_APP)
     spec = {"app": str(app), "args": [str(go)], "executors": 1, "cpus": 1.0, "driver": {"on": "cluster"}}
     job_id = daemon.client.submit({**spec, "conf": QUICK_JAVA})["id"]

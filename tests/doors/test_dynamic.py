@@ -37,7 +37,8 @@ _SETTINGS = {
 
 def test_a_bursty_application_grows_and_shrinks(daemon: Daemon, tmp_path: Path) -> None:
     """From none to its max and back, twice; one executor is decommissioned; the result is right."""
-    app, go = daemon.folder / "bursty.py", daemon.folder / "go"
+    folder = daemon.new_folder()
+    app, go = folder / "bursty.py", folder / "go"
     app.write_text(_APP)
     spec = {"app": str(app), "args": [str(go)], "executors": {"max": 3, "initial": 0}, "cpus": 1.0}
     job_id = daemon.client.submit({**spec, "conf": _SETTINGS})["id"]

@@ -73,8 +73,7 @@ def guarded(folder: Path, token: str) -> Iterator[tuple[str, Store]]:
 @pytest.fixture(scope="module")
 def brought(daemon: Daemon) -> Path:
     """A folder with an application and its files."""
-    folder = daemon.folder / "submitted"
-    folder.mkdir()
+    folder = daemon.new_folder()
     (folder / "app.py").write_text(APP)
     (folder / "helper.py").write_text("SQUARES = [n * n for n in range(9)]\n")
     (folder / "words.txt").write_text("of the file")

@@ -26,7 +26,7 @@ context.stop()
 
 def test_a_job_runs_on_the_spark_that_it_names(daemon: Daemon) -> None:
     """Its driver in Java and in Python, and its executors, which would not understand another one's."""
-    app = daemon.folder / "version.py"
+    app = daemon.new_folder() / "version.py"
     app.write_text(APP)
     old, current = ("3.5", "3.5.9 3.5.9 17 3.5.9"), ("4.3", "4.3.0 4.3.0 21 4.3.0")
     kinds: list[tuple[tuple[str, str], dict[str, Any]]] = [

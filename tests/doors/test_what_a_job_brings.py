@@ -59,11 +59,10 @@ def test_archives_and_packages_reach_driver_and_executors(
     daemon: Daemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A driver on the cluster and its executors run in a packed environment, with a package's classes."""
-    brought = daemon.folder / "brought"
-    brought.mkdir()
+    brought = daemon.new_folder()
     (brought / "app.py").write_text(APP)
     make_environment(brought, daemon.python)
-    repository = make_repository(daemon.folder / "maven")
+    repository = make_repository(daemon.new_folder())
     monkeypatch.chdir(brought)
     (command,) = commands("Packages and archives")
     shown = [word.replace("file:///srv/maven", repository) for word in command[1:]]
@@ -78,7 +77,7 @@ def test_archives_and_packages_reach_driver_and_executors(
 
 def test_what_a_failed_driver_on_the_cluster_printed_outlives_its_vm(daemon: Daemon) -> None:
     """A package that nobody has is its reason; logs are there when the agents' folders are not."""
-    app = daemon.folder / "fails.py"
+    app = daemon.new_folder() / "fails.py"
     app.write_text("raise SystemExit(1)")
     driver = {"on": "cluster", "cpus": 0.5, "memory": 1024}
     spec = {"app": str(app), "executors": 1, "driver": driver, "packages": ["org.example:nope:1.0"]}
