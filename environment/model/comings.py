@@ -32,10 +32,10 @@ class Comings:
 
     def wake(self) -> None:
         """Before an event: pauses of pools are over by now, or the patience of jobs that wait for offers."""
+        if self._reservations.any_ready:
+            self._decisions.wake()  # first: a pause of a pool that begins here may be over, too
         if (woken := self._fleet.wake()) is not None:
             self._supply.reconsider(woken)
-        if self._reservations.any_ready:
-            self._decisions.wake()
 
     def settle(self) -> None:
         """After it: jobs that waited for VMs, or ran there, are decided again or launched."""

@@ -103,10 +103,7 @@ class Decisions:
             if reserved.ready_at is None:
                 reserved = self._reservations.ready(reserved.job_id, self._turn.now)
                 self._supply.expect()
-            new = job.state == "queued"
-            placement = Placement(
-                reserved.job_id, reserved.vm_ids, reserved.driver_vm_id, reserved.sizes, reserved.profile
-            )
+            new, placement = job.state == "queued", _placement(reserved)
             refusal = self._refusal(launches, job, placement, new=new)
             if not refusal:
                 self._reservations.release(reserved.job_id)
@@ -130,7 +127,11 @@ class Decisions:
         for reserved in self._reservations.take_ready(self._turn.now - timings.RESERVED_PATIENCE):
             since, job = reserved.ready_at, self._roster.job(reserved.job_id)
             if since is not None and job is not None:
-                self._lives.decided_again(job, _NO_OFFERS, since + timings.RESERVED_PATIENCE)
+                until = since + timings.RESERVED_PATIENCE
+                placement = _placement(reserved)
+                for vm_id, lack in self._launches().lacking(job, placement, reserved.sizes):
+                    self._fleet.useless(vm_id, f"{lack} for {job.job.id}", since, until)
+                self._lives.decided_again(job, _NO_OFFERS, until)
 
     def undo(self, vm_id: str, why: str) -> None:
         """Decide again about the jobs for which something is kept on this VM."""
@@ -160,7 +161,7 @@ class Decisions:
         self._lives.placed(job, len(placement.vm_ids), new=new)
         if self._places:
             for vm_id in _vms(placement):
-                self._fleet.idling.touch(vm_id)
+                self._fleet.used(vm_id)
 
     def _reserve(self, launches: Launches, job: JobRecord, placement: Placement, *, new: bool) -> None:
         """Keep for the job what it takes, and open those of its VMs that are closed."""
@@ -187,6 +188,13 @@ class Decisions:
             vm_ids=tuple(found[vm_id] for vm_id in placement.vm_ids),
             driver_vm_id=None if driver is None else found[driver],
         )
+
+
+def _placement(reserved: Reserved) -> Placement:
+    """What was decided for a job with VMs that boot, where its VMs are now."""
+    return Placement(
+        reserved.job_id, reserved.vm_ids, reserved.driver_vm_id, reserved.sizes, reserved.profile
+    )
 
 
 def _vms(placement: Placement) -> tuple[str, ...]:

@@ -182,6 +182,23 @@ class Fleet:
         self._places.leave_pool_out(pool_of(lease), self._refusals.why_not(pool_of(lease)))
         self._gone[lease.agent_id or lease.vm.id] = f"{lease.vm.name} does not come: {why}"
 
+    def useless(self, vm_id: str, why: str, since: float, at: float) -> None:
+        """A VM is up since then, and until `at` it could not be had what a launch needs there.
+
+        Where it is of a pool, another of it would hardly be better: leave that alone for a while.
+        """
+        lease = self._places.at(vm_id)
+        if lease is None or self._connected_at is None or self._connected_at > since:
+            return  # there was nobody who could have offered it
+        self._refusals.refused(lease, f"{lease.vm.name} is up, but {why}", at=at)
+        self._places.leave_pool_out(pool_of(lease), self._refusals.why_not(pool_of(lease)))
+
+    def used(self, vm_id: str) -> None:
+        """Something is launched on a VM."""
+        self.idling.touch(vm_id)
+        if (lease := self._places.at(vm_id)) is not None:
+            self._refusals.used(lease)
+
     def wake(self) -> float | None:
         """When the last pause of a pool ended that was not told yet: its places may be opened again."""
         ended = list(self._refusals.wake())
@@ -252,7 +269,6 @@ class Fleet:
             lease.ready_at = self._turn.now
         if lease.state in ("opening", "booting"):
             lease.state = "up"
-            self._refusals.came(lease)
         self._reservations.moved(before, agent_id)
         self.idling.touch(agent_id)
         self._places.mark(lease)

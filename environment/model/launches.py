@@ -23,6 +23,8 @@ from environment.types import Place
 
 TAKEN_BACK = "the master took back what was free where it was to run"
 NO_PORTS = "the VM where it was to run has too few ports"
+#: The same of a VM.
+_LACKS = {TAKEN_BACK: "not enough of it is offered", NO_PORTS: "it has too few ports"}
 
 
 def decided(verdicts: Iterable[Verdict], at: float) -> Decided:
@@ -85,16 +87,28 @@ class Launches:
         for vm_id, wanted in _demand(job, placement, sizes).items():
             if why := self._setbacks.why_not(vm_id, job.job.id):
                 return f"{self._book.vm(vm_id).name} {why}"
-            taken = total(task.resources for task in self._tasks.get(vm_id, ()))
-            kept = self._reservations.held(vm_id, job.job.id) if self._reservations else NOTHING
-            if not self._book.offered(vm_id).contains(taken + wanted + kept):
-                return TAKEN_BACK
-            ports = self._book.ports_offered(vm_id)
-            ports -= sum(len(task.ports) for task in self._tasks.get(vm_id, ()))
-            ports -= self._reservations.ports(vm_id, job.job.id) if self._reservations else 0
-            if _ports(placement, vm_id) > ports:
-                return NO_PORTS
+            if lack := self._lack(job.job.id, placement, vm_id, wanted):
+                return lack
         return None
+
+    def lacking(
+        self, job: JobRecord, placement: Placement, sizes: tuple[Resources, ...]
+    ) -> Iterator[tuple[str, str]]:
+        """The VMs, by id, where a placement of these sizes has no room in what is offered, and why not."""
+        for vm_id, wanted in _demand(job, placement, sizes).items():
+            if lack := self._lack(job.job.id, placement, vm_id, wanted):
+                yield vm_id, _LACKS[lack]
+
+    def _lack(self, job_id: str, placement: Placement, vm_id: str, wanted: Resources) -> str | None:
+        """What is not offered of a VM, beside what is kept for other jobs and taken already."""
+        taken = total(task.resources for task in self._tasks.get(vm_id, ()))
+        kept = self._reservations.held(vm_id, job_id) if self._reservations else NOTHING
+        if not self._book.offered(vm_id).contains(taken + wanted + kept):
+            return TAKEN_BACK
+        ports = self._book.ports_offered(vm_id)
+        ports -= sum(len(task.ports) for task in self._tasks.get(vm_id, ()))
+        ports -= self._reservations.ports(vm_id, job_id) if self._reservations else 0
+        return NO_PORTS if _ports(placement, vm_id) > ports else None
 
     def add(self, job: JobRecord, placement: Placement, *, new: bool) -> None:
         """Make the tasks of a placement that was not refused; they hold their VMs from now on."""

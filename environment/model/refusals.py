@@ -1,6 +1,7 @@
-"""Pools of which VMs were refused, or did not boot: for how long no other is asked for.
+"""Pools of which VMs were refused, did not boot, or were of no use: for how long no other is asked for.
 
-The pause doubles with each refusal until one comes up. Several that were asked for at once count as one.
+The pause doubles with each refusal until something is launched on one that was asked for since. Several that
+were asked for at once count as one.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,7 +28,7 @@ class _Pool:
 
 
 class Refusals:
-    """By pool. Invariant: a pool of which a VM has come up since is not known here."""
+    """By pool. Invariant: a pool is not known here if one of it was asked for since, and used."""
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
@@ -46,9 +47,12 @@ class Refusals:
         self._pools = {p.pool: _Pool(p.times, p.last, p.until, p.message) for p in state}
         self._woken_at = self._turn.now
 
-    def refused(self, lease: Lease, message: str, *, for_good: bool = False) -> None:
-        """The VM of a lease does not come; `for_good`, the pool is as it will never be opened."""
-        now = self._turn.now
+    def refused(self, lease: Lease, message: str, *, for_good: bool = False, at: float | None = None) -> None:
+        """The VM of a lease does not come, or was of no use, now or `at` a time before.
+
+        With `for_good`, the pool is as it will never be opened.
+        """
+        now = self._turn.now if at is None else at
         pool = self._pools.setdefault(pool_of(lease), _Pool())
         if lease.asked_at > pool.last or not pool.times:
             pool.times += 1
@@ -57,8 +61,8 @@ class Refusals:
             pool.until = now + (timings.REFUSED_LONGEST if for_good else pause)
         pool.message = message[:_LONGEST_MESSAGE]
 
-    def came(self, lease: Lease) -> None:
-        """The VM of a lease is up."""
+    def used(self, lease: Lease) -> None:
+        """Something is launched on the VM of a lease."""
         pool = self._pools.get(pool_of(lease))
         if pool is not None and lease.asked_at > pool.last:
             del self._pools[pool_of(lease)]
