@@ -1,17 +1,19 @@
 """Who may be held back or overtaken, and for how long: so that no job waits for ever, whoever decides.
 
-A job *fits* when the policy could place it now. It is *held back* while it is the oldest of the queue and
-fits, and is not placed; it is *overtaken* when one that stands behind it is placed. The bounds are these:
+A job *fits* when the policy could place it now. It is *held back* while it fits and the policy waits for
+something better; the oldest of the queue is *overtaken* when one that stands behind it is placed. The bounds
+are these:
 
-* `overtaken_at_most`: how many jobs may be placed before one that waits. Then none behind it is placed before
-  it is. 0 is first come, first served. Counted for every job, or, where policies look far down a long queue,
-  from when a job is the oldest: else the jobs in the middle soon bring everybody to a halt.
-* `wait_limit`: how often the policy may wait though the oldest job fits.
-* `patience`: for how many seconds the oldest job may fit without a break and not be placed.
+* `overtaken_at_most`: how many jobs may be placed before one while it is the oldest. Then none behind it is
+  placed before it is. 0 is first come, first served. Jobs in the middle of a queue count nothing: if they
+  did, they would soon bring everybody to a halt.
+* `wait_limit`: how often the policy may hold the oldest job back.
+* `patience`: for how long a job may fit without a break and be held back: in seconds, or, as `2x`, as a
+  multiple of what the job is expected to take. With that, all times being longer changes no decision.
 
-When one of the last two is reached and the oldest job fits, it is placed: waiting is no choice, nor is
-another job. Lost executors are never overtaken: their job runs already, and is slow without them. While they
-stand before the oldest job, what that has borne is not forgotten.
+When one of the last two is reached and the job fits, it is placed: waiting is no choice. Lost executors are
+never overtaken: their job runs already, and is slow without them. While they stand before the oldest job,
+what that has borne is not forgotten.
 
 Episodes of trained policies count the same in compiled code (`agents.drl.kernel.acting`). When a job is
 placed, and where, is the policies' business.
@@ -21,28 +23,55 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from environment.types import PlacementRequest
+from conf.assumptions import UNKNOWN_DURATION
+from environment.types import Job, PlacementRequest
 
 #: Of so many jobs is known what they have borne, before it is seen which of them wait no more.
 _KEPT = 1024
+#: What is lost of a time when it is computed, as a share of it: nobody waits for another moment for that.
+_ROUNDED = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How often, and for how long, as above."""
+    """How often, and for how long, as above.
+
+    A `patience` that is a number is in seconds; a text such as `2x` says how many times what the job is
+    expected to take, which is taken to be `unknown` seconds where nobody knows.
+    """
 
     overtaken_at_most: int
-    #: Whether jobs count only those that were placed before them while they were the oldest.
-    as_oldest: bool = False
     wait_limit: float = math.inf
-    patience: float = math.inf
+    patience: float | str = math.inf
+    unknown: float = UNKNOWN_DURATION
 
     def __post_init__(self) -> None:
         for name in ("overtaken_at_most", "wait_limit"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name}: should be 0 or more, found {getattr(self, name)}")
-        if not self.patience >= 0:
+        if isinstance(self.patience, str):
+            _times(self.patience)
+        elif not self.patience >= 0:
             raise ValueError(f"patience: should be 0 or more seconds, found {self.patience:g}")
+
+    def patience_with(self, job: Job) -> float:
+        """For how many seconds this job may be held back."""
+        if not isinstance(self.patience, str):
+            return self.patience
+        seconds = self.unknown if job.expected_duration is None else job.expected_duration
+        return _times(self.patience) * seconds
+
+
+def _times(text: str) -> float:
+    """The number of `2x`; ValueError when it is none."""
+    try:
+        times = float(text.removesuffix("x")) if text.endswith("x") else math.nan
+    except ValueError:
+        times = math.nan
+    if not 0 <= times < math.inf:
+        right = "should be seconds, or times what a job is expected to take, as in 2x"
+        raise ValueError(f"patience: {right}, found {text!r}")
+    return times
 
 
 @dataclass(slots=True)
@@ -68,29 +97,33 @@ class Patience:
                 return number
         return len(shown)
 
-    def notice(self, oldest: PlacementRequest, at: float, *, fits: bool) -> bool:
-        """At this time, in seconds, the oldest job fits or does not; tell whether it is to be placed now."""
-        borne = self._of(oldest)
+    def notice(self, request: PlacementRequest, at: float, *, fits: bool) -> bool:
+        """At this time, in seconds, the job fits or does not; tell whether it may be held back no more."""
+        borne = self._of(request)
         borne.since = None if not fits else at if borne.since is None else borne.since
-        self._borne[_key(oldest)] = borne
-        return fits and (self.has_waited(oldest) or self.is_late(oldest, at))
+        self._borne[_key(request)] = borne
+        return fits and (self.has_waited(request) or self.is_late(request, at))
 
-    def is_late(self, oldest: PlacementRequest, at: float) -> bool:
-        """Whether the oldest job has fitted for as long as it may without being placed."""
-        borne = self._of(oldest)
-        return borne.since is not None and round(at - borne.since, 3) >= self.limits.patience
+    def is_late(self, request: PlacementRequest, at: float) -> bool:
+        """Whether the job has fitted for as long as it may without being placed."""
+        return self._of(request).since is not None and self.left(request, at) <= 0.0
+
+    def left(self, request: PlacementRequest, at: float) -> float:
+        """For how many seconds from then on the job may be held back yet."""
+        most = self.limits.patience_with(request.job)
+        return most - self.held_for(request, at) - _ROUNDED * most if most < math.inf else most
 
     def has_waited(self, oldest: PlacementRequest) -> bool:
-        """Whether the policy waited, though the oldest job fits, as often as it may."""
+        """Whether the policy held the oldest job back as often as it may."""
         return self.waits(oldest) >= self.limits.wait_limit
 
     def waits(self, oldest: PlacementRequest) -> int:
-        """How often was waited though it fits."""
+        """How often it was held back."""
         return self._of(oldest).waits
 
-    def held_for(self, oldest: PlacementRequest, at: float) -> float:
-        """For how many seconds it has fitted without being placed."""
-        since = self._of(oldest).since
+    def held_for(self, request: PlacementRequest, at: float) -> float:
+        """For how many seconds the job has fitted without being placed."""
+        since = self._of(request).since
         return 0.0 if since is None else at - since
 
     def hold_back(self, oldest: PlacementRequest) -> None:
@@ -100,12 +133,12 @@ class Patience:
         self._borne[_key(oldest)] = borne
 
     def let_pass(self, queue: Sequence[PlacementRequest], number: int) -> None:
-        """The job of that number in the queue is placed: those before it are overtaken."""
+        """The job of that number in the queue is placed: if it is not the oldest, that is overtaken."""
         self._borne.pop(_key(queue[number]), None)
-        for request in queue[: min(number, 1) if self.limits.as_oldest else number]:
-            borne = self._of(request)
+        if number:
+            borne = self._of(queue[0])
             borne.overtaken += 1
-            self._borne[_key(request)] = borne
+            self._borne[_key(queue[0])] = borne
         if len(self._borne) > _KEPT:
             waiting = {_key(request) for request in queue}
             self._borne = {key: borne for key, borne in self._borne.items() if key in waiting}
@@ -113,7 +146,7 @@ class Patience:
     def told(self, queue: Sequence[PlacementRequest], number: int) -> str:
         """Whom the job of that number overtakes, in words."""
         passed = queue[0].job.id if number == 1 else f"{number} older jobs"
-        return f"{passed} (none is overtaken more than {self.limits.overtaken_at_most} times)"
+        return f"{passed} (the oldest is overtaken {self.limits.overtaken_at_most} times at most)"
 
     def _of(self, request: PlacementRequest) -> _Borne:
         return self._borne.get(_key(request)) or _Borne()

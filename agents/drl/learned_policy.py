@@ -31,12 +31,12 @@ class LearnedOptions:
     #: How often the oldest job is made to wait though it fits. Then the network places it. Without it, as
     #: often as in training.
     wait_limit: int | None = None
-    #: How many later jobs may be placed before one that waits, from when it is the oldest; 0 is first come,
-    #: first served. Without it, as many as in training.
+    #: How many later jobs may be placed before one while it is the oldest; 0 is first come, first served.
+    #: Without it, as many as in training.
     overtaken_at_most: int | None = None
-    #: Seconds for which the oldest job is made to wait though it fits. Where the network would have it wait
-    #: longer, the fallback places it.
-    patience: float = 1800.0
+    #: For how long the oldest job is made to wait though it fits: in seconds, or times what it is expected to
+    #: take. Where the network would have it wait longer, the fallback places it.
+    patience: float | str = "6x"
     #: The policy that places jobs that have waited too long.
     fallback: str = "best_fit"
 
@@ -45,7 +45,7 @@ class LearnedOptions:
             raise ValueError("beta: chooses a shipped model, so it does not go with model")
         if self.beta is not None and not 0 <= self.beta <= 1:
             raise ValueError(f"beta: should be between 0 and 1, found {self.beta:g}")
-        Limits(self.overtaken_at_most or 0, True, self.wait_limit or 0, self.patience)
+        Limits(self.overtaken_at_most or 0, self.wait_limit or 0, self.patience)
         if ":" in self.fallback:  # to make one of others would be to run whatever is named
             raise ValueError(f"fallback: should be a policy that comes with Stoker, found {self.fallback}")
         if self.fallback in ("dqn", "reinforce"):
@@ -57,7 +57,7 @@ class LearnedPolicy:
 
     A job waits when its executors do not all fit, or when the network would rather wait; but no more than
     `wait_limit` times while it fits, after which waiting is no choice, as in training; and no longer than
-    `patience` seconds, after which the fallback places it. A network that was trained to look at more jobs
+    its `patience`, after which the fallback places it. A network that was trained to look at more jobs
     than the first places that for which placing beats waiting by most.
     """
 
@@ -77,9 +77,7 @@ class LearnedPolicy:
         most = (
             model.spec.overtaken_at_most if options.overtaken_at_most is None else options.overtaken_at_most
         )
-        self._patience = Patience(
-            Limits(most, True, _WAIT_LIMIT if limit is None else limit, options.patience)
-        )
+        self._patience = Patience(Limits(most, _WAIT_LIMIT if limit is None else limit, options.patience))
         self._fallback: Policy = create(options.fallback)
         self._adviser = Adviser(model)
         #: The oldest job, and how many were the oldest before it.

@@ -56,10 +56,11 @@ class LookaheadOptions:
     #: Seconds after which a decision is cut short, as a safety stop: what is decided then depends on how fast
     #: the machine is.
     time_limit: float = 30.0
-    #: Seconds for which the oldest job is made to wait though it fits, for a better moment.
-    patience: float = 600.0
-    #: How many later jobs may be placed before one that waits: then it is next, whatever that costs. Chosen:
-    #: with 16 schedules are nearly 2 % dearer; 0 is first come, first served.
+    #: For how long the oldest job is made to wait though it fits, for a better moment: in seconds, or times
+    #: what it is expected to take.
+    patience: float | str = "2x"
+    #: How many later jobs may be placed before one while it is the oldest: then it is next, whatever that
+    #: costs; 0 is first come, first served.
     overtaken_at_most: int = 32
     #: How much longer a job takes where it is not placed as its type prefers.
     bad_placement_factor: float = BAD_PLACEMENT_FACTOR
@@ -77,7 +78,12 @@ class LookaheadOptions:
         check_factor("bad_placement_factor", self.bad_placement_factor)
         for name in ("candidates", "jobs_ahead", "seed"):
             check_limit(name, getattr(self, name))
-        Limits(self.overtaken_at_most, patience=self.patience)
+        _ = self.limits  # which are checked there
+
+    @property
+    def limits(self) -> Limits:
+        """How long, and how often, a job may be made to wait; ValueError when that cannot be."""
+        return Limits(self.overtaken_at_most, patience=self.patience, unknown=self.unknown_duration)
 
 
 class Lookahead:
@@ -103,7 +109,7 @@ class Lookahead:
             unknown=options.unknown_duration,
             model=_model(options),
         )
-        self._patience = Patience(Limits(options.overtaken_at_most, patience=options.patience))
+        self._patience = Patience(options.limits)
 
     @property
     def cut_short(self) -> int:

@@ -30,7 +30,7 @@ class OgaSchedOptions:
     """Options of OgaSched."""
 
     INSTEAD: ClassVar[Mapping[str, str]] = {
-        "patience": "wait_limit is how often a job waits though it fits; patience is in seconds elsewhere"
+        "patience": "wait_limit is how often a job waits though it fits; patience is for how long elsewhere"
     }
 
     #: `oga`: allocations are fixed before it is known who waits (Zhao 2023, Definition 2). `oga-reactive`:
@@ -53,8 +53,7 @@ class OgaSchedOptions:
     #: How often the oldest job is made to wait for its allocation though it fits; then it takes what room
     #: there is. Chosen: with 8, the variants that wait are 15 to 20 % dearer on the paper's workloads.
     wait_limit: int = 4
-    #: How many later jobs may be placed before one that waits, from when it is the oldest; 0 is first come,
-    #: first served.
+    #: How many later jobs may be placed before one while it is the oldest; 0 is first come, first served.
     overtaken_at_most: int = 32
 
     def __post_init__(self) -> None:
@@ -67,7 +66,7 @@ class OgaSchedOptions:
         for name in ("alpha", "eta"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise ValueError(f"{name}: should be a number above 0, found {getattr(self, name):g}")
-        Limits(self.overtaken_at_most, True, self.wait_limit)
+        Limits(self.overtaken_at_most, self.wait_limit)
 
 
 class OgaSched:
@@ -90,7 +89,7 @@ class OgaSched:
         self._vms: tuple[Vm, ...] = ()
         #: The types that waited when the slot began.
         self._present: frozenset[str] = frozenset()
-        self._patience = Patience(Limits(options.overtaken_at_most, True, options.wait_limit))
+        self._patience = Patience(Limits(options.overtaken_at_most, options.wait_limit))
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Place a type's oldest job, the first that the slot's allocation carries, or wait."""

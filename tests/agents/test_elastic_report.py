@@ -68,10 +68,10 @@ def test_it_says_what_each_of_those_compared_may_do() -> None:
     said = HEAD[HEAD.index("What each is shown") : HEAD.index("*Completion*")]
     assert said in kept
     for name in ("greedy", "lookahead"):
-        (row,) = re.findall(rf"^\| `{name}` .*, and (\d+) jobs .* (\d+) s at most \| (\d+) at", said, re.M)
+        (row,) = re.findall(rf"^\| `{name}` .*, and (\d+) jobs .*\| for (\d\S*) .*\| (\d+) at", said, re.M)
         options = {option.name: option.default or "" for option in describe(name).options}
         limits = ("jobs_ahead", "patience", "overtaken_at_most")
-        assert [float(number) for number in row] == [float(options[limit]) for limit in limits]
+        assert list(row) == [options[limit].strip("'").removesuffix(".0") for limit in limits]
 
 
 def test_a_spread_of_one_seed_is_said_to_be_none() -> None:

@@ -16,35 +16,30 @@ def queue_of(*names: str, again: tuple[str, ...] = ()) -> list[PlacementRequest]
     return [PlacementRequest(make_job(name), 1, again=name in again) for name in names]
 
 
-@given(
-    most=st.integers(0, 4), picks=st.lists(st.integers(0, WINDOW - 1), max_size=40), as_oldest=st.booleans()
-)
-def test_no_job_is_passed_too_often(most: int, picks: list[int], as_oldest: bool) -> None:
-    """Whichever jobs of the window are placed: at all, or from when a job is the oldest."""
+@given(most=st.integers(0, 4), picks=st.lists(st.integers(0, WINDOW - 1), max_size=40))
+def test_no_job_is_passed_too_often(most: int, picks: list[int]) -> None:
+    """Whichever jobs of the window are placed, while a job is the oldest."""
     queue = queue_of(*(f"job-{n}" for n in range(len(picks) + WINDOW)))
-    patience = Patience(Limits(most, as_oldest))
+    patience = Patience(Limits(most))
     passed = dict.fromkeys((request.job.id for request in queue), 0)
     for pick in picks:
         number = min(pick, patience.reach(queue[:WINDOW]) - 1)
         patience.let_pass(queue, number)
-        for request in queue[: min(number, 1) if as_oldest else number]:
-            passed[request.job.id] += 1
+        passed[queue[0].job.id] += number > 0
         del queue[number]
     assert max(passed.values()) <= most
     if len(picks) >= most and all(picks[:most]):
         assert max(passed.values()) == most
 
 
-def test_a_job_is_overtaken_no_more_before_it_is_the_oldest() -> None:
-    """Every job counts those that were placed before it, and none behind it goes on once they are enough."""
+def test_what_goes_before_a_job_counts_from_when_it_is_the_oldest() -> None:
+    """Who stands in the middle has borne nothing when its turn comes."""
     patience, queue = Patience(Limits(2)), queue_of("a", "b", "c", "d", "e")
     patience.let_pass(queue, 2)
-    patience.let_pass(queue_of("a", "b", "d", "e"), 0)
-    assert patience.reach(queue_of("b", "d", "e")) == 3
-    patience.let_pass(queue_of("b", "d", "e"), 1)
-    assert patience.reach(queue_of("b", "e", "f")) == 1
-    patience.let_pass(queue_of("b", "e", "f"), 0)
-    assert patience.reach(queue_of("e", "f")) == 2
+    patience.let_pass(queue_of("a", "b", "d", "e"), 2)
+    assert patience.reach(queue_of("a", "b", "e")) == 1
+    patience.let_pass(queue_of("a", "b", "e"), 0)
+    assert patience.reach(queue_of("b", "e", "f")) == 3
 
 
 def test_lost_executors_are_not_overtaken_and_nothing_is_forgotten_for_them() -> None:
@@ -88,7 +83,8 @@ def test_jobs_that_never_come_again_are_forgotten() -> None:
     """As those that are killed while they wait."""
     patience = Patience(Limits(10_000))
     for number in range(3000):
-        patience.let_pass(queue_of(f"gone-{number}", "stays", "next"), 2)
+        patience.hold_back(queue_of(f"gone-{number}")[0])
+        patience.let_pass(queue_of("stays", "next"), 1)
     assert len(patience._borne) < 1500
     assert patience._borne["stays", False].overtaken == 3000
 
@@ -99,10 +95,27 @@ def test_jobs_that_never_come_again_are_forgotten() -> None:
         ((-1, 0, 0.0), "overtaken_at_most: should be 0 or more, found -1"),
         ((0, -1, 0.0), "wait_limit: should be 0 or more, found -1"),
         ((0, 0, -1.0), "patience: should be 0 or more seconds, found -1"),
+        ((0, 0, "2"), "patience: should be seconds, or times what a job is expected to take, as in 2x, f"),
+        ((0, 0, "-1x"), "patience: should be seconds, or times"),
+        ((0, 0, "nanx"), "patience: should be seconds, or times"),
+        ((0, 0, "longx"), "patience: should be seconds, or times"),
     ],
 )
-def test_wrong_limits_are_explained(limits: tuple[int, int, float], message: str) -> None:
+def test_wrong_limits_are_explained(limits: tuple[int, int, float | str], message: str) -> None:
     """By the names that options have."""
     overtaken, waits, seconds = limits
     with pytest.raises(ValueError, match=message):
-        Limits(overtaken, False, waits, seconds)
+        Limits(overtaken, waits, seconds)
+
+
+def test_patience_may_be_relative_to_what_a_job_takes() -> None:
+    """By what is expected of it, or what is assumed where nobody knows; rounding gives no moment more."""
+    limits = Limits(0, patience="0.5x", unknown=100.0)
+    known = make_job(expected_duration=60.1)
+    assert limits.patience_with(known) == pytest.approx(30.05)
+    assert limits.patience_with(make_job()) == 50.0
+    patience, request = Patience(limits), PlacementRequest(known, 1)
+    assert not patience.notice(request, 1.7e9, fits=True)
+    assert not patience.notice(request, 1.7e9 + 30.0, fits=True)
+    assert patience.left(request, 1.7e9 + 30.0) == pytest.approx(0.05, abs=1e-3)
+    assert patience.notice(request, 1.7e9 + 30.05, fits=True)

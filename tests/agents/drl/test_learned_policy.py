@@ -209,7 +209,7 @@ def test_the_oldest_job_is_overtaken_no_more_than_allowed(folders: dict[str, str
     overtaking = []
     while isinstance(decision := policy.decide(view, queue), Place):
         overtaking.append(decision.job_id)
-        assert decision.why[0].endswith("overtakes large (none is overtaken more than 2 times)")
+        assert decision.why[0].endswith("overtakes large (the oldest is overtaken 2 times at most)")
         queue = [request for request in queue if request.job.id != decision.job_id]
     assert overtaking == ["small-0", "small-1"]
     again = [PlacementRequest(make_job("lost", 9), 9, again=True), *queue]
