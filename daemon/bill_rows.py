@@ -1,24 +1,21 @@
-"""What VMs have cost, in the job store: sums by day and key, and the accounts of VMs that are paid for.
+"""What VMs have cost, in the job store: sums by day and key.
 
-What is charged, and for what, is decided in `environment.model.accounts`. A sum is added to in the same
+What is charged, and for what, is decided in `environment.model.accounts`; the accounts that are open are rows
+of `sealed_rows.py`. A sum is added to in the same
 transaction that keeps what caused it, so nothing is lost or counted twice. Sums by VM and job are folded
 together once nobody asks for them any more, so that there is an end to their number.
 """
 
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import sqlalchemy as sa
-from pydantic import TypeAdapter, ValidationError
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from daemon import tables
-from daemon.damage import Damage, Damages, keep
-from daemon.tables import Row, UnreadableRowError, accounts, charges, facts, upsert
-from environment.model.accounts import Account, Charge, Kind
+from daemon.tables import Row, charges, facts
+from environment.model.accounts import Charge, Kind
 
 #: By what a bill can be divided.
 By = Literal["job", "owner", "queue", "type", "policy", "pool", "vm", "day", "kind"]
@@ -27,7 +24,6 @@ PAID: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if kind != "diffe
 #: For so many days sums are kept by VM and by job.
 DETAILED = 92
 
-_ACCOUNT = TypeAdapter(Account)
 _KEYS = Charge._fields[:-1]
 #: The fact that names the batch of charges that was added last.
 BATCH = "charged"
@@ -83,43 +79,6 @@ def _add(connection: Connection, rows: list[Row]) -> None:
     insert = sqlite.insert(charges) if on_sqlite else postgresql.insert(charges)
     grown = {"dollars": charges.c.dollars + insert.excluded.dollars}
     connection.execute(insert.on_conflict_do_update(index_elements=_KEYS, set_=grown), rows)
-
-
-def save_accounts(connection: Connection, changed: Sequence[Account]) -> None:
-    """Keep accounts; those that are closed go."""
-    upsert(connection, accounts, [_row(account) for account in changed if not account.closed])
-    if closed := [account.id for account in changed if account.closed]:
-        connection.execute(sa.delete(accounts).where(accounts.c.id.in_(closed)))
-
-
-def _row(account: Account) -> Row:
-    record = json.dumps(_ACCOUNT.dump_python(account), separators=(",", ":"))
-    return {"id": account.id, "record": tables.seal(record)}
-
-
-def read_account(text: str) -> Account:
-    """The account that `save_accounts` wrote; UnreadableRowError."""
-    try:
-        return tables.unseal(_ACCOUNT.validate_python, text)
-    except ValidationError as error:
-        raise UnreadableRowError(str(error)) from error
-
-
-def open_accounts(connection: Connection, damages: Damages) -> list[Account]:
-    """Those of VMs that are paid for, but for damaged ones."""
-    rows = connection.execute(sa.select(accounts.c.id, accounts.c.record).order_by(accounts.c.id)).all()
-    found = (damages.read("accounts", key, None, read_account, text) for key, text in rows)
-    return [account for account in found if account is not None]
-
-
-def put_accounts_aside(connection: Connection, at: float) -> tuple[Damage, ...]:
-    """Put damaged rows aside; what was damaged. Their VMs are paid for from when they are seen again."""
-    damages = Damages()
-    for key, text in connection.execute(sa.select(accounts.c.id, accounts.c.record)).all():
-        if damages.read("accounts", key, None, read_account, text) is None:
-            keep(connection, damages.all()[-1], text, at)
-            connection.execute(sa.delete(accounts).where(accounts.c.id == key))
-    return damages.all()
 
 
 # ---- what it comes to ------------------------------------------------------------------------------

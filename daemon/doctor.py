@@ -19,13 +19,13 @@ from sqlalchemy.engine import Connection
 
 from conf.loader import ConfigError
 from daemon import storefile, tables
-from daemon.bill_rows import put_accounts_aside, read_account
 from daemon.damage import Damages, put_aside
 from daemon.database import Database, StoreError
 from daemon.folders import Folders
 from daemon.lease_rows import put_leases_aside, read_lease
 from daemon.migrations import FIRST, SCHEMA_VERSION
-from daemon.tables import accounts, comparisons, executors, explanations, facts, jobs, leases, sums
+from daemon.sealed_rows import SEALED
+from daemon.tables import comparisons, executors, explanations, facts, jobs, leases, sums
 from daemon.terms import refuse_if_led
 from environment.model.event_log import decode
 from framework.providers.contract import Provider, ProviderError
@@ -173,8 +173,9 @@ class Doctor:
             damages.read("comparisons", str(key), row.job, tables.read_comparison, row.body)
         for key, row in self._rows(database, leases, leases.c.id):
             damages.read("leases", key, None, read_lease, row.record)
-        for key, row in self._rows(database, accounts, accounts.c.id):
-            damages.read("accounts", key, None, read_account, row.record)
+        for sealed in SEALED:
+            for key, row in self._rows(database, sealed.table, sealed.table.c.id):
+                sealed.look(damages, key, row.record)
         self._tell_of_rows(database, damages, wrong_columns)
         self._look_at_sums(database, states)
         self._look_at_term(database)
@@ -204,7 +205,8 @@ class Doctor:
         def aside(connection: Connection) -> None:
             put_aside(connection, numbers, time.time())
             put_leases_aside(connection, leased, time.time())
-            put_accounts_aside(connection, time.time())
+            for sealed in SEALED:
+                sealed.put_aside(connection, time.time())
             for table in (explanations, comparisons):
                 keys = [int(damage.key) for damage in found if damage.table == table.name]
                 connection.execute(sa.delete(table).where(table.c.number.in_(keys)))

@@ -137,6 +137,11 @@ _CHARGED = (
     "CREATE TABLE accounts (id TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY (id))",
 )
 
+_WAITING_FOR_VMS = tuple(
+    f"CREATE TABLE {name} (id TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY (id))"
+    for name in ("reservations", "pool_setbacks")
+)
+
 #: By the schema that each makes.
 STEPS: Mapping[int, Migration] = {
     # When jobs ended and what they keep, so that they can be pruned; sums, so that nobody counts all rows; a
@@ -210,6 +215,8 @@ STEPS: Mapping[int, Migration] = {
         sqlite=(_CHARGES.format("DOUBLE"), *_CHARGED),
         postgresql=(_CHARGES.format("DOUBLE PRECISION"), *_CHARGED),
     ),
+    # What is kept for jobs that wait for VMs to boot, and which pools are left alone for a while.
+    8: Migration(sqlite=_WAITING_FOR_VMS, postgresql=_WAITING_FOR_VMS),
 }
 
 #: The schema that this program reads and writes.

@@ -293,9 +293,7 @@ class SchedulingLoop:
         changes = self._model.take_changes()
         subscribed = [item.event.framework_id for item in items if isinstance(item.event, ev.Subscribed)]
         facts = {"framework_id": subscribed[-1]} if subscribed else {}
-        charged = changes.charges or changes.accounts
-        anything = changes.jobs or changes.executors or changes.leases or charged or explanations or facts
-        if anything and not self._tenure.save(changes, explanations, facts):
+        if (changes or explanations or facts) and not self._tenure.save(changes, explanations, facts):
             return False
         self._budget.observe(changes.charges)
         self._drivers.over(changes.jobs)
@@ -341,6 +339,8 @@ class SchedulingLoop:
             self._model.options,
             leases=tuple(leases),
             accounts=tuple(accounts),
+            reserved=tuple(self._store.reservations()),
+            pools=tuple(self._store.pool_setbacks()),
             policy=self._policies.status().name,
         )
         self._budget.begin()

@@ -28,6 +28,7 @@ from daemon.database import (
     StoreFullError,
     StoreStuckError,
 )
+from daemon.sealed_rows import ACCOUNTS, POOL_SETBACKS, RESERVATIONS, SEALED
 from daemon.shadow_comparison import Comparison
 from daemon.tables import (
     add_explanations,
@@ -45,6 +46,7 @@ from environment.explain import Explanation
 from environment.model.accounts import Account
 from environment.model.cluster_model import Changes
 from environment.model.leases import Lease
+from environment.model.moment import PoolSetback, Reserved
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.types import Job, natural_key
 
@@ -185,12 +187,13 @@ class Store:
             upsert(connection, executors, executor_rows)
             upsert(connection, leases, changed_leases)
             bill_rows.add_charges(connection, changes.charges, (facts_known or {}).get(bill_rows.BATCH, ""))
-            bill_rows.save_accounts(connection, changes.accounts)
+            ACCOUNTS.save(connection, {a.id: None if a.closed else a for a in changes.accounts})
+            RESERVATIONS.save(connection, changes.reserved)
+            POOL_SETBACKS.save(connection, changes.setbacks)
             add_explanations(connection, explanation_rows)
             upsert(connection, facts, fact_rows)
 
-        charged = changes.charges or changes.accounts
-        if job_rows or executor_rows or changed_leases or charged or explanation_rows or fact_rows:
+        if changes or explanation_rows or fact_rows:
             self._write(work)
 
     def put(self, key: str, value: str) -> None:
@@ -327,7 +330,18 @@ class Store:
     def accounts(self) -> list[Account]:
         """The accounts of VMs that are paid for."""
         with self._database.read() as connection:
-            return bill_rows.open_accounts(connection, self._damages)
+            return ACCOUNTS.all(connection, self._damages)
+
+    def reservations(self) -> list[Reserved]:
+        """What is kept on VMs for jobs that wait for others to boot, in order of their placement."""
+        with self._database.read() as connection:
+            found = RESERVATIONS.all(connection, self._damages)
+        return sorted(found, key=lambda reserved: (reserved.at, natural_key(reserved.job_id)))
+
+    def pool_setbacks(self) -> list[PoolSetback]:
+        """The pools that are left alone for a while."""
+        with self._database.read() as connection:
+            return POOL_SETBACKS.all(connection, self._damages)
 
     def bill(self, asked: bill_rows.Asked) -> bill_rows.Bill:
         """What VMs have cost."""
@@ -361,7 +375,8 @@ class Store:
         def work(connection: Connection) -> tuple[Damage, ...]:
             of_jobs = put_aside(connection, list(connection.scalars(_going_on())), at)
             of_leases = lease_rows.put_leases_aside(connection, None, at)
-            return (*of_jobs, *of_leases, *bill_rows.put_accounts_aside(connection, at))
+            sealed = (damage for rows in SEALED for damage in rows.put_aside(connection, at))
+            return (*of_jobs, *of_leases, *sealed)
 
         return self._write(work)
 

@@ -139,6 +139,20 @@ accounts = sa.Table(
     sa.Column("id", sa.Text, primary_key=True),
     sa.Column("record", sa.Text, nullable=False),
 )
+#: What is kept on VMs for jobs that wait for others to boot, by the job's id (`sealed_rows.py`).
+reservations = sa.Table(
+    "reservations",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("record", sa.Text, nullable=False),
+)
+#: Pools that are left alone for a while, by name.
+pool_setbacks = sa.Table(
+    "pool_setbacks",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("record", sa.Text, nullable=False),
+)
 #: Rows of other tables (`name`, `key`) as they were when they could not be read.
 quarantine = sa.Table(
     "quarantine",

@@ -24,7 +24,7 @@ from environment.model.fleet import Fleet
 from environment.model.leases import Lease
 from environment.model.ledger import Ledger
 from environment.model.life import JobLives
-from environment.model.moment import Moment
+from environment.model.moment import Moment, Reserved
 from environment.model.offer_book import OfferBook
 from environment.model.places import Places
 from environment.model.reach import Reach
@@ -291,29 +291,46 @@ class ClusterModel:
         changes = self._roster.take_changes()
         ended = tuple(map(self._places.over, changes.ended)) if self._places else changes.ended
         leases = self._places.take_changes()
-        return replace(changes, ended=ended, leases=leases, charges=charges, accounts=accounts)
+        reserved, setbacks = self._reservations.take_changes(), self._fleet.take_setbacks()
+        return replace(
+            changes,
+            ended=ended,
+            leases=leases,
+            charges=charges,
+            accounts=accounts,
+            reserved=reserved,
+            setbacks=setbacks,
+        )
 
     # ---- jobs ------------------------------------------------------------------------------------
 
     def _on_restored(self, event: ev.Restored) -> None:
         self._begin(event.options)
         self._turn.begin(event.at)
-        reserved = {kept.job_id for kept in event.moment.fleet.reserved} if event.moment else set()
         for job in map(copy, event.jobs):
             self._roster.add(job)
-            if job.state == "queued" and job.job.begins_with and job.job.id not in reserved:
-                self._line.join(job)
         for task in map(copy, event.tasks):
             self._roster.add_task(task)
             if not task.ended:
                 self.ledger.reopen(task)
         known = event.moment is not None
         self._accounts.resume(event.accounts, event.policy, event.leases, self.now, found=known)
-        self._fleet.restore(event.leases, None if event.moment is None else event.moment.fleet)
+        self._fleet.restore(event.leases, event.pools, event.moment.fleet if event.moment else None)
+        if event.moment is None:
+            self._reservations.take_up(event.reserved, self._still_waits)
+        for job in self._roster.jobs():
+            if job.state == "queued" and job.job.begins_with and job.job.id not in self._reservations:
+                self._line.join(job)
         if event.moment is None:
             self._take_up()
         else:
             self._go_on(event.moment)
+
+    def _still_waits(self, reserved: Reserved) -> bool:
+        """Whether a job that waited for VMs to boot does, and all of these are there or come."""
+        job, places = self._roster.job(reserved.job_id), self._places
+        come = all(places.is_up(vm_id) or places.at(vm_id) is not None for vm_id in reserved.all_vms)
+        return bool(places) and job is not None and not job.ended and come
 
     def _job(self, job_id: str) -> Job | None:
         record = self._roster.job(job_id)

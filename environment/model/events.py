@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from environment.model.accounts import Account
 from environment.model.leases import Lease
-from environment.model.moment import Moment, Offer, Quota, VmSize
+from environment.model.moment import Moment, Offer, PoolSetback, Quota, Reserved, VmSize
 from environment.model.records import Asked, ExecutorRecord, JobRecord
 from environment.model.timings import ModelOptions
 from environment.resources import Resources
@@ -92,6 +92,9 @@ class Restored(Event):
     #: The VMs that are paid for, and who decides.
     accounts: tuple[Account, ...] = ()
     policy: str = ""
+    #: Where there is no moment: who waits for VMs that boot, in order, and which pools are left alone.
+    reserved: tuple[Reserved, ...] = ()
+    pools: tuple[PoolSetback, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

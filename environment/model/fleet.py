@@ -15,7 +15,7 @@ from environment.model.idling import Idling
 from environment.model.leases import Lease
 from environment.model.ledger import Ledger
 from environment.model.listings import Listings
-from environment.model.moment import Fleeted, Offer
+from environment.model.moment import Fleeted, Offer, PoolSetback
 from environment.model.places import Places, boot_of
 from environment.model.refusals import Refusals, pool_of
 from environment.model.reservations import Reservations
@@ -76,8 +76,8 @@ class Fleet:
             self._places.prices(),
         )
 
-    def restore(self, leases: Iterable[Lease], moment: Fleeted | None) -> None:
-        """Take up what an earlier daemon, or an earlier part of a log, left."""
+    def restore(self, leases: Iterable[Lease], pools: Iterable[PoolSetback], moment: Fleeted | None) -> None:
+        """Take up what an earlier daemon (`pools` refused it), or an earlier part of a log, left."""
         if moment is not None:
             self.idling.resume(moment.idled)
         restored = [copy(lease) for lease in leases if not lease.ended]
@@ -85,6 +85,8 @@ class Fleet:
         for lease in restored:
             self._restore(lease)
         if moment is None:
+            self._refusals.resume(pools)
+            self._show_pools()
             self._take_up()
             return
         self._number = moment.number
@@ -118,6 +120,10 @@ class Fleet:
             elif lease.agent_id:
                 self._away[lease.id] = self._turn.now
             self._listings.seen(lease, self._turn.now)
+
+    def take_setbacks(self) -> dict[str, PoolSetback | None]:
+        """The pools that are left alone, as far as that changed since the last call; None of no more."""
+        return self._refusals.take_changes()
 
     @property
     def boots(self) -> bool:

@@ -215,6 +215,8 @@ class JobLives:
     def take_up(self) -> None:
         """A daemon has started with jobs as they were kept: each goes on."""
         for job in self._roster.jobs():
+            if self._line.waits_for_vms(job):
+                continue
             if self._roster.missing(job) > 0:
                 self._line.relaunch(job, self._turn.now)
             elif job.aborting:

@@ -33,6 +33,7 @@ class Refusals:
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
         self._pools: dict[str, _Pool] = {}
+        self._changed: dict[str, None] = {}
         #: Why none of any pool is to be opened; empty when they may be.
         self.held = ""
         #: Until when it was looked for pauses that end.
@@ -40,7 +41,13 @@ class Refusals:
 
     def state(self) -> tuple[PoolSetback, ...]:
         """All that is known."""
-        return tuple(PoolSetback(n, p.times, p.last, p.until, p.message) for n, p in self._pools.items())
+        return tuple(_told(name, pool) for name, pool in self._pools.items())
+
+    def take_changes(self) -> dict[str, PoolSetback | None]:
+        """What changed since the last call, by pool; None of those that are not left alone any more."""
+        changed = {name: self._pools.get(name) for name in self._changed}
+        self._changed.clear()
+        return {name: None if pool is None else _told(name, pool) for name, pool in changed.items()}
 
     def resume(self, state: Iterable[PoolSetback]) -> None:
         """Go on from there."""
@@ -54,6 +61,7 @@ class Refusals:
         """
         now = self._turn.now if at is None else at
         pool = self._pools.setdefault(pool_of(lease), _Pool())
+        self._changed[pool_of(lease)] = None
         if lease.asked_at > pool.last or not pool.times:
             pool.times += 1
             pool.last = now
@@ -66,6 +74,7 @@ class Refusals:
         pool = self._pools.get(pool_of(lease))
         if pool is not None and lease.asked_at > pool.last:
             del self._pools[pool_of(lease)]
+            self._changed[pool_of(lease)] = None
 
     def why_not(self, pool: str) -> str:
         """Why none of a pool is opened now; empty when one may be."""
@@ -80,6 +89,10 @@ class Refusals:
         """The pools whose pauses ended since this was last asked, and when."""
         since, self._woken_at = self._woken_at, self._turn.now
         return ((n, p.until) for n, p in self._pools.items() if since < p.until <= self._turn.now)
+
+
+def _told(name: str, pool: _Pool) -> PoolSetback:
+    return PoolSetback(name, pool.times, pool.last, pool.until, pool.message)
 
 
 def pool_of(lease: Lease) -> str:

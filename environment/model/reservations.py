@@ -35,6 +35,7 @@ class Reservations:
 
     def __init__(self) -> None:
         self._of: dict[str, Reserved] = {}
+        self._changed: dict[str, None] = {}
         #: What is kept by VM and job, and in all.
         self._on: dict[str, dict[str, _Part]] = {}
         self._sums: dict[str, _Part] = {}
@@ -61,11 +62,29 @@ class Reservations:
         """Go on from there."""
         for reserved in state:
             self.hold(reserved)
+        self._changed.clear()
+
+    def take_up(self, kept: Iterable[Reserved], stands: Callable[[Reserved], bool]) -> None:
+        """A daemon has started: go on with those of which that still `stands`.
+
+        How long the others of their VMs are up counts from when it is known again.
+        """
+        for reserved in kept:
+            self._changed[reserved.job_id] = None
+            if stands(reserved):
+                self.hold(reserved._replace(ready_at=None))
+
+    def take_changes(self) -> dict[str, Reserved | None]:
+        """What changed since the last call, by job; None where nothing is kept any more."""
+        changed = {job_id: self._of.get(job_id) for job_id in self._changed}
+        self._changed.clear()
+        return changed
 
     def hold(self, reserved: Reserved) -> None:
         """Keep this for its job, which has nothing kept so far."""
         job_id = reserved.job_id
         self._of[job_id] = reserved
+        self._changed[job_id] = None
         self._unseen[job_id] = None
         if reserved.ready_at is not None:
             self._ready[job_id] = None
@@ -77,6 +96,7 @@ class Reservations:
         """Keep nothing for the job any more; what was kept, if anything."""
         reserved = self._of.pop(job_id, None)
         if reserved is not None:
+            self._changed[job_id] = None
             self._ready.pop(job_id, None)
             self._unseen.pop(job_id, None)
             for vm_id in dict.fromkeys(reserved.all_vms):
@@ -107,6 +127,7 @@ class Reservations:
         self.touched[new] = None
         for job_id in held:
             self._of[job_id] = _moved(self._of[job_id], old, new)
+            self._changed[job_id] = None
             self._unseen[job_id] = None
 
     def take_due(self) -> list[Reserved]:

@@ -3,12 +3,13 @@
 What happens to a job is in `cluster_model.py`, who waits in `waiting.py`, and what a VM costs in `ledger.py`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from environment.model.accounts import Account, Charge
 from environment.model.leases import Lease
+from environment.model.moment import PoolSetback, Reserved
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.model.states import ExecutorState
 from environment.resources import BASIC, Resources
@@ -18,7 +19,10 @@ from environment.view import RunningJob
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Copies of what changed since it was last asked for, what was charged, and jobs that ran and ended."""
+    """Copies of what changed since it was last asked for, what was charged, and jobs that ran and ended.
+
+    Of what is kept for jobs, and of pools that are left alone, by id, None is said of what is over.
+    """
 
     jobs: tuple[JobRecord, ...]
     executors: tuple[ExecutorRecord, ...]
@@ -26,6 +30,13 @@ class Changes:
     leases: tuple[Lease, ...] = ()
     charges: tuple[Charge, ...] = ()
     accounts: tuple[Account, ...] = ()
+    reserved: Mapping[str, Reserved | None] = field(default_factory=dict)
+    setbacks: Mapping[str, PoolSetback | None] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to be kept."""
+        vms = self.leases or self.charges or self.accounts or self.reserved or self.setbacks
+        return bool(self.jobs or self.executors or vms)
 
 
 class Roster:

@@ -114,6 +114,10 @@ class WaitingLine:
         queued = self._queue.pop(job.job.id, None) is not None
         return queued or self._relaunch_at.pop(job.job.id, None) is not None or grew or kept
 
+    def waits_for_vms(self, job: JobRecord) -> bool:
+        """Whether something is kept for the job until others of its VMs have booted."""
+        return job.job.id in self._reservations
+
     def is_new(self, job: JobRecord) -> bool:
         """Whether the job as a whole waits, and not only lost executors of it."""
         return job.job.id in self._queue

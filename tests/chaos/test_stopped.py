@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.stopped import STORIES, stopped_everywhere, story
+from tests.chaos.played import Points, World
+from tests.chaos.stopped import JOBS, STORIES, Run, stopped_everywhere, story
 
 
 @pytest.mark.parametrize("name", STORIES)
@@ -14,6 +15,28 @@ def test_a_story_without_a_stop_has_many_points(name: str, tmp_path: Path) -> No
     assert told == []
     assert len(points) >= 90
     assert {"before OpenVm", "after open", "before CloseVm", "after close", "before a save"} <= {*points}
+
+
+def test_who_waits_for_vms_does_so_after_a_stop(tmp_path: Path) -> None:
+    """It is not decided again, and keeps what is kept for it on the VMs that boot."""
+    world = World((), Points())
+    run = Run(world, tmp_path)
+    run.restore()
+    run.submit(JOBS[0])
+    run.step()
+    run.step()
+    before = run.store.reservations()
+    run.close()
+    run = Run(world, tmp_path)
+    run.restore()
+    assert not run.service._model.requests()
+    run.step()
+    job = run.service._model.job("job-1")
+    assert job is not None
+    assert job.reason.startswith("waits for p-1 and p-2 to boot")
+    assert [reserved.vm_ids for reserved in before] == [("p-1", "p-2")]
+    assert run.store.reservations() == before
+    run.close()
 
 
 def test_a_daemon_that_is_stopped_anywhere_leaves_nothing_open() -> None:

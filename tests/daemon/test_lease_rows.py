@@ -13,6 +13,7 @@ from daemon.store import Store, StoreError
 from daemon.tables import leases
 from environment.model.cluster_model import Changes
 from environment.model.leases import Lease
+from environment.model.moment import PoolSetback, Reserved
 from environment.pools import Terms
 from environment.resources import Resources
 from environment.types import Vm
@@ -56,6 +57,38 @@ def test_a_lease_is_kept_with_what_caused_it_or_not_at_all(store: Store) -> None
     with pytest.raises(StoreError, match=r"(?i)foreign key"):
         store.save(Changes((), (make_task("job-77", 0),), leases=(Lease("p-1.7", VM, 10.0),)))
     assert store.leases() == []
+
+
+def test_who_waits_for_vms_and_which_pools_are_left_alone_is_kept(store: Store) -> None:
+    """Until that is over; in the order in which jobs were placed."""
+    first, later = (Reserved(f"job-{n}", ("p-1",), (VM.resources,), 30.0 - n, "p-1") for n in (10, 9))
+    pool = PoolSetback("p", 2, 7.0, 27.0, "none is left")
+    reserved = {"job-9": later, "job-10": first}
+    store.save(Changes((), (), reserved={**reserved, "job-8": None}, setbacks={"p": pool}))
+    assert (store.reservations(), store.pool_setbacks()) == ([first, later], [pool])
+    store.save(Changes((), (), reserved={"job-9": None, "job-10": first._replace(ready_at=9.0)}))
+    store.save(Changes((), (), setbacks={"p": None}))
+    assert (store.reservations(), store.pool_setbacks()) == ([first._replace(ready_at=9.0)], [])
+
+
+@pytest.mark.parametrize("mender", ["daemon", "doctor"])
+def test_a_damaged_reservation_costs_no_other(tmp_path: Path, mender: str) -> None:
+    """It is told, and put aside; its job is decided again."""
+    with contextlib.closing(Store(url_of(tmp_path), at=1.0)) as store:
+        kept = {f"job-{n}": Reserved(f"job-{n}", ("p-1",), (VM.resources,), 5.0) for n in (1, 2)}
+        store.save(Changes((), (), reserved=kept))
+        flip(tmp_path, "reservations", "record", "id = 'job-1'")
+        assert [reserved.job_id for reserved in store.reservations()] == ["job-2"]
+        if mender == "daemon":
+            assert [(aside.table, aside.key) for aside in store.put_damaged_aside(50.0)] == [
+                ("reservations", "job-1")
+            ]
+    if mender == "doctor":
+        (*_, last) = Doctor(url_of(tmp_path), tmp_path, repair=True).examine().findings
+        assert "reservations job-1" in last.what
+    with contextlib.closing(Store(url_of(tmp_path))) as store:
+        assert [reserved.job_id for reserved in store.reservations()] == ["job-2"]
+        assert store.put_damaged_aside(51.0) == store.damaged() == ()
 
 
 @pytest.mark.parametrize("mender", ["daemon", "doctor"])
