@@ -24,6 +24,8 @@ Progress = Callable[[int, int, str], None]
 POLICIES = (*LEARNERS, *PARTNERS)
 #: Points of a curve that are kept, evenly spread over its slots.
 _POINTS = 200
+#: First steps of which one learns and the other does not.
+LEARNING = {"25": 25.0, "1e-9": 1e-9}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,7 @@ def _cells(alibaba: Path | None) -> Iterator[FigureCell]:
     sizes: tuple[StepSize, ...] = ("eq50", "theorem1")
     for size in sizes:
         yield FigureCell("fig4-size", size, paper, LearnerOptions(step_size=size), plain, 0)
+    yield from learning_cells()
     large = EnvironmentOptions(types=100, instances=1024, slots=10_000, beta=(0.01, 0.015), contention=5.0)
     yield FigureCell("fig5", "100 x 1024 x 6", large, sample=5)
     yield from job_cells()
@@ -143,6 +146,27 @@ def job_cells() -> Iterator[FigureCell]:
         )
     for floor in (0.25, 0.5, 1.0):
         yield FigureCell("gangs-floor", f"{floor:g}", replace(gangs, floor=floor), sample=0)
+
+
+def learning_cells() -> Iterator[FigureCell]:
+    """`oga-conserving` with the default steps and with steps too small to learn anything."""
+    short = EnvironmentOptions(slots=500)
+    joined = EnvironmentOptions(
+        types=39, instances=54, resources=5, slots=200, beta=(0.1, 0.9), arrival=0.27, contention=0.61,
+        density=0.0, utility="linear", request="total",
+    )  # fmt: skip
+    settings = {
+        "Table 2, per_channel": short,
+        "Table 2, total": replace(short, slots=200, request="total"),
+        "all joined, per_channel": replace(short, slots=200, density=0.0),
+        "linear, per_channel": replace(short, utility="linear"),
+        "linear, total": replace(short, slots=200, utility="linear", request="total"),
+        "39 x 54 x 5, all joined, linear, total, contention 0.61": joined,
+    }
+    for name, options in settings.items():
+        for which, eta0 in LEARNING.items():
+            learner = LearnerOptions(eta0=eta0)
+            yield FigureCell(f"learning-{name}", which, options, learner, ("oga-conserving",), 0)
 
 
 def run_cells(

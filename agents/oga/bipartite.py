@@ -186,6 +186,15 @@ def build_model(
     )
 
 
+def dominant_shares(model: Model) -> FloatArray:
+    """s_l of each port, [L]: the largest a_l^k over what its instances have of k (Zhao 2023, 4)."""
+    graph = model.graph
+    reach = model.port_totals(graph.capacity[:, graph.instance])
+    shares = np.divide(graph.bounds, reach, out=np.full_like(reach, np.inf), where=reach > 0)
+    largest: FloatArray = np.max(np.where(graph.bounds > 0, shares, 0.0), axis=0, initial=0.0)
+    return largest
+
+
 def _sums(y: FloatArray, owner: IndexArray, count: int) -> FloatArray:
     return np.array([np.bincount(owner, plane, count) for plane in y]).reshape(len(y), count)
 

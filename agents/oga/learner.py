@@ -36,7 +36,8 @@ class LearnerOptions:
     """How the learner learns; ValueError says what is wrong."""
 
     #: `oga`: y(t) is fixed before x(t) is seen (Zhao 2023, Definition 2). `oga-reactive`: a step on x(t) is
-    #: taken before acting. `oga-conserving`: the present ports get what earns most, from all there is.
+    #: taken before acting. `oga-conserving`: the present ports get what earns most, from all there is; what
+    #: y learns is worth next to nothing there, except where utilities are linear and requests bound totals.
     variant: Variant = "oga-conserving"
     step_size: StepSize = "decay"
     #: eta_0 and lambda of Algorithm 1; the defaults are Table 2's.

@@ -35,6 +35,8 @@ class OgaSchedOptions:
 
     #: `oga`: allocations are fixed before it is known who waits (Zhao 2023, Definition 2). `oga-reactive`:
     #: after a step on who waits. `oga-conserving`: what types without a job have reserved goes to the others.
+    #: The first two are dear as schedulers: what they allocate may lie on VMs in use, so that jobs wait
+    #: though they fit. Without that (`wait_limit` of 0) they cost what the third does.
     variant: Literal["oga", "oga-reactive", "oga-conserving"] = "oga-conserving"
     #: Whether a request bounds what a job gets in all, or of each VM (Zhao 2023, eq. 5).
     request: Literal["total", "per_channel"] = "total"

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from agents.oga.bipartite import Model
+from agents.oga.bipartite import Model, dominant_shares
 from agents.oga.kernel import sharing
 from agents.oga.learner import AllocationLearner, LearnerOptions
 from agents.oga.maximiser import maximise
@@ -37,15 +37,6 @@ def allocator(name: str, model: Model, arrivals: FloatArray, options: LearnerOpt
             yield learner.step
     else:
         yield _unlearned(name, model, arrivals)
-
-
-def dominant_shares(model: Model) -> FloatArray:
-    """s_l of each port, [L]: the largest a_l^k over what its instances have of k (Zhao 2023, 4)."""
-    graph = model.graph
-    reach = model.port_totals(graph.capacity[:, graph.instance])
-    shares = np.divide(graph.bounds, reach, out=np.full_like(reach, np.inf), where=reach > 0)
-    largest: FloatArray = np.max(np.where(graph.bounds > 0, shares, 0.0), axis=0, initial=0.0)
-    return largest
 
 
 def _unlearned(name: str, model: Model, arrivals: FloatArray) -> Allocator:

@@ -8,12 +8,16 @@ import math
 
 from agents.oga.kernel import ascent
 from agents.oga.kernel.maximum import maximise
-from agents.oga.kernel.planes import Graph
+from agents.oga.kernel.planes import Graph, IndexArray
+from agents.oga.kernel.sharing import MOST_USED, serve_in_turn, share_out
+from agents.oga.kernel.utilities import value
 from environment.kernel.compiled import njit
-from environment.types import FloatArray
+from environment.types import FloatArray, IntArray
 
 #: No weight falls below this, so that it can grow again.
 _LEAST_WEIGHT = 1e-9
+#: How short a step towards what was filled is tried. Chosen.
+_SHORTEST = 0.1
 
 
 @njit(ieee=True)
@@ -31,7 +35,10 @@ def conserve(
     scratch: FloatArray,
     held: FloatArray,
     there: FloatArray,
-    earned: FloatArray,
+    turns: IntArray,
+    free: FloatArray,
+    queue: IndexArray,
+    used: FloatArray,
     tries: FloatArray,
     sweeps: int,
     least: int,
@@ -43,13 +50,31 @@ def conserve(
 
     `arrivals` and `gains` are [L], the latter what multiplies f; `centre`, `softness`, `totals`, `level`,
     `nu` and `scratch` as for `maximise`. `weights` [K, J] are learned at `rate`, less from round to round.
-    There are `least` to `most` rounds. `prices` [2, K, L], `held` [K, J], `there` [J] and `earned` [L] are
-    scratch.
+    There are `least` to `most` rounds. `prices` [2, K, L], `held` [2, K, J] and `there` [J] are scratch.
+
+    What is best begins as the better of shares in proportion to requests and nothing. Filled planes are the
+    best at some prices, so that with linear utilities they jump from round to round; so a round may also end
+    between the best and what was filled. The reward is concave, and what lies between is feasible.
     """
-    resources, best, chosen = graph.beta.size, -math.inf, 0
+    resources, chosen = graph.beta.size, 0
     present_jobs(graph, arrivals, there)
+    best = 0.0
+    tries[0, :] = 0.0
+    held[0, :] = 0.0
+    for start in range(2 + turns.shape[0]):
+        out, new = tries[1 - chosen], held[1 - chosen]
+        if start == 0:
+            share_out(graph, arrivals, totals, prices[1], out)
+        elif start == 1:
+            _of_present(graph, arrivals, centre, out)
+        else:
+            serve_in_turn(graph, arrivals, turns[start - 2], MOST_USED, totals, free, queue, used, out)
+        ascent.job_totals(graph, out, new, 0, resources)
+        reward = _reward(graph, gains, there, out, out, 0.0, new, new)
+        if reward > best:
+            best, chosen = reward, 1 - chosen
     for number in range(most):
-        out = tries[1 - chosen]
+        old, out = tries[chosen], tries[1 - chosen]
         overhead_prices(graph, weights, arrivals, prices[0])
         maximise(
             graph,
@@ -68,13 +93,23 @@ def conserve(
             0,
             resources,
         )
-        ascent.job_totals(graph, out, held, 0, resources)
-        reward = _reward(graph, gains, there, out, held, earned)
-        reweigh(graph, held, there, rate / math.sqrt(1.0 + number), weights)
-        stays = reward <= best + growth * abs(best)
-        if reward > best:
-            best, chosen = reward, 1 - chosen
-        if stays and number + 1 >= least:
+        had, new = held[chosen], held[1 - chosen]
+        ascent.job_totals(graph, out, new, 0, resources)
+        reweigh(graph, new, there, rate / math.sqrt(1.0 + number), weights)
+        before, way, step = best, 0.0, 1.0
+        while step > _SHORTEST:
+            reward = _reward(graph, gains, there, old, out, step, had, new)
+            if reward <= best and way > 0.0:
+                break
+            if reward > best:
+                best, way = reward, step
+            step *= 0.5
+        if way > 0.0:
+            if way < 1.0:
+                _between(old, out, way)
+                _between(had, new, way)
+            chosen = 1 - chosen
+        if best <= before + growth * abs(before) and number + 1 >= least:
             break
     return chosen
 
@@ -113,17 +148,49 @@ def reweigh(graph: Graph, held: FloatArray, there: FloatArray, rate: float, weig
 
 
 @njit(ieee=True)
+def _of_present(graph: Graph, arrivals: FloatArray, y: FloatArray, out: FloatArray) -> None:
+    """What y [K, E] has for ports that are there."""
+    for k in range(out.shape[0]):
+        for e in range(out.shape[1]):
+            out[k, e] = y[k, e] if arrivals[graph.port[e]] > 0.0 else 0.0
+
+
+@njit(ieee=True)
+def _between(old: FloatArray, new: FloatArray, way: float) -> None:
+    """Make `new` what lies so far on the way from `old` to it."""
+    for k in range(new.shape[0]):
+        for e in range(new.shape[1]):
+            new[k, e] = old[k, e] + way * (new[k, e] - old[k, e])
+
+
+@njit(ieee=True)
 def _reward(
-    graph: Graph, gains: FloatArray, there: FloatArray, y: FloatArray, held: FloatArray, earned: FloatArray
+    graph: Graph,
+    gains: FloatArray,
+    there: FloatArray,
+    old: FloatArray,
+    new: FloatArray,
+    way: float,
+    had: FloatArray,
+    held: FloatArray,
 ) -> float:
-    """Zhao 2023, eq. 7-8, with `gains` [L] for what multiplies f."""
-    ascent.port_gains(graph, y, gains, earned)
+    """Zhao 2023, eq. 7-8, with `gains` [L] for what multiplies f, so far on the way from `old` to `new`.
+
+    `had` and `held` [K, J] are what jobs have of both in all.
+    """
     reward = 0.0
-    for p in range(earned.size):
-        reward += gains[p] * earned[p]
+    for k in range(graph.beta.size):
+        for r in range(graph.start.size - 1):
+            kind, alpha = graph.kinds[k, r], graph.alphas[k, r]
+            for e in range(graph.start[r], graph.start[r + 1]):
+                gain = gains[graph.port[e]]
+                if gain > 0.0:
+                    y = old[k, e] + way * (new[k, e] - old[k, e])
+                    if y > 0.0:
+                        reward += gain * value(kind, alpha, y)
     for j in range(there.size):
         worst = 0.0
         for k in range(graph.beta.size):
-            worst = max(worst, graph.beta[k] * held[k, j])
+            worst = max(worst, graph.beta[k] * (had[k, j] + way * (held[k, j] - had[k, j])))
         reward -= there[j] * worst
     return reward

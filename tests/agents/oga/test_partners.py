@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from agents.oga.bipartite import Model, Request, build_model
+from agents.oga.bipartite import Model, Request, build_model, dominant_shares
 from agents.oga.learner import LearnerOptions
-from agents.oga.partners import NAMES, PARTNERS, allocator, dominant_shares
+from agents.oga.partners import NAMES, PARTNERS, allocator
 from tests.agents.oga.models import random_arrivals, random_model
 
 
