@@ -147,7 +147,7 @@ def shortage(view: ClusterView, request: PlacementRequest) -> str:
         f"lack {'memory' if name == MEMORY else name}": view.free.get(name) < asked.get(name)
         for name in asked
     }
-    closed_to = view.closed_to(request)
+    closed_to = view.closed_to(request) if view.closes_some(request) else np.zeros(len(view.vms), np.bool_)
     if (offered := view.offered) is not None:
         fit = ~np.logical_or.reduce([*lacks.values(), closed_to])
         lacks["lack ports"] = offered.lacks_ports()

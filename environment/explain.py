@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from environment.check import closed, not_offered, shortfalls
-from environment.resources import BASIC, Resources
+from environment.resources import BASIC, Resources, total
 from environment.rounds import Verdict
 from environment.types import Place, PlacementRequest
 from environment.view import ClusterView
@@ -114,9 +114,12 @@ class _Sight:
         self._request = request
         #: What is free before this job, of cpus, memory and what else it asks for: [N] by name.
         self._free = {name: view.free.amounts(name) for name in dict.fromkeys((*BASIC, *request.size))}
-        #: What executors of this job left of the VMs that they were placed on, and how many they are.
-        self._left: dict[int, Resources] = {}
+        self._closes_some = view.closes_some(request)
+        #: Executors of this job by the VM that they were placed on: how many, what they take that is not
+        #: taken off yet, since few VMs are looked at again, and what the others left of it.
         self._placed: Counter[int] = Counter()
+        self._taken: dict[int, list[Resources]] = {}
+        self._left: dict[int, Resources] = {}
         self._listed = self._list()
 
     def look_for(self, size: Resources) -> None:
@@ -142,7 +145,7 @@ class _Sight:
 
     def take(self, index: int) -> None:
         """An executor takes its part of the VM."""
-        self._left[index] = self._left_of(index) - self._size
+        self._taken.setdefault(index, []).append(self._size)
         self._placed[index] += 1
         if index < len(self._listed):
             self._listed[index] = self._candidate(index)
@@ -155,18 +158,21 @@ class _Sight:
         return not_offered(self._view, index, taken, self._placed[index] + 1)
 
     def _left_of(self, index: int) -> Resources:
-        return self._left[index] if index in self._left else self._view.free.at(index)
+        left = self._left[index] if index in self._left else self._view.free.at(index)
+        if taken := self._taken.pop(index, None):
+            left = self._left[index] = left - total(taken)
+        return left
 
     def _candidate(self, index: int, *, chosen: bool = False) -> CandidateVm:
         vm, lacks = self._view.vms[index], []
-        if index in self._left or not self._fits[index]:
+        if index in self._placed or not self._fits[index]:
             left = self._left_of(index)
             free = {name: left.amount(name) for name in self._free}
             lacks = shortfalls(vm, left, self._size)
         else:
             free = {name: float(had[index]) for name, had in self._free.items()}
         said = [str(shortfall) for shortfall in lacks]
-        if why := closed(self._view, index, self._request):
+        if self._closes_some and (why := closed(self._view, index, self._request)):
             said.insert(0, why)
         elif not said and (withheld := self._withheld(index)):
             said.append(withheld)

@@ -105,6 +105,22 @@ class ResourceArrays:
             raise ValueError("an executor takes something")
         return np.maximum(room, 0, out=room)
 
+    def rooms(self, sizes: Sequence[Resources]) -> _IntArray:
+        """For how many executors of each of these sizes there is room in all; int64 [S]."""
+        numbers: dict[tuple[tuple[str, int], ...], int] = {}
+        kind = [numbers.setdefault((*size.thousandths.items(),), len(numbers)) for size in sizes]
+        kinds, room = [dict(amounts) for amounts in numbers], None
+        for name in {name for amounts in kinds for name in amounts}:
+            each = [amounts.get(name, 0) for amounts in kinds]
+            fitting = self.get(name) // np.array(each, np.int64).clip(1)[:, None]
+            if 0 in each:  # who takes nothing of it is not limited by it
+                fitting[np.array(each) == 0] = np.iinfo(np.int64).max
+            room = fitting if room is None else np.minimum(room, fitting, out=room)
+        if room is None:
+            raise ValueError("an executor takes something")
+        found: _IntArray = np.maximum(room, 0, out=room).sum(axis=1)
+        return found[kind]
+
     def holds(self, index: int, each: Resources, times: int = 1) -> bool:
         """Whether so many times so much fits on one VM: `contains` of it."""
         for name, amount in each.thousandths.items():

@@ -65,7 +65,8 @@ class Resources:
         return bool(self.thousandths)
 
     def __hash__(self) -> int:
-        return hash(frozenset(self.thousandths.items()))
+        # Quicker than of all that there is, and few differ in that alone.
+        return hash((self.thousandths.get(CPUS), self.thousandths.get(MEMORY)))
 
     def __iter__(self) -> Iterator[str]:
         """The names, cpus and memory first."""

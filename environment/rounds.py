@@ -115,8 +115,8 @@ class Fitting(Sequence[PlacementRequest]):
         return self._show(self._queue[index])
 
     def _show(self, request: PlacementRequest) -> PlacementRequest:
-        if request.fewest == request.count:
-            return request
+        if (request.job.min_executors is None and not request.grows) or request.fewest == request.count:
+            return request  # the first is quicker, and true of nearly all
         shown = self._shown.get(request.job.id)
         if shown is None:
             count = self._room(request)
@@ -217,6 +217,8 @@ def _misshapen(decision: object, view: ClusterView) -> tuple[str, ...]:
         return (f"the policy returned {type(decision).__name__}, not Place or Wait",)
     for name, kinds in _PARTS.items():
         part: object = getattr(decision, name)
+        if type(part) is tuple and not part:
+            continue
         if not isinstance(part, tuple) or not all(issubclass(kind, kinds) for kind in set(map(type, part))):
             wanted = " or ".join(kind.__name__ for kind in kinds)
             return (f"the {name} of the decision should be a tuple of {wanted}",)

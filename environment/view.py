@@ -5,7 +5,7 @@ since when; when what runs will end is computed here, and nobody can put it in.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -17,8 +17,10 @@ from environment.belief import expected_end
 from environment.offered import DRIVER_PORTS, EXECUTOR_PORTS, Offered
 from environment.pools import Openings
 from environment.resource_arrays import ResourceArrays
-from environment.resources import BASIC, CPUS, Resources
+from environment.resources import BASIC, CPUS, NOTHING, Resources
 from environment.types import FloatArray, IntArray, Job, PlacementRequest, Vm
+
+_BASIC = frozenset(BASIC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,12 +178,13 @@ class ClusterView:
 
     def _last(self, ends: Sequence[float], unexplained: float) -> FloatArray:
         """Of each VM the last of the ends of what runs there, by job; NaN if one is."""
-        vms = [self.index.get(vm_id, -1) for job in self.running for vm_id in job.vm_ids]
-        held = np.array([len(job.vm_ids) for job in self.running], np.int64)
-        until = np.full(len(self.vms) + 1, -math.inf)  # the last is for VMs that are not shown
-        with np.errstate(invalid="ignore"):  # NaN where one is
-            np.maximum.at(until, np.array(vms, np.int64), np.repeat(np.array(ends, np.float64), held))
-        until = until[:-1]
+        index, last = self.index, [-math.inf] * (len(self.vms) + 1)  # the last is for VMs that are not shown
+        for job, end in zip(self.running, ends, strict=True):
+            for vm_id in job.vm_ids:
+                vm = index.get(vm_id, -1)
+                if not end <= last[vm] and last[vm] == last[vm]:  # NaN is no number, and stays
+                    last[vm] = end
+        until = np.array(last[:-1])
         until[until == -math.inf] = unexplained
         until[self.executors == 0] = self.at
         return until
@@ -207,12 +210,13 @@ class ClusterView:
         self.__dict__["_room"] = request, room
         return room
 
-    def most_for(self, request: PlacementRequest, beside: Collection[str] = BASIC) -> IntArray | None:
+    def most_for(self, request: PlacementRequest, beside: Set[str] = _BASIC) -> IntArray | None:
         """How many executors may be placed on each VM by what they take beside these; int64 [N].
 
         None when that limits nothing.
         """
-        limits, others = self._most_otherwise(request), request.size.without(beside)
+        limits, size = self._most_otherwise(request), request.size
+        others = NOTHING if size.thousandths.keys() <= beside else size.without(beside)
         room = self.usable.room(others) if others else None
         if limits is None or room is None:
             return room if limits is None else limits

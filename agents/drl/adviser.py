@@ -68,14 +68,17 @@ class Adviser:
         """By how much it is better to place these jobs of the queue than to wait; of those that fit."""
         from agents.drl.kernel.placing import gains_of
 
+        if not len(numbers):
+            return {}
+        known = list(islice(queue, max(*numbers, self._layout.upcoming) + 1))
         # Few jobs ask for more than cpus and memory, have executors already, or see VMs that they may not
         # use; these are looked at one by one.
-        plain = [n for n in numbers if not queue[n].present_on and view.seen_by(queue[n]) is view]
+        plain = [n for n in numbers if not known[n].present_on and view.seen_by(known[n]) is view]
         found = np.full(len(plain), -np.inf)
         if plain:
             scene = self._scene(view, queue, 0, counted, view)
-            first = self._jobs(queue, range(min(len(queue), self._layout.upcoming + 1)))
-            jobs = self._jobs(queue, plain)
+            first = self._jobs(known, range(min(len(known), self._layout.upcoming + 1)))
+            jobs = self._jobs(known, plain)
             gains_of(scene, first, jobs, self._layout, self._network, self._desk, found)
         gains = dict(zip(plain, found.tolist(), strict=True))
         for number in {*numbers} - {*plain}:

@@ -186,8 +186,8 @@ def _that_fit(view: ClusterView, shown: Sequence[PlacementRequest]) -> Sequence[
     """
     if len(shown) == 1:
         return (0,)
-    rooms = {size: int(view.usable.room(size).sum()) for size in {request.size for request in shown}}
-    return [number for number, request in enumerate(shown) if rooms[request.size] >= request.count]
+    rooms = view.usable.rooms([request.size for request in shown]).tolist()
+    return [number for number, request in enumerate(shown) if rooms[number] >= request.count]
 
 
 class Reinforce(LearnedPolicy):

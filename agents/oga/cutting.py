@@ -44,7 +44,7 @@ def uncut(view: ClusterView, request: PlacementRequest, wanted: Mapping[str, Flo
     Each takes all that its job asks for. So what is `wanted` of it, [N] by name, is rounded to executors,
     of which no more count than fit into what is free.
     """
-    if (most := view.most_for(request, LEAST.thousandths)) is None:
+    if (most := view.most_for(request, LEAST.thousandths.keys())) is None:
         return None
     for name, amount in request.size.amounts.items():
         if name in wanted and name not in LEAST.thousandths:

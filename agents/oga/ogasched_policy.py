@@ -166,7 +166,7 @@ class OgaSched:
         if conserving or settles or not view.executors.any():
             if placement := whole(view, request, wanted["cpus"]):
                 return placement, request.asked
-            return cut(request, free, floor, view.most_for(request, LEAST.thousandths))
+            return cut(request, free, floor, view.most_for(request, LEAST.thousandths.keys()))
         return None
 
     def _place(

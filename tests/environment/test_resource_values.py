@@ -34,6 +34,13 @@ def test_what_fits_leaves_nothing_below_zero(one: Resources, other: Resources) -
     assert (one - other).positive == one - (one & other)
 
 
+@given(st.lists(_SOME, min_size=1, max_size=4), st.lists(_SOME.filter(bool), min_size=1, max_size=5))
+def test_room_for_many_sizes_is_that_for_each(vms: list[Resources], sizes: list[Resources]) -> None:
+    """Also where one takes what another does not."""
+    free = ResourceArrays.of([vm | Resources.of(0.1, 1) for vm in vms], ["disk", "gpus", "licences"])
+    assert free.rooms(sizes).tolist() == [int(free.room(size).sum()) for size in sizes]
+
+
 @given(_SOME, _SOME.filter(bool))
 def test_as_many_fit_as_can_be_taken(whole: Resources, each: Resources) -> None:
     """One more than fit does not fit."""
