@@ -1,20 +1,22 @@
-"""What VMs have cost, in the job store: sums by day and key.
+"""What VMs have cost, in the job store: sums by day and what is asked for.
 
 What is charged, and for what, is decided in `environment.model.accounts`; the accounts that are open are rows
-of `sealed_rows.py`. A sum is added to in the same
-transaction that keeps what caused it, so nothing is lost or counted twice. Sums by VM and job are folded
-together once nobody asks for them any more, so that there is an end to their number.
+of `sealed_rows.py`. Every charge is added to a sum of each table, in the same transaction that keeps what
+caused it, so nothing is lost or counted twice. Nobody asks for a job on a VM, so none is kept of that; sums
+by VM and by job are folded together once nobody asks for them any more, so that there is an end to their
+number. What is asked for again and again, by Prometheus, is a row for each pool.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Literal, get_args
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from daemon.tables import Row, charges, facts
+from daemon.tables import Row, charged_days, charged_jobs, charged_pools, charged_vms, facts
 from environment.model.accounts import Charge, Kind
 
 #: By what a bill can be divided.
@@ -24,7 +26,7 @@ PAID: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if kind != "diffe
 #: For so many days sums are kept by VM and by job.
 DETAILED = 92
 
-_KEYS = Charge._fields[:-1]
+_TABLES = (charged_days, charged_jobs, charged_vms, charged_pools)
 #: The fact that names the batch of charges that was added last.
 BATCH = "charged"
 
@@ -71,14 +73,24 @@ def add_charges(connection: Connection, found: Sequence[Charge], batch: str) -> 
         return
     if batch and connection.scalar(sa.select(facts.c.value).where(facts.c.key == BATCH)) == batch:
         return
-    _add(connection, [charge._asdict() for charge in found])
+    for table in _TABLES:
+        keys = table.primary_key.columns.keys()
+        of = attrgetter(*keys)
+        sums: dict[tuple[str, ...], float] = {}
+        for charge in found:
+            key = of(charge)
+            sums[key] = sums.get(key, 0.0) + charge.dollars
+        _add(
+            connection, table, [dict(zip(keys, key, strict=True), dollars=paid) for key, paid in sums.items()]
+        )
 
 
-def _add(connection: Connection, rows: list[Row]) -> None:
+def _add(connection: Connection, table: sa.Table, rows: list[Row]) -> None:
     on_sqlite = connection.dialect.name == "sqlite"
-    insert = sqlite.insert(charges) if on_sqlite else postgresql.insert(charges)
-    grown = {"dollars": charges.c.dollars + insert.excluded.dollars}
-    connection.execute(insert.on_conflict_do_update(index_elements=_KEYS, set_=grown), rows)
+    insert = sqlite.insert(table) if on_sqlite else postgresql.insert(table)
+    grown = {"dollars": table.c.dollars + insert.excluded.dollars}
+    keys = table.primary_key.columns.keys()
+    connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=grown), rows)
 
 
 # ---- what it comes to ------------------------------------------------------------------------------
@@ -86,17 +98,16 @@ def _add(connection: Connection, rows: list[Row]) -> None:
 
 def bill(connection: Connection, asked: Asked) -> Bill:
     """What was paid in these days, by what is asked for: the dearest first, or the first day."""
-    key, kind, dollars = charges.c[asked.by], charges.c.kind, sa.func.sum(charges.c.dollars)
-    query = sa.select(key, kind, dollars).group_by(key, kind)
-    first = sa.select(sa.func.min(charges.c.day), sa.func.max(charges.c.day))
-    for condition in _within(asked):
-        query, first = query.where(condition), first.where(condition)
+    table = {"job": charged_jobs, "vm": charged_vms}.get(asked.by, charged_days)
+    key, kind, dollars = table.c[asked.by], table.c.kind, sa.func.sum(table.c.dollars)
+    query = sa.select(key, kind, dollars).where(*_within(table, asked)).group_by(key, kind)
+    first = sa.select(sa.func.min(charged_days.c.day), sa.func.max(charged_days.c.day))
     sums: dict[str, dict[str, float]] = {}
     for of, what, paid in connection.execute(query):
         sums.setdefault(of, {})[what] = paid
     lines = [Line(of, paid) for of, paid in sums.items()]
     lines.sort(key=lambda line: line.key if asked.by == "day" else (-line.total, line.key))
-    begin, end = connection.execute(first).one()
+    begin, end = connection.execute(first.where(*_within(charged_days, asked))).one()
     return Bill(
         _sum(lines),
         tuple(lines[: asked.limit]),
@@ -105,11 +116,11 @@ def bill(connection: Connection, asked: Asked) -> Bill:
     )
 
 
-def _within(asked: Asked) -> Iterable[sa.ColumnElement[bool]]:
+def _within(table: sa.Table, asked: Asked) -> Iterable[sa.ColumnElement[bool]]:
     if asked.since is not None:
-        yield charges.c.day >= asked.since
+        yield table.c.day >= asked.since
     if asked.until is not None:
-        yield charges.c.day <= asked.until
+        yield table.c.day <= asked.until
 
 
 def _sum(lines: Iterable[Line]) -> Line:
@@ -122,17 +133,16 @@ def _sum(lines: Iterable[Line]) -> Line:
 
 def spent(connection: Connection, day: str) -> float:
     """Dollars that were paid on a day."""
-    query = sa.select(sa.func.sum(charges.c.dollars)).where(charges.c.day == day, charges.c.kind.in_(PAID))
+    query = sa.select(sa.func.sum(charged_days.c.dollars))
+    query = query.where(charged_days.c.day == day, charged_days.c.kind.in_(PAID))
     return float(connection.scalar(query) or 0.0)
 
 
 def by_pool(connection: Connection) -> dict[tuple[str, str], float]:
     """Dollars of all days by kind and pool."""
-    query = sa.select(charges.c.kind, charges.c.pool, sa.func.sum(charges.c.dollars))
-    found: dict[tuple[str, str], float] = {}
-    for kind, pool, dollars in connection.execute(query.group_by(charges.c.kind, charges.c.pool)):
-        found[kind, pool] = float(dollars)
-    return found
+    columns = charged_pools.c
+    found = connection.execute(sa.select(columns.kind, columns.pool, columns.dollars))
+    return {(kind, pool): float(dollars) for kind, pool, dollars in found}
 
 
 # ---- what nobody asks for any more -------------------------------------------------------------------
@@ -141,22 +151,22 @@ def by_pool(connection: Connection) -> dict[tuple[str, str], float]:
 def forget_jobs(connection: Connection, job_ids: Collection[str]) -> None:
     """These jobs are not kept any more: what they used is, but not by whom."""
     if job_ids:
-        _fold(connection, charges.c.job.in_(list(job_ids)), ("job",))
+        _fold(connection, charged_jobs, "job", charged_jobs.c.job.in_(list(job_ids)))
 
 
 def forget_details(connection: Connection, before: str) -> int:
     """Fold what is kept of days before that one by VM and by job; how many sums that were."""
-    old = (charges.c.day < before) & ((charges.c.vm != "") | (charges.c.job != ""))
-    return _fold(connection, old, ("vm", "job"))
+    return sum(
+        _fold(connection, table, name, (table.c.day < before) & (table.c[name] != ""))
+        for table, name in ((charged_jobs, "job"), (charged_vms, "vm"))
+    )
 
 
-def _fold(connection: Connection, which: sa.ColumnElement[bool], without: Collection[str]) -> int:
-    kept = [charges.c[name] for name in _KEYS if name not in without]
-    sums = sa.select(*kept, sa.func.sum(charges.c.dollars).label("dollars")).where(which).group_by(*kept)
-    rows: list[dict[str, Any]] = [
-        {**dict.fromkeys(without, ""), **row} for row in connection.execute(sums).mappings().all()
-    ]
-    gone = connection.execute(sa.delete(charges).where(which)).rowcount
+def _fold(connection: Connection, table: sa.Table, without: str, which: sa.ColumnElement[bool]) -> int:
+    kept = [column for column in table.primary_key.columns if column.name != without]
+    sums = sa.select(*kept, sa.func.sum(table.c.dollars).label("dollars")).where(which).group_by(*kept)
+    rows: list[dict[str, Any]] = [{without: "", **row} for row in connection.execute(sums).mappings().all()]
+    gone = connection.execute(sa.delete(table).where(which)).rowcount
     if rows:
-        _add(connection, rows)
+        _add(connection, table, rows)
     return gone

@@ -142,6 +142,25 @@ _WAITING_FOR_VMS = tuple(
     for name in ("reservations", "pool_setbacks")
 )
 
+_SUMS_OF_CHARGES = {
+    "charged_days": ("day", "pool", "type", "owner", "queue", "policy", "kind"),
+    "charged_jobs": ("day", "job", "kind"),
+    "charged_vms": ("day", "vm", "kind"),
+    "charged_pools": ("pool", "kind"),
+}
+
+
+def _charges_parted(double: str, more: str = "") -> tuple[str, ...]:
+    made = []
+    for name, keys in _SUMS_OF_CHARGES.items():
+        columns, key = ", ".join(f"{key} TEXT NOT NULL" for key in keys), ", ".join(keys)
+        made += [
+            f"CREATE TABLE {name} ({columns}, dollars {double} NOT NULL, PRIMARY KEY ({key})){more}",
+            f"INSERT INTO {name} ({key}, dollars) SELECT {key}, sum(dollars) FROM charges GROUP BY {key}",  # noqa: S608  # words of this file
+        ]
+    return (*made, "CREATE INDEX charged_jobs_by_job ON charged_jobs (job)", "DROP TABLE charges")
+
+
 #: By the schema that each makes.
 STEPS: Mapping[int, Migration] = {
     # When jobs ended and what they keep, so that they can be pruned; sums, so that nobody counts all rows; a
@@ -217,6 +236,10 @@ STEPS: Mapping[int, Migration] = {
     ),
     # What is kept for jobs that wait for VMs to boot, and which pools are left alone for a while.
     8: Migration(sqlite=_WAITING_FOR_VMS, postgresql=_WAITING_FOR_VMS),
+    # Charges by what is asked for, and not by each job on each VM: these were too many.
+    9: Migration(
+        sqlite=_charges_parted("DOUBLE", " WITHOUT ROWID"), postgresql=_charges_parted("DOUBLE PRECISION")
+    ),
 }
 
 #: The schema that this program reads and writes.

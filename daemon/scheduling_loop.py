@@ -60,8 +60,9 @@ log = structlog.get_logger("service")
 
 #: Seconds between ticks, on which timeouts are due and drivers are looked at.
 TICK = 0.2
-#: Seconds after which all VMs are charged for, though nothing happens to them.
-CHARGE = 60.0
+#: Seconds after which a VM is charged for, though nothing happens to it; and how many are at once, a second.
+#: Chosen: so many take some milliseconds, in which nothing is decided, and a thousand are done in a minute.
+CHARGE, CHARGED_AT_ONCE = 40.0, 64
 #: Seconds for which a user waits whose job fits no VM that is known, until the master was asked for others.
 _LOOK_SECONDS = 3.0
 
@@ -172,7 +173,7 @@ class SchedulingLoop:
         self._subscription = 0
         self._picture = Picture()
         self._next_tick = 0.0
-        self._next_charge = time.monotonic() + CHARGE
+        self._next_charge = 0.0
         self._charged = -math.inf
 
     # ---- the loop --------------------------------------------------------------------------------
@@ -230,9 +231,7 @@ class SchedulingLoop:
                 self._held = False
                 items.append(Item(ev.PolicyChanged(self._clock.now())))
             items.append(Item(ev.Tick(self._clock.now())))
-            if time.monotonic() >= self._next_charge:
-                self._next_charge = time.monotonic() + CHARGE
-                items.append(Item(ev.ChargesDue(self._clock.now())))
+            items += map(Item, self._charges_due())
             items += map(Item, self._budget.look())
         self._handle(items)
         if self._model.ready_to_decide():
@@ -247,6 +246,15 @@ class SchedulingLoop:
         now, why = self._clock.now(), "the embedded Mesos ended, and its tasks with it"
         tasks = [ev.TaskChanged(now, t.task_id, "gone", t.vm_id, "", why) for t in self._model.open_tasks()]
         return [*tasks, *(ev.VmLost(now, vm.id) for vm in self._model.vms())]
+
+    def _charges_due(self) -> list[ev.ChargesDue]:
+        """Who is to be charged now: some of those who were not for long, once a second."""
+        if time.monotonic() < self._next_charge:
+            return []
+        self._next_charge = time.monotonic() + 1.0
+        now = self._clock.now()
+        due = ev.ChargesDue(now, now - CHARGE, CHARGED_AT_ONCE)
+        return [due] if self._model.ledger.accounts.due(now - CHARGE) else []
 
     def _keep_time(self) -> None:
         try:

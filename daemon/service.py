@@ -20,7 +20,7 @@ from daemon.contract import (
     RejectedError,
     Standing,
 )
-from daemon.scheduling_loop import SchedulingLoop
+from daemon.scheduling_loop import CHARGED_AT_ONCE, SchedulingLoop
 from daemon.uploads import Uploads
 from daemon.vm_door import VmDoor
 from environment.model import events as ev
@@ -75,9 +75,15 @@ class Service(SchedulingLoop):
 
     def charge(self) -> None:
         """Have all VMs charged for until now; see `Scheduler.charge`. Not again and again in a second."""
-        if time.monotonic() >= self._charged + _CHARGE_PAUSE:
-            self._charged = time.monotonic()
-            self._inbox.put_and_wait(ev.ChargesDue(self._clock.now()), _CHARGE_PATIENCE)
+        began, now = time.monotonic(), self._clock.now()
+        if began < self._charged + _CHARGE_PAUSE:
+            return
+        self._charged = began
+        parts = [CHARGED_AT_ONCE] * (len(self._picture.vms) // CHARGED_AT_ONCE)
+        for most in (*parts, None):  # one after the other, so that others have their turn between
+            patience = began + _CHARGE_PATIENCE - time.monotonic()
+            if patience <= 0 or not self._inbox.put_and_wait(ev.ChargesDue(now, now, most), patience):
+                return
 
     def budget(self) -> BudgetStatus | None:
         """What VMs have cost today; see `Scheduler.budget`."""

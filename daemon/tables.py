@@ -120,39 +120,36 @@ leases = sa.Table(
     sa.Column("closed_at", sa.Double, index=True),
     sa.Column("record", sa.Text, nullable=False),
 )
-#: Dollars by day (UTC, 2026-11-22) and for what (`bill_rows.py`). Fixed VMs are of no pool; what no job used,
-#: and what is not kept by VM or job any more, has an empty one.
-charges = sa.Table(
-    "charges",
-    metadata,
-    *(
-        sa.Column(name, sa.Text, primary_key=True)
-        for name in ("day", "vm", "pool", "type", "job", "owner", "queue", "policy", "kind")
-    ),
-    sa.Column("dollars", sa.Double, nullable=False),
-    sa.Index("charges_by_job", "job"),
-)
+
+
+def _charged(name: str, *keys: str) -> sa.Table:
+    columns = (sa.Column(key, sa.Text, primary_key=True) for key in keys)
+    dollars = sa.Column("dollars", sa.Double, nullable=False)
+    return sa.Table(name, metadata, *columns, dollars, sqlite_with_rowid=False)
+
+
+#: Dollars by day (UTC, 2026-11-22) and for what (`bill_rows.py`): the same dollars once in each table, for
+#: what is asked. Fixed VMs are of no pool; what no job used, and what is not kept by VM or job any more, has
+#: an empty one.
+charged_days = _charged("charged_days", "day", "pool", "type", "owner", "queue", "policy", "kind")
+charged_jobs = _charged("charged_jobs", "day", "job", "kind")
+sa.Index("charged_jobs_by_job", charged_jobs.c.job)
+charged_vms = _charged("charged_vms", "day", "vm", "kind")
+charged_pools = _charged("charged_pools", "pool", "kind")
+
+
+def _sealed(name: str) -> sa.Table:
+    """One of those of `sealed_rows.py`."""
+    key, record = sa.Column("id", sa.Text, primary_key=True), sa.Column("record", sa.Text, nullable=False)
+    return sa.Table(name, metadata, key, record)
+
+
 #: The VMs that are paid for now.
-accounts = sa.Table(
-    "accounts",
-    metadata,
-    sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("record", sa.Text, nullable=False),
-)
-#: What is kept on VMs for jobs that wait for others to boot, by the job's id (`sealed_rows.py`).
-reservations = sa.Table(
-    "reservations",
-    metadata,
-    sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("record", sa.Text, nullable=False),
-)
+accounts = _sealed("accounts")
+#: What is kept on VMs for jobs that wait for others to boot, by the job's id.
+reservations = _sealed("reservations")
 #: Pools that are left alone for a while, by name.
-pool_setbacks = sa.Table(
-    "pool_setbacks",
-    metadata,
-    sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("record", sa.Text, nullable=False),
-)
+pool_setbacks = _sealed("pool_setbacks")
 #: Rows of other tables (`name`, `key`) as they were when they could not be read.
 quarantine = sa.Table(
     "quarantine",

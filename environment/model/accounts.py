@@ -12,6 +12,7 @@ from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from heapq import nsmallest
 from math import fsum
 from typing import Literal, NamedTuple
 
@@ -222,11 +223,23 @@ class Accounts:
         if account := self._open.get(self._of.get(vm_id, "")):
             self._charge(account, at)
 
-    def charge_all(self, at: float) -> None:
-        """All VMs are charged until then; not those of which it is not certain that they are there."""
+    def charge_all(self, at: float, before: float | None = None, most: int | None = None) -> None:
+        """All VMs are charged until then; not those of which it is not certain that they are there.
+
+        With `before` only those that were not charged since then; of all, `most`, the longest ago first.
+        """
+        due = self._due(at if before is None else min(before, at))
+        for account in due if most is None else nsmallest(most, due, key=lambda a: (a.until, a.id)):
+            self._charge(account, at)
+
+    def due(self, before: float) -> int:
+        """How many VMs are to be charged that were not since then."""
+        return sum(1 for _ in self._due(before))
+
+    def _due(self, before: float) -> Iterator[Account]:
         for account in self._open.values():
-            if account.pool or account.found or self._holders(account.vm_id):
-                self._charge(account, at)
+            if account.until <= before and (account.pool or account.found or self._holders(account.vm_id)):
+                yield account
 
     def skip(self, seconds: float) -> None:
         """Time was set forward by so much, which no VM is charged for: none was there for longer by it."""

@@ -66,7 +66,7 @@ class ClusterModel:
             ev.VmLost: self._on_vm_lost,
             ev.Decided: lambda event: self._decisions.take(event),
             ev.PolicyChanged: self._on_policy_changed,
-            ev.ChargesDue: lambda _: self._accounts.charge_all(self.now),
+            ev.ChargesDue: lambda event: self._accounts.charge_all(self.now, event.before, event.most),
             ev.ClockMoved: lambda event: self._accounts.skip(event.seconds),
             ev.TaskChanged: self._on_task_changed,
             ev.DriverStarted: lambda event: self._drivers.started(event),

@@ -362,7 +362,13 @@ class MachinesListed(Event):
 
 @dataclass(frozen=True, slots=True)
 class ChargesDue(Event):
-    """What all VMs have cost until now is to be charged."""
+    """What VMs have cost until now is to be charged: of all that were not since `before`, so many at most.
+
+    Those that were charged longest ago come first.
+    """
+
+    before: float | None = None
+    most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,24 @@
 """What VMs have cost, in the store: added up once, whoever tries again, and folded when it is old."""
 
 import contextlib
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import sqlalchemy as sa
 
 from conf.schema import JobSpec
 from daemon import tables
-from daemon.bill_rows import Asked, Bill, By
+from daemon.bill_rows import _TABLES, Asked, Bill, By
 from daemon.store import Store, StoreError
 from daemon.tenure import Tenure
 from environment.model.accounts import Account, Charge, Kind
 from environment.model.cluster_model import Changes
 from environment.model.records import JobRecord
 from tests.builders import make_job
+from tests.daemon.record_store import STORES
 
 ACCOUNT = Account("S1", "vm-1", "m1.large", 0.24, 100.0, 160.0, "S1")
 
@@ -124,10 +126,10 @@ def test_old_days_are_kept_without_vms_and_jobs(store: Store) -> None:
     """So that there is an end to their number; nothing of the sums is lost, and later charges join them."""
     days = [charge(0.1, f"2026-01-{day:02}", f"job-{n}", vm=f"vm-{n}") for day in (1, 2) for n in range(50)]
     save(store, *days)
-    assert store.forget_details("2026-01-02") == 50
+    assert store.forget_details("2026-01-02") == 100
     assert store.forget_details("2026-01-02") == 0
     save(store, charge(0.1, "2026-01-01", "job-7", vm="vm-7"))
-    assert store.forget_details("2026-01-02") == 1
+    assert store.forget_details("2026-01-02") == 2
     bill = store.bill(Asked("day"))
     assert [line.total for line in bill.lines] == pytest.approx([5.1, 5.0])
     assert len(store.bill(Asked("vm")).lines) == 51
@@ -147,3 +149,39 @@ def test_a_damaged_account_is_put_aside(tmp_path: Path) -> None:
         assert store.accounts() == []
         assert [damage.table for damage in store.put_damaged_aside(7.0)] == ["accounts"]
         assert store.put_damaged_aside(7.0) == ()
+
+
+def test_a_bill_is_the_same_after_sums_were_parted(tmp_path: Path) -> None:
+    """By everything that can be asked for: an earlier version had a sum for each job on each VM."""
+    path = tmp_path / "stoker.db"
+    with contextlib.closing(sqlite3.connect(path)) as sql:
+        sql.executescript((STORES / "963345f.sql").read_text())
+        names = [column for _, column, *_ in sql.execute("PRAGMA table_info(charges)")]
+        rows = [dict(zip(names, row, strict=True)) for row in sql.execute("SELECT * FROM charges")]
+    path.chmod(0o600)
+    assert len({row["job"] for row in rows}) > 2
+    with contextlib.closing(Store(f"sqlite:///{path}")) as store:
+        for by in get_args(By):
+            expected: dict[tuple[str, str], float] = {}
+            for row in rows:
+                key = (row[by], row["kind"])
+                expected[key] = expected.get(key, 0.0) + row["dollars"]
+            found = {
+                (line.key, kind): paid
+                for line in store.bill(Asked(by)).lines
+                for kind, paid in line.dollars.items()
+            }
+            assert found == pytest.approx(expected)
+        assert sum(store.bill_by_pool().values()) == pytest.approx(sum(row["dollars"] for row in rows))
+
+
+def test_what_is_asked_again_and_again_is_short(store: Store) -> None:
+    """However many jobs ran on however many VMs, on however many days."""
+    days = [f"2026-11-{day}" for day in (21, 22)]
+    save(store, *(charge(0.5, day, f"job-{n}", vm=f"vm-{n % 7}") for day in days for n in range(100)))
+    with store._database.read() as connection:
+        found = {
+            table.name: connection.scalar(sa.select(sa.func.count()).select_from(table)) for table in _TABLES
+        }
+    assert found == {"charged_days": 2, "charged_jobs": 200, "charged_vms": 14, "charged_pools": 1}
+    assert store.bill_by_pool() == {("used", ""): 100.0}

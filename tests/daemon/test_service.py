@@ -7,6 +7,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from daemon.contract import RejectedError
 from daemon.drivers import HostDrivers
 from daemon.inbox import Item
 from daemon.launcher import Launcher
+from daemon.scheduling_loop import CHARGED_AT_ONCE
 from daemon.service import Service
 from daemon.store import DeposedError, Store, StoreError
 from environment.model import events as ev
@@ -33,7 +35,7 @@ from framework.session import SessionOptions
 from framework.spark import DriverPlace, ProcessSpec, driver_status, start_driver
 from framework.spark.supervisor import PROCESS_FILE, identity
 from tests.benchmarks.daemon_of_commands import CommandLauncher
-from tests.builders import make_job
+from tests.builders import make_job, make_vms
 from tests.daemon.ports import free_port
 from tests.framework.embedded.running import running as running_mesos
 
@@ -488,6 +490,34 @@ def test_executors_are_given_up_by_drivers_that_run(store: Store, tmp_path: Path
     (kept,) = store.executors(job.id)
     assert kept.decommissioned_at is not None
     assert kept.message == "is to end, once its blocks are elsewhere: vm-1 is emptied"
+
+
+def test_who_was_not_charged_for_long_is_a_part_at_a_time(store: Store, tmp_path: Path) -> None:
+    """A thousand at once would keep all others waiting; who asks for the bill has all of them charged."""
+    vms = make_vms(3 * CHARGED_AT_ONCE // 2)
+    config = Config(data_dir=str(tmp_path))
+    options = SessionOptions("nowhere", user="root")
+    service = Service(config, store, Launcher(config, tmp_path, "127.0.0.1"), options, data_dir=tmp_path)
+    service._handle([Item(ev.VmsMeasured(service._clock.now() - 100.0, (), vms))])
+    handled = []
+    for _ in range(3):
+        service._next_charge = 0.0
+        due = service._charges_due()
+        handled.append(len(due))
+        service._handle([*map(Item, due)])
+    assert handled == [1, 1, 0]
+    assert not service._charges_due()
+    before = {account.until for account in store.accounts()}
+    with ThreadPoolExecutor() as pool:
+        asked = pool.submit(service.charge)
+        for _ in range(2):
+            (item,) = service._inbox.take(PATIENCE)
+            service._handle([item])
+        asked.result(PATIENCE)
+    assert len(before) == 2
+    assert len({account.until for account in store.accounts()} & before) == 0
+    service._policies.close()
+    service._journal.close()
 
 
 def test_a_fixed_cluster_is_paid_for_used_or_not_and_through_restarts(store: Store, tmp_path: Path) -> None:

@@ -124,6 +124,25 @@ def test_a_vm_that_is_gone_costs_nothing_more() -> None:
     assert world.kept().charges == ()
 
 
+def test_many_vms_are_charged_a_few_at_once() -> None:
+    """Those that were charged longest ago come first, none twice, and in the end all are until then."""
+    world = World(make_vms(5))
+    world.subscribe()
+    world.offer()
+    world.wait(60)
+    asked, parts = world.now, []
+    while world.model.ledger.accounts.due(asked):
+        world.wait(1)
+        world.send(ev.ChargesDue(world.now, asked, 2))
+        parts.append({charge.vm: charge.dollars for charge in world.model.take_changes().charges})
+    assert [len(part) for part in parts] == [2, 2, 1]
+    assert len({vm for part in parts for vm in part}) == 5
+    seconds = [dollars * 3600 / 0.24 for part in parts for dollars in part.values()]
+    assert seconds == pytest.approx([61, 61, 62, 62, 63])
+    world.send(ev.ChargesDue(world.now, asked))
+    assert world.model.take_changes().charges == ()
+
+
 def test_after_a_restart_what_was_there_all_the_time_is_paid_for() -> None:
     """One of two VMs is found again, and is paid for throughout; the other for as long as it was known."""
     here, gone = make_vms(2)
