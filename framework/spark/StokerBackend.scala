@@ -2,8 +2,9 @@
  * The master `spark+stoker://HOST:PORT`: Spark's driver asks a Stoker daemon for executors and gives them back.
  *
  * Here is what runs in the user's driver, for Spark 3.5 (Scala 2.12) and 4 (Scala 2.13) alike: who is asked, what is
- * asked, what the answers mean to Spark. How it is sent is in `StokerDaemon.scala`, how this is compiled in
- * `backend_jar.py`, what the daemon makes of it in `daemon/applications.py`. The package is one of Spark's since its interfaces are open to no other.
+ * asked, what the answers mean to Spark. How Spark comes here is in `StokerClusterManager.scala`, how it is sent in
+ * `StokerDaemon.scala`, how this is compiled in `backend_jar.py`, what the daemon makes of it in
+ * `daemon/applications.py`. The package is one of Spark's since its interfaces are open to no other.
  */
 package org.apache.spark.scheduler.cluster.stoker
 
@@ -23,36 +24,8 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.{SparkContext, SPARK_VERSION}
 import org.apache.spark.internal.Logging
 import org.apache.spark.resource.ResourceProfile
-import org.apache.spark.scheduler.{ExecutorDecommissionInfo, ExecutorExited, ExternalClusterManager}
-import org.apache.spark.scheduler.{SchedulerBackend, TaskScheduler, TaskSchedulerImpl}
+import org.apache.spark.scheduler.{ExecutorDecommissionInfo, ExecutorExited, TaskSchedulerImpl}
 import org.apache.spark.scheduler.cluster.CoarseGrainedSchedulerBackend
-
-/** Found by Spark's service loader; answers masters whose URL begins with `spark+stoker`. */
-class StokerClusterManager extends ExternalClusterManager {
-  override def canCreate(master: String): Boolean = Master.unapply(master).isDefined
-
-  override def createTaskScheduler(sc: SparkContext, master: String): TaskScheduler = new TaskSchedulerImpl(sc)
-
-  override def createSchedulerBackend(sc: SparkContext, master: String, scheduler: TaskScheduler): SchedulerBackend = {
-    val Master(url) = master
-    new StokerBackend(scheduler.asInstanceOf[TaskSchedulerImpl], sc, url)
-  }
-
-  override def initialize(scheduler: TaskScheduler, backend: SchedulerBackend): Unit =
-    scheduler.asInstanceOf[TaskSchedulerImpl].initialize(backend)
-}
-
-/** A master's URL, which says where the daemon's API is: `spark+stoker://` means http, `spark+stokers://` https. */
-private object Master {
-  private val Url = "spark\\+stoker(s?)://([^/?#@]+:\\d+)/?".r
-
-  def unapply(master: String): Option[String] = master match {
-    case Url(encrypted, address) => Some(s"http$encrypted://$address")
-    case wrong if wrong.startsWith("spark+stoker") =>
-      throw new StokerException(s"the master should be like spark+stoker://HOST:PORT, found $wrong")
-    case _ => None
-  }
-}
 
 /** Asks the daemon at `url` for executors. All talk after the first is on one thread, so that none of Spark's waits. */
 class StokerBackend(scheduler: TaskSchedulerImpl, sc: SparkContext, url: String)
@@ -87,8 +60,14 @@ class StokerBackend(scheduler: TaskSchedulerImpl, sc: SparkContext, url: String)
   override def sufficientResourcesRegistered(): Boolean =
     totalRegisteredExecutors.get() >= expected * minRegisteredRatio
 
+  /** Cores by which data is parted where nobody says into how many parts: also before executors have brought them. */
+  override def defaultParallelism(): Int =
+    if (sufficientResourcesRegistered()) super.defaultParallelism()
+    else conf.getInt("spark.default.parallelism", math.max(expected * conf.getInt("spark.executor.cores", 1), 2))
+
   override def start(): Unit = {
     requireSecrecy()
+    keepOurJar()
     Draining.foreach { case (name, value) => conf.setIfMissing(name, value) }
     allowProfiles()
     DriverEnd.watch()
@@ -169,6 +148,15 @@ class StokerBackend(scheduler: TaskSchedulerImpl, sc: SparkContext, url: String)
     // Each application has a secret of its own, whatever file its settings came from; the daemon gave it that
     // to a driver that it started.
     if (own.isEmpty) conf.set("spark.authenticate.secret", random(32))
+  }
+
+  /** Executors have no use for the jar that this is in, and need not fetch it. */
+  private def keepOurJar(): Unit = {
+    for (jars <- sc.addedJars.values; jar <- jars.keys if jar.endsWith(OurJar)) jars.remove(jar)
+    for (urls <- conf.getOption(InitialJars)) {
+      val others = urls.split(",").filterNot(_.endsWith(OurJar))
+      if (others.isEmpty) conf.remove(InitialJars) else conf.set(InitialJars, others.mkString(","))
+    }
   }
 
   /** Spark refuses resource profiles on masters that it does not know, and asks nobody: it looks at their URLs. */
@@ -318,6 +306,9 @@ private object StokerBackend {
   private val GoodbyeNanos = 15000000000L
   private val LongestError = 1000
   private val JobSecret = "spark.stoker.job.secret"
+  /** How the jar is called where the daemon has it, and which jars executors fetch when they start. */
+  private val OurJar = "/stoker-backend.jar"
+  private val InitialJars = "spark.app.initial.jar.urls"
 
   private def applicationName(): String = {
     val time = java.time.format.DateTimeFormatter.ofPattern("yyyyMMddHHmmss").format(java.time.LocalDateTime.now())

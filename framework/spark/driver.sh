@@ -30,6 +30,8 @@ unset STOKER_ARCHIVES
 export SPARK_LOCAL_DIRS="${SPARK_LOCAL_DIRS:-$PWD/tmp}"
 # Packages are fetched for this job alone: what another one could have put into a shared cache is not trusted.
 export SPARK_SUBMIT_OPTS="${SPARK_SUBMIT_OPTS-} \"-Djava.io.tmpdir=$PWD/tmp\" \"-Divy.home=$PWD/tmp/ivy\""
+# Spark's scripts ask a JVM for the command, which is over before compiling with care is worth it.
+export SPARK_LAUNCHER_OPTS="${SPARK_LAUNCHER_OPTS--XX:TieredStopAtLevel=1 -XX:+UseSerialGC}"
 [ -n "${MESOS_SANDBOX-}" ] || exec "$SPARK_HOME/bin/spark-submit" --properties-file spark.properties "$@"
 
 # A task of Mesos is known by its exit code alone: 98 says that Spark could not have a port, and is not the

@@ -58,6 +58,8 @@ scratch=${MESOS_SANDBOX:-$PWD}
 export SPARK_LOCAL_DIRS="${SPARK_LOCAL_DIRS:-$scratch}"
 SPARK_EXECUTOR_OPTS=${SPARK_EXECUTOR_OPTS//"{{APP_ID}}"/$application}
 export SPARK_EXECUTOR_OPTS="${SPARK_EXECUTOR_OPTS//"{{EXECUTOR_ID}}"/$executor} \"-Djava.io.tmpdir=$scratch\""
+# Spark's scripts ask a JVM for the command, which is over before compiling with care is worth it.
+export SPARK_LAUNCHER_OPTS="${SPARK_LAUNCHER_OPTS--XX:TieredStopAtLevel=1 -XX:+UseSerialGC}"
 exec "$SPARK_HOME/bin/spark-class" org.apache.spark.executor.CoarseGrainedExecutorBackend \
   --driver-url "spark://CoarseGrainedScheduler@$host:$port" --executor-id "$executor" \
   --hostname "$address" --bind-address "$address" --cores "$cores" --app-id "$application" --resourceProfileId "$profile"

@@ -201,7 +201,7 @@ class Refusing(http.server.BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers["Content-Length"]))
         status, said = 200, {"stop": None, "waits": None, "lost": [], "decommission": []}
         if self.path == "/v1/applications":
-            status, said = 201, {"id": "job-1", "key": "k", "heartbeat": 0.1, "executors": 0}
+            status, said = 201, {"id": "job-1", "key": "k", "heartbeat": 0.1, "executors": 3}
         elif self.path.endswith("/executors"):
             status, said = 422, {"detail": "there are no such executors"}
         elif self.path.endswith("/heartbeat"):
@@ -221,7 +221,10 @@ server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 conf = SparkConf().setMaster(f"spark+stoker://127.0.0.1:{server.server_port}")
 conf.set("spark.dynamicAllocation.enabled", "true").set("spark.stoker.token", "t0ken")
+begin = time.monotonic()
 with SparkContext(conf=conf) as sc:
+    jars = sc._jsc.sc().conf().contains("spark.app.initial.jar.urls"), sc._jsc.sc().listJars().size()
+    print("THERE", time.monotonic() - begin < 25, "PARTS", sc.defaultParallelism, "JARS", *jars, flush=True)
     deadline = time.monotonic() + 10
     while len(beats) < 3 and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -269,6 +272,8 @@ def test_what_is_wrong_is_said_in_a_line(daemon: Daemon, spark: SparkHome, conf:
     assert "Stoker: there are no such executors" in said
     assert "BEATS True TOKEN False" in said
     assert "GOODBYES 2" in said  # nobody took the first
+    # It does not wait for its three executors, which are sent no jar of ours.
+    assert "THERE True PARTS 3 JARS False 0" in said
 
 
 def test_the_settings_are_as_documented(daemon: Daemon, tmp_path: Path) -> None:

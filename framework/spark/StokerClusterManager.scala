@@ -1,0 +1,52 @@
+/*
+ * How Spark comes to the master `spark+stoker://HOST:PORT`, and to a scheduler whose tasks wait for executors.
+ *
+ * What is asked of the daemon then is in `StokerBackend.scala`.
+ */
+package org.apache.spark.scheduler.cluster.stoker
+
+import org.apache.spark.SparkContext
+import org.apache.spark.scheduler.{ExternalClusterManager, SchedulerBackend, TaskDescription, TaskScheduler}
+import org.apache.spark.scheduler.{TaskSchedulerImpl, WorkerOffer}
+
+/** Found by Spark's service loader; answers masters whose URL begins with `spark+stoker`. */
+class StokerClusterManager extends ExternalClusterManager {
+  override def canCreate(master: String): Boolean = Master.unapply(master).isDefined
+
+  override def createTaskScheduler(sc: SparkContext, master: String): TaskScheduler = new PatientScheduler(sc)
+
+  override def createSchedulerBackend(sc: SparkContext, master: String, scheduler: TaskScheduler): SchedulerBackend = {
+    val Master(url) = master
+    new StokerBackend(scheduler.asInstanceOf[TaskSchedulerImpl], sc, url)
+  }
+
+  override def initialize(scheduler: TaskScheduler, backend: SchedulerBackend): Unit =
+    scheduler.asInstanceOf[TaskSchedulerImpl].initialize(backend)
+}
+
+/**
+ * Spark's scheduler, but for where it waits until most executors are there: not in SparkContext's constructor, but
+ * with the first tasks, so that what an application does until then is done while executors start.
+ */
+private class PatientScheduler(sc: SparkContext) extends TaskSchedulerImpl(sc) {
+  private var enough = false
+
+  override def postStartHook(): Unit = ()
+
+  override def resourceOffers(offers: IndexedSeq[WorkerOffer], all: Boolean): Seq[Seq[TaskDescription]] = synchronized {
+    enough = enough || backend.isReady()
+    if (enough) super.resourceOffers(offers, all) else Seq.empty
+  }
+}
+
+/** A master's URL, which says where the daemon's API is: `spark+stoker://` means http, `spark+stokers://` https. */
+private object Master {
+  private val Url = "spark\\+stoker(s?)://([^/?#@]+:\\d+)/?".r
+
+  def unapply(master: String): Option[String] = master match {
+    case Url(encrypted, address) => Some(s"http$encrypted://$address")
+    case wrong if wrong.startsWith("spark+stoker") =>
+      throw new StokerException(s"the master should be like spark+stoker://HOST:PORT, found $wrong")
+    case _ => None
+  }
+}
