@@ -1,23 +1,18 @@
-"""What is written down of applications whose driver asks for executors itself: where it is, their secrets.
+"""What is kept of applications whose driver is elsewhere, or asks for executors itself: where it is, secrets.
 
-`records/JOB/application.json` lies where no job has any business, and is read as if a job had been there
-all the same. Of an application that is over the key is kept, so that its driver can be told why.
+It is in the job store, since whichever daemon leads has to know it, on whichever host. Of an application that
+is over the key is kept, so that its driver can be told why, and its secret is not. How it becomes rows is in
+`application_rows.py`.
 """
 
 import hmac
 import json
-import os
-import threading
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
+from typing import Any
 
-from daemon.launch_records import RecordsError
-from framework.hostile_files import UntrustedFileError, read_whole
-
-_NAME = "application.json"
-#: Bytes; what is written holds less than a tenth.
-_LARGEST = 1 << 14
+from daemon.launch_records import LaunchRecord, LaunchRecords, RecordsError
+from daemon.store import Store
+from daemon.tables import UnreadableRowError, seal, unseal
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,57 +33,87 @@ def application_key(secret: str) -> str:
 
 
 class ApplicationRecords:
-    """The records of all applications, in `data_dir`; from any thread."""
+    """The records of all applications; from any thread. All methods raise StoreError when the store does."""
 
-    def __init__(self, data_dir: Path) -> None:
-        self._records = data_dir / "records"
-        self._lock = threading.Lock()
+    def __init__(self, store: Store | None, launches: LaunchRecords) -> None:
+        """`launches` are this host's. Without a store nothing is kept: who does not lead needs none."""
+        self._store = store
+        self._launches = launches
 
     def keep(self, job_id: str, record: ApplicationRecord) -> None:
-        """Write down an application; OSError when that cannot be."""
-        folder = self._records / job_id
-        with self._lock:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            draft = folder / f"{_NAME}.draft"
-            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-                json.dump(asdict(record), file)
-            draft.rename(folder / _NAME)
+        """Keep what is known of an application."""
+        if self._store is not None:
+            text = seal(json.dumps(asdict(record)))
+            self._store.keep_application(job_id, text, has_secret=bool(record.secret))
 
     def kept(self, job_id: str) -> ApplicationRecord | None:
-        """The job's application; None when it has none. RecordsError when that is not what was written."""
+        """The job's application; None when it has none. RecordsError when that cannot be read any more."""
+        text = None if self._store is None else self._store.application(job_id)
         try:
-            found = json.loads(read_whole(self._records, f"{job_id}/{_NAME}", _LARGEST))
-            record = ApplicationRecord(**found)
-            texts = (record.key, record.secret, record.application_id, record.host)
-            if not record.key or not all(type(text) is str for text in texts) or type(record.port) is not int:
-                raise ValueError
-        except FileNotFoundError:
-            return None
-        except (UntrustedFileError, ValueError, TypeError, RecursionError) as error:
+            return None if text is None else unseal(_record, text)
+        except UnreadableRowError as error:
             raise RecordsError("the record of its application is not what the daemon wrote") from error
-        return record
 
-    def remove(self, job_id: str) -> None:
-        """Another driver of the job is started, with a name of its own, and perhaps another key."""
-        (self._records / job_id / _NAME).unlink(missing_ok=True)
+    def key_of(self, job_id: str) -> str:
+        """The key by which the driver of a job speaks for it; empty when there is none.
+
+        RecordsError when what is written of it is not what was written.
+        """
+        launch = self._launches.kept(job_id)
+        if launch is not None:
+            return application_key(launch.secret)
+        known = self.kept(job_id)
+        return "" if known is None else known.key
+
+    def name(self, job_id: str, launch: LaunchRecord) -> str:
+        """What the driver of this launch calls its application; empty when it has not said so."""
+        known = self.kept(job_id)
+        return known.application_id if known and known.key == application_key(launch.secret) else ""
+
+    def unname(self, job_id: str) -> None:
+        """Another driver of the job is started, by the same secret and with a name and place of its own."""
+        known = self.kept(job_id)
+        if known is not None and known.application_id:
+            self.keep(job_id, ApplicationRecord(known.key, known.secret))
+
+    def launch_elsewhere(self, job_id: str) -> LaunchRecord:
+        """The launch of a job whose driver is on the cluster, where it goes on whichever host leads."""
+        launch = self._launches.kept(job_id)
+        if launch is None:
+            known = self.kept(job_id)
+            launch = self._launches.of(job_id, known.secret if known is not None else "")
+            if known is None:
+                self.keep(job_id, ApplicationRecord(application_key(launch.secret), launch.secret))
+        self._launches.release(job_id)  # no port of this host's
+        return launch
+
+    def launch(self, job_id: str) -> LaunchRecord | None:
+        """The job's launch, without ports where another host made it; None when it has none."""
+        launch = self._launches.kept(job_id)
+        if launch is not None:
+            return launch
+        known = self.kept(job_id)
+        return LaunchRecord(known.secret, (0, 0, 0)) if known is not None and known.secret else None
 
     def forget(self, job_id: str) -> None:
         """The application is over: its secret is of no more use."""
         try:
             record = self.kept(job_id)
         except RecordsError:
-            (self._records / job_id / _NAME).unlink(missing_ok=True)
+            if self._store is not None:
+                self._store.drop_application(job_id)
             return
         if record is not None and record.secret:
             self.keep(job_id, replace(record, secret=""))
 
-    def going_on(self) -> Iterator[str]:
+    def with_secret(self) -> list[str]:
         """The jobs whose application was not forgotten."""
-        for path in self._records.glob(f"*/{_NAME}"):
-            job_id = path.parent.name
-            try:
-                record = self.kept(job_id)
-            except RecordsError:
-                continue
-            if record is not None and record.secret:
-                yield job_id
+        return [] if self._store is None else self._store.applications_with_secret()
+
+
+def _record(values: dict[str, Any]) -> ApplicationRecord:
+    record = ApplicationRecord(**values)
+    texts = (record.key, record.secret, record.application_id, record.host)
+    if not record.key or not all(type(text) is str for text in texts) or type(record.port) is not int:
+        raise ValueError("these are no values of an application")
+    return record

@@ -35,7 +35,7 @@ from daemon.failures import failure_line
 from daemon.intake import Intake
 from daemon.launch_records import RecordsError
 from daemon.launcher import Launcher
-from daemon.store import Store
+from daemon.store import Store, StoreError
 from environment.model import events as ev
 from environment.model.growing import bounded
 from environment.model.records import Asked, ExecutorRecord, JobRecord
@@ -155,8 +155,8 @@ class Applications:
 
         submitted = SubmittedSpec(spec, None, ClientDriver(asked.ui or asked.host, keep))
         (admission,) = (found[submitted] for found in self._intake.accept([submitted]) if found)
-        if isinstance(admission, OSError) and made is not None:
-            why = f"its driver's address cannot be kept: {admission.strerror}"
+        if isinstance(admission, StoreError) and made is not None:
+            why = f"its driver's address cannot be kept: {admission}"
             self._put(ev.DriverEnded(self._now(), made.job.id, None, why))
             raise RejectedError(503, "The application cannot be kept", why) from admission
         if isinstance(admission, Exception):
@@ -170,11 +170,7 @@ class Applications:
         kept = self._records.kept(job_id)
         secret = kept.secret if kept is not None else ""
         record = ApplicationRecord(session.key, secret, asked.application_id, asked.host, asked.port)
-        try:
-            self._records.keep(job_id, record)
-        except OSError as error:
-            why = f"the driver's address cannot be kept: {error.strerror}"
-            raise RejectedError(503, "The application cannot be kept", why) from error
+        self._records.keep(job_id, record)
         return RegisteredApplication(job_id, session.key, HEARTBEAT, session.record.job.begins_with)
 
     def ask(self, job_id: str, key: str | None, totals: Sequence[WantedExecutors]) -> str:
@@ -254,7 +250,7 @@ class Applications:
         for job_id, job in going_on.items():
             if job.job.client_driver:
                 self._sessions[job_id] = self._found("", job)  # its key is looked up when somebody comes
-        for job_id in self._records.going_on():
+        for job_id in self._records.with_secret():
             if job_id not in going_on:
                 self._records.forget(job_id)
 
@@ -319,8 +315,8 @@ class Applications:
             record = self._store.job(job_id) if session is None else session.record
             try:
                 known = self._key(job_id)
-            except OSError as error:
-                why = f"the key of {job_id} cannot be read now: {error.strerror or error}"
+            except (OSError, StoreError) as error:
+                why = f"the key of {job_id} cannot be read now: {error}"
                 raise RejectedError(503, "Cannot be told", why, {"Retry-After": "1"}) from error
             if record is None or not known:
                 raise RejectedError(
@@ -352,9 +348,9 @@ class Applications:
         return session
 
     def _key(self, job_id: str) -> str:
-        """The key of a job's driver; empty when nobody knows it. OSError when it cannot be read now."""
+        """The key of a job's driver; empty when nobody knows it. OSError or StoreError when not now."""
         try:
-            return self._launcher.key_of(job_id)
+            return self._records.key_of(job_id)
         except RecordsError:
             return ""
 

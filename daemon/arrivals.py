@@ -22,7 +22,7 @@ class IdempotencyConflictError(Exception):
 class ClientDriver(NamedTuple):
     """A driver of a user's, that runs already: where it is, and what is told of its job before it is placed.
 
-    `keep` may raise OSError: then the job is stored all the same, and that error is what became of it.
+    `keep` may raise StoreError: then the job is stored all the same, and that error is what became of it.
     """
 
     where: str

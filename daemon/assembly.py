@@ -59,7 +59,7 @@ def candidacy(setting: DaemonSetting, store: Store, restored: Callable[[], None]
     config = setting.config
     profiles = load_profiles(str(find(config.profiles, setting.config_dir)))
     uploads = Uploads(setting.data_dir / "uploads", config.uploads)
-    launcher = _launcher(setting, uploads)
+    launcher = _launcher(setting, uploads, None)
     election = election_on(store, config.leader)
 
     @contextmanager
@@ -75,7 +75,7 @@ def candidacy(setting: DaemonSetting, store: Store, restored: Callable[[], None]
                 service = Service(
                     config,
                     own,
-                    _launcher(setting, uploads, embedded),
+                    _launcher(setting, uploads, own, embedded),
                     session,
                     term,
                     data_dir=setting.data_dir,
@@ -134,7 +134,9 @@ def _session(setting: DaemonSetting, embedded: Embedded | None) -> SessionOption
     )
 
 
-def _launcher(setting: DaemonSetting, uploads: Uploads, embedded: Embedded | None = None) -> Launcher:
+def _launcher(
+    setting: DaemonSetting, uploads: Uploads, store: Store | None, embedded: Embedded | None = None
+) -> Launcher:
     """For an embedded Mesos, or for the master that the config names."""
     config = setting.config
     try:
@@ -143,7 +145,8 @@ def _launcher(setting: DaemonSetting, uploads: Uploads, embedded: Embedded | Non
         host = urlsplit(setting.url).hostname or "localhost"
         reached = config.mesos.master == "embedded" or not (host == "localhost" or is_loopback(host))
         url = setting.url if reached else ""
-        return Launcher(config, setting.data_dir, driver_host, setting.rights, uploads, url, setting.url)
+        url_here, rights = setting.url, setting.rights
+        return Launcher(config, setting.data_dir, driver_host, rights, uploads, url, url_here, store)
     except OSError as error:
         raise ConfigError(str(error)) from error
 

@@ -83,6 +83,8 @@ class Effects:
             raise
         try:
             process, name = self._launcher.describe(task, job.job, spec, self._model.tasks(task.job_id))
+        except StoreError as error:
+            raise ValueError(str(error)) from error
         except RecordsError as error:  # no other launch would do better
             self._fail(task.job_id, str(error))
             raise

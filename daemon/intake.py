@@ -122,7 +122,7 @@ class Intake:
                 try:
                     if each.client is not None:
                         each.client.keep(record)
-                except OSError as error:
+                except StoreError as error:
                     admissions[each] = error
                 self._arrive(at, record.job)  # it is stored, whatever comes of it
         return admissions

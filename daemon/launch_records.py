@@ -62,8 +62,8 @@ class LaunchRecords:
         """The jobs that were launched and not forgotten since."""
         return [path.parent.name for path in self._records.glob("*/launch.json")]
 
-    def of(self, job_id: str) -> LaunchRecord:
-        """The job's launch, a new one if it has none.
+    def of(self, job_id: str, secret: str = "") -> LaunchRecord:
+        """The job's launch, a new one if it has none, with that secret if it has one already.
 
         RecordsError when what is written of it is not what was written. OSError or ValueError when there is
         no room for it, or no port.
@@ -72,7 +72,7 @@ class LaunchRecords:
         if kept is not None:
             return kept
         self.release(job_id)
-        launch = LaunchRecord(secrets.token_urlsafe(32), self._hold_ports(job_id))
+        launch = LaunchRecord(secret or secrets.token_urlsafe(32), self._hold_ports(job_id))
         path = self._records / job_id / "launch.json"
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = path.with_suffix(".draft")

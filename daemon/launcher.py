@@ -21,6 +21,7 @@ from daemon.handing import copy_in, files_of, url, wanted
 from daemon.launch_records import LaunchLostError, LaunchRecord, LaunchRecords, RecordsError
 from daemon.rights import Rights, own_rights
 from daemon.runnable import LaunchCheck, application_of, driver_of
+from daemon.store import Store, StoreError
 from daemon.uploads import Uploads
 from environment.model.records import ExecutorRecord, sizes_of
 from environment.resources import Resources
@@ -70,10 +71,12 @@ class Launcher:
         uploads: Uploads | None = None,
         url: str = "",
         url_here: str = "",
+        store: Store | None = None,
     ) -> None:
         """`driver_host` is where executors reach drivers here; without `rights`, jobs have the daemon's.
 
-        `url` is where agents reach the daemon's API; empty: nowhere. `url_here` is where this host does.
+        `url` is where agents reach the daemon's API; empty: nowhere. `url_here` is where this host does. In
+        the `store` is what other hosts have to know once they lead; who leads has one.
         """
         self.uploads = uploads or Uploads(data_dir / "uploads", config.uploads)
         self._url = url
@@ -85,7 +88,7 @@ class Launcher:
         self.driver_host = config.spark.driver_host or driver_host
         self._here_id = _host_id(data_dir)
         self._launches = LaunchRecords(data_dir, self.driver_host)
-        self.applications = ApplicationRecords(data_dir)
+        self.applications = ApplicationRecords(store, self._launches)
         self._jar_folders = jar_folders(data_dir)
         #: The Sparks that are served: one runs driver and executors of a job.
         self.homes = SparkHomes(config.spark, os.environ)
@@ -121,7 +124,7 @@ class Launcher:
     def handed(self, job_id: str, spec: JobSpec, key: str) -> tuple[Path, str] | None:
         """The file that this key opens for the job's driver, and its name; None when it opens none."""
         with contextlib.suppress(OSError, ValueError):
-            launch = self._launches.kept(job_id)
+            launch = self.applications.launch(job_id)
             file = None if launch is None else wanted(files_of(spec).values(), launch.secret, key)
             if file is not None:
                 return self.uploads.path(file), file.name
@@ -130,7 +133,10 @@ class Launcher:
     def describe(
         self, task: ExecutorRecord, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]
     ) -> tuple[ProcessSpec, str]:
-        """The process of one Mesos task and the name it is shown under; ValueError when it cannot be made."""
+        """The process of one Mesos task and the name it is shown under.
+
+        ValueError when it cannot be made, StoreError when it cannot be looked up now.
+        """
         if job.client_driver:
             known = self.applications.kept(job.id)
             if known is None or not known.secret:
@@ -139,14 +145,13 @@ class Launcher:
             return self._executor(
                 task, job, application_of(spec), endpoint, known.secret, known.application_id
             )
-        launch, files = self._launches.of(job.id), files_of(spec)
+        elsewhere, files = self._driver(spec).on == "cluster", files_of(spec)
+        launch = self.applications.launch_elsewhere(job.id) if elsewhere else self._launches.of(job.id)
         paths = {reference: f"/{file.sha256}/{file.name}" for reference, file in files.items()}
         application = application_of(spec, paths)
-        if self._driver(spec).on == "cluster":
-            self._launches.release(job.id)  # it listens elsewhere
         endpoint = self._endpoint(spec, launch, tasks)
         if task.number is None:
-            self.applications.remove(job.id)  # what an earlier driver of the job called itself
+            self.applications.unname(job.id)
             urls = {paths[each]: url(self._url, job.id, launch.secret, files[each]) for each in files}
             process = driver_process(
                 job.name,
@@ -159,8 +164,8 @@ class Launcher:
                 asking=self._asking(job, launch, here=False),
             )
             return process, f"{job.name}: driver"
-        known = self.applications.kept(job.id)  # where its driver asks for executors itself
-        own = known.application_id if known is not None and _runs(tasks, self._driver(spec)) else ""
+        asks = job.dynamic is not None and _runs(tasks, self._driver(spec))
+        own = self.applications.name(job.id, launch) if asks else ""
         return self._executor(task, job, application, endpoint, launch.secret, own)
 
     def _executor(
@@ -235,7 +240,7 @@ class Launcher:
     def ui(self, job_id: str, spec: JobSpec, tasks: Sequence[ExecutorRecord]) -> DriverUi | None:
         """Where the UI of a driver that was launched is; None when it was not."""
         try:
-            launch = self._launches.kept(job_id)
+            launch = None if self._driver(spec).on == "client" else self.applications.launch(job_id)
             if launch is None:
                 return None
             endpoint = self._endpoint(spec, launch, tasks)
@@ -280,8 +285,8 @@ class Launcher:
     def failure_in(self, job_id: str, spec: JobSpec | None, stderr: bytes, stdout: bytes) -> str:
         """What a reason says of the ends of what the job's driver printed; see `failure_line`."""
         secrets: tuple[str, ...] = ()
-        with contextlib.suppress(OSError, ValueError):
-            if launch := self._launches.kept(job_id):
+        with contextlib.suppress(OSError, ValueError, StoreError):
+            if launch := self.applications.launch(job_id):
                 secrets = launch.secret, ui_key(launch.secret)
         return failure_line(stderr, stdout, spec, secrets)
 
@@ -306,7 +311,6 @@ class Launcher:
         if running or not afresh:
             return
         self._launches.put_aside(job_id)
-        self.applications.remove(job_id)
 
     def launched(self) -> list[str]:
         """The jobs that were launched and not forgotten since."""
@@ -316,17 +320,6 @@ class Launcher:
         """The job is over: its secret and its ports are of no more use. Logs stay."""
         self._launches.forget(job_id)
         self.applications.forget(job_id)
-
-    def key_of(self, job_id: str) -> str:
-        """The key by which the driver of a job speaks for it; empty when there is none.
-
-        RecordsError when what is written of it is not what was written.
-        """
-        known = self.applications.kept(job_id)
-        if known is not None:
-            return known.key
-        launch = self._launches.kept(job_id)
-        return "" if launch is None else application_key(launch.secret)
 
     def _asking(self, job: Job, launch: LaunchRecord, *, here: bool) -> Asking | None:
         """How a driver that is started here asks for executors while it runs; None when it does not."""

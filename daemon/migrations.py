@@ -141,6 +141,10 @@ _WAITING_FOR_VMS = tuple(
     f"CREATE TABLE {name} (id TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY (id))"
     for name in ("reservations", "pool_setbacks")
 )
+_APPLICATIONS = (
+    "CREATE TABLE applications (job {} NOT NULL, has_secret BOOLEAN NOT NULL, record TEXT NOT NULL,"
+    " PRIMARY KEY (job), FOREIGN KEY (job) REFERENCES jobs (number))"
+)
 
 _SUMS_OF_CHARGES = {
     "charged_days": ("day", "pool", "type", "owner", "queue", "policy", "kind"),
@@ -239,6 +243,11 @@ STEPS: Mapping[int, Migration] = {
     # Charges by what is asked for, and not by each job on each VM: these were too many.
     9: Migration(
         sqlite=_charges_parted("DOUBLE", " WITHOUT ROWID"), postgresql=_charges_parted("DOUBLE PRECISION")
+    ),
+    # How drivers that ask for executors are reached, known to whichever daemon leads.
+    10: Migration(
+        sqlite=(_APPLICATIONS.format("INTEGER"),),
+        postgresql=(_APPLICATIONS.format("BIGINT"),),
     ),
 }
 

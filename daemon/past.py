@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from daemon import bill_rows, tables
-from daemon.tables import comparisons, executors, explanations, jobs, sums
+from daemon.tables import applications, comparisons, executors, explanations, jobs, sums
 from environment.model.states import ENDED_JOB
 
 _OPEN = sa.exists().where(executors.c.job == jobs.c.number, executors.c.state.in_(tables.OPEN_EXECUTOR))
@@ -92,6 +92,7 @@ def prune(connection: Connection, job_ids: Sequence[str]) -> int:
         (executors, executors.c.job),
         (explanations, explanations.c.job),
         (comparisons, comparisons.c.job),
+        (applications, applications.c.job),
         (jobs, jobs.c.number),
     ):
         connection.execute(sa.delete(table).where(job.in_(numbers)))

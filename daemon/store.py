@@ -17,7 +17,17 @@ from sqlalchemy.engine import Connection
 
 from conf.schema import JobSpec
 from conf.uploaded import SCHEME, SHA256
-from daemon import arrivals, bill_rows, lease_rows, listing, past, store_opening, tables, terms
+from daemon import (
+    application_rows,
+    arrivals,
+    bill_rows,
+    lease_rows,
+    listing,
+    past,
+    store_opening,
+    tables,
+    terms,
+)
 from daemon.arrivals import Added, IdempotencyConflictError, SubmittedSpec
 from daemon.damage import Damage, Damages, put_aside
 from daemon.database import (
@@ -212,6 +222,18 @@ class Store:
         if rows:
             self._write(work)
 
+    def keep_application(self, job_id: str, record: str, *, has_secret: bool) -> None:
+        """Keep what is known of a job's application, in the place of what was."""
+        self._write(
+            lambda connection: application_rows.keep_application(
+                connection, job_id, record, has_secret=has_secret
+            )
+        )
+
+    def drop_application(self, job_id: str) -> None:
+        """Keep nothing of it any more."""
+        self._write(lambda connection: application_rows.drop_application(connection, job_id))
+
     # ---- reading ---------------------------------------------------------------------------------
 
     def get(self, key: str) -> str | None:
@@ -314,6 +336,16 @@ class Store:
         records = _JOB.join(numbers, numbers.c.number == jobs.c.number).order_by(jobs.c.number)
         tasks = _TASK.join(numbers, numbers.c.number == executors.c.job)
         return self._jobs(records), self._tasks(tasks)
+
+    def application(self, job_id: str) -> str | None:
+        """What was kept of a job's application; None when nothing was."""
+        with self._database.read() as connection:
+            return application_rows.application(connection, job_id)
+
+    def applications_with_secret(self) -> list[str]:
+        """The jobs whose application has a secret that is kept."""
+        with self._database.read() as connection:
+            return application_rows.applications_with_secret(connection)
 
     def leases(self) -> list[Lease]:
         """The VMs that may still cost something, in order of asking."""

@@ -120,6 +120,15 @@ leases = sa.Table(
     sa.Column("closed_at", sa.Double, index=True),
     sa.Column("record", sa.Text, nullable=False),
 )
+#: Applications whose driver asks for executors itself (`application_records.py`), and whether their secret is
+#: among what is kept.
+applications = sa.Table(
+    "applications",
+    metadata,
+    sa.Column("job", sa.ForeignKey(jobs.c.number), primary_key=True, autoincrement=False),
+    sa.Column("has_secret", sa.Boolean, nullable=False),
+    sa.Column("record", sa.Text, nullable=False),
+)
 
 
 def _charged(name: str, *keys: str) -> sa.Table:

@@ -27,12 +27,12 @@ import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.scheduler.{ExecutorDecommissionInfo, ExecutorExited, TaskSchedulerImpl}
 import org.apache.spark.scheduler.cluster.CoarseGrainedSchedulerBackend
 
-/** Asks the daemon at `url` for executors. All talk after the first is on one thread, so that none of Spark's waits. */
-class StokerBackend(scheduler: TaskSchedulerImpl, sc: SparkContext, url: String)
+/** Asks the daemons at `urls` for executors. All talk after the first is on one thread, so that none of Spark's waits. */
+class StokerBackend(scheduler: TaskSchedulerImpl, sc: SparkContext, urls: Seq[String])
     extends CoarseGrainedSchedulerBackend(scheduler, sc.env.rpcEnv) with Logging {
   import StokerBackend._
 
-  private val daemon = new Daemon(url, setting("spark.stoker.ca", "STOKER_CA"))
+  private val daemon = new Daemon(urls, setting("spark.stoker.ca", "STOKER_CA"))
   private val application = applicationName()
   /** The job's id, its key, and how many executors are to be there before the first task. */
   @volatile private var job: Option[(String, String)] = None
@@ -78,7 +78,7 @@ class StokerBackend(scheduler: TaskSchedulerImpl, sc: SparkContext, url: String)
     conf.remove("spark.stoker.token") // executors are sent all settings, and have no business with it
     pause = answer.get("heartbeat").asDouble
     expected = answer.get("executors").asInt
-    say(s"this is $id on $url; `stoker job $id` says how it is doing")
+    say(s"this is $id on ${daemon.url}; `stoker job $id` says how it is doing")
     talk.setDaemon(true)
     talk.start()
   }
@@ -187,9 +187,9 @@ class StokerBackend(scheduler: TaskSchedulerImpl, sc: SparkContext, url: String)
     properties.put("spark.executorEnv.SPARK_USER", sc.sparkUser)
     try own match {
       case Some((id, key)) => daemon.ask("PUT", s"/v1/applications/$id", Some(key), body)
-      case None => daemon.ask("POST", "/v1/applications", token(), body)
+      case None => daemon.ask("POST", "/v1/applications", token(), body, once = true)
     } catch {
-      case error: IOException => throw new StokerException(s"no daemon answers at $url: ${cause(error)}")
+      case error: IOException => throw new StokerException(s"no daemon answers at ${urls.mkString(", ")}: ${cause(error)}")
     }
   }
 
@@ -210,12 +210,12 @@ class StokerBackend(scheduler: TaskSchedulerImpl, sc: SparkContext, url: String)
     while (!leaving) {
       try {
         for ((id, key) <- job) tell(id, Some(key))
-        if (silent) say(s"$url answers again")
+        if (silent) say(s"${daemon.url} answers again")
         silent = false
       } catch {
         case error: RefusedException if error.status == 404 || error.status == 401 => end(error.getMessage)
         case error: IOException =>
-          if (!silent) say(s"$url does not answer (${cause(error)}); the session goes on, and it is asked again")
+          if (!silent) say(s"${urls.mkString(", ")} does not answer (${cause(error)}); the session goes on, and it is asked again")
           silent = true
         case NonFatal(error) => logWarning("Stoker's answer was not understood", error)
       }

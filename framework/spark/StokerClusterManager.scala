@@ -16,8 +16,8 @@ class StokerClusterManager extends ExternalClusterManager {
   override def createTaskScheduler(sc: SparkContext, master: String): TaskScheduler = new PatientScheduler(sc)
 
   override def createSchedulerBackend(sc: SparkContext, master: String, scheduler: TaskScheduler): SchedulerBackend = {
-    val Master(url) = master
-    new StokerBackend(scheduler.asInstanceOf[TaskSchedulerImpl], sc, url)
+    val Master(urls) = master
+    new StokerBackend(scheduler.asInstanceOf[TaskSchedulerImpl], sc, urls)
   }
 
   override def initialize(scheduler: TaskScheduler, backend: SchedulerBackend): Unit =
@@ -39,14 +39,18 @@ private class PatientScheduler(sc: SparkContext) extends TaskSchedulerImpl(sc) {
   }
 }
 
-/** A master's URL, which says where the daemon's API is: `spark+stoker://` means http, `spark+stokers://` https. */
+/**
+ * A master's URL, which says where the API of daemons is that follow each other: `spark+stoker://` means http,
+ * `spark+stokers://` https.
+ */
 private object Master {
-  private val Url = "spark\\+stoker(s?)://([^/?#@]+:\\d+)/?".r
+  private val Url = "spark\\+stoker(s?)://([^/?#@,]+:\\d+(?:,[^/?#@,]+:\\d+)*)/?".r
 
-  def unapply(master: String): Option[String] = master match {
-    case Url(encrypted, address) => Some(s"http$encrypted://$address")
+  def unapply(master: String): Option[Seq[String]] = master match {
+    case Url(encrypted, addresses) => Some(addresses.split(",").map(address => s"http$encrypted://$address").toList)
     case wrong if wrong.startsWith("spark+stoker") =>
-      throw new StokerException(s"the master should be like spark+stoker://HOST:PORT, found $wrong")
+      val right = "the master should be like spark+stoker://HOST:PORT, with commas between several"
+      throw new StokerException(s"$right, found $wrong")
     case _ => None
   }
 }

@@ -6,7 +6,7 @@
 package org.apache.spark.scheduler.cluster.stoker
 
 import java.io.{FileInputStream, IOException}
-import java.net.{HttpURLConnection, URL}
+import java.net.{ConnectException, HttpURLConnection, URL}
 import java.security.KeyStore
 import java.security.cert.CertificateFactory
 import javax.net.ssl.{HttpsURLConnection, SSLContext, SSLSocketFactory, TrustManagerFactory}
@@ -21,18 +21,37 @@ import org.apache.spark.SparkException
 /** What a user is told in one line; where in Spark it was noticed helps nobody. */
 class StokerException(message: String) extends SparkException(s"stoker: $message") with NoStackTrace
 
-/** Speaks to the daemon at `url`; `authorization` is what it asks for. */
-private class Daemon(url: String, ca: Option[String]) {
+/** Speaks to the daemons at `urls`, of which one leads: to the one that answered last, and else to the others. */
+private class Daemon(urls: Seq[String], ca: Option[String]) {
   import Daemon._
+
+  @volatile private var last = urls.head
 
   private val mapper = new ObjectMapper()
   private val sockets: Option[SSLSocketFactory] = ca.map(trusting)
 
   def node(): ObjectNode = mapper.createObjectNode()
 
-  /** What it answers; StokerException when it refuses, IOException when nobody answers in time. */
-  def ask(method: String, path: String, secret: Option[String], body: ObjectNode): JsonNode =
-    ask(method, new URL(url + path), secret, mapper.writeValueAsBytes(body), 3)
+  /** The one that answered last. */
+  def url: String = last
+
+  /**
+   * What it answers; StokerException when it refuses, IOException when nobody answers in time. What must not be done
+   * `once` more is not sent to another one when the first may have understood it.
+   */
+  def ask(method: String, path: String, secret: Option[String], body: ObjectNode, once: Boolean = false): JsonNode = {
+    val bytes = mapper.writeValueAsBytes(body)
+    def tried(left: Seq[String]): JsonNode =
+      try {
+        val answer = ask(method, new URL(left.head + path), secret, bytes, 3)
+        last = left.head
+        answer
+      } catch {
+        case error: IOException if left.tail.nonEmpty && (!once || error.isInstanceOf[ConnectException]) =>
+          tried(left.tail)
+      }
+    tried(last +: urls.filterNot(_ == last))
+  }
 
   private def ask(method: String, to: URL, secret: Option[String], body: Array[Byte], hops: Int): JsonNode = {
     val connection = to.openConnection().asInstanceOf[HttpURLConnection]

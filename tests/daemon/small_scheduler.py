@@ -56,7 +56,7 @@ class SmallScheduler:
         self.kept = Uploads(folder / "uploads", UploadsSection(size=4, total=6))
         #: What its applications have told the loop.
         self.events: list[ev.Event] = []
-        self.launcher = Launcher(Config(data_dir=str(folder)), folder, "127.0.0.1")
+        self.launcher = Launcher(Config(data_dir=str(folder)), folder, "127.0.0.1", store=store)
         self.applications = self._door()
         self.vms = VmDoor(store, self._told, lambda: 100.0)
         #: What keys open.

@@ -1,7 +1,6 @@
 """Drivers that ask for executors themselves: who may speak for a job, what is said, when it is given up."""
 
 import json
-import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +11,6 @@ import pytest
 
 from conf.schema import Driver, JobSpec
 from daemon.api import create_app
-from daemon.application_records import ApplicationRecords
 from daemon.audit import Audit
 from daemon.launch_records import RecordsError
 from daemon.store import Store
@@ -20,6 +18,7 @@ from environment.model import events as ev
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.resources import Resources
+from environment.types import Dynamic, Job
 from tests.builders import make_job
 from tests.daemon.small_scheduler import SmallScheduler
 from tests.daemon.test_api import Api
@@ -74,6 +73,11 @@ def awake(door: Door, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None
 def api(door: Door, store: Store) -> Api:
     """A client that sends no token where one is wanted."""
     return Api(create_app(door, store, token="t0ken", version="1"))
+
+
+def dynamic_job(job_id: str) -> Job:
+    """A job whose driver asks for executors itself, and is started here."""
+    return replace(make_job(job_id), dynamic=Dynamic(0, 1))
 
 
 TOKEN = {"authorization": "Bearer t0ken"}
@@ -169,9 +173,9 @@ def test_others_are_unknown(api: Api, store: Store) -> None:
 
 def test_a_driver_that_was_started_here_attaches(api: Api, store: Store, door: Door) -> None:
     """With the key of its job; its executors are then told what it calls itself."""
-    store.add_job(JobSpec(app=__file__), make_job, None, 100.0)
+    store.add_job(JobSpec(app=__file__), dynamic_job, None, 100.0)
     door.launcher._launches.of("job-1")
-    key = door.launcher.key_of("job-1")
+    key = door.launcher.applications.key_of("job-1")
     assert speak(api, key, "PUT", "", **{**BODY, "secret": None})["id"] == "job-1"
     record, spec = store.job("job-1"), store.spec("job-1")
     assert record is not None
@@ -195,7 +199,7 @@ def test_executors_are_told_where_their_driver_is(api: Api, store: Store, door: 
     assert process.argv[-2:] == ("app-1", "0")
     assert SECRET not in str(process.argv) + str(process.environment)
     assert process.secrets["_SPARK_AUTH_SECRET"] == SECRET
-    (door.launcher.applications._records / "job-1/application.json").unlink()
+    store.drop_application("job-1")
     with pytest.raises(RecordsError, match="nobody knows any more where its driver"):
         door.launcher.describe(_task("job-1"), record.job, spec, ())
 
@@ -267,27 +271,53 @@ def test_a_busy_driver_that_lost_one_executor_is_given_its_time(
     assert len(door.events) == 1
 
 
-def test_a_driver_is_found_again_by_the_next_daemon(
-    api: Api, door: Door, store: Store, tmp_path: Path
-) -> None:
-    """With the same id and key; one that is not heard of any more is given up by that one."""
+def test_a_driver_is_found_again_by_the_next_daemon(api: Api, door: Door, store: Store) -> None:
+    """On whichever host: with the same id and key, and executors of its own secret."""
     key = register(api)["key"]
     register(api, secret=f"{SECRET}-2")
-    over = door.now("job-2", state="killed")
-    shutil.copytree(door.launcher.applications._records, again_records := tmp_path / "records")
-    again = Door(store)
-    again.launcher.applications._records = again_records
+    door.now("job-2", state="killed")
+    again = Door(store)  # with a folder of its own
     again.applications.take_up(store.unfinished()[0])
     assert speak(Api(create_app(again, store, token="t0ken", version="1")), key)["stop"] is None
-    kept = ApplicationRecords(tmp_path).kept(over.job.id)
-    assert kept is not None
-    assert (kept.secret, kept.key) == ("", kept.key)
-    assert list(ApplicationRecords(tmp_path).going_on()) == ["job-1"]
+    records = again.launcher.applications
+    over, record, spec = records.kept("job-2"), store.job("job-1"), store.spec("job-1")
+    assert over is not None
+    assert record is not None
+    assert spec is not None
+    assert (over.secret, bool(over.key)) == ("", True)
+    assert records.with_secret() == ["job-1"]
+    process, _ = again.launcher.describe(_task("job-1"), record.job, spec, ())
+    assert (process.secrets["_SPARK_AUTH_SECRET"], process.argv[-2]) == (SECRET, "app-1")
+
+
+def test_a_driver_on_the_cluster_goes_on_under_another_host(api: Api, door: Door, store: Store) -> None:
+    """New executors know it by the secret that it was given; it speaks by the same key; its UI is found."""
+    spec = JobSpec(app=__file__, driver=Driver(on="cluster", memory=1024))
+    record, _ = store.add_job(spec, dynamic_job, None, 100.0)
+    driver = replace(
+        _task("job-1"), task_id="job-1.d", number=None, ports=(31001, 31002, 31003), running_at=101.0
+    )
+    process, _ = door.launcher.describe(driver, record.job, spec, (driver,))
+    secret = door.launcher._launches.of("job-1").secret
+    assert f"spark.authenticate.secret={secret}" in process.secrets["STOKER_SPARK_PROPERTIES"]
+    key = door.launcher.applications.key_of("job-1")
+    speak(api, key, "PUT", "", **{**BODY, "secret": None})
+    again = Door(store)
+    other = Api(create_app(again, store, token="t0ken", version="1"))
+    assert speak(other, key)["stop"] is None
+    ui, known = door.launcher.ui("job-1", spec, (driver,)), again.launcher.ui("job-1", spec, (driver,))
+    assert ui is not None
+    assert ui == known
+    process, _ = again.launcher.describe(_task("job-1"), record.job, spec, (driver,))
+    assert (process.secrets["_SPARK_AUTH_SECRET"], process.argv[-2]) == (secret, "app-1")
+    again.launcher.forget("job-1")
+    assert secret not in str(store.application("job-1"))
 
 
 def test_without_its_records_nobody_speaks_for_an_application(api: Api, door: Door, store: Store) -> None:
-    """Such as with a daemon on another host: not whoever comes without a key, either."""
+    """Not whoever comes without a key, either."""
     key = register(api)["key"]
+    store.drop_application("job-1")
     again = Door(store)
     again.applications.take_up(store.unfinished()[0])
     other = Api(create_app(again, store, token="t0ken", version="1"))
@@ -307,7 +337,7 @@ def test_a_key_that_cannot_be_read_now_is_asked_for_again(
         raise OSError(24, "Too many open files")
 
     with monkeypatch.context() as patched:
-        patched.setattr(door.launcher, "key_of", no_more_files)
+        patched.setattr(door.launcher.applications, "key_of", no_more_files)
         door.applications._sessions.clear()
         door.applications.take_up(store.unfinished()[0])
         assert speak(api, key)["status"] == 503
@@ -318,9 +348,9 @@ def test_a_driver_that_is_started_again_has_a_key_and_a_name_of_its_own(
     api: Api, door: Door, store: Store
 ) -> None:
     """What an earlier driver of the job said is void, and so is its key."""
-    store.add_job(JobSpec(app=__file__), make_job, None, 100.0)
+    store.add_job(JobSpec(app=__file__), dynamic_job, None, 100.0)
     door.launcher._launches.of("job-1")
-    old = door.launcher.key_of("job-1")
+    old = door.launcher.applications.key_of("job-1")
     assert speak(api, old, "PUT", "", **{**BODY, "secret": None})["id"] == "job-1"
     door.launcher.abandon("job-1", afresh=True)
     door.launcher._launches.of("job-1")
@@ -329,7 +359,7 @@ def test_a_driver_that_is_started_again_has_a_key_and_a_name_of_its_own(
     assert spec is not None
     process, _ = door.launcher.describe(_task("job-1"), record.job, spec, ())
     assert process.argv[-2:] == ("", "0")  # it waits for the driver, who is yet to come
-    new = door.launcher.key_of("job-1")
+    new = door.launcher.applications.key_of("job-1")
     assert speak(api, new, "PUT", "", **{**BODY, "secret": None, "application_id": "app-2"})["key"] == new
     assert speak(api, old)["status"] == 401
     process, _ = door.launcher.describe(_task("job-1"), record.job, spec, ())
@@ -342,9 +372,9 @@ def test_executors_wait_for_a_driver_on_the_cluster_that_never_ran(
 ) -> None:
     """Whatever an earlier one called itself: they are launched together."""
     spec = JobSpec(app=__file__, driver=Driver(on="cluster", memory=1024))
-    store.add_job(spec, make_job, None, 100.0)
+    store.add_job(spec, dynamic_job, None, 100.0)
     door.launcher._launches.of("job-1")
-    key = door.launcher.key_of("job-1")
+    key = door.launcher.applications.key_of("job-1")
     speak(api, key, "PUT", "", **{**BODY, "secret": None})
     record = store.job("job-1")
     assert record is not None
@@ -361,7 +391,7 @@ def test_executors_wait_for_a_driver_on_the_cluster_that_never_ran(
     door.launcher.forget("job-1")
 
 
-def test_a_driver_is_told_of_its_jobs_end(api: Api, door: Door) -> None:
+def test_a_driver_is_told_of_its_jobs_end(api: Api, door: Door, store: Store) -> None:
     """With the reason, long after its secret is forgotten; what waits says why."""
     key = register(api)["key"]
     door.now("job-1", reason="m1.large-1 has 0 cpus free")
@@ -373,7 +403,7 @@ def test_a_driver_is_told_of_its_jobs_end(api: Api, door: Door) -> None:
     door.now("job-1", state="killed", reason="killed on request")
     door.launcher.forget("job-1")
     assert speak(api, key)["stop"] == "job-1 was ended: killed on request"
-    assert SECRET not in (door.launcher.applications._records / "job-1/application.json").read_text()
+    assert SECRET not in str(store.application("job-1"))
 
 
 @pytest.mark.parametrize(
@@ -485,10 +515,9 @@ def test_what_a_driver_says_once_is_stored_before_it_is_answered(api: Api, door:
     assert speak(api, key, "POST", "/release", numbers=[1]) == {}
 
 
-def test_nonsense_in_the_records_is_nobodys_key(api: Api, door: Door) -> None:
-    """A job that runs as the daemon's user could have written it."""
-    register(api)
-    path = door.launcher.applications._records / "job-1/application.json"
+def test_nonsense_in_the_records_is_nobodys_key(api: Api, door: Door, store: Store) -> None:
+    """As where a disk has damaged it; it goes when the job is over."""
+    key = register(api)["key"]
     for text in (
         "",
         "[]",
@@ -497,12 +526,13 @@ def test_nonsense_in_the_records_is_nobodys_key(api: Api, door: Door) -> None:
         '{"key": "k", "port": "x"}',
         '{"key": "k", "more": 1}',
     ):
-        path.write_text(text)
+        store.keep_application("job-1", text, has_secret=True)
         with pytest.raises(RecordsError):
             door.launcher.applications.kept("job-1")
-    assert list(door.launcher.applications.going_on()) == []
+    door.applications._sessions.clear()
+    assert speak(api, key)["status"] == 404
     door.launcher.forget("job-1")
-    assert not path.exists()
+    assert store.application("job-1") is None
 
 
 def test_signs_of_life_are_not_audited(door: Door, store: Store, tmp_path: Path) -> None:

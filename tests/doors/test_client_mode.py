@@ -219,7 +219,7 @@ class Refusing(http.server.BaseHTTPRequestHandler):
         pass
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
 threading.Thread(target=server.serve_forever, daemon=True).start()
-conf = SparkConf().setMaster(f"spark+stoker://127.0.0.1:{server.server_port}")
+conf = SparkConf().setMaster(f"spark+stoker://127.0.0.1:9,127.0.0.1:{server.server_port}")
 conf.set("spark.dynamicAllocation.enabled", "true").set("spark.stoker.token", "t0ken")
 begin = time.monotonic()
 with SparkContext(conf=conf) as sc:
@@ -243,7 +243,7 @@ def test_what_is_wrong_is_said_in_a_line(daemon: Daemon, spark: SparkHome, conf:
     wrong = [
         ("spark+stoker://127.0.0.1:9", "1", "stoker: no daemon answers at http://127.0.0.1:9: Connection"),
         (master, "500", "stoker: the empty cluster has room for"),
-        ("spark+stoker://nowhere", "1", "stoker: the master should be like spark+stoker://HOST:PORT, found"),
+        ("spark+stoker://nowhere", "1", "stoker: the master should be like spark+stoker://HOST:PORT, with"),
     ]
     app = tmp_path / "app.py"
     app.write_text(
