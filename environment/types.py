@@ -245,6 +245,15 @@ class PlacementRequest:
         return replace(self, count=self.job.begins_with)
 
     @property
+    def kind(self) -> tuple[object, ...]:
+        """All by which a policy that knows no types tells where it is placed: alike requests have equal ones."""
+        job = self.job
+        return (
+            self.count, self.sizes or job.size, self.joins, self.present_on, self.avoided, job.prefers,
+            job.expected_duration, job.executors, job.fewest, job.driver, job.spot, job.spot_driver, job.rework,
+        )  # fmt: skip
+
+    @property
     def size(self) -> Resources:
         """What one executor takes at most: of each resource the most, where they differ."""
         return reduce(or_, self.sizes) if self.sizes else self.job.size

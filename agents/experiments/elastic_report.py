@@ -183,7 +183,7 @@ What each is shown, and what it may do, is not the same:
 | `ff`, `rrc`, `best_fit` | nothing | no | no |
 | `aep` | preferred placement | no | no |
 | `ilp` | preferred placement, expected durations and ends | no | no |
-| `greedy` | the same, and 15 jobs behind the first | for 60 s at most | 32 at most |
+| `greedy` | the same, and 256 jobs of the queue | for 0.5x what it is expected to take | 128 at most |
 | `lookahead` | the same, and 16 jobs behind the first | for 2x what it is expected to take | 32 at most |
 
 Who may not overtake serves first come, first served: a job that does not fit holds up all behind it.

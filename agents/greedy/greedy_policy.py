@@ -5,10 +5,10 @@ found a decision. Numba is imported when the policy is made. Jobs that will come
 what room is worth to them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from environment.check import shortage
 from environment.kernel.state import ANYWHERE, PREFERENCES
 from environment.patience import Limits, Patience
 from environment.resources import CPUS, MEMORY, THOUSANDTHS
-from environment.types import Decision, FloatArray, Place, PlacementRequest, Wait
+from environment.types import Decision, FloatArray, IntArray, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 
 if TYPE_CHECKING:
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
 #: room on a VM that is held anyway is worth, as a share of its price. Chosen: of 0.5 to 1 and of 0 to 1.3
 #: these gave about the least bill at the same completion.
 _SHARED, _ROOM = 0.9, 0.9
-#: For how many seconds a VM of a pool is believed to be kept when nobody holds it. Chosen likewise.
-_IDLE = 30.0
+#: For how many boots of its pool a VM is believed to be kept when nobody holds it. Chosen likewise.
+_IDLE = 0.5
 #: Jobs last for so many seconds at least.
 _LEAST = 0.001
 #: An idle VM that is to be used when running jobs have ended is kept for so many times that long: they may
 #: last for longer than they are believed to.
 _LATER = 2.0
-#: For how many seconds is looked ahead for a job that does not fit.
-_FAR = 3600.0
+#: For how many times as long as it is expected to take is looked ahead for the first job if it does not fit.
+_FAR = 16.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,41 +55,53 @@ class GreedyOptions:
 
     #: How much cost counts; the rest is time until the job's end.
     beta: float = 0.2
-    #: For how many seconds a job may wait for VMs that become free where that is better than to open others.
-    patience: float = 60.0
-    #: How many jobs behind the head of the queue are looked at while those before them wait.
-    jobs_ahead: int = 15
-    #: How many later jobs may be placed before one that waits: then it is next, whatever that costs.
-    overtaken_at_most: int = 32
+    #: For how long a job that fits may wait for VMs that become free, where that is better: in seconds, or
+    #: times what it is expected to take.
+    patience: float | str = "0.5x"
+    #: How many jobs of the queue are looked at.
+    window: int = 256
+    #: How many later jobs may be placed before one while it is the oldest; 0 is first come, first served.
+    overtaken_at_most: int = 128
     #: How much longer a job takes where it is not placed as its type prefers.
     bad_placement_factor: float = BAD_PLACEMENT_FACTOR
     #: Seconds that a job takes, or a VM is held, of which that is not known.
     unknown_duration: float = UNKNOWN_DURATION
 
+    INSTEAD: ClassVar[Mapping[str, str]] = {
+        "jobs_ahead": "window is how many jobs are looked at, the first among them"
+    }
+
     def __post_init__(self) -> None:
         check_share("beta", self.beta)
-        check_limit("jobs_ahead", self.jobs_ahead)
+        check_limit("window", self.window, least=1)
         check_factor("bad_placement_factor", self.bad_placement_factor)
         check_seconds("unknown_duration", self.unknown_duration)
-        Limits(self.overtaken_at_most, patience=self.patience)
+        _ = self.limits  # which are checked there
+
+    @property
+    def limits(self) -> Limits:
+        """How long, and how often, a job may be made to wait; ValueError when that cannot be."""
+        return Limits(self.overtaken_at_most, patience=self.patience, unknown=self.unknown_duration)
 
 
 class Greedy:
-    """Greedy: the placement that adds least to bill and time, of a few, at once or when VMs become free."""
+    """Greedy: of the jobs that wait, the placement that adds least to bill and time, now or when VMs are free."""
 
     def __init__(self, options: GreedyOptions) -> None:
         from agents.greedy import pricing  # here, since it brings numba, which others do not need
 
         self._options = options
         self._pricing = pricing
-        self._patience = Patience(Limits(options.overtaken_at_most))
+        self._patience = Patience(options.limits)
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
-        """Place the first job of the queue that had better not wait, where it adds least."""
-        known = list(islice(queue, self._options.jobs_ahead + 1))
+        """Place the job of the window that adds least, of those that had better not wait, or wait."""
+        known = list(islice(queue, self._options.window))
         known = known[: self._patience.reach(known)]
         work = self._work(view, known)
         job = self._choose(view, known, work)
+        for request, fits in zip(known, work.fits.tolist(), strict=True):
+            self._patience.notice(request, view.at, fits=fits)
         if job < 0:
             return Wait(_reason(view, queue[0], float(work.begins[0])), _keeps(view, work.wanted))
         vms, taken = (array[0, : work.used[0]] for array in (work.vms, work.taken))
@@ -109,16 +121,18 @@ class Greedy:
             float(options.bad_placement_factor),
             _SHARED,
             _ROOM,
-            _IDLE,
         )
-        ends, jobs = self._ends(view, known[0]), self._jobs(view, known)
+        ends, jobs = self._ends(view, known), self._jobs(view, known)
         return int(pricing.choose(self._scene(view), ends, jobs, aim, work))
 
     def _scene(self, view: ClusterView) -> "Scene":
         held, boots = held_for(view, self._options.unknown_duration), np.zeros(len(view.vms))
+        idle = np.zeros(len(view.vms))
         if view.openings is not None:
             boots = np.maximum(view.openings.ready_at - view.at, 0.0)
-            held[view.is_open & (view.executors == 0)] = _IDLE
+            idle = np.array([0.0 if vm.terms is None else _IDLE * vm.terms.boot for vm in view.vms])
+            unused = view.is_open & (view.executors == 0)
+            held[unused] = idle[unused]
             # What is always there is paid for whatever is done.
             held[[vm.terms is None or vm.terms.always for vm in view.vms]] = np.inf
         return self._pricing.Scene(
@@ -127,15 +141,18 @@ class Greedy:
             held,
             boots,
             ~view.is_open,
+            idle,
         )
 
-    def _ends(self, view: ClusterView, head: PlacementRequest) -> "Ends":
+    def _ends(self, view: ClusterView, known: Sequence[PlacementRequest]) -> "Ends":
         """The executors that are believed to end soon enough for somebody to wait for them.
 
-        The head of the queue waits in any case where it does not fit: for it is looked further ahead.
+        The first of the queue waits in any case where it does not fit: for it is looked further ahead.
         """
         rows: list[tuple[float, int, int, int]] = []
-        ahead = _FAR if _lacks_room(view, head) else self._options.patience
+        ahead = max(self._patience.limits.patience_with(request.job) for request in known)
+        if _lacks_room(view, known[0]):
+            ahead = max(ahead, _FAR * duration_of(known[0].job, self._options.unknown_duration))
         ends = view.ends_assuming(self._options.unknown_duration)
         for at in np.flatnonzero(ends <= view.at + ahead).tolist():
             left, running = max(float(ends[at]) - view.at, _LEAST), view.running[at]
@@ -148,20 +165,27 @@ class Greedy:
         return self._pricing.Ends(columns[0].copy(), vm, size)
 
     def _jobs(self, view: ClusterView, known: Sequence[PlacementRequest]) -> "Jobs":
-        unknown, patience = self._options.unknown_duration, self._options.patience
-        most = [view.most_for(request) for request in known]
+        unknown, left = self._options.unknown_duration, self._patience.left
+        like = _alike(known)
+        prices: dict[int, FloatArray] = {}
+        most: dict[int, IntArray | None] = {}
+        for number in dict.fromkeys(like.tolist()):
+            prices[number] = effective_prices(view, known[number].job, unknown) / 3600.0
+            most[number] = view.most_for(known[number])
         limits = np.zeros((0, len(view.vms)), np.int64)
-        if any(limit is not None for limit in most):
+        if any(limit is not None for limit in most.values()):
             every = np.full(len(view.vms), np.iinfo(np.int64).max)
-            limits = np.array([every if limit is None else limit for limit in most])
+            found = (most[number] for number in like.tolist())
+            limits = np.array([every if limit is None else limit for limit in found])
         return self._pricing.Jobs(
             np.array([request.count for request in known], np.int64),
             np.array([[r.size.get(CPUS) for r in known], [r.memory_mib for r in known]], np.int64),
             np.array([ANYWHERE if r.joins or r.count == 1 else PREFERENCES[r.job.prefers] for r in known]),
             np.array([max(duration_of(request.job, unknown), _LEAST) for request in known]),
             # Lost executors are replaced at once: their job runs already, and is slow without them.
-            np.array([0.0 if r.joins else patience - (view.at - r.job.submitted_at) for r in known]),
-            np.stack([effective_prices(view, request.job, unknown) / 3600.0 for request in known]),
+            np.array([0.0 if r.joins else left(r, view.at) for r in known]),
+            like,
+            np.stack([prices[number] for number in like.tolist()]),
             limits,
         )
 
@@ -172,14 +196,22 @@ class Greedy:
             np.zeros(vms, np.int64),
             np.zeros(vms, np.int64),
             np.zeros(vms, np.int64),
-            np.zeros((3, executors), np.int64),
-            np.zeros((3, executors), np.int64),
-            np.zeros(3, np.int64),
-            np.zeros(3),
-            np.zeros(3),
+            np.zeros((4, executors), np.int64),
+            np.zeros((4, executors), np.int64),
+            np.zeros(4, np.int64),
+            np.zeros(4),
+            np.zeros(4),
             np.full(len(known), np.inf),
+            np.zeros(len(known), np.bool_),
+            np.zeros(len(known), np.bool_),
             np.zeros(vms),
         )
+
+
+def _alike(known: Sequence[PlacementRequest]) -> IntArray:
+    """Of each job the first that is placed as it would be; int64 [M]."""
+    first: dict[object, int] = {}
+    return np.array([first.setdefault(request.kind, number) for number, request in enumerate(known)])
 
 
 def _reason(view: ClusterView, request: PlacementRequest, begins: float) -> str:

@@ -15,6 +15,10 @@ from environment.types import FloatArray, IntArray
 
 #: Nobody is placed now.
 NOBODY = -1
+#: So many moments are looked at for a job that may wait. Chosen: nothing is lost by fewer than all.
+_MOMENTS = 4
+#: Rows of placements: the best of all, the best now and later of one job, and the one that is tried.
+_CHOSEN, _NOW, _LATER, _TRIED = 0, 1, 2, 3
 #: Forms of a placement: executors on as few VMs as are cheapest, each on another VM, all on one.
 _PACKED, _APART, _TOGETHER = 0, 1, 2
 
@@ -27,6 +31,7 @@ class Scene(NamedTuple):
     held: FloatArray  # [N] for how long each is paid for anyway
     boots: FloatArray  # [N] in how many seconds each would be up; 0 if it is
     closed: BoolArray  # [N]
+    idle: FloatArray  # [N] for how many seconds each is kept that nobody holds
 
 
 class Ends(NamedTuple):
@@ -44,7 +49,8 @@ class Jobs(NamedTuple):
     size: IntArray  # [2, M] milli cpus and MiB of one
     prefers: IntArray  # [M]
     duration: FloatArray  # [M] seconds when placed well
-    patience: FloatArray  # [M] for how many seconds from now it may wait
+    patience: FloatArray  # [M] for how many seconds from now it may be held back
+    like: IntArray  # [M] the first job that is like it in all of this; itself, if none before it is
     price: FloatArray  # [M, N] dollars per second of each VM to the job
     most: IntArray  # [M, N] executors by what else they take; [0, N] where nobody takes anything else
 
@@ -63,45 +69,66 @@ class Aim(NamedTuple):
     shared: float
     #: What room on a VM that is held anyway is worth, as a share of its price.
     room: float
-    #: For how many seconds a VM that is opened is idle before it closes.
-    idle: float
 
 
 class Work(NamedTuple):
-    """Arrays to work in, and what was found: the VMs of the best placement and how many executors on each."""
+    """Arrays to work in, and what was found: the VMs of placements and how many executors on each."""
 
     free: IntArray  # [2, N]
     room: IntArray  # [N]
     left: IntArray  # [N]
     some: IntArray  # [N] VMs with room
-    vms: IntArray  # [3, E]: the best now, the best later, the one that is tried
-    taken: IntArray  # [3, E]
-    used: IntArray  # [3] how many VMs
-    until: FloatArray  # [3] when the job would end
-    dollars: FloatArray  # [3] what it adds to the bill
+    vms: IntArray  # [4, E]: the chosen one, the best now, the best later, the one that is tried
+    taken: IntArray  # [4, E]
+    used: IntArray  # [4] how many VMs
+    until: FloatArray  # [4] when the job would end
+    dollars: FloatArray  # [4] what it adds to the bill
     begins: FloatArray  # [M] when each job would begin that waits
+    fits: BoolArray  # [M] whether each could be placed now
+    waits: BoolArray  # [M] whether each had better wait though it fits
     wanted: FloatArray  # [N] when the last of them would begin on each VM; 0 if none does
 
 
 @njit()
 def choose(scene: Scene, ends: Ends, jobs: Jobs, aim: Aim, work: Work) -> int:
-    """The first job that is best placed now, and where (row 0 of `work`); NOBODY if there is none."""
+    """The job that is best placed now, and where (the first row of `work`); NOBODY if there is none.
+
+    That is the one whose placement adds least for what is usual for the job, of those that had better not
+    wait. Who fits and had better wait has its place kept. Of the first job that does not fit is found when
+    it will.
+    """
+    best, chosen = np.inf, NOBODY
     for job in range(len(jobs.executors)):
-        now = _best_now(scene, jobs, aim, work, job)
-        later = np.inf
-        if jobs.patience[job] > 0.0 or now == np.inf:
+        like = jobs.like[job]
+        if like < job and not work.waits[like]:
+            work.fits[job] = work.fits[like]
+            continue  # its best placement is no better than that of the other
+        now, later = _best_now(scene, jobs, aim, work, job), np.inf
+        work.fits[job] = now < np.inf
+        if (work.fits[job] and jobs.patience[job] > 0.0) or (job == 0 and not work.fits[job]):
             later = _best_later(scene, ends, jobs, aim, work, job, now)
         if now <= later:
-            if now < np.inf:
-                return job
+            if now < best:
+                best, chosen = now, job
+                _copy_row(work, _NOW, _CHOSEN)
         else:
+            work.waits[job] = work.fits[job]
             _keep_room(scene, jobs, work, job)
-    return NOBODY
+    return chosen
+
+
+@njit(inline=True)
+def _copy_row(work: Work, row: int, to: int) -> None:
+    """Remember a placement."""
+    used = work.used[row]
+    work.used[to], work.until[to], work.dollars[to] = used, work.until[row], work.dollars[row]
+    for i in range(used):
+        work.vms[to, i], work.taken[to, i] = work.vms[row, i], work.taken[row, i]
 
 
 @njit()
 def _best_now(scene: Scene, jobs: Jobs, aim: Aim, work: Work, job: int) -> float:
-    """The best placement of the job as things are, in row 0; infinite when there is no room."""
+    """The best placement of the job as things are, in row `_NOW`; infinite when there is no room."""
     up, closed = 0, 0
     for vm in range(len(scene.boots)):
         room = _room(scene.free[0, vm], scene.free[1, vm], jobs, job, vm)
@@ -112,18 +139,18 @@ def _best_now(scene: Scene, jobs: Jobs, aim: Aim, work: Work, job: int) -> float
             closed += room
     best, count = np.inf, jobs.executors[job]
     if closed > 0 and up + closed >= count:
-        best = _best_form(scene, jobs, aim, work, job, 0.0, best, 0)
+        best = _best_form(scene, jobs, aim, work, job, 0.0, best, _NOW)
     if up >= count:
         for vm in range(len(scene.boots)):
             if scene.boots[vm] > 0.0:
                 work.room[vm] = 0
-        best = _best_form(scene, jobs, aim, work, job, 0.0, best, 0)
+        best = _best_form(scene, jobs, aim, work, job, 0.0, best, _NOW)
     return best
 
 
 @njit()
 def _best_later(scene: Scene, ends: Ends, jobs: Jobs, aim: Aim, work: Work, job: int, now: float) -> float:
-    """The best placement when executors that run have ended, in row 1, if it is better than `now`."""
+    """The best placement when executors that run have ended, in row `_LATER`, if it is better than `now`."""
     count, total, best = jobs.executors[job], 0, now
     for vm in range(len(scene.boots)):
         work.free[0, vm], work.free[1, vm] = scene.free[0, vm], scene.free[1, vm]
@@ -132,8 +159,8 @@ def _best_later(scene: Scene, ends: Ends, jobs: Jobs, aim: Aim, work: Work, job:
             if scene.boots[vm] <= 0.0:
                 work.room[vm] = _room(scene.free[0, vm], scene.free[1, vm], jobs, job, vm)
             total += work.room[vm]
-    at, found = 0, np.inf
-    while at < len(ends.at):
+    at, looked, found = 0, 0, np.inf
+    while at < len(ends.at) and looked < _MOMENTS:
         time, changed = ends.at[at], False
         if now < np.inf and time > jobs.patience[job]:
             break
@@ -150,7 +177,8 @@ def _best_later(scene: Scene, ends: Ends, jobs: Jobs, aim: Aim, work: Work, job:
                 work.room[vm] = room
             at += 1
         if changed and total >= count:
-            value = _best_form(scene, jobs, aim, work, job, time, best, 1)
+            looked += 1
+            value = _best_form(scene, jobs, aim, work, job, time, best, _LATER)
             if value < best:
                 best = found = value
     return found
@@ -194,13 +222,9 @@ def _best_form(
             value = _value(scene, jobs, aim, work, job, time)
             if value < best:
                 best = value
-                used = work.used[2]
-                work.used[row] = used
-                work.until[row], work.dollars[row] = work.until[2], work.dollars[2]
-                if row == 1:
+                _copy_row(work, _TRIED, row)
+                if row == _LATER:
                     work.begins[job] = time
-                for i in range(used):
-                    work.vms[row, i], work.taken[row, i] = work.vms[2, i], work.taken[2, i]
     return best
 
 
@@ -215,7 +239,7 @@ def _added(
     held = min(max(scene.held[vm] - time, 0.0), end)
     seconds = held * share * aim.room + (end - held) * (1.0 - aim.shared * (1.0 - share))
     if scene.closed[vm]:
-        seconds += aim.idle
+        seconds += scene.idle[vm]
     return float(seconds * jobs.price[job, vm])
 
 
@@ -223,7 +247,7 @@ def _added(
 def _take(
     scene: Scene, jobs: Jobs, aim: Aim, work: Work, job: int, size: int, form: int, time: float, end: float
 ) -> bool:
-    """A placement of that form on the first `size` of `work.some` into row 2; False when there is none."""
+    """A placement of that form on the first `size` of `work.some` into row `_TRIED`; False when there is none."""
     count, placed, used = jobs.executors[job], 0, 0
     for vm in work.some[:size]:
         work.left[vm] = work.room[vm]
@@ -240,36 +264,38 @@ def _take(
                 best, best_each, best_takes = vm, each, takes
         if best < 0:
             return False
-        work.vms[2, used], work.taken[2, used] = best, best_takes
+        work.vms[_TRIED, used], work.taken[_TRIED, used] = best, best_takes
         work.left[best] = 0
         placed += best_takes
         used += 1
-    work.used[2] = used
+    work.used[_TRIED] = used
     return True
 
 
 @njit()
 def _value(scene: Scene, jobs: Jobs, aim: Aim, work: Work, job: int, time: float) -> float:
-    """What the placement in row 2 adds, weighed."""
-    boots, used, count, duration = 0.0, work.used[2], jobs.executors[job], jobs.duration[job]
+    """What the placement in row `_TRIED` adds, weighed."""
+    boots, used, count, duration = 0.0, work.used[_TRIED], jobs.executors[job], jobs.duration[job]
     if time == 0.0:
         for i in range(used):
-            boots = max(boots, scene.boots[work.vms[2, i]])
+            boots = max(boots, scene.boots[work.vms[_TRIED, i]])
     seconds = duration * (1.0 if is_good(jobs.prefers[job], count, used) else aim.penalty)
     dollars = 0.0
     for i in range(used):
-        dollars += _added(scene, jobs, aim, job, work.vms[2, i], work.taken[2, i], time, boots + seconds)
-    work.until[2], work.dollars[2] = time + boots + seconds, dollars
+        vm, taken = work.vms[_TRIED, i], work.taken[_TRIED, i]
+        dollars += _added(scene, jobs, aim, job, vm, taken, time, boots + seconds)
+    work.until[_TRIED], work.dollars[_TRIED] = time + boots + seconds, dollars
     usual = duration * count * jobs.size[0, job] / 1000.0 * aim.price_per_core
     return float(aim.cost_weight * dollars / usual + aim.time_weight * (time + boots + seconds) / duration)
 
 
 @njit()
 def _keep_room(scene: Scene, jobs: Jobs, work: Work, job: int) -> None:
-    """Who waits will have its place in row 1, whatever is free of it now; those behind it do without."""
-    for i in range(work.used[1]):
-        vm, taken = work.vms[1, i], work.taken[1, i]
-        scene.held[vm] = max(scene.held[vm], work.until[1])
+    """Who waits is to be placed as in row `_LATER`; if it could be placed now, those after it do without."""
+    for i in range(work.used[_LATER]):
+        vm, taken = work.vms[_LATER, i], work.taken[_LATER, i]
         work.wanted[vm] = max(work.wanted[vm], work.begins[job])
-        for kind in range(2):
-            scene.free[kind, vm] -= taken * jobs.size[kind, job]
+        if work.fits[job]:
+            scene.held[vm] = max(scene.held[vm], work.until[_LATER])
+            for kind in range(2):
+                scene.free[kind, vm] -= taken * jobs.size[kind, job]

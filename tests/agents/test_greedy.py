@@ -1,15 +1,18 @@
 """Greedy: when it opens a VM, when it waits for one, and who may pass whom."""
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from agents.estimates import dollars_per_cpu_second, held_for
 from agents.greedy.greedy_policy import Greedy, GreedyOptions
 from environment.pools import Openings, Terms
 from environment.rounds import decide_in_turn
 from environment.types import Decision, Job, Place, PlacementRequest, Wait
 from environment.view import ClusterView
+from tests.agents.test_documented import scene as random_scene
 from tests.builders import make_job, make_view, make_vm, make_vms
 
 BOOT = 60.0
@@ -50,13 +53,14 @@ def test_it_waits_for_a_vm_that_is_free_before_another_is_up() -> None:
 
 
 def test_it_opens_a_vm_where_none_is_free_soon() -> None:
-    """Nor is one waited for beyond its patience, which counts from when the job came."""
+    """Nor is one waited for beyond its patience, which counts from when the job fits."""
     (place,) = decide(scene(100.0), job("a"))
     assert isinstance(place, Place)
     assert place.placement == (1, 1)
     assert "to the bill" in place.why[0]
-    late = scene(20.0, at=50.0)
-    assert decide(late, job("a", at=45.0))[0] != decide(late, job("a", at=-10.0))[0]
+    policy, queue = Greedy(GreedyOptions(patience=60.0)), [PlacementRequest(job("a"), 2)]
+    told = [policy.decide(scene(20.0, at=at), queue) for at in (50.0, 80.0, 95.0)]
+    assert [type(each) for each in told] == [Wait, Wait, Place]
     (without,) = decide(scene(20.0), job("a"), options=GreedyOptions(patience=0.0))
     assert isinstance(without, Place)
 
@@ -106,7 +110,45 @@ def test_without_pools_it_places_where_others_are() -> None:
     assert place.placement == (1, 1)
 
 
-@pytest.mark.parametrize("option", ["patience", "overtaken_at_most", "jobs_ahead"])
+def added(view: ClusterView, request: PlacementRequest, place: Place, beta: float) -> float:
+    """What the placement adds to bill and time, as multiples of what is usual, weighed."""
+    job, used = request.job, Counter(place.placement)
+    duration = job.expected_duration or 0.0
+    usual = duration * request.count * job.cpus * dollars_per_cpu_second(view)
+    seconds = job.expected_on(request.asked, len(used)) or 0.0
+    held, dollars = held_for(view, 240.0), 0.0
+    for vm, count in used.items():
+        taken = max(count * job.cpus / view.cpus[vm], count * job.memory_mib / view.memory_mib[vm])
+        share, anyway = min(taken, 1.0), min(held[vm], seconds)
+        kept = anyway * share * 0.9 + (seconds - anyway) * (1.0 - 0.9 * (1.0 - share))
+        dollars += kept * view.prices_per_hour[vm] / 3600.0
+    return float(beta * dollars / usual + (1.0 - beta) * seconds / duration)
+
+
+@pytest.mark.parametrize("beta", [0.1, 0.5, 0.9])
+def test_without_waiting_it_is_the_best_of_the_window(beta: float) -> None:
+    """Backfilling in one pass: of all that fit, the placement that adds least, though others came before."""
+    options, overtook = GreedyOptions(beta=beta, patience=0.0), 0
+    for seed in range(20):
+        view, queue, _ = random_scene(seed)
+        alone = [(request, Greedy(options).decide(view, [request])) for request in queue]
+        values = [added(view, r, d, beta) for r, d in alone if isinstance(d, Place)]
+        decision = Greedy(options).decide(view, queue)
+        assert isinstance(decision, Place) == bool(values)
+        if isinstance(decision, Place):
+            chosen = next(request for request in queue if request.job.id == decision.job_id)
+            assert added(view, chosen, decision, beta) == pytest.approx(min(values))
+            overtook += chosen is not queue[0]
+    assert overtook
+
+
+def test_those_that_are_alike_are_placed_in_order() -> None:
+    """And are looked at once."""
+    decisions = decide(scene(closed=3), job("a"), job("b"), job("c"))
+    assert [each.job_id for each in decisions if isinstance(each, Place)] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("option", ["patience", "overtaken_at_most"])
 def test_options_are_checked(option: str) -> None:
     """Numbers below 0 say what would be right."""
     with pytest.raises(ValueError, match=f"{option}: should be 0 or more"):
