@@ -246,12 +246,10 @@ class PlacementRequest:
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """All by which a policy that knows no types tells where it is placed: alike requests have equal ones."""
+        """Equal of requests between which nobody can tell who knows neither types, durations nor ages."""
         job = self.job
-        return (
-            self.count, self.sizes or job.size, self.joins, self.present_on, self.avoided, job.prefers,
-            job.expected_duration, job.executors, job.fewest, job.driver, job.spot, job.spot_driver, job.rework,
-        )  # fmt: skip
+        asked = (self.count, self.sizes or job.size, job.executors, job.fewest, job.driver, job.prefers)
+        return (*asked, self.joins, self.present_on, self.avoided, job.spot, job.spot_driver, job.rework)
 
     @property
     def size(self) -> Resources:

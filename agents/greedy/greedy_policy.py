@@ -85,7 +85,7 @@ class GreedyOptions:
 
 
 class Greedy:
-    """Greedy: of the jobs that wait, the placement that adds least to bill and time, now or when VMs are free."""
+    """Greedy: of the jobs that wait, the one that adds least to bill and time, now or when VMs are free."""
 
     def __init__(self, options: GreedyOptions) -> None:
         from agents.greedy import pricing  # here, since it brings numba, which others do not need
@@ -211,7 +211,8 @@ class Greedy:
 def _alike(known: Sequence[PlacementRequest]) -> IntArray:
     """Of each job the first that is placed as it would be; int64 [M]."""
     first: dict[object, int] = {}
-    return np.array([first.setdefault(request.kind, number) for number, request in enumerate(known)])
+    kinds = ((request.kind, request.job.expected_duration) for request in known)
+    return np.array([first.setdefault(kind, number) for number, kind in enumerate(kinds)])
 
 
 def _reason(view: ClusterView, request: PlacementRequest, begins: float) -> str:

@@ -247,7 +247,7 @@ def _added(
 def _take(
     scene: Scene, jobs: Jobs, aim: Aim, work: Work, job: int, size: int, form: int, time: float, end: float
 ) -> bool:
-    """A placement of that form on the first `size` of `work.some` into row `_TRIED`; False when there is none."""
+    """A placement of that form on the first `size` of `work.some` into row `_TRIED`; False: there is none."""
     count, placed, used = jobs.executors[job], 0, 0
     for vm in work.some[:size]:
         work.left[vm] = work.room[vm]

@@ -25,6 +25,9 @@ class PerfectCloud(PerfectMaster):
         if kinds - {_BOOTS, _CLOSES}:
             self._decide()
         self._send(ev.Tick(self._now))
+        for at in self.model._fleet.idling.closes.values():  # where a plan puts it off
+            if self._now < at:
+                self._push(at, _CLOSES, None)
         for lease in self.model.leases():
             if lease.idle_since is not None and lease.state == "up":
                 since = lease.asked_at, lease.idle_since
