@@ -261,10 +261,11 @@ class Machines:
 
     def _close(self, errand: _Errand) -> None:
         under = () if errand.machine_id else self._under(errand.lease_id)
-        for machine_id in [errand.machine_id] if errand.machine_id else [machine.id for machine in under]:
-            self._provider.close(machine_id)
+        machine_ids = [errand.machine_id] if errand.machine_id else [machine.id for machine in under]
+        told = [self._provider.close(machine_id) for machine_id in machine_ids]
+        charged = [dollars for dollars in told if dollars is not None]
         self._done(errand)
-        self._put(ev.LeaseClosed(self._now(), errand.lease_id))
+        self._put(ev.LeaseClosed(self._now(), errand.lease_id, sum(charged) if charged else None))
 
     def _under(self, lease_id: str) -> list[Machine]:
         return [machine for machine in self._provider.list() if machine.lease == lease_id]
@@ -275,7 +276,8 @@ class Machines:
         now = time.monotonic()
         with self._lock:
             unsettled = now - self._changed_at < UNSETTLED or now - self._told_at > TELL_AGAIN
-            news, self._listed = found != self._listed or unsettled, found
+            same = tuple(machine._replace(charged=None) for machine in found)  # which grows all the time
+            news, self._listed = same != self._listed or unsettled, same
             for machine in found:
                 news = self._came(machine) or news
             self._told_at = now if news else self._told_at

@@ -71,6 +71,8 @@ class Account:
     found: bool = True
     #: It costs nothing more.
     closed: bool = False
+    #: How much more its provider says that it has cost, dollars, as told last.
+    difference: float = 0.0
 
 
 class Accounts:
@@ -191,6 +193,17 @@ class Accounts:
         else:
             account.phase = "booting" if lease.ready_at is None else "idle"
 
+    def told(self, lease: Lease, charged: float, at: float) -> None:
+        """Its provider says that a VM has cost so much: held against what it would if it ended now."""
+        if account := self._open.get(lease.id):
+            self._charge(account, at)
+            self._differ(account, charged - account.dollars - _rounded(account, lease, at), at)
+
+    def _differ(self, account: Account, difference: float, at: float) -> None:
+        self._add_charge(account, "difference", difference - account.difference, at)
+        account.difference = difference
+        self._changed[account.id] = account
+
     def _begin(self, lease: Lease, opened_at: float, until: float) -> Account:
         vm = lease.vm
         pool = "unknown" if vm.terms is None else vm.terms.pool
@@ -209,11 +222,9 @@ class Accounts:
             back = account.price_per_hour / _HOUR * (account.until - end)
             self._put(account, account.phase, -back, end)
             account.until = end
-        stood = end - account.opened_at
-        charged = stood if lease.vm.terms is None else lease.vm.terms.charged(stood)
-        self._put(account, "rounding", account.price_per_hour / _HOUR * (charged - stood), end)
+        self._put(account, "rounding", _rounded(account, lease, end), end)
         if lease.charged is not None:
-            self._add_charge(account, "difference", lease.charged - account.dollars, end)
+            self._differ(account, lease.charged - account.dollars, end)
         self._close(account, end)
 
     # ---- what that costs ---------------------------------------------------------------------------
@@ -286,6 +297,13 @@ class Accounts:
         self._changed[account.id] = account
         self._of.pop(account.vm_id, None)
         del self._open[account.id]
+
+
+def _rounded(account: Account, lease: Lease, at: float) -> float:
+    """Dollars for whole units, and the least that is charged, if its VM ends then."""
+    stood = at - account.opened_at
+    charged = stood if lease.vm.terms is None else lease.vm.terms.charged(stood)
+    return account.price_per_hour / _HOUR * (charged - stood)
 
 
 def day_of(at: float) -> str:

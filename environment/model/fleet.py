@@ -329,6 +329,8 @@ class Fleet:
         """The provider tells which VMs are open: what is known and not there, and what is there unknown."""
         found = self._listings.compare(event, self._places, self._turn.now)
         for lease, machine in found.listed:
+            if machine.charged is not None:
+                self._places.told(lease, machine.charged)
             if not lease.machine_id:
                 opened_at = lease.asked_at if machine.opened_at is None else machine.opened_at
                 price = machine.price_per_hour

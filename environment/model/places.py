@@ -117,6 +117,10 @@ class Places:
         self._changed[lease.id] = lease
         self._accounts.lease(lease, self._turn.now)
 
+    def told(self, lease: Lease, charged: float) -> None:
+        """Its provider says that the VM has cost so much until now, dollars."""
+        self._accounts.told(lease, charged, self._turn.now)
+
     def add(self, lease: Lease) -> None:
         """A lease of a place that has none."""
         self._leases[lease.id] = self._at[lease.vm.id] = lease

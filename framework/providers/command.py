@@ -48,6 +48,10 @@ class _Opened(Strict):
     charged: _Number | None = None
 
 
+class _Closed(Strict):
+    charged: _Number | None = None
+
+
 class _Listed(_Opened):
     lease: Name
     pool: Name
@@ -100,9 +104,16 @@ class Command:
                 raise _wrong(self._named("open"), f"{key}: should be {right!r}, found {found!r}")
         return _machine(answer, wanted.lease, pool)
 
-    def close(self, machine_id: str) -> None:
-        """Close a VM, which then costs nothing more; one that is not there is closed."""
-        self._run("close", self._options.close, {"id": machine_id})
+    def close(self, machine_id: str) -> float | None:
+        """Close a VM; what it has cost in all, where the program says so.
+
+        It is closed, whatever else the program says: nobody would want it to be tried again for that.
+        """
+        told = self._run("close", self._options.close, {"id": machine_id})
+        try:
+            return _read(self._named("close"), told, _Closed).charged
+        except ProviderError:
+            return None
 
     def list(self) -> Sequence[Machine]:
         """All VMs of this cluster that cost something now."""

@@ -70,8 +70,11 @@ class Provider(Protocol):
     def open(self, wanted: Wanted) -> Machine:
         """Open a VM, or say which one is open under this lease already."""
 
-    def close(self, machine_id: str) -> None:
-        """Close a VM, which then costs nothing more; one that is not there is closed."""
+    def close(self, machine_id: str) -> float | None:
+        """Close a VM, which then costs nothing more; one that is not there is closed.
+
+        What it has cost in all by the provider's own account, dollars, where that is told.
+        """
 
     def list(self) -> Sequence[Machine]:
         """All VMs of this cluster that cost something now, whoever opened them."""

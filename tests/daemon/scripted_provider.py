@@ -44,9 +44,10 @@ class ScriptedProvider:
         """Open a VM, or more, or none."""
         return self._call("open", wanted.lease, lambda fate: self._open(wanted, anew=fate == "twice"))
 
-    def close(self, machine_id: str) -> None:
+    def close(self, machine_id: str) -> float | None:
         """Close a VM, or not."""
-        self._call("close", machine_id, lambda _: self.machines.pop(machine_id, None))
+        closed = self._call("close", machine_id, lambda _: self.machines.pop(machine_id, None))
+        return None if closed is None else closed.charged
 
     def list(self) -> Sequence[Machine]:
         """All that are open."""

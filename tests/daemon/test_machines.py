@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from environment.model.leases import Lease
 from environment.pools import Terms
 from environment.resources import Resources
 from environment.types import Vm
-from framework.providers.contract import Notice
+from framework.providers.contract import Machine, Notice
 from tests.daemon.scripted_provider import Fate, Script, ScriptedProvider, eventually
 
 VM = Vm("p-1", "p-1", "m1.large", Resources.of(4, 16384), 0.24, terms=Terms("p", 60.0))
@@ -99,6 +100,17 @@ def test_a_vm_is_opened_and_closed(offices: list[Office]) -> None:
     eventually(lambda: at.of(ev.LeaseClosed), "it is closed")
     assert at.of(ev.LeaseClosed) == [ev.LeaseClosed(NOW, "p-1.1")]
     assert at.provider.machines == {}
+
+
+def test_what_a_vm_has_cost_is_told_when_it_is_closed(offices: list[Office]) -> None:
+    """Where its provider says so; that it has cost more is no news of a list before."""
+    at = office(offices)
+    at.machines.open(lease())
+    eventually(lambda: at.of(ev.LeaseOpened), "it is opened")
+    at.provider.machines["m-1"] = replace(at.provider.machines["m-1"], charged=0.02)
+    at.machines.close("p-1.1", "m-1")
+    eventually(lambda: at.of(ev.LeaseClosed), "it is closed")
+    assert at.of(ev.LeaseClosed) == [ev.LeaseClosed(NOW, "p-1.1", 0.02)]
 
 
 @pytest.mark.parametrize(
@@ -253,8 +265,15 @@ def test_a_list_that_says_nothing_new_is_not_told_again(
     monkeypatch.setattr(machines, "UNSETTLED", 0.0)
     monkeypatch.setattr(machines, "LIST_PERIOD", 0.01)
     at = office(offices)
-    eventually(lambda: at.asked("list") > 3, "it is listed again and again")
-    assert len(at.of(ev.MachinesListed)) == 1
+    at.provider.machines["m-9"] = Machine("m-9", "p-1.9", "p", "running", NOW, charged=0.0)
+    at.provider.done = lambda call: at.provider.machines.update(
+        {i: replace(m, charged=(m.charged or 0.0) + 0.1) for i, m in at.provider.machines.items()}
+    )
+    eventually(lambda: at.of(ev.MachinesListed) and at.of(ev.MachinesListed)[-1].machines, "it is told")
+    told = len(at.of(ev.MachinesListed))
+    before = at.asked("list")
+    eventually(lambda: at.asked("list") > before + 3, "it is listed again and again")
+    assert len(at.of(ev.MachinesListed)) == told
 
 
 def test_prices_are_told_when_they_change(offices: list[Office], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,6 +57,21 @@ def refused(deed: Callable[[], object]) -> tuple[str, str]:
     return error.value.kind, str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("answer", "charged"),
+    [
+        ({"charged": 0.25}, 0.25),
+        ({}, None),
+        ("", None),
+        ("gone", None),
+        ({"charged": "a dime"}, None),
+    ],
+)
+def test_what_a_vm_has_cost_is_read_of_who_closed_it(made: Made, answer: object, charged: object) -> None:
+    """Whatever else is said there: it is closed."""
+    assert answering(made, answer).close("vm-1") == charged
+
+
 def test_what_is_asked_comes_on_stdin(made: Made, tmp_path: Path) -> None:
     """And with it the key of the VM, which no process list shows."""
     provider = made("""cat > asked; tr '\\0' ' ' < /proc/$$/cmdline > line; echo '{"id": "vm-1"}'""")

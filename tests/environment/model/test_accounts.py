@@ -200,6 +200,25 @@ def test_a_lease_from_opened_to_closed() -> None:
     assert ledger.accounts.state() == ()
 
 
+def test_what_a_provider_has_charged_so_far_is_held_against_what_it_costs_by_now() -> None:
+    """It charges whole minutes, as its pool says, and a tenth of a cent more; in the end half of that."""
+    terms = Terms("general", boot=60.0, granularity=60.0)
+    lease = Lease("general-1.1", replace(POOLED, terms=terms), asked_at=0.0, opened_at=0.0)
+    ledger = Ledger()
+    ledger.accounts.lease(lease, 0.0)
+    for at, charged in ((30.0, 0.061), (90.0, 0.121)):
+        ledger.accounts.told(lease, charged, at)
+        charges, _ = ledger.accounts.take()
+        expected = 0.001 if at == 30.0 else 0.0
+        assert by(charges, "kind").get(("difference",), 0.0) == pytest.approx(expected, abs=1e-12)
+    (account,) = ledger.accounts.state()
+    assert account.difference == pytest.approx(0.001)
+    lease.closed_at, lease.state, lease.charged = 150.0, "closed", 0.1805
+    ledger.accounts.lease(lease, 150.0)
+    charges, _ = ledger.accounts.take()
+    assert by(charges, "kind")["difference",] == pytest.approx(-0.0005)
+
+
 def test_one_that_ended_before_it_was_known_is_not_paid_for_longer() -> None:
     """It was taken away at 100 seconds, and charged as idle until 160 by then; the least is a minute."""
     ledger, lease = Ledger(), Lease("general-1.1", POOLED, asked_at=0.0, opened_at=0.0)

@@ -1,5 +1,7 @@
 """VMs of pools in the cluster model: opened for a job, up, idle, closed; and all that can go wrong."""
 
+import pytest
+
 from environment.model import events as ev
 from environment.model import timings
 from environment.model.cluster_model import ClusterModel
@@ -137,3 +139,21 @@ def test_what_is_opened_from_now_on_costs_what_the_provider_says() -> None:
             assert model.handle(again) == commands
         assert model.snapshot() == world.model.snapshot()
         assert model.view().prices_per_hour.tolist() == [0.24, 0.1, 0.24]
+
+
+def test_what_its_provider_has_charged_so_far_is_in_the_ledger() -> None:
+    """As the difference to what the VM would cost if it were closed now, and again in the end."""
+    world = ElasticWorld()
+    world.begin()
+    world.submit(make_job("job-1"))
+    world.decide()
+    world.opened("general-1")
+    world.wait(90.0)
+    lease = world.lease("general-1")
+    listed = ev.Listed(lease.id, lease.machine_id, "running", charged=0.007)
+    world.send(ev.MachinesListed(world.now, world.now, (listed,)))
+    told = [charge.dollars for charge in world.kept().charges if charge.kind == "difference"]
+    assert told == pytest.approx([0.001])
+    world.send(ev.LeaseClosed(world.now, lease.id, 0.0065))
+    told = [charge.dollars for charge in world.kept().charges if charge.kind == "difference"]
+    assert told == pytest.approx([-0.0005])
