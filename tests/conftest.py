@@ -19,8 +19,10 @@ settings.load_profile("any machine")
 
 
 def pytest_configure() -> None:
-    """Have all that tests start below this process, so that it can be ended."""
+    """Have all that tests start below this process, so that it can be ended, also by SIGINT."""
     adopt_orphans()
+    # In the background of a shell SIGINT is ignored, here and by all that is started here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_unconfigure() -> None:

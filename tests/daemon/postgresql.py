@@ -42,9 +42,7 @@ def postgresql() -> Iterator[str]:
         try:
             yield f"postgresql://stoker@127.0.0.1:{port}"
         finally:
-            # It may be gone: an embedded Mesos that ends within this process ends all orphans here.
-            with contextlib.suppress(subprocess.CalledProcessError):
-                run("pg_ctl", "stop", "-w", "-m", "immediate")
+            run("pg_ctl", "stop", "-w", "-m", "immediate")
 
 
 def empty_database(server: str) -> str:

@@ -17,16 +17,12 @@ from typing import Any
 import httpx
 import pytest
 
-from agents.registry import POLICIES
 from daemon.cli.errors import CommandError
 from daemon.cli.uploading import upload_files
 from daemon.store import Store
 from environment.model.cluster_model import ClusterModel
 from environment.model.event_log import replay
 from tests.real_daemon import QUICK_JAVA, Daemon, real_daemon
-
-#: Policies that other tests here switch on, and those that are best fit with another score.
-COVERED = {"rr", "ff", "least_allocated", "most_allocated", "dominant_fit"}
 
 PATIENT_APP = """
 import pathlib, sys, time
@@ -171,24 +167,6 @@ def test_the_policy_is_switched_while_it_runs(daemon: Daemon) -> None:
     with pytest.raises(Exception, match="nosuch"):
         daemon.client.set_policy("nosuch", {})
     daemon.stoker("policy", "set", "ff")
-
-
-@pytest.mark.slow
-def test_every_policy_places_a_real_job(daemon: Daemon) -> None:
-    """Each policy that decides in its own way, switched on by its name, decides about a job that then runs.
-
-    The jobs run side by side, while the next policies decide.
-    """
-    jobs = {}
-    for name in (name for name in POLICIES if name not in COVERED):
-        daemon.client.set_policy(name, {})
-        jobs[name] = daemon.submit(1, 0.0, executors=1, type="wordcount")
-        daemon.wait(jobs[name], lambda j: j["state"] != "queued")
-    daemon.client.set_policy("ff", {})
-    for name, job_id in jobs.items():
-        assert daemon.ended(job_id)["state"] == "finished", name
-        (decision,) = daemon.client.explain(job_id)["explanations"]
-        assert (decision["policy"], decision["faults"]) == (name, []), decision
 
 
 @pytest.mark.slow
