@@ -22,6 +22,7 @@ from environment.model.events import Decided
 from environment.model.launches import decided
 from environment.policy import Keeper, Policy, Timed
 from environment.rounds import Queue, Verdict, decide_in_turn
+from environment.sizing import Sizes, sizing_for
 from environment.types import EndedJob, Observer, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 
@@ -55,6 +56,7 @@ class Deciders:
         memory: Callable[[str], Memory] | None = None,
         meanwhile: Callable[[], None] = lambda: None,
         now: Callable[[], float] = time.time,
+        sizes: Sizes | None = None,
     ) -> None:
         """Make the policies; PolicyError when that cannot be. `seconds` is the budget of one decision.
 
@@ -64,7 +66,7 @@ class Deciders:
         def thinker(config: PolicyChoice) -> _Thinker:
             policy = create(config.name, config.options)
             learned = memory(config.name) if memory else None
-            return _Thinker(config.name, policy, seconds, learned, meanwhile)
+            return _Thinker(config.name, policy, seconds, learned, meanwhile, sizes or Sizes())
 
         self.config = config
         #: Is shown every verdict.
@@ -212,8 +214,10 @@ class _Thinker:
         seconds: float,
         memory: Memory | None,
         meanwhile: Callable[[], None],
+        sizes: Sizes,
     ) -> None:
         self.name = name
+        self._sizing = sizing_for(policy, sizes)
         self._meanwhile = meanwhile
         self._policy = policy
         self._seconds = seconds
@@ -278,7 +282,8 @@ class _Thinker:
 
     def _decide(self, batch: _Batch) -> None:
         try:
-            for verdict in decide_in_turn(self._policy.decide, batch.view, batch.queue):
+            turns = decide_in_turn(self._policy.decide, batch.view, batch.queue, sizing=self._sizing)
+            for verdict in turns:
                 if not batch.add(verdict):
                     break
         except BaseException as error:  # SystemExit and its like, which must not end this thread

@@ -13,6 +13,7 @@ from environment.check import whole_cluster_shortfall
 from environment.model.moment import Quota
 from environment.model.reach import ONLY_SPOT, Reach, over_quota
 from environment.resources import NOTHING, Resources
+from environment.sizing import Sizes
 from environment.types import MEASURED_REWORK, Dynamic, Job, Rework, Vm, barred
 from profiles.job_profile import JobProfile
 
@@ -34,12 +35,14 @@ class Intake:
         look: Callable[[], None],
         most: int,
         now: Callable[[], float],
+        sizes: Sizes | None = None,
     ) -> None:
         """`arrive` takes the jobs that were accepted, with their time; `most` may wait at once.
 
         `look` finds out which VMs there are by now, and notes them.
         """
         self._now = now
+        self._sizes = sizes or Sizes()
         self._store = store
         self._launcher = launcher
         #: What is known of job types.
@@ -130,7 +133,7 @@ class Intake:
     def _job(self, job_id: str, submitted: SubmittedSpec, at: float) -> Job:
         spec = submitted.spec
         profile, most, bounds = self._profiles.get(spec.type), spec.most_executors, spec.executors
-        return carried(
+        job = carried(
             Job,
             spec,
             id=job_id,
@@ -143,12 +146,15 @@ class Intake:
             client_driver="" if submitted.client is None else submitted.client.where,
             executors=most,
             min_executors=spec.fewest_executors,
-            expected_duration=profile.duration(spec.cpus, spec.memory, most) if profile else None,
+            min_cpus=spec.fewest_cpus,
+            expected_duration=profile.duration(spec.most_cpus, spec.memory, most) if profile else None,
             prefers=profile.prefers if profile else None,
             spread=profile.spread if profile else MEASURED_SPREAD,
             rework=Rework(profile.rework.lost, profile.rework.drained) if profile else MEASURED_REWORK,
+            curve=profile.curve if profile else None,
             dynamic=Dynamic(bounds.min, bounds.begins_with) if isinstance(bounds, DynamicExecutors) else None,
         )
+        return self._sizes.opened(job)
 
     def _check(self, submitted: SubmittedSpec) -> None:
         """Raise ValueError when it could not be launched, whatever the cluster."""
@@ -194,4 +200,4 @@ def _not_kept(error: Exception) -> Exception:
 
 def _size(spec: JobSpec) -> Resources:
     """What each of its executors takes."""
-    return Resources.of(spec.cpus, spec.memory, spec.resources)
+    return Resources.of(spec.most_cpus, spec.memory, spec.resources)

@@ -19,6 +19,7 @@ from daemon.deciding import Deciders
 from daemon.policy_memory import Memory
 from daemon.shadow import Shadow
 from daemon.store import Store, StoreError
+from environment.sizing import Sizes
 from environment.types import EndedJob
 
 log = structlog.get_logger("policy")
@@ -137,12 +138,14 @@ class PolicySwitch:
             lambda name: Memory(self._store, name),
             self._meanwhile,
             self._now,
+            Sizes.configured(config.sizes),
         )
 
     def _make_shadow(self, chosen: PolicyChoice | None) -> Shadow | None:
         if chosen is None:
             return None
-        return Shadow(chosen, self._store.add_comparisons, self._config.decision_timeout)
+        seconds, sizes = self._config.decision_timeout, Sizes.configured(self._config.sizes)
+        return Shadow(chosen, self._store.add_comparisons, seconds, sizes)
 
     def _kept(self, key: str, configured: PolicyChoice | None) -> PolicyChoice | None:
         """What was chosen last, unless the config says something else, or no longer allows it."""

@@ -49,6 +49,7 @@ from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.event_log import encode
 from environment.model.records import JobRecord
 from environment.pools import Keeping
+from environment.sizing import Sizes
 from environment.types import Job, Vm
 from framework.link import MesosLink
 from framework.providers.contract import Provider
@@ -141,7 +142,14 @@ class SchedulingLoop:
             self._model, self._link, self._drivers, launcher, self._machines, may_act, self._fail
         )
         self._intake = Intake(
-            store, launcher, profiles or {}, self._arrive, self._look_for_vms, config.max_queued_jobs, now
+            store,
+            launcher,
+            profiles or {},
+            self._arrive,
+            self._look_for_vms,
+            config.max_queued_jobs,
+            now,
+            Sizes.configured(config.sizes),
         )
         self._applications = Applications(
             store,

@@ -115,6 +115,8 @@ class JobBody(Body):
     """With dynamic allocation, how many its driver asks for now; null where it has as many all the time."""
     cpus: float
     """Cores that each executor asks for."""
+    min_cpus: float
+    """On no fewer each runs: as many as `cpus` where it runs on all of them only."""
     memory_mib: int
     """Memory that each executor asks for, MiB."""
     resources: dict[str, float]
@@ -268,6 +270,7 @@ def _job_body(body: type[Shown], record: JobRecord, reason: str | None, **others
         name=job.name or job.id,
         reason=record.reason if reason is None else reason,
         min_executors=job.fewest if job.dynamic is None else job.dynamic.min,
+        min_cpus=job.cpus if job.min_cpus is None else job.min_cpus,
         wanted_executors=None if job.dynamic is None else sum(asked.total for asked in wanted(record)),
         **flat(job.size),
         duration=_between(record.started_at, record.finished_at),

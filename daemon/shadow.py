@@ -18,6 +18,7 @@ from daemon.contract import ShadowStatus
 from daemon.database import StoreError
 from daemon.shadow_comparison import Comparison, Outcome, outcome_of
 from environment.rounds import Verdict, decide_once
+from environment.sizing import Sizes, sizing_for
 from environment.types import PlacementRequest
 
 log = structlog.get_logger("shadow")
@@ -35,7 +36,11 @@ class Shadow:
     """The shadow's thread and counters; `watch` is for the scheduling loop and returns at once."""
 
     def __init__(
-        self, config: PolicyChoice, keep: Callable[[Sequence[Comparison]], None], seconds: float
+        self,
+        config: PolicyChoice,
+        keep: Callable[[Sequence[Comparison]], None],
+        seconds: float,
+        sizes: Sizes | None = None,
     ) -> None:
         """Make the policy; PolicyError when that cannot be. `keep` stores comparisons.
 
@@ -43,6 +48,7 @@ class Shadow:
         """
         self.config = config
         self._policy = create(config.name, config.options)
+        self._sizing = sizing_for(self._policy, sizes or Sizes())
         self._keep = keep
         self._seconds = seconds
         self._inbox: SimpleQueue[_Seen | None] = SimpleQueue()
@@ -102,7 +108,7 @@ class Shadow:
 
     def _compare(self, verdict: Verdict, queue: Sequence[PlacementRequest], policy: str) -> None:
         begin = time.monotonic()
-        own = decide_once(self._policy.decide, verdict.view, queue)
+        own = decide_once(self._policy.decide, verdict.view, queue, sizing=self._sizing)
         took = time.monotonic() - begin
         if own.faults or took > self._seconds:
             late = f"it took {took:.1f} s to decide, more than {self._seconds:g} s"

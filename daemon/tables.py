@@ -27,6 +27,7 @@ from environment.model.records import Asked, ExecutorRecord, JobRecord
 from environment.model.states import ENDED_EXECUTOR, ENDED_JOB, ExecutorState, JobState
 from environment.resources import Resources
 from environment.types import MEASURED_REWORK, Dynamic, Job, Rework
+from profiles.curve import Curve
 
 Row = dict[str, Any]
 Result = TypeVar("Result")
@@ -325,6 +326,7 @@ def _job(values: Row) -> JobRecord:
     driver, dynamic = job["driver"] and _amounts(job["driver"]), job.get("dynamic")
     made = {"driver": driver, "dynamic": dynamic and Dynamic(*dynamic)}
     made["rework"] = Rework(*job.get("rework", MEASURED_REWORK))  # jobs of earlier versions say none
+    made["curve"] = Curve(*job["curve"]) if job.get("curve") else None
     asked = tuple(Asked(profile, _amounts(size), total) for profile, size, total in values.get("wanted", ()))
     return JobRecord(**{**values, "job": Job(**{"size": _amounts(job), **job, **made}), "wanted": asked})
 

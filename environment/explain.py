@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from environment.check import closed, not_offered, shortfalls
 from environment.resources import BASIC, Resources, total
 from environment.rounds import Verdict
+from environment.sizing import told
 from environment.types import Place, PlacementRequest
 from environment.view import ClusterView
 
@@ -76,6 +77,8 @@ def explain(verdict: Verdict, policy: str) -> Explanation:
         kind, reason = "place", f"started with {count}: {placed}" if fewer else f"{count} placed: {placed}"
         if request.grows:
             reason = f"{len(decision.placement)} of {request.count} more executors placed: {placed}"
+        if smaller := told(view, request, decision):
+            reason = f"{reason}; {smaller}"
         choices = _choices(view, request, decision)
     else:
         kind, reason = "wait", decision.reason

@@ -1,7 +1,7 @@
 """The contract of a policy: a view of the cluster and the queue go in, one decision comes out.
 
 A policy that learns may be an `environment.types.Observer` too, who is told how jobs ended, and a `Keeper`;
-one that has a clock is `Timed`.
+one that has a clock is `Timed`, one that chooses sizes of jobs a `Sizer`.
 """
 
 from collections.abc import Callable, Sequence
@@ -55,6 +55,16 @@ class Timed(Protocol):
     @property
     def cut_short(self) -> int:
         """How many decisions were cut short since the policy was made."""
+        ...
+
+
+@runtime_checkable
+class Sizer(Protocol):
+    """A policy that chooses the sizes of jobs itself, and is shown them with all that they ask for."""
+
+    @property
+    def chooses_sizes(self) -> bool:
+        """Whether it does."""
         ...
 
 

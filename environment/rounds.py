@@ -3,9 +3,10 @@
 This is the loop that the simulator, the daemon and the benchmarks share. Every decision passes the one
 check, whoever made it; one that does not, or a policy that raises, is replaced by the fallback's decision.
 
-Policies are shown elastic jobs with as many executors as there is room for now, as long as that is no less
-than their fewest; so every policy starts them smaller, and none has to know how. One that cuts such jobs in
-its own way finds the whole again in `PlacementRequest.full`.
+Policies are shown jobs that leave their size open as jobs of the size that `sizing` chooses for them, and
+elastic jobs with as many executors as there is room for now, as long as that is no less than their fewest; so
+every policy starts them smaller, and none has to know how. One that cuts jobs in its own way finds the whole
+again in `PlacementRequest.full`, and is not shown chosen sizes (`environment.policy.Sizer`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from environment.check import check
 from environment.offered import DRIVER_PORTS
 from environment.policy import Decide
 from environment.resources import Resources
+from environment.sizing import Pressure, Sizing, is_open, pressure_on
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 
@@ -92,9 +94,13 @@ class Queue(Sequence[PlacementRequest]):
 class Fitting(Sequence[PlacementRequest]):
     """A queue as it is shown on a view; requests that are looked at again are the same objects again."""
 
-    def __init__(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> None:
+    def __init__(
+        self, view: ClusterView, queue: Sequence[PlacementRequest], sizing: Sizing | None = None
+    ) -> None:
         self._view = view
         self._queue = queue
+        self._sizing = sizing
+        self._pressure: Pressure | None = None
         self._shown: dict[str, PlacementRequest] = {}
         #: Room by what a request asks for: most jobs of a long queue are alike.
         self._rooms: dict[object, int] = {}
@@ -115,16 +121,37 @@ class Fitting(Sequence[PlacementRequest]):
         return self._show(self._queue[index])
 
     def _show(self, request: PlacementRequest) -> PlacementRequest:
-        if (request.job.min_executors is None and not request.grows) or request.fewest == request.count:
+        job = request.job
+        if job.min_cpus is None and (
+            (job.min_executors is None and not request.grows) or request.fewest == request.count
+        ):
             return request  # the first is quicker, and true of nearly all
-        shown = self._shown.get(request.job.id)
+        shown = self._shown.get(job.id)
         if shown is None:
-            count = self._room(request)
-            if count < request.fewest:  # nor is more asked for than it could ever get
-                count = max(request.fewest, self._room_when_empty(request))
-            shown = request.first(count)
-            self._shown[request.job.id] = shown
+            shown = self._shown[job.id] = self._fitting(self._sized(request))
         return shown
+
+    def _sized(self, request: PlacementRequest) -> PlacementRequest:
+        if self._sizing is None or request.joins or not is_open(request.job):
+            return request
+        if self._pressure is None:
+            self._pressure = pressure_on(self._view, self._queue)
+        return self._sizing.shown(request, self._pressure)
+
+    def _fitting(self, request: PlacementRequest) -> PlacementRequest:
+        if request.fewest == request.count:
+            return request
+        count = self._room(request)
+        if count < request.fewest:  # nor is more asked for than it could ever get
+            count = max(request.fewest, self._room_when_empty(request))
+        return request.first(count)
+
+    def given(self, request: PlacementRequest, place: Place) -> Place:
+        """The placement with the size that the request was shown with, where the policy chose none itself."""
+        shown = self._show(request)
+        if place.sizes or shown.job is request.job:
+            return place
+        return replace(place, sizes=(shown.size,) * len(place.placement))
 
     def _room(self, request: PlacementRequest) -> int:
         job = request.job
@@ -161,6 +188,7 @@ def decide_in_turn(
     requests: Sequence[PlacementRequest],
     *,
     fallback: Decide | None = None,
+    sizing: Sizing | None = None,
 ) -> Iterator[Verdict]:
     """Decide about the queue until it is empty or the policy waits; the last verdict may be a `Wait`.
 
@@ -168,7 +196,7 @@ def decide_in_turn(
     """
     queue = requests if isinstance(requests, Queue) else Queue(requests)
     while queue:
-        verdict = decide_once(decide, view, queue, fallback=fallback)
+        verdict = decide_once(decide, view, queue, fallback=fallback, sizing=sizing)
         yield verdict
         if not isinstance(verdict.decision, Place):
             break
@@ -176,23 +204,34 @@ def decide_in_turn(
 
 
 def decide_once(
-    decide: Decide, view: ClusterView, queue: Sequence[PlacementRequest], *, fallback: Decide | None = None
+    decide: Decide,
+    view: ClusterView,
+    queue: Sequence[PlacementRequest],
+    *,
+    fallback: Decide | None = None,
+    sizing: Sizing | None = None,
 ) -> Verdict:
-    """Take one decision about the queue; never raises, whatever the policy does."""
-    verdict = _ask(decide, view, queue)
+    """Take one decision about the queue; never raises, whatever the policy does.
+
+    Without `sizing`, jobs that leave their size open are shown with all that they ask for.
+    """
+    verdict = _ask(decide, view, queue, sizing)
     if verdict.faults and fallback is not None:
-        second = _ask(fallback, view, queue)
+        second = _ask(fallback, view, queue, sizing)
         verdict = replace(second, faults=(*verdict.faults, *second.faults))
     return _with_driver(verdict, queue[0])
 
 
-def _ask(decide: Decide, view: ClusterView, queue: Sequence[PlacementRequest]) -> Verdict:
-    request = queue[0]
+def _ask(
+    decide: Decide, view: ClusterView, queue: Sequence[PlacementRequest], sizing: Sizing | None
+) -> Verdict:
+    request, shown = queue[0], Fitting(view, queue, sizing)
     try:
-        decision: object = decide(view, Fitting(view, queue))
+        decision: object = decide(view, shown)
         faults = _misshapen(decision, view)
         if not faults and isinstance(decision, Place):
             request = _named(queue, decision.job_id)
+            decision = shown.given(request, decision)
             faults = check(view, request, decision)
     except Exception as error:  # a policy is foreign code: whatever it raises must not stop the queue
         faults = (f"the policy failed: {type(error).__name__}: {error}",)

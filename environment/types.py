@@ -26,6 +26,7 @@ from conf.schema import SpotUse
 from environment.belief import placed_well
 from environment.pools import Terms
 from environment.resources import Resources
+from profiles.curve import Curve
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -101,21 +102,22 @@ class Job:
     """A Spark application: `executors` equal executors, each taking resources of one `size` from one VM.
 
     It also runs on fewer of them, but no fewer than `min_executors`; None makes it a gang, which runs on all
-    of them or not at all. `driver` is what its Spark driver takes when it runs on the cluster and not on the
-    daemon's host. `expected_duration` (seconds) and `prefers` (the placement under which the type runs best)
-    come from the type's profile; None when nothing is known about it. `spread` is how far jobs of the type
-    are from what is expected of them: the standard deviation of the logarithm of real over expected duration.
-    A job that runs for more than `max_runtime` seconds, if given, is ended and has failed; one whose driver
-    fails is started again `retries` times. `owner` is whose
-    job it is, as who submitted it said (empty: nothing was said), and `queue` which queue it belongs to.
-    `spark` is the name of the Spark that runs its driver and executors (empty: the only one that there was).
-    `client_driver` is the host of a Spark driver that its user runs, and that was there before the job was;
-    empty where Stoker starts the driver.
+    of them or not at all. Likewise an executor may have fewer cpus, but no fewer than `min_cpus`. `driver` is
+    what its Spark driver takes when it runs on the cluster and not on the daemon's host.
+    `expected_duration` (seconds) and `prefers` (the placement under which the type runs best) come from the
+    type's profile; None when nothing is known about it. `spread` is how far jobs of the type are from what is
+    expected of them: the standard deviation of the logarithm of real over expected duration. A job that runs
+    for more than `max_runtime` seconds, if given, is ended and has failed; one whose driver fails is started
+    again `retries` times. `owner` is whose job it is, as who submitted it said (empty: nothing was said), and
+    `queue` which queue it belongs to. `spark` is the name of the Spark that runs its driver and executors
+    (empty: the only one that there was). `client_driver` is the host of a Spark driver that its user runs,
+    and that was there before the job was; empty where Stoker starts the driver.
 
     With `dynamic`, its driver asks for executors while it runs, and `executors` is the most that it may have
     of each resource profile. `spot` says whether executors may be on VMs that their cloud may take away, or
     only there; `spot_driver` whether its driver may. `rework` is what its type does again of an executor's
-    work when that is lost.
+    work when that is lost. `curve` is that of its type: by it is believed what more or less of everything
+    does to its duration; without one, twice the cores take half as long.
     """
 
     id: str
@@ -139,6 +141,8 @@ class Job:
     spot: SpotUse = "allowed"
     spot_driver: bool = False
     rework: Rework = MEASURED_REWORK
+    curve: Curve | None = None
+    min_cpus: float | None = None
 
     @property
     def cpus(self) -> float:
@@ -184,13 +188,18 @@ class Job:
         return (self.size,) * self.executors
 
     def duration_on(self, sizes: tuple[Resources, ...]) -> float | None:
-        """Seconds that it is expected to take on executors of these sizes: longer by what cpus they lack.
+        """Seconds that it is expected to take on executors of these sizes: longer by what they lack.
 
         Without sizes they are what the job asks for. None when its duration is not known at all.
         """
         if self.expected_duration is None or not sizes or sizes == self.asked:
             return self.expected_duration
-        return self.expected_duration * self.cpus * self.executors / sum(size.cpus for size in sizes)
+        cores = sum(size.cpus for size in sizes)
+        if self.curve is None:
+            return self.expected_duration * self.cpus * self.executors / cores
+        asked = self.curve.seconds_on(self.cpus * self.executors, self.memory_mib * self.executors)
+        longer = self.curve.seconds_on(cores, sum(size.memory_mib for size in sizes)) / asked
+        return self.expected_duration * longer
 
     def expected_on(self, sizes: tuple[Resources, ...], vms: int) -> float | None:
         """The same on so many different VMs: `BAD_PLACEMENT_FACTOR` times that when it is badly placed."""

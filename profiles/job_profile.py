@@ -9,6 +9,7 @@ from pydantic import Field
 from conf.assumptions import MEASURED_SPREAD, REWORK_DRAINED, REWORK_LOST
 from conf.loader import find, load
 from conf.schema import Memory, Name, Strict
+from profiles.curve import Curve
 
 #: The profiles of WordCount, PageRank and Sort that ship with Stoker.
 PAPER = "profiles/data/paper.yaml"
@@ -27,8 +28,7 @@ class ReworkShares(Strict):
 class JobProfile(Strict):
     """What is known of a job type: how it likes to be placed, and how long it takes when it is placed so.
 
-    seconds = startup + work x (serial + (1 - serial) / (cpus x executors)) x slowdown; the slowdown grows
-    from 1 to `spilling` with the share of `working_set` that the executors' memory together does not hold.
+    How its numbers make a duration is said in `profiles.curve`.
     """
 
     bound_by: Literal["cpu", "network", "memory"]
@@ -37,6 +37,8 @@ class JobProfile(Strict):
     work: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     #: The share of the work that more cores do not speed up (Amdahl).
     serial: Annotated[float, Field(ge=0, le=1)] = 0.0
+    #: Of the number of cores, by which the rest is divided: 1 is Amdahl's law, less is a power law.
+    power: Annotated[float, Field(gt=0, le=1)] = 1.0
     #: Seconds before work begins, whatever the size.
     startup: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     working_set: Memory = 1
@@ -51,10 +53,12 @@ class JobProfile(Strict):
 
     def duration_on(self, cores: float, memory_mib: float) -> float:
         """The same of the cores and the memory of all its executors together."""
-        # On less than one core all of the work is serial, on a core's share.
-        pace = self.serial + (1 - self.serial) / cores if cores > 1 else 1 / cores
-        missing = max(0.0, 1 - memory_mib / self.working_set)
-        return self.startup + self.work * pace * (1 + (self.spilling - 1) * missing)
+        return self.curve.seconds_on(cores, memory_mib)
+
+    @property
+    def curve(self) -> Curve:
+        """The numbers of which a duration is made."""
+        return Curve(self.startup, self.work, self.serial, self.power, self.working_set, self.spilling)
 
 
 class _File(Strict):

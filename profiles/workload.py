@@ -21,7 +21,8 @@ class WorkloadJob:
     """A job that will be submitted: `executors` equal executors, each taking `cpus` and `memory_mib`.
 
     `duration` is how many seconds it takes when it is placed well. It also runs on fewer executors, but not
-    on fewer than `min_executors`; None: on all of them only. `resources` is what each executor takes besides,
+    on fewer than `min_executors`; None: on all of them only. Its executors also run on fewer cpus, but not on
+    fewer than `min_cpus`; None: on all of them only. `resources` is what each executor takes besides,
     by name; `owner` says whose job it is, where that is known, and `queue` which queue it belongs to.
     ValueError names what is not possible.
     """
@@ -34,6 +35,7 @@ class WorkloadJob:
     executors: int
     duration: float
     min_executors: int | None = None
+    min_cpus: float | None = None
     #: MiB of input, where that is known.
     input_mib: float | None = None
     resources: Mapping[str, float] = field(default_factory=dict, hash=False)
@@ -55,6 +57,8 @@ class WorkloadJob:
             raise ValueError(f"executors: should be 1 to {MOST:g}, found {self.executors}")
         if self.min_executors is not None and not 1 <= self.min_executors <= self.executors:
             raise ValueError(f"min_executors: should be 1 to {self.executors}, found {self.min_executors}")
+        if self.min_cpus is not None and not 0.001 <= self.min_cpus <= self.cpus:
+            raise ValueError(f"min_cpus: should be 0.001 to {self.cpus:g}, found {self.min_cpus}")
         if self.input_mib is not None and not 0 < self.input_mib <= MOST_MIB:
             raise ValueError(f"input_mib: should be more than 0, up to {MOST_MIB:g}, found {self.input_mib}")
         if self.spot not in get_args(SpotUse):

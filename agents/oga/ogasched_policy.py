@@ -78,6 +78,8 @@ class OgaSched:
     learns from who waits in a slot, and from how long jobs took on what they got.
     """
 
+    chooses_sizes = True
+
     def __init__(self, options: OgaSchedOptions) -> None:
         from agents.oga.learner import LearnerOptions
         from agents.oga.slots import Slots

@@ -135,6 +135,15 @@ class Comparison(TypedDict):
     """The latest first."""
 
 
+class CpuBounds(TypedDict):
+    """How many cores an executor may have: Stoker chooses between these by the type's curve and who waits."""
+
+    min: float
+    """Cores, with at most three decimals"""
+    max: float
+    """Cores, with at most three decimals"""
+
+
 class Decision(TypedDict):
     """One decision about the job."""
 
@@ -327,6 +336,8 @@ class Job(TypedDict):
     """With dynamic allocation, how many its driver asks for now; null where it has as many all the time."""
     cpus: float
     """Cores that each executor asks for."""
+    min_cpus: float
+    """On no fewer each runs: as many as `cpus` where it runs on all of them only."""
     memory_mib: int
     """Memory that each executor asks for, MiB."""
     resources: dict[str, float]
@@ -386,6 +397,8 @@ class JobDetail(TypedDict):
     """With dynamic allocation, how many its driver asks for now; null where it has as many all the time."""
     cpus: float
     """Cores that each executor asks for."""
+    min_cpus: float
+    """On no fewer each runs: as many as `cpus` where it runs on all of them only."""
     memory_mib: int
     """Memory that each executor asks for, MiB."""
     resources: dict[str, float]
@@ -444,8 +457,8 @@ class JobOptions(TypedDict, total=False):
     """How many executors it asks for; with bounds, its driver asks for them while it runs."""
     min_executors: int | None
     """On no fewer executors it runs; null: on all of them only."""
-    cpus: float
-    """Cores, with at most three decimals"""
+    cpus: Any
+    """Cores of each executor, with at most three decimals; with bounds, Stoker chooses how many."""
     memory: int | str
     """Memory of each executor, Spark's overhead included: MiB, or an amount with its unit, such as 2g."""
     resources: Mapping[str, float]
@@ -499,8 +512,8 @@ class JobSpec(TypedDict):
     """How many executors it asks for; with bounds, its driver asks for them while it runs."""
     min_executors: int | None
     """On no fewer executors it runs; null: on all of them only."""
-    cpus: float
-    """Cores, with at most three decimals"""
+    cpus: Any
+    """Cores of each executor, with at most three decimals; with bounds, Stoker chooses how many."""
     memory: int
     """Memory of each executor, Spark's overhead included: MiB, or an amount with its unit, such as 2g."""
     resources: dict[str, float]

@@ -191,6 +191,13 @@ class Budget(Strict):
     hold: bool = False
 
 
+class SizesSection(Strict):
+    """How sizes are chosen that jobs leave open; with a floor below 1, also of jobs that set no bounds."""
+
+    floor: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 1.0
+    beta: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] = 0.5
+
+
 class EventLogSection(Strict):
     """The log of events and commands: how large (MiB) a file may get, and how many earlier ones are kept."""
 
@@ -258,6 +265,7 @@ class Config(Strict):
     provider: Provider | None = None
     keep: Keep = Keep()
     budget: Budget | None = None
+    sizes: SizesSection = SizesSection()
     spark: Spark = Spark()
     driver: Annotated[Driver, AfterValidator(_of_ours)] = Driver()
     leader: Leader = Leader()

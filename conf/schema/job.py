@@ -66,13 +66,34 @@ class DynamicExecutors(Strict):
         return max(self.min, 1) if self.initial is None else self.initial
 
 
+class CpuBounds(Strict):
+    """How many cores an executor may have: Stoker chooses between these by the type's curve and who waits."""
+
+    min: Cpus
+    """How many it has at least."""
+    max: Cpus
+    """How many it has at most, and where nothing is known of the type."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> "CpuBounds":
+        if self.min > self.max:
+            raise ValueError(f"should have min <= max, found {self.min:g}, {self.max:g}")
+        return self
+
+
 def _number_or_bounds(value: object) -> str:
-    return "[bounds]" if isinstance(value, Mapping | DynamicExecutors) else "[number]"
+    return "[bounds]" if isinstance(value, Mapping | Strict) else "[number]"
 
 
 #: A number of executors, or bounds of it; which is meant is told by its kind, so that errors are about that.
 Executors = Annotated[
     Annotated[int, Field(ge=1, le=10_000), Tag("[number]")] | Annotated[DynamicExecutors, Tag("[bounds]")],
+    Discriminator(_number_or_bounds),
+]
+
+#: The same of the cores of an executor.
+CpusOrBounds = Annotated[
+    Annotated[Cpus, Tag("[number]")] | Annotated[CpuBounds, Tag("[bounds]")],
     Discriminator(_number_or_bounds),
 ]
 
@@ -98,8 +119,8 @@ class JobSpec(Strict):
     """How many executors it asks for; with bounds, its driver asks for them while it runs."""
     min_executors: Annotated[int | None, Field(ge=1)] = None
     """On no fewer executors it runs; null: on all of them only."""
-    cpus: Cpus = 1.0
-    """Cores of each executor, with at most three decimals."""
+    cpus: CpusOrBounds = 1.0
+    """Cores of each executor, with at most three decimals; with bounds, Stoker chooses how many."""
     memory: Memory = 1024
     """Memory of each executor, Spark's overhead included: MiB, or an amount with its unit, such as 2g."""
     resources: Resources = Field(default={})
@@ -176,6 +197,16 @@ class JobSpec(Strict):
         return (
             max(self.executors.min, 1) if isinstance(self.executors, DynamicExecutors) else self.min_executors
         )
+
+    @property
+    def most_cpus(self) -> float:
+        """How many cores an executor has at most."""
+        return self.cpus.max if isinstance(self.cpus, CpuBounds) else self.cpus
+
+    @property
+    def fewest_cpus(self) -> float | None:
+        """How many cores an executor has at least; None: all that it asks for."""
+        return self.cpus.min if isinstance(self.cpus, CpuBounds) else None
 
     @property
     def label(self) -> str:

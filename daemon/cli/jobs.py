@@ -37,6 +37,9 @@ def submit(
         _option("--max-executors", "Its driver asks for executors while it runs, for so many at most.", "N"),
     ] = None,
     cpus: Annotated[float | None, _option("--cpus", "Cpus of one executor.", "CPUS")] = None,
+    min_cpus: Annotated[
+        float | None, _option("--min-cpus", "It also runs with so few: Stoker chooses up to --cpus.", "CPUS")
+    ] = None,
     memory: Annotated[
         str | None, _option("--memory", "Memory of one executor, overhead included: 896m, 2g.", "SIZE")
     ] = None,
@@ -112,7 +115,7 @@ def submit(
     """
     flags: dict[str, Any] = {
         **_executors(executors, min_executors, max_executors),
-        "cpus": cpus,
+        "cpus": _cpus(cpus, min_cpus),
         "memory": memory,
         "type": type,
         "name": name,
@@ -310,6 +313,13 @@ def _executors(number: int | None, fewest: int | None, most: int | None) -> dict
         return {"executors": number, "min_executors": fewest}
     bounds = {"initial": number, "min": fewest, "max": most}
     return {"executors": {name: bound for name, bound in bounds.items() if bound is not None}}
+
+
+def _cpus(number: float | None, fewest: float | None) -> float | dict[str, float] | None:
+    """The flags about the cpus of an executor as a field of a job: a number, or bounds of it."""
+    if fewest is None:
+        return number
+    return {"min": fewest} | ({} if number is None else {"max": number})
 
 
 def _listed(texts: _Many) -> tuple[str, ...] | None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from environment.pools import Keeping
     from environment.simulation.expectations import Belief
     from environment.simulation.options import SimulationOptions
+    from environment.sizing import Sizes
 
 reproduce = typer.Typer(
     help="Run a whole comparison again, and write its report.", rich_markup_mode=None, no_args_is_help=True
@@ -64,12 +65,21 @@ def simulate(
             help="How long idle VMs of pools are kept: none, break_even, forecast, planned, timeout:SECONDS.",
         ),
     ] = "break_even",
+    sizes: Annotated[
+        str | None,
+        typer.Option(
+            "--sizes",
+            metavar="HOW",
+            help="Let jobs be smaller than they ask for, down to a share of it: floor=0.5.",
+            show_default=False,
+        ),
+    ] = None,
     output: Output = "table",
 ) -> None:
     """Compare policies on a workload, in the simulator; no daemon is needed."""
     names = ",".join(policy) if policy else COMPARED
     numbers = range(seed, seed + seeds)
-    options = options_of(belief, durations, draw, keep=keep, as_daemon=as_daemon)
+    options = options_of(belief, durations, draw, keep=keep, as_daemon=as_daemon, sizes=sizes)
     compare_policies(names.split(","), [workload], cluster, numbers, plot, output, options, jobs=jobs)
 
 
@@ -80,6 +90,7 @@ def options_of(
     *,
     keep: str = "break_even",
     as_daemon: bool = False,
+    sizes: str | None = None,
 ) -> "SimulationOptions":
     """What is true and what is believed in a simulation, from a command's options."""
     with _errors():
@@ -88,7 +99,9 @@ def options_of(
 
         fitted = None if durations is None else FittedDurations(read_model(durations), draw)
         beliefs, keeping = belief_of(belief), keeping_of(keep)
-        return SimulationOptions(fitted=fitted, belief=beliefs, as_daemon=as_daemon, keeping=keeping)
+        return SimulationOptions(
+            fitted=fitted, belief=beliefs, as_daemon=as_daemon, keeping=keeping, sizes=sizes_of(sizes)
+        )
 
 
 def keeping_of(text: str) -> "Keeping":
@@ -99,6 +112,16 @@ def keeping_of(text: str) -> "Keeping":
         return Keeping.read(text)
     except ValueError as error:
         raise CommandError(f"--{error}") from None
+
+
+def sizes_of(text: str | None) -> "Sizes":
+    """What --sizes says."""
+    from environment.sizing import Sizes
+
+    try:
+        return Sizes() if text is None else Sizes.read(text)
+    except ValueError as error:
+        raise CommandError(f"--sizes: {error}") from None
 
 
 def belief_of(text: str) -> "Belief":

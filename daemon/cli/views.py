@@ -23,7 +23,8 @@ _USUAL = {"owner": "", "queue": DEFAULT_QUEUE}
 
 def job_line(job: Json) -> str:
     """A job's shape in words: 3 executors of 1 cpu, 1 GiB."""
-    each = f"{render.cpus(job['cpus'])}, {render.memory(job['memory_mib'])}{_others(job)}"
+    least = f"{job['min_cpus']:g} to " if job["min_cpus"] != job["cpus"] else ""
+    each = f"{least}{render.cpus(job['cpus'])}, {render.memory(job['memory_mib'])}{_others(job)}"
     wanted = "" if job["wanted_executors"] is None else f", {job['wanted_executors']} asked for now"
     fewest = f"{job['min_executors']} to " if wanted or job["min_executors"] != job["executors"] else ""
     return f"{fewest}{render.count(job['executors'], 'executor')} of {each}{wanted}"

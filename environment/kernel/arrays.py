@@ -31,11 +31,16 @@ def jobs_of(workload: Workload, profiles: Mapping[str, JobProfile]) -> tuple[Job
     # Most jobs ask for as much as another one.
     sizes = {each: Resources.of(*each) for each in {(job.cpus, job.memory_mib) for job in workload.jobs}}
     known = {
-        name: (profile.prefers, profile.spread, Rework(profile.rework.lost, profile.rework.drained))
+        name: (
+            profile.prefers,
+            profile.spread,
+            Rework(profile.rework.lost, profile.rework.drained),
+            profile.curve,
+        )
         for name, profile in profiles.items()
     }
     kinds = {job.type for job in workload.jobs}
-    of_types = {name: known.get(name, (None, MEASURED_SPREAD, MEASURED_REWORK)) for name in kinds}
+    of_types = {name: known.get(name, (None, MEASURED_SPREAD, MEASURED_REWORK, None)) for name in kinds}
     return tuple(
         carried(
             Job,
@@ -48,6 +53,7 @@ def jobs_of(workload: Workload, profiles: Mapping[str, JobProfile]) -> tuple[Job
             prefers=of_types[job.type][0],
             spread=of_types[job.type][1],
             rework=of_types[job.type][2],
+            curve=of_types[job.type][3],
             driver=None,
             spark="",
             client_driver="",

@@ -9,6 +9,7 @@ from environment.price_history import PriceHistory
 from environment.simulation.expectations import Belief
 from environment.simulation.fitted import FittedDurations, Pace
 from environment.simulation.losses import Loss
+from environment.sizing import Sizes
 from environment.types import Job
 from profiles.job_profile import JobProfile, load_profiles
 
@@ -34,6 +35,8 @@ class SimulationOptions:
     prices: Mapping[str, PriceHistory] = field(default_factory=dict)
     #: What is lost on the way; nothing by default.
     losses: tuple[Loss, ...] = ()
+    #: How sizes are chosen that jobs leave open, and whether others may be smaller too.
+    sizes: Sizes = field(default_factory=Sizes)
     #: Keep what policies made of every VM with every decision; large for large clusters.
     scores: bool = False
 

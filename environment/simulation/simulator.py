@@ -9,6 +9,7 @@ first. (Episodes in which only the head is seen wait until a job ends: rule 4.)
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -17,12 +18,13 @@ from environment.kernel.arrays import checked_vms, jobs_of, refusals
 from environment.kernel.durations import is_good
 from environment.policy import Decide, Policy, Timed
 from environment.resources import NOTHING, Resources
-from environment.rounds import Verdict, decide_once
+from environment.rounds import Queue, Verdict, decide_once
 from environment.simulation.fitted import Pace
 from environment.simulation.limits import perfect_packing_bound
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results import JobOutcome, Result, Traced, cost_shares
 from environment.simulation.world import World
+from environment.sizing import sizing_for
 from environment.types import (
     Decision,
     EndedJob,
@@ -71,13 +73,20 @@ def simulate(
     pace = Pace(options.fitted, workload) if options.fitted else None
     if pace is not None:
         jobs = pace.best(jobs, len(vms))
+    jobs = tuple(map(options.sizes.opened, jobs))
     refused = refusals(jobs, vms)
     jobs = tuple(job for job in jobs if job.id not in refused)
     watch, cut_short = _Stopwatch(policy), _cut_short(policy)
     world = World(jobs, vms, options, pace)
     trace = []
     observe = policy.observe if isinstance(policy, Observer) else None
-    for traced in _run(world, watch.decide, fallback.decide if fallback else None, observe):
+    decide = partial(
+        decide_once,
+        watch.decide,
+        fallback=fallback.decide if fallback else None,
+        sizing=sizing_for(policy, options.sizes),
+    )
+    for traced in _run(world, decide, fallback.decide if fallback else None, observe):
         trace.append(traced if options.scores else _without_scores(traced))
         if progress is not None and isinstance(traced.decision, Place):
             _report(progress, world.head, len(jobs))
@@ -106,7 +115,10 @@ class _Stopwatch:
 
 
 def _run(
-    world: World, decide: Decide, fallback: Decide | None, observe: Callable[[EndedJob], None] | None
+    world: World,
+    decide: Callable[[ClusterView, Queue], Verdict],
+    fallback: Decide | None,
+    observe: Callable[[EndedJob], None] | None,
 ) -> Iterator[Traced]:
     def pass_time(until: float) -> None:
         for ended in world.pass_time(until):
@@ -119,7 +131,7 @@ def _run(
         if not queue:
             break
         waiting = len(queue)
-        verdict = decide_once(decide, world.view(), queue, fallback=fallback)
+        verdict = decide(world.view(), queue)
         event = world.next_event() if isinstance(verdict.decision, Wait) else None
         if isinstance(verdict.decision, Wait) and event is None:
             verdict = _unstick(verdict, verdict.decision, queue, fallback)

@@ -199,3 +199,11 @@ def test_a_spec_survives_json_and_yaml(spec: JobSpec) -> None:
     """What is kept as JSON or written as YAML is read back equal."""
     assert JobSpec.model_validate_json(spec.model_dump_json()) == spec
     assert parse(yaml.safe_dump(spec.model_dump(mode="json")), JobSpec, "job.yaml") == spec
+
+
+def test_cpus_of_an_executor_may_be_bounds() -> None:
+    """Between them Stoker chooses; without them there is nothing to choose."""
+    bounds = JobSpec.model_validate({"app": "x.py", "cpus": {"min": 1, "max": 4}})
+    assert (bounds.fewest_cpus, bounds.most_cpus) == (1.0, 4.0)
+    number = JobSpec.model_validate({"app": "x.py", "cpus": 2})
+    assert (number.fewest_cpus, number.most_cpus) == (None, 2.0)

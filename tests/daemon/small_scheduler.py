@@ -88,7 +88,7 @@ class SmallScheduler:
             raise RejectedError(422, "The job fits no VM", "vm-2, the largest, has 8 cpus")
 
         def job(job_id: str) -> Job:
-            asked = (spec.type, Resources.of(spec.cpus, spec.memory), spec.most_executors)
+            asked = (spec.type, Resources.of(spec.most_cpus, spec.memory), spec.most_executors)
             return Job(job_id, *asked, 100.0, name=spec.label, owner=spec.owner, queue=spec.queue)
 
         return self._store.add_job(spec, job, key, 100.0)

@@ -22,6 +22,7 @@ from environment.policy import Policy
 from environment.resources import Resources, total
 from environment.rounds import decide_in_turn
 from environment.simulation.losses import Loss
+from environment.sizing import Sizes, sizing_for
 from environment.types import Job, Observer, Place, Vm
 from tests.builders import make_offer
 
@@ -44,10 +45,12 @@ class PerfectMaster:
     leases: dict[str, Lease] = field(default_factory=dict)
     #: What was charged.
     charges: list[Charge] = field(default_factory=list)
+    sizes: Sizes = field(default_factory=Sizes)
 
     def __post_init__(self) -> None:
         self._events: list[tuple[float, int, int, object]] = []
         self._there = list(self.vms)
+        self._sizing = sizing_for(self.policy, self.sizes)
         self._offered: dict[str, tuple[Vm, Resources]] = {}
         self._offers = self._pushed = 0
         self._now = 0.0
@@ -121,7 +124,8 @@ class PerfectMaster:
     def _decide(self) -> None:
         self._offer()
         while self.model.ready_to_decide() and (requests := self.model.requests()):
-            verdicts = [*decide_in_turn(self.policy.decide, self.model.view(), requests)]
+            turns = decide_in_turn(self.policy.decide, self.model.view(), requests, sizing=self._sizing)
+            verdicts = [*turns]
             self._send(decided(verdicts, self._now))
             self._offer()
             if not isinstance(verdicts[-1].decision, Place):

@@ -15,8 +15,7 @@ import pytest
 from agents.registry import POLICIES, create
 from environment.cluster_files import load_cluster
 from environment.kernel.arrays import checked_vms, jobs_of
-from environment.kernel.rule_options import DurationOptions
-from environment.policy import Policy
+from environment.policy import Policy, Sizer
 from environment.resources import CPUS, MEMORY, Resources
 from environment.simulation.expectations import Belief
 from environment.simulation.fitted import FittedDurations, FittedModel, Pace, TypeModel
@@ -24,6 +23,7 @@ from environment.simulation.losses import Loss
 from environment.simulation.options import SimulationOptions, believed
 from environment.simulation.results import Result
 from environment.simulation.simulator import simulate
+from environment.sizing import Sizes
 from environment.types import Decision, EndedJob, Observer, Place, PlacementRequest, Vm, natural_key
 from environment.view import ClusterView
 from profiles.generators import load_workload
@@ -94,6 +94,11 @@ class Recorder:
             self.placed.append((view.at, decision.job_id, names, decision.sizes))
         return decision
 
+    @property
+    def chooses_sizes(self) -> bool:
+        """As the policy does."""
+        return isinstance(self.policy, Sizer) and self.policy.chooses_sizes
+
     def observe(self, ended: EndedJob) -> None:
         """Told to those that learn."""
         if isinstance(self.policy, Observer):
@@ -144,10 +149,11 @@ class Both:
         """Through the model; jobs end when they did in the simulation, whatever is believed of them."""
         made, options = CASES[self.case]
         there, ends = Recorder(create(made, options)), {job.name: job.ended_at for job in result.jobs}
-        master = PerfectMaster(there, self.vms, lambda job_id, *_: ends[job_id])
+        sizes = self.options.sizes
+        master = PerfectMaster(there, self.vms, lambda job_id, *_: ends[job_id], sizes=sizes)
         pace = Pace(self.options.fitted, self.jobs) if self.options.fitted else None
         true = jobs_of(self.jobs, self.options.profiles)
-        true = true if pace is None else pace.best(true, len(self.vms))
+        true = tuple(map(sizes.opened, true if pace is None else pace.best(true, len(self.vms))))
         master.run(believed(true, self.options, pace), losses)
         return there, master
 
@@ -176,9 +182,10 @@ class Both:
 @pytest.mark.parametrize("name", ["burst", "normal"])
 @pytest.mark.parametrize("case", CASES)
 def test_policies_decide_the_same_in_both_worlds(case: str, name: str) -> None:
-    """With losses of executors and of VMs, each of which hits somebody."""
+    """With losses of executors and of VMs, each of which hits somebody; in a burst jobs may be smaller."""
     belief = Belief("spread") if name == "normal" else Belief.read(0.3)
-    options = SimulationOptions(DurationOptions(partial="proportional"), belief=belief, seed=2)
+    sizes = Sizes(floor=1.0 if name == "normal" else 0.5)
+    options = SimulationOptions(belief=belief, seed=2, sizes=sizes)
     both = Both(case, workload(name, 30), options)
     here, result, master = both.compare(both.losses())
     assert any(sizes for *_, sizes in here.placed) == (case in ("cuts", "ogasched"))

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from conf.loader import ConfigError
+from profiles.curve import Curve
 from profiles.job_profile import JobProfile, load_profiles
 
 
@@ -57,3 +58,14 @@ def test_a_bad_profile_is_named(tmp_path: Path) -> None:
     path.write_text("types:\n  grep:\n    {bound_by: cpu, prefers: spread, work: 0}\n")
     with pytest.raises(ConfigError, match=r"mine\.yaml:3: types\.grep\.work: .*greater than 0.*found 0"):
         load_profiles(str(path))
+
+
+def test_a_power_of_less_than_one_makes_more_cores_worth_less() -> None:
+    """Amdahl's law and a power law are both of the one curve (AutoExecutor, arXiv 2112.08572)."""
+    amdahl, power = Curve(5.0, 100.0, serial=0.2), Curve(5.0, 100.0, power=0.5)
+    assert amdahl.seconds_on(4.0, 1.0) == pytest.approx(5 + 100 * (0.2 + 0.8 / 4))
+    assert power.seconds_on(4.0, 1.0) == pytest.approx(5 + 100 / 2)
+    assert amdahl.seconds_on(1.0, 1.0) == power.seconds_on(1.0, 1.0) == 105
+    profile = JobProfile(bound_by="cpu", prefers="spread", work=100, startup=5, power=0.5)
+    assert profile.curve == power
+    assert profile.duration(2.0, 1024, 2) == power.seconds_on(4.0, 2048)

@@ -68,12 +68,12 @@ class Cast:
                 yield {each: error}
 
     def _add(self, spec: JobSpec, key: str | None) -> Added:
-        if spec.cpus > 4:
+        if spec.most_cpus > 4:
             raise RejectedError(422, "The job fits no cluster of this size", "m1.large-1 has 4 cpus")
         now = time.time()
 
         def job(job_id: str) -> Job:
-            asked = (spec.type, Resources.of(spec.cpus, spec.memory), spec.most_executors)
+            asked = (spec.type, Resources.of(spec.most_cpus, spec.memory), spec.most_executors)
             return Job(job_id, *asked, now, spec.label, owner=spec.owner, queue=spec.queue)
 
         record, new = self.store.add_job(spec, job, key, now)

@@ -1,0 +1,29 @@
+"""How long a job takes on more or fewer cores and with more or less memory: the curve of its type.
+
+Its numbers stand in a profile (`job_profile`); they are fitted to measured runs in `summary`.
+"""
+
+from typing import NamedTuple
+
+
+class Curve(NamedTuple):
+    """seconds = startup + work x (serial + (1 - serial) / cores ** power) x slowdown.
+
+    With `power` 1 that is Amdahl's law, with `serial` 0 a power law (AutoExecutor, arXiv 2112.08572, fits
+    either to a query). The slowdown grows from 1 to `spilling` with the share of `working_set` (MiB) that the
+    executors' memory together does not hold.
+    """
+
+    startup: float
+    work: float
+    serial: float = 0.0
+    power: float = 1.0
+    working_set: float = 1.0
+    spilling: float = 1.0
+
+    def seconds_on(self, cores: float, memory_mib: float) -> float:
+        """Seconds on so many cores, with so much memory, of all executors together."""
+        # On less than one core all of the work is serial, on a core's share.
+        pace = self.serial + (1 - self.serial) / cores**self.power if cores > 1 else 1 / cores
+        missing = max(0.0, 1 - memory_mib / self.working_set)
+        return self.startup + self.work * pace * (1 + (self.spilling - 1) * missing)
