@@ -249,6 +249,8 @@ STEPS: Mapping[int, Migration] = {
         sqlite=(_APPLICATIONS.format("INTEGER"),),
         postgresql=(_APPLICATIONS.format("BIGINT"),),
     ),
+    # Jobs with the curve of their type and the fewest cpus: an earlier program would take them for damaged.
+    11: Migration(sqlite=(), postgresql=()),
 }
 
 #: The schema that this program reads and writes.

@@ -94,7 +94,7 @@ class Run:
 
         def job(job_id: str) -> Job:
             driver = Resources.of(0.5, 1024)
-            size = Resources.of(spec.cpus, spec.memory)
+            size = Resources.of(spec.most_cpus, spec.memory)
             return Job(job_id, "a", size, cast("int", spec.executors), self.world.now, driver=driver)
 
         record, _ = self.store.add_job(spec, job, spec.app, self.world.now)

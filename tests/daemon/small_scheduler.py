@@ -84,7 +84,7 @@ class SmallScheduler:
                 yield {each: error}
 
     def _add(self, spec: JobSpec, key: str | None) -> Added:
-        if spec.cpus > 64:
+        if spec.most_cpus > 64:
             raise RejectedError(422, "The job fits no VM", "vm-2, the largest, has 8 cpus")
 
         def job(job_id: str) -> Job:

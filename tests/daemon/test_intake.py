@@ -9,6 +9,7 @@ import pytest
 
 from conf.schema import Config, Driver, DynamicExecutors, JobSpec
 from daemon import intake as intake_module
+from daemon import tables
 from daemon.arrivals import SubmittedSpec
 from daemon.contract import Admission, RejectedError
 from daemon.intake import Intake
@@ -17,6 +18,7 @@ from daemon.store import Store, StoreError, StoreFullError
 from environment.model.reach import Reach
 from environment.model.records import JobRecord
 from environment.types import Dynamic, PlacementRequest, Vm
+from profiles.job_profile import load_profiles
 from tests.builders import make_vms
 
 APP = __file__  # any file that is there
@@ -30,7 +32,9 @@ class Door:
         self.store = store
         self.looks = 0
         self.launcher = Launcher(Config(data_dir=str(folder)), folder, "127.0.0.1")
-        self.intake = Intake(store, self.launcher, {}, lambda *_: None, self._look, 10, time.time)
+        self.intake = Intake(
+            store, self.launcher, load_profiles(), lambda *_: None, self._look, 10, time.time
+        )
 
     def _look(self) -> None:
         self.looks += 1
@@ -119,6 +123,15 @@ def test_what_no_quota_lets_us_have_is_refused(door: Door) -> None:
     door.submit(4, executors=2)
     door.submit(3, executors=3, min_executors=2)
     assert door.looks == 2, "it was asked whether the quota is another by now"
+
+
+def test_what_a_job_leaves_open_is_kept_of_it(door: Door) -> None:
+    """Its bounds, and the curve by which a size is chosen between them."""
+    asked = {"executors": 4, "min_executors": 2, "cpus": {"min": 1, "max": 3}, "type": "sort"}
+    record = door.admit(JobSpec.model_validate({"app": APP, **asked}))
+    assert (record.job.fewest, record.job.cpus, record.job.min_cpus) == (2, 3.0, 1.0)
+    assert record.job.curve == load_profiles()["sort"].curve
+    assert tables.read_job(tables.job_row(record)["record"], 1).job == record.job
 
 
 def test_a_driver_of_its_users_is_no_job_file(door: Door) -> None:

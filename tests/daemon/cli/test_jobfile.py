@@ -80,6 +80,15 @@ def test_docs_submit_says_how_many_executors_there_may_be(folder: Path) -> None:
     assert jobs._executors(3, 2, None) == {"executors": 3, "min_executors": 2}
 
 
+def test_flags_say_how_few_cpus_are_enough() -> None:
+    """Bounds of both make what a job file says as `cpus: {min, max}`."""
+    assert jobs._cpus(4.0, 1.0) == {"min": 1.0, "max": 4.0}
+    assert jobs._cpus(4.0, None) == 4.0
+    assert jobs._cpus(None, None) is None
+    with pytest.raises(ConfigError, match=r"cpus\.max: missing"):
+        read_spec("app.py", [], {"cpus": jobs._cpus(None, 1.0)})
+
+
 def test_archives_are_found_without_the_folder_that_they_become(folder: Path) -> None:
     """What stands behind the # is no part of the file's name."""
     Path("env.tar.gz").touch()
