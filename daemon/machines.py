@@ -16,15 +16,19 @@ import structlog
 
 from daemon.cluster_status import ProviderStatus
 from daemon.crew import Crew
+from daemon.notices import Notices
 from environment.model import events as ev
 from environment.model.leases import Lease
 from framework.providers.contract import Machine, Notice, Provider, ProviderError, Refusal, Wanted
 
 log = structlog.get_logger("machines")
 
-#: Calls at once; and how many that never returned keep any other from being made. Chosen: clouds take a few
-#: seconds for a call.
-THREADS, MOST_HANGING = 16, 64
+Call = Literal["open", "close", "list", "notices", "prices"]
+
+#: Calls at once by kind, so that none keeps others waiting. Chosen: clouds take a few seconds for a call.
+AT_ONCE: Mapping[Call, int] = {"open": 16, "close": 16, "list": 1, "notices": 1, "prices": 1}
+#: How many calls of a kind that never returned keep any other of it from being made.
+MOST_HANGING = 16
 #: Seconds before a call is made again that came to nothing; doubled each time.
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 #: An opening that comes to nothing so often, or for so many seconds, is given up, unless its VM is listed.
@@ -41,10 +45,16 @@ TELL_AGAIN, UNSETTLED = 300.0, 180.0
 #: Seconds for a call. Providers have limits of their own, that are shorter.
 PATIENCE = 120.0
 
+#: What it is asked, in words.
+_DEEDS: Mapping[Call, str] = {
+    "open": "open VMs",
+    "close": "close VMs",
+    "list": "list its VMs",
+    "notices": "tell notices",
+    "prices": "tell prices",
+}
 #: What a provider says that will not open a VM, so that it need not be asked again.
 _SAID_NO: Mapping[str, Refusal] = {"capacity": "capacity", "quota": "quota", "invalid": "invalid"}
-
-Call = Literal["open", "close", "list", "notices", "prices"]
 
 
 @dataclass(slots=True, eq=False)
@@ -58,6 +68,8 @@ class _Errand:
     asked_at: float = 0.0
     machine_id: str = ""
     tries: int = 0
+    #: How often in a row it was not tried, as too many of its kind have not returned.
+    held: int = 0
     #: Why it came to nothing the last time, and whether an opening is not tried again.
     why: str = ""
     last: bool = False
@@ -83,12 +95,14 @@ class Machines:
         self._may_act = may_act
         self._now = now
         self._patience = patience
-        self._crew = Crew(THREADS, patience)
+        self._crew = Crew(sum(AT_ONCE.values()), patience)
         self._lock = threading.Lock()
         #: By lease id, or by the machine's where there is no lease.
         self._errands: dict[str, _Errand] = {}
+        #: The errands that threads are at, with their kinds, but for those that were given up.
+        self._flights: dict[object, _Errand] = {}
         #: Calls that have not returned.
-        self._flying = 0
+        self._flying: Counter[Call] = Counter()
         self._list = _Errand("list", " list")
         self._notices = _Errand("notices", " notices")
         self._prices = _Errand("prices", " prices")
@@ -96,7 +110,7 @@ class Machines:
         self._priced: tuple[tuple[str, float], ...] = ()
         self._listed: tuple[ev.Listed, ...] | None = None
         self._told_at = self._changed_at = time.monotonic()
-        self._noticed: dict[str, Notice] = {}
+        self._notified = Notices()
         self._calls: Counter[tuple[str, str]] = Counter()
         #: What is wrong, by errand.
         self._troubles: dict[str, str] = {}
@@ -120,6 +134,8 @@ class Machines:
         with self._lock:
             known = (*self._errands.values(), self._list, self._notices, self._prices)
             late = [errand for errand in known if errand.due is None and errand.key in overdue]
+            for flight in [flight for flight, errand in self._flights.items() if errand.key in overdue]:
+                del self._flights[flight]
         for errand in late:
             self._failed(errand, "timeout", f"no answer within {self._patience:g} s")
         for errand in known:
@@ -137,8 +153,9 @@ class Machines:
             troubles = list(self._troubles.values())
             more = f", and {len(troubles) - 1} more" if len(troubles) > 1 else ""
             trouble = f"{troubles[0]}{more}" if troubles else ""
-            if self._flying >= THREADS + MOST_HANGING:
-                trouble = f"nothing is asked of it while {self._flying} calls do not return; {trouble}"
+            for call in filter(self._hangs, AT_ONCE):
+                why = f"it is not asked to {_DEEDS[call]} while {self._flying[call]} such calls do not return"
+                trouble = f"{why}; {trouble}"
             return ProviderStatus(dict(self._calls), trouble)
 
     def _look_within(self, seconds: float) -> None:
@@ -156,11 +173,24 @@ class Machines:
         self._begin(errand)
 
     def _begin(self, errand: _Errand) -> None:
-        errand.due = None
-        self._crew.hand(errand.key, lambda: self._attempt(errand))
+        """Have a thread make the call; later, where as many of its kind are being made as may be."""
+        with self._lock:
+            if sum(other.call == errand.call for other in self._flights.values()) >= AT_ONCE[errand.call]:
+                return
+            flight = object()
+            self._flights[flight], errand.due = errand, None
+        self._crew.hand(errand.key, lambda: self._fly(errand, flight))
+
+    def _fly(self, errand: _Errand, flight: object) -> None:
+        """In a thread of the crew."""
+        try:
+            self._attempt(errand)
+        finally:
+            with self._lock:
+                self._flights.pop(flight, None)
 
     def _attempt(self, errand: _Errand) -> None:
-        """Make the call, in a thread of the crew."""
+        """Make the call."""
         if not self._may_act():
             errand.due = time.monotonic() + FIRST_PAUSE
             return
@@ -183,18 +213,24 @@ class Machines:
             self._failed(errand, "unavailable", f"{type(error).__name__}: {error}")
         finally:
             with self._lock:
-                self._flying -= 1
+                self._flying[errand.call] -= 1
 
     def _takes_off(self, errand: _Errand) -> bool:
         """Note that a call is being made, if it still is to be, and may be."""
         with self._lock:
             if not self._stands(errand):
                 return False
-            if self._flying >= THREADS + MOST_HANGING:
-                errand.due = time.monotonic() + FIRST_PAUSE
+            if self._hangs(errand.call):
+                errand.held += 1
+                errand.due = time.monotonic() + _pause(errand.held)
                 return False
-            self._flying += 1
+            self._flying[errand.call] += 1
+            errand.held = 0
             return True
+
+    def _hangs(self, call: Call) -> bool:
+        """Whether so many calls of a kind have not returned that no other is made."""
+        return self._flying[call] >= AT_ONCE[call] + MOST_HANGING
 
     def _stands(self, errand: _Errand) -> bool:
         """Whether it is still to be done."""
@@ -220,7 +256,7 @@ class Machines:
             errand.tries += 1
             what = f"{errand.call} {errand.lease_id or errand.machine_id}".strip()
             self._troubles[errand.key] = f"{what} came to nothing {errand.tries} times: {why}"
-        pause = min(FIRST_PAUSE * 2.0 ** min(errand.tries - 1, 30), LONGEST_PAUSE)
+        pause = _pause(errand.tries)
         told = {"call": errand.call, "lease": errand.lease_id, "why": why, "times": errand.tries}
         log.warning("the provider does not do what it is asked", outcome=outcome, pause=pause, **told)
         if errand.call == "open" and errand.last:
@@ -280,6 +316,7 @@ class Machines:
             news, self._listed = same != self._listed or unsettled, same
             for machine in found:
                 news = self._came(machine) or news
+            self._notified.listed(found, began)
             self._told_at = now if news else self._told_at
         self._done(errand, SOON if self._changed_at > began else LIST_PERIOD)
         if news:
@@ -295,15 +332,14 @@ class Machines:
         return True
 
     def _ask_notices(self, errand: _Errand) -> None:
-        notices = {notice.lease: notice for notice in self._told()}
-        now = self._now()
-        for lease_id, notice in notices.items():
-            if self._noticed.get(lease_id) != notice:
-                self._put(ev.LeaseNotice(now, lease_id, notice.at, notice.why))
-        for lease_id, notice in self._noticed.items():
-            if lease_id not in notices and notice.at > now:
-                self._put(ev.LeaseNotice(now, lease_id, None))
-        self._noticed = notices
+        found, clock = self._told(), time.monotonic()
+        with self._lock:
+            news = self._notified.compare(found, self._now(), clock)
+            unsure = self._notified.unsure(clock)
+        for notice in news:
+            self._put(notice)
+        if unsure:
+            self._look_within(0.0)
         self._done(errand, NOTICE_PERIOD)
 
     def _ask_prices(self, errand: _Errand) -> None:
@@ -318,6 +354,11 @@ class Machines:
         with self._lock:
             any_open = self._listed is None or self._listed or self._errands
         return self._provider.notices() if any_open else ()
+
+
+def _pause(times: int) -> float:
+    """Seconds before what came to nothing so many times is tried again."""
+    return float(min(FIRST_PAUSE * 2.0 ** min(times - 1, 30), LONGEST_PAUSE))
 
 
 def _listed(machine: Machine) -> ev.Listed:

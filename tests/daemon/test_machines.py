@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from daemon import machines
+from daemon import machines, notices
 from daemon.machines import Machines
 from environment.model import events as ev
 from environment.model.leases import Lease
@@ -217,12 +217,33 @@ def test_a_provider_that_never_answers_keeps_nobody_waiting(
     assert time.monotonic() - began < 1.0
     eventually(lambda: "do not return" in at.machines.status.trouble, "it says so")
     time.sleep(0.1)
-    assert len(at.provider.calls) <= machines.THREADS + 4
+    assert at.asked("open") <= machines.AT_ONCE["open"] + 4
     at.provider.let_go()
     eventually(lambda: len(_leases(at)) == 40, "each came to something")
     assert all(len(at.provider.of(lease_id)) <= 1 for lease_id in _leases(at))
     opened = {event.lease_id for event in at.of(ev.LeaseOpened)}
     eventually(lambda: {m.lease for m in at.provider.machines.values()} <= opened | _told(at), "all are told")
+
+
+@pytest.mark.parametrize("patience", [5.0, 0.02])
+def test_openings_that_never_return_keep_no_closing_waiting(
+    offices: list[Office], monkeypatch: pytest.MonkeyPatch, patience: float
+) -> None:
+    """Nor lists, while they are waited for or after: the bill would go on, and nobody know who is gone."""
+    monkeypatch.setattr(machines, "LIST_PERIOD", 0.01)
+    monkeypatch.setattr(machines, "MOST_HANGING", 4)
+    at = office(offices, patience=patience)
+    at.provider.script = lambda call, of: "late" if call == "open" else "ok"
+    for number in range(40):
+        at.machines.open(lease(f"p-1.{number}"))
+    eventually(lambda: at.asked("open") >= machines.AT_ONCE["open"], "they are begun")
+    listed = at.asked("list")
+    at.machines.close("p-2.1", "m-77")
+    eventually(lambda: at.of(ev.LeaseClosed), "it is closed")
+    eventually(lambda: at.asked("list") > listed, "it is listed")
+    if patience < 1:
+        said = "it is not asked to open VMs while 20 such calls do not return"
+        eventually(lambda: said in at.machines.status.trouble, "it says so")
 
 
 def _leases(at: Office) -> set[str]:
@@ -302,22 +323,44 @@ def test_prices_are_told_when_they_change(offices: list[Office], monkeypatch: py
 
 
 def test_a_notice_is_told_once_and_taken_back(offices: list[Office], monkeypatch: pytest.MonkeyPatch) -> None:
-    """One whose time has come is not taken back: the VM is gone."""
+    """Not one whose time has come, as the VM is gone; nor one whose VM is not listed any more."""
+    monkeypatch.setattr(machines, "NOTICE_PERIOD", 0.01)
+    monkeypatch.setattr(notices, "OFF_AFTER", 0.05)
+    at = office(offices)
+    for number in (1, 3, 4):
+        at.machines.open(lease(f"p-1.{number}"))
+    eventually(lambda: len(at.of(ev.LeaseOpened)) == 3, "they are opened")
+    at.provider.told = [Notice(f"p-1.{number}", NOW + 120, "spot") for number in (1, 3, 4)]
+    at.provider.told.append(Notice("p-1.2", NOW - 1))
+    eventually(lambda: len(at.of(ev.LeaseNotice)) == 4, "all are told")
+    (gone,) = at.provider.of("p-1.3")
+    (going,) = at.provider.of("p-1.4")
+    del at.provider.machines[gone.id]
+    at.provider.machines[going.id] = replace(going, state="closing")
+    at.provider.told = []
+    eventually(lambda: len(at.of(ev.LeaseNotice)) == 5, "one is taken back")
+    time.sleep(0.1)
+    assert at.of(ev.LeaseNotice)[4:] == [ev.LeaseNotice(NOW, "p-1.1", None)]
+
+
+def wait_for_notices(at: Office, before: int) -> None:
+    """Until they were asked for again."""
+    eventually(lambda: at.asked("notices") > before + 2, "they are asked for")
+
+
+def test_a_notice_that_is_missing_for_a_moment_is_not_taken_back(
+    offices: list[Office], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer may be of an hour before, or of another server; it is neither taken back nor told again."""
     monkeypatch.setattr(machines, "NOTICE_PERIOD", 0.01)
     at = office(offices)
     at.machines.open(lease())
     eventually(lambda: at.of(ev.LeaseOpened), "it is opened")
-    at.machines.look()
-    at.provider.told = [Notice("p-1.1", NOW + 120, "spot"), Notice("p-1.2", NOW - 1)]
-    eventually(lambda: len(at.of(ev.LeaseNotice)) == 2, "both are told")
-    at.provider.told = []
-    eventually(lambda: len(at.of(ev.LeaseNotice)) == 3, "one is taken back")
-    time.sleep(0.05)
-    assert at.of(ev.LeaseNotice) == [
-        ev.LeaseNotice(NOW, "p-1.1", NOW + 120, "spot"),
-        ev.LeaseNotice(NOW, "p-1.2", NOW - 1),
-        ev.LeaseNotice(NOW, "p-1.1", None),
-    ]
+    for told in ([Notice("p-1.1", NOW + 120)], [], [Notice("p-1.1", NOW + 120)]):
+        at.provider.told = told
+        before = at.asked("notices")
+        wait_for_notices(at, before)
+    assert at.of(ev.LeaseNotice) == [ev.LeaseNotice(NOW, "p-1.1", NOW + 120)]
 
 
 def test_a_provider_with_a_fault_of_its_own_is_one_that_fails(offices: list[Office]) -> None:
