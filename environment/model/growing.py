@@ -112,6 +112,10 @@ class Growing:
         turn.due = max(turn.due, due)
         return True
 
+    def missing(self, job: JobRecord, profile: int) -> int:
+        """How many executors of a resource profile a job is short of."""
+        return sum(lack.missing for lack in lacks(job, self._roster) if lack.profile == profile)
+
     def leave(self, job_id: str) -> bool:
         """The job does not grow; returns whether it did."""
         return self._turns.pop(job_id, None) is not None

@@ -273,7 +273,8 @@ class JobLives:
 
     def say_runs(self, job: JobRecord) -> None:
         """A dynamic job that runs, and waits for nothing, says on how many executors."""
-        if job.job.dynamic is not None and self._roster.stands(job) and job not in self._line:
+        waits = job in self._line or self._line.waits_for_vms(job)
+        if job.job.dynamic is not None and self._roster.stands(job) and not waits:
             self._roster.explain(job, runs_on(job, self._roster))
 
     def _let_go(self, job: JobRecord, profile: int) -> None:

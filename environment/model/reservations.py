@@ -82,15 +82,9 @@ class Reservations:
 
     def hold(self, reserved: Reserved) -> None:
         """Keep this for its job, which has nothing kept so far."""
-        job_id = reserved.job_id
-        self._of[job_id] = reserved
-        self._changed[job_id] = None
-        self._unseen[job_id] = None
+        self._keep(reserved)
         if reserved.ready_at is not None:
-            self._ready[job_id] = None
-        for vm_id, part in _parts(reserved).items():
-            self._on.setdefault(vm_id, {})[job_id] = part
-            self._sum_up(vm_id)
+            self._ready[reserved.job_id] = None
 
     def release(self, job_id: str) -> Reserved | None:
         """Keep nothing for the job any more; what was kept, if anything."""
@@ -103,6 +97,31 @@ class Reservations:
                 del self._on[vm_id][job_id]
                 self._sum_up(vm_id)
         return reserved
+
+    def of(self, job_id: str) -> Reserved | None:
+        """What is kept for the job."""
+        return self._of.get(job_id)
+
+    def shrink(self, job_id: str, number: int) -> None:
+        """Keep for the job what so many executors take at most."""
+        kept = self._of[job_id]
+        if not number:
+            self.release(job_id)
+        elif number < len(kept.vm_ids):
+            for vm_id in dict.fromkeys(kept.all_vms):
+                del self._on[vm_id][job_id]
+            self._keep(kept._replace(vm_ids=kept.vm_ids[:number], sizes=kept.sizes[:number]), *kept.all_vms)
+
+    def _keep(self, reserved: Reserved, *before: str) -> None:
+        """Keep this for its job, which has nothing kept, but had on the VMs before."""
+        job_id = reserved.job_id
+        self._of[job_id] = reserved
+        self._changed[job_id] = self._unseen[job_id] = None
+        parts = _parts(reserved)
+        for vm_id, part in parts.items():
+            self._on.setdefault(vm_id, {})[job_id] = part
+        for vm_id in dict.fromkeys((*before, *parts)):
+            self._sum_up(vm_id)
 
     def _sum_up(self, vm_id: str) -> None:
         self.touched[vm_id] = None

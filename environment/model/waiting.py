@@ -93,8 +93,13 @@ class WaitingLine:
     def grow(self, job: JobRecord, now: float, due: float = 0.0) -> bool:
         """See whether a running job has fewer executors than it wants; from `due` on it waits for more."""
         job_id = job.job.id
-        if job_id in self._queue or job_id in self._relaunch_at or job_id in self._reservations:
+        if job_id in self._queue or job_id in self._relaunch_at:
             return False
+        if (kept := self._reservations.of(job_id)) is not None:
+            if job.job.dynamic is not None and self._roster.stands(job):  # its driver may want fewer by now
+                self._reservations.shrink(job_id, self._growing.missing(job, kept.profile))
+            if job_id in self._reservations:
+                return False
         grew, grows = job_id in self._growing, self._growing.update(job, now, due)
         if grows:
             self._unseen[job_id] = None

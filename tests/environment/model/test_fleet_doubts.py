@@ -136,6 +136,34 @@ def test_a_driver_that_wants_no_more_when_its_vm_is_up_has_what_it_wants() -> No
         world.send(ev.ExecutorsAsked(world.now, "job-1", (Asked(0, job.size, wanted),)))
         if wanted == 2:
             assert opens(world.decide())
+    assert world.job().reason == "runs on 1 executor"
+    assert world.model.view().free.cpus.tolist() == [0.0, 4.0], "nothing is kept for it"
     world.opened("general-2")
     assert not launched(world.boot("general-2"))
     assert world.job().reason == "runs on 1 executor"
+
+
+def test_a_driver_that_wants_fewer_while_vms_boot_waits_for_fewer() -> None:
+    """What was kept on the others may be another's at once, and they close when nobody is."""
+    job = replace(make_job("job-1", 4), size=LARGE.size, dynamic=Dynamic(0, 1), min_executors=1)
+    world = ElasticWorld(pools=places(4))
+    world.begin()
+    world.submit(job)
+    world.decide()
+    world.opened("general-1")
+    world.boot("general-1")
+    world.tell("running", *world.open_tasks())
+    world.send(ev.DriverStarted(world.now, "job-1"))
+    world.send(ev.ExecutorsAsked(world.now, "job-1", (Asked(0, job.size, 4),)))
+    assert len(opens(world.decide())) == 3
+    world.opened("general-2", "general-3", "general-4")
+    for wanted in (3, 2):
+        world.send(ev.ExecutorsAsked(world.now, "job-1", (Asked(0, job.size, wanted),)))
+    assert world.job().reason == "waits for general-2 to boot (due at 160 s)"
+    assert [lease.idle_since is None for lease in world.leases()] == [True, True, False, False]
+    world.submit(replace(LARGE, id="job-2"))
+    assert not opens(world.decide())
+    world.boot("general-2")
+    world.offer(*world.agents.values())
+    assert {task.vm_name for task in world.model.tasks("job-1")} == {"general-1", "general-2"}
+    assert {*world.model._reservations.jobs_on("general-3")} == {"job-2"}
