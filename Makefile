@@ -34,6 +34,7 @@ demo: $(READY)  ## Run three real Spark jobs on VMs that come and go
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(READY)  ## Pass the tests, on up to four cores
 	$(BIN)/stoker spark add 3.5
+	$(BIN)/stoker spark add 4.3 --connect
 	$(BIN)/python -m pytest -n $$(($$(nproc) < 4 ? $$(nproc) * 3 / 2 : 6)) --dist loadfile --no-loadscope-reorder
 
 chaos: $(READY)  ## Break everything some hundreds of times, then count what was lost
@@ -79,6 +80,7 @@ lock:  ## Resolve setup.cfg, requirements*.in and what Sparks are into the lock 
 	$(RESOLVE) --constraint requirements.lock --extra ec2 setup.cfg requirements-serve.in -o requirements-serve.lock
 	set -e; for version in 4.3 3.5; do \
 	  $(COMPILE) --no-deps $(SPARK_LOCKS)/$$version.in -o $(SPARK_LOCKS)/$$version.lock; done
+	$(COMPILE) $(SPARK_LOCKS)/connect/4.3.in -o $(SPARK_LOCKS)/connect/4.3.lock
 	rm -rf .venv-lock
 
 clean:  ## Remove what was installed and built

@@ -59,23 +59,39 @@ def list_sparks(config: ConfigFile = None, settings: Settings = None, output: Ou
 
 @spark.command()
 def add(
-    version: _Name, config: ConfigFile = None, settings: Settings = None, output: Output = "table"
+    version: _Name,
+    connect: Annotated[
+        bool,
+        typer.Option("--connect", help="And what a Python needs to speak to a server of Spark Connect."),
+    ] = False,
+    config: ConfigFile = None,
+    settings: Settings = None,
+    output: Output = "table",
 ) -> None:
-    """Fetch a Spark and a Java for it from the package index that pip uses; some 500 MB.
+    """Fetch a Spark and a Java for it from the package index that pip uses; some 500 MB (Connect: 100).
 
     Daemons serve it from then on. Nothing is done when it is there already.
     """
-    from framework.spark.fetching import FetchError, fetch
+    from framework.spark.fetching import FetchError, fetch, fetch_connect
 
     homes = _homes(config, settings)
+
+    def tell(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
     try:
-        new = fetch(version, homes.folder, lambda text: print(text, file=sys.stderr, flush=True))
+        new = fetch(version, homes.folder, tell)
+        if connect:
+            new = fetch_connect(version, homes.folder, tell) or new
     except FetchError as error:
         raise CommandError(str(error)) from None
+    about = _about(homes, version)
     if output == "json":
-        print_json({**_about(homes, version), "new": new})
-    else:
-        print(f"Spark {version} is in {homes.folder / version}" + ("." if new else ", and was already."))
+        print_json({**about, "new": new})
+        return
+    print(f"Spark {version} is in {homes.folder / version}" + ("." if new else ", and was already."))
+    if connect:
+        print(f"PYTHONPATH={about['connect']} makes a Python like this one a client of Spark Connect.")
 
 
 @spark.command()
@@ -107,6 +123,8 @@ def _homes(config: Path | None, settings: list[str] | None) -> "SparkHomes":
 
 def _about(homes: "SparkHomes", name: str) -> dict[str, Any]:
     """One Spark as it is on this host; where it is on the agents, if it is not here."""
+    from framework.spark import connect_path
+
     about: dict[str, Any] = {
         "name": name,
         "default": name == homes.default,
@@ -120,11 +138,13 @@ def _about(homes: "SparkHomes", name: str) -> dict[str, Any]:
         try:
             found = homes.there(name)
         except ValueError:
-            return {**about, "version": name, "home": None, "java_home": None, "python": None}
+            nothing = dict.fromkeys(("home", "java_home", "python", "connect"))
+            return {**about, "version": name, **nothing}
     return {
         **about,
         "version": found.version,
         "home": found.home,
         "java_home": found.java_home,
         "python": found.python,
+        "connect": ":".join(connect_path(Path(found.home))) or None,
     }

@@ -14,7 +14,7 @@ from framework.spark.driver import (
     stop_driver,
 )
 from framework.spark.driver_properties import Asking, DriverEndpoint
-from framework.spark.homes import SparkHome, SparkHomes, line_of, local_spark_home, python_path
+from framework.spark.homes import SparkHome, SparkHomes, connect_path, line_of, local_spark_home, python_path
 from framework.spark.java import find_java
 from framework.spark.last_error import TAIL, last_words
 from framework.spark.launch import (
@@ -46,6 +46,7 @@ __all__ = [
     "SparkHomes",
     "Uri",
     "archive_parts",
+    "connect_path",
     "driver_process",
     "driver_status",
     "executor_cores",

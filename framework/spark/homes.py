@@ -72,6 +72,12 @@ def python_path(home: Path) -> list[str]:
     return [str(home / "python"), *map(str, (home / "python/lib").glob("py4j-*-src.zip"))]
 
 
+def connect_path(home: Path) -> list[str]:
+    """What a Python needs in `sys.path` to be a client of Spark Connect; empty where it was not fetched."""
+    client = home.parent / "connect"
+    return [*python_path(home), str(client)] if client.is_dir() else []
+
+
 class SparkHomes:
     """The Sparks that a config serves, by name. What is fetched meanwhile is served from then on."""
 

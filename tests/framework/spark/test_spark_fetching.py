@@ -16,7 +16,8 @@ import pytest
 
 from conf.assumptions import DEFAULT_SPARK
 from framework.spark import fetching
-from framework.spark.fetching import FetchError, fetch, fetchable, remove
+from framework.spark.fetching import FetchError, connectable, fetch, fetch_connect, fetchable, remove
+from framework.spark.homes import connect_path
 
 SOURCES = {
     "deps/jars/spark-core_2.13-9.9.1.jar": 0o644, "deps/bin/spark-submit": 0o755, "lib/pyspark.zip": 0o644,
@@ -97,6 +98,40 @@ def test_a_spark_and_its_java_are_put_where_homes_have_them(folder: Path) -> Non
     assert [path.name for path in folder.iterdir()] == [".lock"]
     with pytest.raises(FetchError, match=r"9\.9: is not in"):
         remove("9.9", folder)
+
+
+def test_a_client_of_connect_goes_beside_its_spark(folder: Path, tmp_path: Path) -> None:
+    """As a whole or not at all, for all to read; other versions have none."""
+    wheel = tmp_path / "index/spoken-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("spoken.py", "WORDS = 1\n")
+        archive.writestr(
+            "spoken-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: spoken\nVersion: 1.0\n"
+        )
+        archive.writestr("spoken-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        archive.writestr("spoken-1.0.dist-info/RECORD", "")
+    (tmp_path / "locks/connect").mkdir()
+    with pytest.raises(FetchError, match=r"9\.9: has no client of Spark Connect"):
+        fetch_connect("9.9", folder, silent)
+    lock = tmp_path / "locks/connect/9.9.lock"
+    lock.write_text(f"spoken==1.0 --hash=sha256:{'0' * 64}\n")
+    assert fetch("9.9", folder, silent)
+    home = folder / "9.9/spark"
+    with pytest.raises(
+        FetchError, match=r"the client of Spark Connect 9\.9 cannot be fetched by pip: .*HASHES"
+    ):
+        fetch_connect("9.9", folder, silent)
+    assert connect_path(home) == []
+    lock.write_text(f"spoken==1.0 --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n")
+    before = os.umask(0o077)
+    try:
+        assert fetch_connect("9.9", folder, silent)
+    finally:
+        os.umask(before)
+    assert not fetch_connect("9.9", folder, silent)
+    assert (folder / "9.9/connect/spoken.py").stat().st_mode & 0o777 == 0o644
+    assert connect_path(home) == [str(home / "python"), str(folder / "9.9/connect")]
+    assert sorted(path.name for path in folder.iterdir()) == [".lock", "9.9"]
 
 
 def test_java_keeps_its_classes_for_whoever_runs_it(folder: Path) -> None:
@@ -188,6 +223,7 @@ def test_what_ships_can_be_fetched() -> None:
         assert "://" not in text
         assert f"\npyspark=={lock.stem}." in text
     assert fetchable()[0] == DEFAULT_SPARK
+    assert connectable() == ("4.3",)
 
 
 def test_no_member_of_an_archive_leaves_its_home(tmp_path: Path) -> None:
