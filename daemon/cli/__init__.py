@@ -15,6 +15,7 @@ from typer.exceptions import TyperException
 from conf.characters import visible
 from daemon.cli import (
     bill,
+    bound,
     cluster,
     config,
     demo,
@@ -121,6 +122,7 @@ app.command()(upkeep.prune)
 app.command()(demo.demo)
 app.command()(simulate.simulate)
 app.command()(simulate.workload)
+app.command()(bound.bound)
 app.add_typer(simulate.reproduce, name="reproduce")
 app.command()(train.train)
 app.command()(train.evaluate)

@@ -93,7 +93,7 @@ def options_of(
     sizes: str | None = None,
 ) -> "SimulationOptions":
     """What is true and what is believed in a simulation, from a command's options."""
-    with _errors():
+    with errors():
         from environment.simulation.fitted import FittedDurations, read_model
         from environment.simulation.options import SimulationOptions
 
@@ -145,7 +145,7 @@ def compare_policies(
     jobs: int | None = None,
 ) -> "list[SimulatedRun]":
     """Run all policies over all workloads and seeds, and show what came of it: a table for each workload."""
-    with _errors():
+    with errors():
         from agents.experiments.comparison import compare, contender
 
         contenders = [contender(name) for name in policies if name]
@@ -181,7 +181,7 @@ def workload(
     output: Output = "table",
 ) -> None:
     """Show the jobs of a workload, or write them to a file that `simulate --workload` reads back."""
-    with _errors():
+    with errors():
         from dataclasses import asdict
 
         from profiles.generators import load_workload
@@ -219,7 +219,7 @@ def baselines(
     belief: BeliefOption = "spread",
 ) -> None:
     """Compare all baselines at the paper's two densities; write tables, plots and what stands out."""
-    with _errors(), writing(out), progress_bar() as progress:
+    with errors(), writing(out), progress_bar() as progress:
         from agents.experiments.reports import report_baselines
 
         report = report_baselines(out, seeds, belief_of(belief), progress)
@@ -233,7 +233,7 @@ def belief(
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Another number of jobs.")] = None,
 ) -> None:
     """Compare the policies that expect durations under every belief, to see what knowing them is worth."""
-    with _errors(), writing(out), progress_bar() as progress:
+    with errors(), writing(out), progress_bar() as progress:
         from agents.experiments.belief_report import report
 
         written = report(out, seeds, jobs, progress)
@@ -258,7 +258,7 @@ def islam2022(
 
     Its set-up is run besides under exact knowledge of durations, as in the paper.
     """
-    with _errors(), writing(out), progress_bar() as progress:
+    with errors(), writing(out), progress_bar() as progress:
         from agents.experiments.islam2022_report import report
 
         written = report(out, seeds, scaled_seeds, curves or (), jobs, belief_of(belief), progress)
@@ -272,7 +272,7 @@ def elastic(
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Another number of jobs.")] = None,
 ) -> None:
     """Compare what policies and keepers pay where VMs come and go, beside autoscalers that know no jobs."""
-    with _errors(), writing(out), progress_bar() as progress:
+    with errors(), writing(out), progress_bar() as progress:
         from agents.experiments.elastic_report import report
 
         written = report(out, seeds, jobs, progress)
@@ -348,7 +348,7 @@ def _draw(runs: "list[SimulatedRun]", title: str, path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _errors() -> Iterator[None]:
+def errors() -> Iterator[None]:
     """What is wrong with the input, in one line."""
     from agents.registry import PolicyError
     from conf.loader import ConfigError

@@ -1,0 +1,163 @@
+"""A workload on a cluster as numbers, a schedule of it as a value, and what it costs by the kernel's rules.
+
+The rules are those of the simulator: a job starts when all its executors are placed, stays where it is, and
+takes longer by a factor where its placement is not what its type prefers; a VM costs its price while it holds
+an executor (Islam 2022, eq. 4). How limits are found is in `configurations`, `exact` and `offline`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from environment.kernel import rules
+from environment.kernel.arrays import checked_vms, episode_of, jobs_of, refusals
+from environment.kernel.durations import is_good
+from environment.kernel.rule_options import DurationOptions, RewardOptions
+from environment.kernel.rule_options import rules as numbers_of
+from environment.kernel.state import PREFERENCES, make_batch
+from environment.simulation.options import SimulationOptions
+from environment.types import FloatArray, IntArray, Job, Vm
+from profiles.workload import Workload
+
+SECONDS_PER_HOUR = 3600.0
+#: Seconds by which sums of times may be off.
+CLOSE = 1e-6
+
+
+class BoundError(ValueError):
+    """Something of which no limit can be told; the text names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """Jobs in order of arrival with what they take, and VMs, as arrays of both; make one with `instance_of`.
+
+    Amounts are thousandths of each of R resources that any job asks for, durations and arrivals seconds,
+    prices dollars per second.
+    """
+
+    jobs: tuple[Job, ...]
+    vms: tuple[Vm, ...]
+    resources: tuple[str, ...]
+    size: IntArray  # [M, R] of one executor
+    capacity: IntArray  # [N, R]
+    executors: IntArray  # [M]
+    arrival: FloatArray  # [M]
+    duration: FloatArray  # [M] when placed well
+    prefers: IntArray  # [M] ANYWHERE, SPREAD or CONSOLIDATE
+    price: FloatArray  # [N]
+    penalty: float
+    #: Of how many executors of a job there is room on each empty VM, [M, N], no more than it has.
+    room: IntArray
+
+    def good(self, job: int, vms: int) -> bool:
+        """Whether the job's executors on so many different VMs are placed as it prefers."""
+        return bool(is_good(int(self.prefers[job]), int(self.executors[job]), vms))
+
+    def seconds(self, job: int, vms: int) -> float:
+        """How long it takes there."""
+        return float(self.duration[job]) * (1.0 if self.good(job, vms) else self.penalty)
+
+    def shortest(self, job: int) -> float:
+        """The least that it can take on this cluster: longer, where no VMs are as it prefers."""
+        most = int(self.room[job].max())
+        executors = int(self.executors[job])
+        spread = int((self.room[job] > 0).sum()) >= executors
+        return min(
+            self.seconds(job, vms)
+            for vms, possible in ((1, most >= executors), (executors, spread), (0, True))
+            if possible
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When each job of an instance starts, seconds, and on which VM each of its executors is, by index."""
+
+    starts: tuple[float, ...]
+    placements: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What a schedule costs, dollars (eq. 4), and seconds from submission to end of its jobs on average."""
+
+    cost: float
+    completion: float
+
+
+def instance_of(
+    workload: Workload, cluster: Sequence[Vm], options: SimulationOptions | None = None
+) -> Instance:
+    """The instance of a workload on a cluster, as it would be simulated; BoundError says what is not covered.
+
+    That is pools and jobs that may run on fewer executors, whose costs come of other rules.
+    """
+    options = options or SimulationOptions()
+    vms, jobs = checked_vms(cluster), jobs_of(workload, options.profiles)
+    if options.fitted is not None:
+        raise BoundError("durations of a fitted model depend on who shares a VM; no limit is known for them")
+    if any(vm.terms is not None for vm in vms):
+        raise BoundError("the cluster has pools, whose VMs are billed while they are open; no limit is known")
+    for job in jobs:
+        if job.min_executors is not None and job.min_executors < job.executors:
+            raise BoundError(f"{job.id} may run on fewer executors; a limit holds for gangs alone")
+    refused = refusals(jobs, vms)
+    jobs = tuple(job for job in jobs if job.id not in refused)
+    if not jobs:
+        raise BoundError("no job of the workload fits the cluster")
+    names = tuple(sorted({name for job in jobs for name in job.size.thousandths}))
+    size = np.array([[job.size.get(name) for name in names] for job in jobs], np.int64)
+    capacity = np.array([[vm.resources.get(name) for name in names] for vm in vms], np.int64)
+    executors = np.array([job.executors for job in jobs], np.int64)
+    fits = np.min(
+        np.where(size[:, None] > 0, capacity[None] // np.maximum(size[:, None], 1), np.iinfo(np.int64).max),
+        axis=2,
+    )
+    return Instance(
+        jobs=jobs,
+        vms=vms,
+        resources=names,
+        size=size,
+        capacity=capacity,
+        executors=executors,
+        arrival=np.array([job.submitted_at for job in jobs]),
+        duration=np.array([job.expected_duration for job in jobs], np.float64),
+        prefers=np.array([PREFERENCES[job.prefers] for job in jobs], np.int64),
+        price=np.array([vm.price_per_hour for vm in vms]) / SECONDS_PER_HOUR,
+        penalty=options.durations.penalty if options.durations.model == "paper" else 1.0,
+        room=np.minimum(fits, executors[:, None]),
+    )
+
+
+def play(instance: Instance, schedule: Schedule) -> Played:
+    """What becomes of a schedule by the kernel's rules; BoundError where it breaks one.
+
+    Jobs start when it says, whatever else happens then; one of a policy starts when something happens.
+    """
+    order = sorted(range(len(instance.jobs)), key=lambda job: schedule.starts[job])
+    batch = make_batch(
+        [episode_of([instance.jobs[job] for job in order], instance.vms)],
+        numbers_of(RewardOptions(), DurationOptions(penalty=instance.penalty)),
+    )
+    rules.reset(batch, 0)
+    free = instance.capacity.astype(np.int64).copy()
+    running: list[tuple[float, int]] = []
+    for number, job in enumerate(order):
+        start, placement = schedule.starts[job], schedule.placements[job]
+        if start < instance.arrival[job] - CLOSE or len(placement) != instance.executors[job]:
+            raise BoundError(f"{instance.jobs[job].id}: starts before it is there, or not with all executors")
+        for end, other in [each for each in running if each[0] <= start + CLOSE]:
+            np.add.at(free, list(schedule.placements[other]), instance.size[other])
+            running.remove((end, other))
+        np.add.at(free, list(placement), -instance.size[job])
+        if (free < 0).any():
+            raise BoundError(f"{instance.jobs[job].id}: has no room at {start:g} s")
+        rules.advance(batch, 0, start)
+        rules.place_job(batch, 0, np.array(placement, np.int32))
+        running.append((float(batch.state.end[0, number]), job))
+    rules.finish(batch, 0)
+    cost = float(batch.state.used[0, : len(instance.vms)] @ instance.price)
+    ends = batch.state.end[0, : len(order)]
+    return Played(cost, float((ends - instance.arrival[order]).mean()))

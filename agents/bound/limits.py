@@ -1,0 +1,95 @@
+"""What the best schedule of a workload costs, exactly or between what: policies are held against it.
+
+It knows all jobs and what they take, and starts them when it likes, so no policy that gives jobs what they
+ask for costs less. One that gives them less can: they take fewer core-seconds then, and no limit holds.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agents.bound.configurations import lower_bound
+from agents.bound.exact import MOST_JOBS, solve
+from agents.bound.instance import Instance, Played, Schedule, instance_of, play
+from agents.bound.offline import aim_for, search
+from environment.simulation.limits import perfect_packing_bound
+from environment.simulation.options import SimulationOptions
+from environment.types import Vm
+from profiles.workload import Workload
+
+Told = Callable[[int, int, str], None]
+
+#: Schedules that are searched through by default: no more than this, and fewer of larger workloads, so that
+#: it takes about as long. Chosen: a quarter of a minute.
+_TRIES, _WORK = 20_000, 2.4e9
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What was found of a workload on a cluster; dollars, and seconds from submission to end on average.
+
+    `lower` is what no schedule costs less than, `schedule` the best that is known for `beta` and `best` what
+    it costs; with `proven` there is no better one, and for a beta of 1 `lower` is its cost.
+    """
+
+    beta: float
+    packing: float
+    lower: float
+    best: Played
+    schedule: Schedule
+    proven: bool
+    instance: Instance
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        instance, schedule = self.instance, self.schedule
+        return {
+            "beta": self.beta,
+            "packing_bound": self.packing,
+            "lower_bound": self.lower,
+            "best": {"cost": self.best.cost, "average_completion": self.best.completion},
+            "proven": self.proven,
+            "schedule": [
+                {"job": job.id, "started_at": at, "vms": [instance.vms[vm].name for vm in placement]}
+                for job, at, placement in zip(
+                    instance.jobs, schedule.starts, schedule.placements, strict=True
+                )
+            ],
+        }
+
+
+def small(workload: Workload) -> bool:
+    """Whether the workload has so few jobs that its optimum can be expected to be found at once."""
+    return len(workload) <= MOST_JOBS
+
+
+def limit_of(
+    workload: Workload,
+    cluster: Sequence[Vm],
+    *,
+    beta: float = 1.0,
+    tries: int | None = None,
+    seed: int = 0,
+    options: SimulationOptions | None = None,
+    told: Told | None = None,
+) -> Limit:
+    """The limit of a workload on a cluster for beta x cost + (1 - beta) x completion, each by its own scale.
+
+    `tries` is how many schedules are searched through. BoundError says of what no limit is known.
+    """
+    instance = instance_of(workload, cluster, options)
+    aim = aim_for(instance, beta)
+    schedule, found = search(instance, aim, tries or tries_for(instance), seed, told)
+    optimum = solve(instance, aim, schedule, aim.of(found))
+    proven = optimum is not None and optimum.proven
+    if optimum is not None:
+        schedule = optimum.schedule
+    best = play(instance, schedule)
+    lower = best.cost if proven and beta == 1.0 else lower_bound(instance, told)
+    packing = perfect_packing_bound(instance.jobs, instance.vms)
+    return Limit(beta, packing, lower, best, schedule, proven, instance)
+
+
+def tries_for(instance: Instance) -> int:
+    """How many schedules are searched through where nothing else is said."""
+    return min(max(int(_WORK / (len(instance.jobs) ** 2 * len(instance.vms))), 20), _TRIES)
