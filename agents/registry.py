@@ -10,34 +10,55 @@ import difflib
 import importlib
 import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
+from agents.overtaking.overtaking_policy import KNOWN_TO, OvertakingOptions, overtaking_of
 from environment.policy import FunctionPolicy, Policy
 
-POLICIES: dict[str, str] = {
-    "rr": "agents.baselines.round_robin:RoundRobin",
-    "rrc": "agents.baselines.round_robin:RoundRobinConsolidate",
-    "ff": "agents.baselines.first_fit:FirstFit",
-    "ilp": "agents.baselines.ilp:IntegerProgram",
-    "aep": "agents.baselines.aep:AdaptiveExecutorPlacement",
-    "greedy": "agents.greedy.greedy_policy:Greedy",
-    "karpenter": "agents.baselines.karpenter:Karpenter",
-    "lookahead": "agents.lookahead.lookahead_policy:Lookahead",
-    "reinforce": "agents.drl.learned_policy:Reinforce",
-    "dqn": "agents.drl.learned_policy:Dqn",
-    "best_fit": "agents.baselines.scored:BestFit",
-    "least_allocated": "agents.baselines.scored:LeastAllocated",
-    "most_allocated": "agents.baselines.scored:MostAllocated",
-    "dominant_fit": "agents.baselines.scored:DominantFit",
-    "drf": "agents.baselines.drf:DominantResourceFairness",
-    "ogasched": "agents.oga.ogasched_policy:OgaSched",
-    "random": "agents.baselines.random_choice:RandomChoice",
-}
+#: What decisions may depend on beside the first job's size and what is free, in the order of tables: the rest
+#: of the queue, jobs' types, how long they are expected to take, when running ones are expected to end, how
+#: types prefer to be placed, what VMs cost.
+FACTS = ("queue", "types", "durations", "ends", "preferences", "prices")
 
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A policy that comes with Stoker: where it is, and on which `FACTS` its decisions depend by default.
+
+    One that places the head of the queue alone takes the options of overtaking besides.
+    """
+
+    target: str
+    knows: tuple[str, ...] = ()
+    head_alone: bool = False
+
+
+_OF_JOBS = ("durations", "ends", "preferences", "prices")
+POLICIES: dict[str, Listed] = {
+    "rr": Listed("agents.baselines.round_robin:RoundRobin", head_alone=True),
+    "rrc": Listed("agents.baselines.round_robin:RoundRobinConsolidate", head_alone=True),
+    "ff": Listed("agents.baselines.first_fit:FirstFit", head_alone=True),
+    "ilp": Listed("agents.baselines.ilp:IntegerProgram", _OF_JOBS, head_alone=True),
+    "aep": Listed(
+        "agents.baselines.aep:AdaptiveExecutorPlacement", ("preferences", "prices"), head_alone=True
+    ),
+    "greedy": Listed("agents.greedy.greedy_policy:Greedy", ("queue", *_OF_JOBS)),
+    "karpenter": Listed("agents.baselines.karpenter:Karpenter", head_alone=True),
+    "lookahead": Listed("agents.lookahead.lookahead_policy:Lookahead", ("queue", *_OF_JOBS)),
+    "reinforce": Listed("agents.drl.learned_policy:Reinforce", ("queue", "types", "ends", "prices")),
+    "dqn": Listed("agents.drl.learned_policy:Dqn", ("queue", "types", "ends", "prices")),
+    "best_fit": Listed("agents.baselines.scored:BestFit", head_alone=True),
+    "least_allocated": Listed("agents.baselines.scored:LeastAllocated", head_alone=True),
+    "most_allocated": Listed("agents.baselines.scored:MostAllocated", head_alone=True),
+    "dominant_fit": Listed("agents.baselines.scored:DominantFit", head_alone=True),
+    "drf": Listed("agents.baselines.drf:DominantResourceFairness", ("queue", "types")),
+    "ogasched": Listed("agents.oga.ogasched_policy:OgaSched", ("queue", "types", "durations")),
+    "random": Listed("agents.baselines.random_choice:RandomChoice", head_alone=True),
+}
 
 #: Policies of ours that decide for measurements only, and are not listed.
 _UNLISTED = frozenset({"agents.baselines.even:Even"})
@@ -58,19 +79,20 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class PolicyInfo:
-    """What can be said of a policy without making it."""
+    """What can be said of a policy without making it; `knows` is None of one that is not ours."""
 
     name: str
     summary: str
     options: tuple[Option, ...]
+    knows: tuple[str, ...] | None
 
 
 def create(name: str, options: Mapping[str, object] | None = None) -> Policy:
     """Make the policy of that name with these options; PolicyError says what is wrong with either."""
     found = _resolve(name)
-    made = found
     if _is_ready(found):
         _no_options(name, options or {})
+        made = found
     else:
         made = _make(name, found, options or {})
     if isinstance(made, Policy):
@@ -83,12 +105,26 @@ def create(name: str, options: Mapping[str, object] | None = None) -> Policy:
 def describe(name: str) -> PolicyInfo:
     """Summary and options of a policy; PolicyError when there is none of that name."""
     factory = _resolve(name)
-    kind = None if _is_ready(factory) else _options_type(name, factory)
-    fields = () if kind is None else dataclasses.fields(kind)
-    hints = get_type_hints(kind) if kind else {}
-    options = tuple(Option(f.name, inspect.formatannotation(hints[f.name]), _default(f)) for f in fields)
+    kinds = () if _is_ready(factory) else _kinds(name, factory)
+    options = {
+        field.name: Option(
+            field.name, inspect.formatannotation(get_type_hints(kind)[field.name]), _default(field)
+        )
+        for kind in reversed(kinds)
+        for field in dataclasses.fields(kind)
+    }
     text = inspect.getdoc(factory) or "no description"
-    return PolicyInfo(name, text.splitlines()[0], options)
+    ordered = tuple(options[key] for key in _fields(kinds))
+    return PolicyInfo(name, text.splitlines()[0], ordered, knows(name, {}))
+
+
+def knows(name: str, options: Mapping[str, object]) -> tuple[str, ...] | None:
+    """On which `FACTS` the policy's decisions depend with these options; None when nobody can tell."""
+    listed = POLICIES.get(name)
+    if listed is None:
+        return None
+    more = KNOWN_TO.get(str(options.get("overtake", "none")), ()) if listed.head_alone else ()
+    return tuple(fact for fact in FACTS if fact in listed.knows or fact in more)
 
 
 def is_ours(name: str) -> bool:
@@ -102,7 +138,7 @@ def list_policies() -> tuple[PolicyInfo, ...]:
 
 
 def _resolve(name: str) -> Any:
-    target = POLICIES.get(name, name)
+    target = POLICIES[name].target if name in POLICIES else name
     module_name, colon, attribute = target.partition(":")
     if not (colon and module_name and attribute):
         close = difflib.get_close_matches(name, POLICIES, n=1)
@@ -153,16 +189,52 @@ def _options_type(name: str, factory: Callable[..., Any]) -> type | None:
     return None
 
 
+def _kinds(name: str, factory: Callable[..., Any]) -> tuple[type, ...]:
+    """The dataclasses of a policy's options: its own, if any, and those of overtaking if it takes them."""
+    own = _options_type(name, factory)
+    listed = POLICIES.get(name)
+    return (*([own] if own else []), *([OvertakingOptions] if listed and listed.head_alone else []))
+
+
+def _fields(kinds: Sequence[type]) -> "dict[str, dataclasses.Field[Any]]":
+    """By name; of two with the same name, the first."""
+    found: dict[str, dataclasses.Field[Any]] = {}
+    for kind in kinds:
+        for field in dataclasses.fields(kind):
+            if field.init:
+                found.setdefault(field.name, field)
+    return found
+
+
 def _make(name: str, factory: Callable[..., Any], options: Mapping[str, object]) -> object:
-    kind = _options_type(name, factory)
-    if kind is None:
+    kinds = _kinds(name, factory)
+    if not kinds:
         _no_options(name, options)
+    known = list(_fields(kinds))
+    for key in options:
+        if key not in known:
+            raise PolicyError(f"policy {name}: {key}: unknown option; {_hint(kinds[0], str(key), known)}")
+    given: list[Any] = [
+        _options(name, kind, {k: v for k, v in options.items() if k in _fields([kind])}) for kind in kinds
+    ]
+    overtaking: OvertakingOptions | None = None
+    if kinds and kinds[-1] is OvertakingOptions:
+        overtaking = given.pop()
+        _check_effect(name, overtaking, {*options} - {*_fields(kinds[:-1])})
     try:
-        return factory() if kind is None else factory(_options(name, kind, options))
+        policy = factory(*given)
     except PolicyError:
         raise
     except Exception as error:  # a user's factory may raise anything
         raise PolicyError(f"policy {name}: cannot be made: {type(error).__name__}: {error}") from error
+    return policy if overtaking is None else overtaking_of(policy, overtaking, POLICIES[name].knows)
+
+
+def _check_effect(name: str, overtaking: OvertakingOptions, given: Collection[str]) -> None:
+    try:
+        overtaking.check_given(given)
+    except ValueError as error:
+        raise PolicyError(f"policy {name}: {error}") from error
 
 
 def _no_options(name: str, options: Mapping[str, object]) -> None:
@@ -171,10 +243,7 @@ def _no_options(name: str, options: Mapping[str, object]) -> None:
 
 
 def _options(name: str, kind: type, options: Mapping[str, object]) -> object:
-    fields = {field.name: field for field in dataclasses.fields(kind) if field.init}
-    for key in options:
-        if key not in fields:
-            raise PolicyError(f"policy {name}: {key}: unknown option; {_hint(kind, str(key), list(fields))}")
+    fields = _fields([kind])
     hints = get_type_hints(kind, include_extras=True)
     for key, field in fields.items():
         if key not in options and _default(field) is None:

@@ -6,7 +6,7 @@ one that has a clock is `Timed`, one that chooses sizes of jobs a `Sizer`.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from environment.types import Decision, PlacementRequest
 from environment.view import ClusterView
@@ -66,6 +66,16 @@ class Sizer(Protocol):
     def chooses_sizes(self) -> bool:
         """Whether it does."""
         ...
+
+
+@runtime_checkable
+class Turning(Protocol):
+    """A policy that each placement moves on, so that the next one may be another: to ask it without effect.
+
+    Its decisions are what they would have been once its turn is set back.
+    """
+
+    turn: Any
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,10 +170,23 @@ def room_in_all(view: ClusterView, request: PlacementRequest) -> int:
     room, driver = _room(view, request), request.job.driver
     if driver is None or request.joins or room <= request.fewest:
         return room
+    return _room_beside(view, request, driver, room)
+
+
+def has_room(view: ClusterView, request: PlacementRequest) -> bool:
+    """Whether all executors of the request fit now, beside a driver that is on the cluster."""
+    room, driver = _room(view, request), request.job.driver
+    if room < request.count or driver is None or request.joins:
+        return room >= request.count
+    return _room_beside(view, request, driver, request.count) >= request.count
+
+
+def _room_beside(view: ClusterView, request: PlacementRequest, driver: Resources, most: int) -> int:
+    """For how many executors there is room, `most` are enough, where the driver takes least of it."""
     best = 0
     for vm in np.flatnonzero(view.room_for_driver(request.job))[:_DRIVER_PLACES].tolist():
         best = max(best, _room(view.with_driver(vm, driver), request))
-        if best == room:
+        if best >= most:
             break
     return best
 
@@ -295,23 +308,33 @@ def room_for_driver(view: ClusterView, request: PlacementRequest, place: Place) 
     return f"beside its executors no VM{where} has room for its driver ({driver}{ports})"
 
 
+def beside_driver(view: ClusterView, request: PlacementRequest, place: Place) -> Place | str:
+    """The placement with a VM for the job's driver, where that is on the cluster; or why there is none.
+
+    An elastic job does without its last executors rather than without its driver.
+    """
+    room = room_for_driver(view, request, place)
+    if room is None and place.driver is None:
+        return place
+    if not isinstance(room, str):
+        return replace(place, driver=room)
+    for count in range(len(place.placement) - 1, request.fewest - 1, -1):
+        smaller = _first(place, count)
+        index = room_for_driver(view, request, smaller)
+        if isinstance(index, int):
+            return replace(smaller, driver=index)
+    return room
+
+
 def _with_driver(verdict: Verdict, head: PlacementRequest) -> Verdict:
     """Find room for the driver of a job whose driver runs on the cluster."""
     request, decision = verdict.request, verdict.decision
     if isinstance(decision, Wait):
         return verdict
-    room = room_for_driver(verdict.view, request, decision)
-    if room is None and decision.driver is None:
-        return verdict
-    if not isinstance(room, str):
-        return replace(verdict, decision=replace(decision, driver=room))
-    # An elastic job does without its last executors rather than without its driver.
-    for count in range(len(decision.placement) - 1, request.fewest - 1, -1):
-        smaller = _first(decision, count)
-        index = room_for_driver(verdict.view, request, smaller)
-        if isinstance(index, int):
-            return replace(verdict, decision=replace(smaller, driver=index))
-    why = room if request is head else f"{request.job.id} was to be placed before it, but {room}"
+    found = beside_driver(verdict.view, request, decision)
+    if not isinstance(found, str):
+        return verdict if found is decision else replace(verdict, decision=found)
+    why = found if request is head else f"{request.job.id} was to be placed before it, but {found}"
     return replace(verdict, request=head, decision=Wait(why))
 
 

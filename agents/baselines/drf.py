@@ -5,11 +5,14 @@ Which VMs a job's executors go to is left to one of the other baselines.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from itertools import islice
+from typing import ClassVar, Literal
 
 from agents.baselines.first_fit import FirstFit
 from agents.baselines.scored import LeastAllocated
+from agents.estimates import check_limit
 from environment.check import shortage
+from environment.patience import Limits, Patience
 from environment.policy import Policy
 from environment.resources import NOTHING, Resources, total
 from environment.rounds import room_for_driver
@@ -31,6 +34,18 @@ class DrfOptions:
 
     #: Which VMs the executors of the job that is next go to.
     placement: Literal["first_fit", "least_allocated"] = "first_fit"
+    #: How many jobs of the queue are looked at.
+    window: int = 256
+    #: How many later jobs may be placed before one while it is the oldest; 0 is first come, first served.
+    overtaken_at_most: int = 128
+
+    INSTEAD: ClassVar[Mapping[str, str]] = {
+        "overtake": "it orders the queue itself; window and overtaken_at_most bound that"
+    }
+
+    def __post_init__(self) -> None:
+        check_limit("window", self.window, least=1)
+        Limits(self.overtaken_at_most)
 
 
 class DominantResourceFairness:
@@ -42,17 +57,20 @@ class DominantResourceFairness:
     no room for it, or for its driver, the next (progressive filling). Lost executors come before new jobs, as
     their job has had its turn.
 
-    No room is held for a job that does not fit: a large one may wait for as long as others keep the cluster
-    full, and with it all later jobs of its type, although they are asked about first whenever a job ends.
+    No room is held for a job that does not fit: a large one waits, and with it all later jobs of its type,
+    for as long as others keep the cluster full, until as many were placed before it as may be.
     """
 
     def __init__(self, options: DrfOptions) -> None:
         self._within: Policy = _PLACEMENTS[options.placement]()
+        self._window, self._patience = options.window, Patience(Limits(options.overtaken_at_most))
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Place the oldest job of the first type, by share, of which that has room, or wait."""
         oldest: dict[str, PlacementRequest] = {}
-        for request in queue:
+        known = list(islice(queue, self._window))
+        known = known[: self._patience.reach(known)]
+        for request in known:
             oldest.setdefault(request.job.type, request)
         shares = dominant_shares(view)
         # Sorting keeps the order of the queue among equals.
@@ -63,6 +81,7 @@ class DominantResourceFairness:
             if isinstance(decision, Place):
                 room = room_for_driver(view, request, decision)
                 if not isinstance(room, str):
+                    self._patience.let_pass(known, known.index(request))
                     return _explained(decision, order, rank, shares)
                 driverless[request.job.id] = room
         why = driverless.get(queue[0].job.id) or shortage(view, queue[0])

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,15 @@ class RandomChoice:
 
     def __init__(self, options: RandomOptions) -> None:
         self._random = np.random.default_rng(options.seed)
+
+    @property
+    def turn(self) -> Any:
+        """The state of what is drawn from."""
+        return self._random.bit_generator.state
+
+    @turn.setter
+    def turn(self, turn: Any) -> None:
+        self._random.bit_generator.state = turn
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Draw a VM for each executor, or wait without drawing."""

@@ -26,7 +26,16 @@ class Ring:
 
     def use(self, vms: tuple[Vm, ...], index: int) -> None:
         """The VM with this index was used last."""
-        self._vms, self._last = vms, index
+        self.turn = vms, index
+
+    @property
+    def turn(self) -> tuple[tuple[Vm, ...], int]:
+        """The VMs as they were, and the index of the one that was used last."""
+        return self._vms, self._last
+
+    @turn.setter
+    def turn(self, turn: tuple[tuple[Vm, ...], int]) -> None:
+        self._vms, self._last = turn
 
     def _first(self, vms: tuple[Vm, ...]) -> int:
         if vms is self._vms or not self._vms:
@@ -39,11 +48,24 @@ class Ring:
         return next((index[vm.id] for vm in after if vm.id in index), 0)
 
 
-class RoundRobin:
-    """Round robin: spreads executors in turn over all VMs, each to the next one that has room."""
+class _InTurn:
+    """A policy with a ring of VMs."""
 
     def __init__(self) -> None:
         self._ring = Ring()
+
+    @property
+    def turn(self) -> tuple[tuple[Vm, ...], int]:
+        """That of its ring."""
+        return self._ring.turn
+
+    @turn.setter
+    def turn(self, turn: tuple[tuple[Vm, ...], int]) -> None:
+        self._ring.turn = turn
+
+
+class RoundRobin(_InTurn):
+    """Round robin: spreads executors in turn over all VMs, each to the next one that has room."""
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Place the head of the queue on the VMs whose turn it is, or wait and keep the turn."""
@@ -56,11 +78,8 @@ class RoundRobin:
         return Place(request.job.id, tuple(placement), why)
 
 
-class RoundRobinConsolidate:
+class RoundRobinConsolidate(_InTurn):
     """Round robin over the VMs that already run executors; opens another VM only when those are full."""
-
-    def __init__(self) -> None:
-        self._ring = Ring()
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Place the head of the queue on VMs in use as far as they have room, or wait and keep the turn."""

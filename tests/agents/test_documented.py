@@ -6,14 +6,16 @@ where it decides otherwise, it knows of that.
 
 import random
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from agents.registry import POLICIES, create, describe
+from agents.overtaking.overtaking_policy import OvertakingOptions
+from agents.registry import FACTS as WORDS
+from agents.registry import POLICIES, create, describe, knows
 from environment.resources import Resources
 from environment.types import EndedJob, Job, Observer, Place, PlacementRequest
 from environment.view import ClusterView
@@ -23,17 +25,21 @@ README = Path(__file__).parents[2] / "README.md"
 #: A view, a queue, and jobs that end while the policy decides.
 Scene = tuple[ClusterView, list[PlacementRequest], list[EndedJob]]
 SCENES = range(12)
+OVERTAKING = [field.name for field in fields(OvertakingOptions)]
 
 
 def rows() -> dict[str, tuple[list[str], list[str]]]:
     """By name: what README says that a policy knows, and its options."""
-    section = README.read_text(encoding="utf-8").partition("\n## Policies\n")[2].partition("\n## ")[0]
+    section = README.read_text(encoding="utf-8").partition("\n## Policies\n")[2].partition("\n###")[0]
     found = {}
     for line in re.findall(r"^\| (`.+) \|$", section, re.MULTILINE):
-        names, _, knows, options = line.split(" | ")
+        names, _, facts, options = line.split(" | ")
         for name in re.findall(r"`(\w+)`", names):
             assert name not in found, f"{name} stands there twice"
-            found[name] = ([] if knows == "-" else knows.split(", "), re.findall(r"`(\w+)`", options))
+            own = re.findall(r"`(\w+)`", options)
+            if options.endswith("[overtaking](#overtaking)"):
+                own += [option for option in OVERTAKING if option not in own]
+            found[name] = ([] if facts == "-" else facts.split(", "), own)
     return found
 
 
@@ -128,9 +134,9 @@ FACTS: dict[str, Callable[[Scene], Scene]] = {
 }
 
 
-def decisions(name: str, scene: Scene) -> list[object]:
+def decisions(name: str, scene: Scene, options: Mapping[str, object]) -> list[object]:
     """What a policy that is new decides on it, first and after every end that it is told of."""
-    policy, (view, queue, ended) = create(name), scene
+    policy, (view, queue, ended) = create(name, options), scene
     made: list[object] = []
     for over in (None, *ended):
         if over is not None and isinstance(policy, Observer):
@@ -142,14 +148,17 @@ def decisions(name: str, scene: Scene) -> list[object]:
     return made
 
 
-def known(name: str, scenes: Sequence[Scene]) -> list[str]:
+def known(name: str, scenes: Sequence[Scene], **options: object) -> list[str]:
     """On what the policy's decisions depend."""
-    before = [decisions(name, scene) for scene in scenes]
+    before = [decisions(name, scene, options) for scene in scenes]
     assert any(before), f"{name} places nothing anywhere: what it knows cannot be told"
     return [
         fact
         for fact, change in FACTS.items()
-        if any(decisions(name, change(scene)) != made for scene, made in zip(scenes, before, strict=True))
+        if any(
+            decisions(name, change(scene), options) != made
+            for scene, made in zip(scenes, before, strict=True)
+        )
     ]
 
 
@@ -162,4 +171,19 @@ def test_all_policies_are_documented_with_their_options() -> None:
 @pytest.mark.parametrize("name", POLICIES)
 def test_what_a_policy_knows_is_documented(name: str) -> None:
     """As found by showing it what is different in one thing alone."""
-    assert rows()[name][0] == known(name, [scene(seed) for seed in SCENES])
+    found = known(name, [scene(seed) for seed in SCENES])
+    assert rows()[name][0] == list(knows(name, {}) or ()) == found
+
+
+@pytest.mark.parametrize("way", ["easy", "first_fit", "best"])
+@pytest.mark.parametrize("name", ["ff", "aep"])
+def test_what_is_known_to_overtake_is_told(name: str, way: str) -> None:
+    """As found in the same way."""
+    scenes = range(200 if (name, way) == ("ff", "easy") else 20)  # some facts matter seldom
+    found = known(name, [scene(seed) for seed in scenes], overtake=way)
+    assert list(knows(name, {"overtake": way}) or ()) == found
+
+
+def test_there_is_a_word_for_everything() -> None:
+    """The registry's."""
+    assert tuple(FACTS) == WORDS

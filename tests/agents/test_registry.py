@@ -113,10 +113,10 @@ def test_ready_made_policies_are_taken() -> None:
         (f"{HERE}:make_number", {}, "its factory made int, which cannot decide"),
         (f"{HERE}:make_nothing", {}, "cannot be made: RuntimeError: no weights found"),
         (f"{HERE}:make_from_path", {}, "one annotated with a dataclass of options"),
-        ("ff", {"seed": 1}, "policy ff: seed: unknown option; this policy takes none"),
+        ("ff", {"seed": 1}, "policy ff: seed: unknown option; known options: overtake, window"),
         (f"{HERE}:plain", {"seed": 1}, "seed: unknown option; this policy takes none"),
         ("random", {"sed": 1}, "policy random: sed: unknown option; did you mean seed?"),
-        ("random", {"colour": 1}, "policy random: colour: unknown option; known options: seed"),
+        ("random", {"colour": 1}, "policy random: colour: unknown option; known options: seed, overtake"),
         ("random", {"seed": "x"}, "policy random: seed: should be a valid integer, found 'x'"),
         ("random", {"seed": True}, "policy random: seed: should be a valid integer, found True"),
         ("random", {"seed": object}, "policy random: seed: should be int, found <class 'object'>"),
@@ -151,7 +151,11 @@ def test_policies_describe_themselves() -> None:
     """Name, summary, and options with types and defaults."""
     info = describe("random")
     assert (info.name, info.summary.split(":")[0]) == ("random", "Random")
-    assert [(o.name, o.type, o.default) for o in info.options] == [("seed", "int", "0")]
+    assert next((o.name, o.type, o.default) for o in info.options) == ("seed", "int", "0")
+    assert [o.name for o in info.options][1:] == [
+        "overtake", "window", "overtaken_at_most", "beta", "unknown_duration"
+    ]  # fmt: skip
+    assert [o.name for o in describe("ilp").options if o.name == "beta"] == ["beta"]
     assert [(o.name, o.default) for o in describe(f"{HERE}:Patient").options] == [
         ("reason", None),
         ("weight", "0.5"),
@@ -171,7 +175,7 @@ def test_the_registry_and_the_baselines_import_no_heavy_library() -> None:
     program = (
         "import sys; from agents.registry import POLICIES, list_policies, create;"
         "list_policies();"
-        "[create(name) for name in POLICIES if 'agents.baselines' in POLICIES[name]];"
+        "[create(name) for name in POLICIES if 'agents.baselines' in POLICIES[name].target];"
         "sys.exit(' '.join({'numba', 'tensorflow', 'tf_agents'} & set(sys.modules)) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -44,6 +44,11 @@ VMS_LOST_AT = (250.0, 640.0)
 #: All that come with Stoker, and executors of sizes that nobody asked for.
 CASES: dict[str, tuple[str, dict[str, object]]] = {
     **{name: (name, {}) for name in POLICIES},
+    "ff, easy": ("ff", {"overtake": "easy"}),
+    "aep, first_fit": ("aep", {"overtake": "first_fit", "overtaken_at_most": 5}),
+    "ilp, easy": ("ilp", {"overtake": "easy"}),
+    "rr, best": ("rr", {"overtake": "best", "beta": 0.8}),
+    "random, best": ("random", {"overtake": "best"}),
     "lookahead, reinforce": ("lookahead", {"candidates": 30, "base": "reinforce"}),
     "cuts": ("tests.environment.test_two_worlds:Cuts", {}),
 }

@@ -1,0 +1,1 @@
+"""Letting jobs behind the head of the queue go before it, whoever places them."""

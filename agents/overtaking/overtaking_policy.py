@@ -1,0 +1,222 @@
+"""Overtaking (backfilling): a policy that places the head of a queue alone, asked about those behind it too.
+
+Where a job goes is decided by that policy; which job it is asked about, here. What is kept for the head is in
+`reservation.py`, what placements of different jobs are worth in `placement_value.py`, and who may be
+overtaken how often in `environment.patience`.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from agents.estimates import check_limit, check_seconds, check_share
+from agents.overtaking.placement_value import Worth
+from agents.overtaking.reservation import Reservation
+from conf.assumptions import UNKNOWN_DURATION
+from environment.patience import Limits, Patience
+from environment.policy import Policy, Timed, Turning
+from environment.rounds import beside_driver
+from environment.types import Decision, IntArray, Place, PlacementRequest, Wait
+from environment.view import ClusterView
+from environment.words import clock
+
+#: What decisions depend on besides, by the way of overtaking.
+KNOWN_TO: Mapping[str, tuple[str, ...]] = {
+    "easy": ("queue", "durations", "ends", "preferences"),
+    "first_fit": ("queue",),
+    "best": ("queue", "durations", "ends", "preferences", "prices"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OvertakingOptions:
+    """Options of overtaking, which every policy takes that places the head of the queue alone."""
+
+    #: Who may go before the head of the queue. `none`: first come, first served. `first_fit`: the first that
+    #: fits, when the head does not. `easy`: of those the first that does not delay the head, by when running
+    #: jobs are expected to end. `best`: of all that fit, the head among them, the one that is placed best.
+    overtake: Literal["none", "easy", "first_fit", "best"] = "none"
+    #: How many jobs of the queue are looked at.
+    window: int = 256
+    #: How many later jobs may be placed before one while it is the oldest; 0 is first come, first served.
+    overtaken_at_most: int = 128
+    #: How much cost counts in what is best; the rest is time.
+    beta: float = 0.5
+    #: Seconds that a job takes, or a VM is held, of which that is not known.
+    unknown_duration: float = UNKNOWN_DURATION
+
+    def __post_init__(self) -> None:
+        check_limit("window", self.window, least=1)
+        check_share("beta", self.beta)
+        check_seconds("unknown_duration", self.unknown_duration)
+        _ = self.limits  # which are checked there
+
+    @property
+    def limits(self) -> Limits:
+        """How often a job may be overtaken; ValueError when that cannot be."""
+        return Limits(self.overtaken_at_most)
+
+    def check_given(self, names: Collection[str]) -> None:
+        """ValueError when one of these options, which were given, has no effect."""
+        ways = {
+            "window": ("easy", "first_fit", "best"),
+            "overtaken_at_most": ("easy", "first_fit", "best"),
+            "unknown_duration": ("easy", "best"),
+            "beta": ("best",),
+        }
+        for name in names:
+            if name in ways and self.overtake not in ways[name]:
+                raise ValueError(
+                    f"{name}: goes with overtake {' or '.join(ways[name])}, found {self.overtake}"
+                )
+
+
+class _Asked(NamedTuple):
+    """What the policy decided about a request, and what its turn was after that."""
+
+    request: PlacementRequest
+    place: Place
+    turn: object
+
+
+class Overtaking:
+    """Asks a policy that places the head alone about one request at a time, until one may be placed."""
+
+    def __init__(self, policy: Policy, options: OvertakingOptions, *, by_duration: bool) -> None:
+        """`by_duration` says that where the policy places a job depends on how long that takes."""
+        self._policy, self._options, self._by_duration = policy, options, by_duration
+        self._patience = Patience(options.limits)
+
+    @property
+    def cut_short(self) -> int:
+        """How many decisions a safety stop of the policy cut short."""
+        return self._policy.cut_short if isinstance(self._policy, Timed) else 0
+
+    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        """Place a job of the window, the head if it fits and nobody is better, or wait."""
+        if self._options.overtake == "best":
+            return self._best(view, self._shown(queue))
+        head = queue[0]
+        decision = self._ask(view, head)
+        if isinstance(decision, Place):
+            self._patience.let_pass([head], 0)
+            return decision
+        shown, kept, delaying = self._shown(queue), None, 0
+        if self._options.overtake == "easy":
+            kept = Reservation(view, head, self._options.unknown_duration)
+        for number, asked in self._that_fit(view, shown, first=1):
+            if kept is not None and kept.is_delayed_by(shown[number], asked.place):
+                delaying += 1
+                continue
+            said = f"; it overtakes {self._patience.told(shown, number)}"
+            if kept is not None and kept.starts is not None:
+                said += f", and {head.job.id} is still expected to start by {clock(round(kept.starts))}"
+            return self._placed(view, shown, number, asked, said)
+        return decision if kept is None else Wait(decision.reason + _kept_for(kept, delaying))
+
+    def _shown(self, queue: Sequence[PlacementRequest]) -> list[PlacementRequest]:
+        """Those of the window that may be placed as far as overtaking goes, the head among them."""
+        shown = list(islice(queue, self._options.window))
+        return shown[: self._patience.reach(shown)]
+
+    def _best(self, view: ClusterView, shown: Sequence[PlacementRequest]) -> Decision:
+        """The job whose placement is the best of all that fit, the oldest of several."""
+        worth: dict[int, Worth] = {}
+        best: tuple[float, int, _Asked] | None = None
+        fits = 0
+        for number, asked in self._that_fit(view, shown):
+            fits += 1
+            key = id(asked)
+            if key not in worth:
+                worth[key] = Worth(view, asked.request, asked.place, self._options.unknown_duration)
+            value = worth[key].of(shown[number].job, self._options.beta)
+            if best is None or value < best[0]:
+                best = value, number, asked
+        if best is None:
+            return self._ask(view, shown[0])
+        _, number, asked = best
+        said = f"; of {fits} jobs that fit it is the best (beta {self._options.beta:g})" if fits > 1 else ""
+        said += f"; it overtakes {self._patience.told(shown, number)}" if number else ""
+        return self._placed(view, shown, number, asked, said)
+
+    def _that_fit(
+        self, view: ClusterView, shown: Sequence[PlacementRequest], first: int = 0
+    ) -> Iterator[tuple[int, _Asked]]:
+        """The numbers of those that could be placed now, with what was decided about one that is alike.
+
+        The policy is asked about each kind once, and its turn is then what it was.
+        """
+        rooms: dict[object, IntArray] = {}
+        known: dict[object, _Asked | None] = {}
+        for number, request in enumerate(islice(shown, first, None), first):
+            kind = (request.kind, request.job.expected_duration) if self._by_duration else request.kind
+            if kind not in known:
+                known[kind] = self._try(view, request, rooms)
+            asked = known[kind]
+            if asked is not None:
+                yield number, asked
+
+    def _try(
+        self, view: ClusterView, request: PlacementRequest, rooms: dict[object, IntArray]
+    ) -> _Asked | None:
+        """What the policy would do with the request; None when it would have it wait."""
+        size = (request.size, request.avoided, request.job.spot)
+        if view.leaves_at or size not in rooms:
+            rooms[size] = view.room_for(request)
+        if np.minimum(rooms[size], request.count).sum() < request.count:
+            return None
+        turn = self._turn
+        decision = self._ask(view, request)
+        asked = _Asked(request, decision, self._turn) if isinstance(decision, Place) else None
+        self._turn = turn
+        return asked
+
+    def _ask(self, view: ClusterView, request: PlacementRequest) -> Decision:
+        """What the policy decides about the request alone, with room for its driver."""
+        decision = self._policy.decide(view, [request])
+        if isinstance(decision, Wait):
+            return decision
+        found = beside_driver(view, request, decision)
+        return Wait(found) if isinstance(found, str) else found
+
+    def _placed(
+        self, view: ClusterView, shown: Sequence[PlacementRequest], number: int, asked: _Asked, said: str
+    ) -> Decision:
+        """Take what was decided about a request, or decide so about one that is alike."""
+        if asked.request is shown[number]:
+            decision: Decision = asked.place
+            self._turn = asked.turn
+        else:
+            decision = self._ask(view, shown[number])
+        if isinstance(decision, Place):
+            self._patience.let_pass(shown, number)
+            return replace(decision, why=tuple(f"{why}{said}" for why in decision.why))
+        return decision
+
+    @property
+    def _turn(self) -> object:
+        return self._policy.turn if isinstance(self._policy, Turning) else None
+
+    @_turn.setter
+    def _turn(self, turn: object) -> None:
+        if isinstance(self._policy, Turning):
+            self._policy.turn = turn
+
+
+def _kept_for(kept: Reservation, delaying: int) -> str:
+    """What is said of the head that waits."""
+    if kept.starts is None:
+        return "; when it will start is not known, so nobody goes before it"
+    said = f"; it is expected to start by {clock(round(kept.starts))}"
+    jobs = "job" if delaying == 1 else "jobs"
+    return f"{said}, and {delaying} {jobs} behind it that fit would delay it" if delaying else said
+
+
+def overtaking_of(policy: Policy, options: OvertakingOptions, knows: Collection[str]) -> Policy:
+    """The policy with overtaking, where that is asked for; `knows` says on what its own decisions depend."""
+    if options.overtake == "none":
+        return policy
+    return Overtaking(policy, options, by_duration="durations" in knows)
