@@ -59,11 +59,14 @@ class SparkSubmit:
         own = {"SPARK_HOME": home.home, "JAVA_HOME": java, "SPARK_CONF_DIR": str(settings)}
         self.environment = {**os.environ, **own, "SPARK_SUBMIT_OPTS": _QUICK, "SPARK_LAUNCHER_OPTS": _QUICK}
 
+    def command(self, *arguments: object) -> list[str]:
+        """The command with these arguments; it takes `environment`."""
+        return [f"{self._home.home}/bin/spark-submit", *map(str, arguments)]
+
     def __call__(self, *arguments: object, folder: Path | None = None) -> Printed:
         """Run it with these arguments, in that folder."""
-        command = [f"{self._home.home}/bin/spark-submit", *map(str, arguments)]
         done = subprocess.run(
-            command,
+            self.command(*arguments),
             env=self.environment,
             cwd=folder,
             capture_output=True,
