@@ -14,6 +14,9 @@ MEASURED_SPREAD = 0.08
 REWORK_LOST, REWORK_DRAINED = 0.5, 0.05
 #: A drained executor has got its blocks to others within so many seconds. Chosen.
 DRAIN_SECONDS = 30.0
+#: How far policies in a simulation err about how often spot VMs are taken away and what is done again then:
+#: the standard deviation of the logarithm. Assumed: clouds publish rates in steps of about a factor of two.
+SPOT_ERROR = 0.5
 
 #: Where a job belongs that names no queue.
 DEFAULT_QUEUE = "default"

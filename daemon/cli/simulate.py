@@ -2,11 +2,13 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from conf.assumptions import SPOT_ERROR
 from daemon.cli.errors import CommandError, writing
 from daemon.cli.shared_options import RESULTS, BeliefOption, Output, ReportFolder, print_json
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from environment.pools import Keeping
     from environment.simulation.expectations import Belief
     from environment.simulation.options import SimulationOptions
+    from environment.simulation.spot_beliefs import SpotBelief
     from environment.sizing import Sizes
 
 reproduce = typer.Typer(
@@ -50,6 +53,15 @@ def simulate(
         typer.Option("--draw", help="With --durations: the mean, or drawn by seed."),
     ] = "mean",
     belief: BeliefOption = "spread",
+    spot_belief: Annotated[
+        str,
+        typer.Option(
+            "--spot-belief",
+            metavar="BELIEF",
+            help="What policies expect of spot VMs, how often they are taken away and what is done again "
+            "then: exact (the truth), or a number (with a log-normal error of that standard deviation).",
+        ),
+    ] = str(SPOT_ERROR),
     as_daemon: Annotated[
         bool,
         typer.Option(
@@ -80,6 +92,7 @@ def simulate(
     names = ",".join(policy) if policy else COMPARED
     numbers = range(seed, seed + seeds)
     options = options_of(belief, durations, draw, keep=keep, as_daemon=as_daemon, sizes=sizes)
+    options = replace(options, spot_belief=spot_belief_of(spot_belief))
     compare_policies(names.split(","), [workload], cluster, numbers, plot, output, options, jobs=jobs)
 
 
@@ -122,6 +135,16 @@ def sizes_of(text: str | None) -> "Sizes":
         return Sizes() if text is None else Sizes.read(text)
     except ValueError as error:
         raise CommandError(f"--sizes: {error}") from None
+
+
+def spot_belief_of(text: str) -> "SpotBelief":
+    """What --spot-belief says."""
+    from environment.simulation.spot_beliefs import SpotBelief
+
+    try:
+        return SpotBelief.read(text)
+    except ValueError as error:
+        raise CommandError(f"--spot-belief: {error}") from None
 
 
 def belief_of(text: str) -> "Belief":

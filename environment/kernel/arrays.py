@@ -6,11 +6,21 @@ from functools import reduce
 
 import numpy as np
 
-from conf.assumptions import MEASURED_SPREAD, UNKNOWN_DURATION
+from conf.assumptions import DRAIN_SECONDS, MEASURED_SPREAD, UNKNOWN_DURATION
 from conf.carrying import carried
 from environment.check import whole_cluster_shortfall
 from environment.kernel.chance import mix
-from environment.kernel.leases import AS_CHARGED, BOOT, GRANULARITY, KEEP, MINIMUM, RATE, REWORK, STREAM
+from environment.kernel.leases import (
+    AS_CHARGED,
+    BOOT,
+    DRAIN,
+    GRANULARITY,
+    KEEP,
+    MINIMUM,
+    RATE,
+    REWORK,
+    STREAM,
+)
 from environment.kernel.state import LEASE_COLUMNS, PREFERENCES, Episode, JobArrays, Machines
 from environment.pools import BREAK_EVEN, Keeping
 from environment.resources import CPUS, Resources
@@ -173,6 +183,7 @@ def _leases(jobs: Sequence[Job], vms: Sequence[Vm], keeping: Keeping, seed: int)
             if (spot := vm.terms.spot) is not None:
                 row[RATE] = spot.interruptions_per_hour / 3600.0
                 row[STREAM] = mix(mix(seed) + number) >> _STREAM_BITS
+                row[DRAIN] = min(spot.notice, DRAIN_SECONDS)
                 row[REWORK] = sum(job.rework.after(spot.notice) for job in jobs) / max(len(jobs), 1)
     return rows
 

@@ -10,7 +10,7 @@ import math
 
 from environment.kernel.compiled import njit
 from environment.kernel.ends import reorder_ends
-from environment.kernel.leases import BOOT, CLOSES, READY, REWORK, TAKEN, begin_lease
+from environment.kernel.leases import BOOT, CLOSES, DRAIN, READY, REWORK, TAKEN, begin_lease
 from environment.kernel.state import Batch
 
 
@@ -21,7 +21,7 @@ def take_away(batch: Batch, b: int) -> None:
     for vm in range(leases.shape[1]):
         if state.held[b, vm] > 0 and leases[b, vm, TAKEN] <= clock:
             _delay(batch, b, vm)
-            leases[b, vm, CLOSES] = clock
+            leases[b, vm, CLOSES] = clock + leases[b, vm, DRAIN]
             begin_lease(batch, b, vm)
             leases[b, vm, CLOSES] = math.inf
     following = math.inf

@@ -31,7 +31,7 @@ PAPER_STATE, RICH_STATE = 0, 1
 
 
 #: How many numbers say how a VM of a pool is had and is open (see `leases.py`).
-LEASE_COLUMNS = 16
+LEASE_COLUMNS = 17
 
 
 class Layout(NamedTuple):

@@ -22,8 +22,10 @@ class Meter:
         of = (histories.get(vm.terms.pool) if vm.spot and vm.terms else None for vm in vms)
         #: By number of the VM: what it costs over time, where that changes.
         self._histories = {number: history for number, history in enumerate(of) if history is not None}
-        self._settled = np.zeros((5, self._count))
-        self._paid = np.zeros(5)
+        self._settled = np.zeros((6, self._count))
+        self._paid = np.zeros(6)
+        #: Which VMs were drained, from when until when.
+        self._drained: list[tuple[int, float, float]] = []
 
     def next_change(self, now: float) -> float:
         """When a price changes next; infinity when none does."""
@@ -40,14 +42,20 @@ class Meter:
         for number, price in self.prices(now).items():
             self._batch.machines.price_per_hour[0, number] = price
 
+    def drain(self, vm: int) -> None:
+        """A VM, by number, is taken away: its lease ends when what ran there is elsewhere."""
+        lease = self._batch.machines.leases[0, vm]
+        lease[leases.CLOSES] = lease[leases.TAKEN] + lease[leases.DRAIN]
+        self._drained.append((vm, lease[leases.TAKEN], lease[leases.CLOSES]))
+
     def bill(self) -> tuple[float, Bill]:
         """What all cost at the end, dollars: by equation 4, and what the cloud charges."""
         self._settle(math.inf)
-        held, used, booting, idle, rounding = self._paid.tolist()
+        held, used, booting, idle, draining, rounding = self._paid.tolist()
         openings = 0
         if self._batch.machines.leases.shape[1]:
             openings = int(self._batch.machines.leases[0, : self._count, leases.OPENINGS].sum())
-        return held, Bill(used, booting, idle, rounding, openings)
+        return held, Bill(used, booting, idle, draining, rounding, openings)
 
     def price_seconds(self, vm: IntArray, at: FloatArray) -> FloatArray:
         """What VMs cost until these times, in seconds at the price that the kernel has of them; like both."""
@@ -66,13 +74,17 @@ class Meter:
         self._settled = seconds
 
     def _seconds(self, latest: float) -> FloatArray:
-        """Held, and what that was: used, booting, idle, rounding; [5, N]."""
+        """Held, and what that was: used, booting, idle, draining, rounding; [6, N]."""
         batch, count = self._batch, self._count
         state, clock = batch.state, float(batch.state.clock[0])
         now = np.where(state.held[0, :count] > 0, clock - state.since[0, :count], 0.0)
         held = state.used[0, :count] + now
         if not batch.machines.leases.shape[1]:
-            return np.stack((held, held, np.zeros(count), clock - held, np.zeros(count)))
+            none = np.zeros(count)
+            return np.stack((held, held, none, clock - held, none, none))
         each = np.array([leases.seconds_of(batch, 0, vm, latest) for vm in range(count)]).reshape(count, 3)
         stood, booted, charged = each.T
-        return np.stack((held, held - booted, booted, stood - held, charged - stood))
+        drained = np.zeros(count)
+        for vm, begin, end in self._drained:
+            drained[vm] += max(min(end, latest) - begin, 0.0)
+        return np.stack((held, held - booted, booted, stood - held - drained, drained, charged - stood))

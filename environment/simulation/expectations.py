@@ -114,7 +114,12 @@ def _all_alike(jobs: Sequence[Job]) -> tuple[Job, ...]:
 
 
 def _error(job: Job, seed: int, sigma: float) -> float:
-    """Believed over real duration: log-normal with mean 1, drawn by seed and the job's id alone."""
-    digest = hashlib.sha256(f"belief/{seed}/{job.id}".encode()).digest()
+    """Believed over real duration, by seed and the job's id alone."""
+    return error_of(f"belief/{seed}/{job.id}", sigma)
+
+
+def error_of(what: str, sigma: float) -> float:
+    """Believed over real: log-normal with mean 1, drawn by that text alone."""
+    digest = hashlib.sha256(what.encode()).digest()
     share = (int.from_bytes(digest[:6], "big") + 0.5) / 2**48
     return math.exp(sigma * _NORMAL.inv_cdf(share) - sigma**2 / 2)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from environment.forecast import Forecast
-from environment.kernel.leases import CLOSES
+from environment.kernel.leases import CLOSES, TAKEN
 from environment.kernel.state import Batch
 from environment.pools import Keeping
 from environment.types import Vm
@@ -60,4 +60,4 @@ class IdleVms:
 
     def _put_off(self, vm: int, until: float) -> None:
         lease = self._batch.machines.leases[0]
-        lease[vm, CLOSES] = max(lease[vm, CLOSES], until)
+        lease[vm, CLOSES] = max(lease[vm, CLOSES], min(until, lease[vm, TAKEN]))

@@ -84,11 +84,10 @@ class Missing:
         """What may be placed again now."""
         return [self._request(number) for number, at in self._due.items() if at <= self._now]
 
-    def interrupt(self, number: int, executors: list[int], notice: float) -> None:
-        """Executors leave a VM that is taken away: they are missing, and some is done again."""
+    def interrupt(self, number: int, executors: list[int], notice: float, share: float) -> None:
+        """Executors leave a VM that is taken away: they are missing, and that share is done again."""
         state, running, of = self._batch.state, self._running[number], self._executors[number]
         start, end = float(state.start[0, number]), float(state.end[0, number])
-        share = running.job.rework.after(notice)
         gone = {at: share * max(self._now - of.began.get(at, start), 0.0) for at in executors}
         if of.progress is None:
             of.progress = Progress(len(of.order), start, end - start)

@@ -9,6 +9,7 @@ from environment.price_history import PriceHistory
 from environment.simulation.expectations import Belief
 from environment.simulation.fitted import FittedDurations, Pace
 from environment.simulation.losses import Loss
+from environment.simulation.spot_beliefs import SpotBelief
 from environment.sizing import Sizes
 from environment.types import Job
 from profiles.job_profile import JobProfile, load_profiles
@@ -26,6 +27,8 @@ class SimulationOptions:
     #: What policies may expect of all that, and the seed of where they err.
     belief: Belief = field(default_factory=Belief)
     seed: int = 0
+    #: What they may expect of spot VMs.
+    spot_belief: SpotBelief = field(default_factory=SpotBelief)
     #: Whether it is expected of running jobs what a daemon expects, by the rule of placement: what a fitted
     #: model says of placement and company no daemon knows.
     as_daemon: bool = False

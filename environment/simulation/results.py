@@ -95,6 +95,8 @@ class Bill:
     booting: float
     #: While nobody held them.
     idle: float
+    #: While what ran on a spot VM that is taken away was moved.
+    draining: float
     #: For whole units, and the least that is charged.
     rounding: float
     #: How often a VM of a pool was opened.
@@ -103,7 +105,7 @@ class Bill:
     @property
     def total(self) -> float:
         """All of it."""
-        return self.used + self.booting + self.idle + self.rounding
+        return self.used + self.booting + self.idle + self.draining + self.rounding
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,8 @@ class Result:
     truth: str
     #: What policies could expect of them: exact, spread, a number or constant.
     belief: str
+    #: The same of spot VMs: exact, or a number.
+    spot_belief: str
     #: How often a spot VM was taken away while executors were there, how many of them, and how much of their
     #: work was done again, core-hours.
     interruptions: int = 0
@@ -225,6 +229,7 @@ class Result:
         return {
             "truth": self.truth,
             "belief": self.belief,
+            "spot_belief": self.spot_belief,
             **self.summary(),
             "bound": self.bound,
             "bill_for": asdict(self.bill),

@@ -186,6 +186,7 @@ def _result(
         decision_seconds=np.array(seconds),
         truth=world.options.truth,
         belief=str(world.options.belief),
+        spot_belief=str(world.options.spot_belief),
         interruptions=world.missing.interruptions.vms,
         executors_lost=world.missing.interruptions.executors,
         work_lost=world.missing.interruptions.work_lost / _SECONDS_PER_HOUR,

@@ -44,6 +44,8 @@ class World:
         self.truth = {job.id: job for job in jobs}
         #: `jobs` are in order of arrival, with what is believed of them.
         self.jobs, self.vms = believed(jobs, options, pace), vms
+        #: The VMs with what is believed of them.
+        self._believed = vms
         #: By number in the kernel: the VMs that are there, and one behind them for what is lost, if anything.
         self._there: IntArray = np.arange(len(vms))
         #: The rows of the kernel's that are shown: as a slice, which is quicker, as long as none is lost.
@@ -53,6 +55,9 @@ class World:
         self._reach: Reach | None = None
         #: Whether some of the VMs are spot VMs, so that their cloud may take them away.
         self._spot = any(vm.spot for vm in vms)
+        if self._spot:
+            self.jobs = options.spot_belief.of_jobs(self.jobs, options.seed)
+            self._believed = options.spot_belief.of_vms(vms, options.seed)
         self._tracks = self._spot or bool(self._losses)
         rows = (*vms, _NOWHERE) if self._tracks else vms
         # With a pace, what a job takes is known to it alone, and told to the kernel when the job is placed.
@@ -79,7 +84,7 @@ class World:
         #: What is free beside cpus and memory, of which the kernel knows nothing: thousandths, [N] by name.
         others = sorted({name for job in jobs for name in job.size.thousandths} - {*BASIC})
         self._others = {name: np.array([vm.resources.get(name) for vm in vms], np.int64) for name in others}
-        self._empty = _empty(vms, others)
+        self._empty = _empty(self._believed, others)
         as_daemon = not options.belief.exact and (pace is None or options.as_daemon)
         self.missing = Missing(
             self.batch, self.spared, self._ids, self._running, self.given, self._take, as_daemon=as_daemon
@@ -268,7 +273,7 @@ class World:
         self.meter.change(self.now)
         self._price_changes = self.meter.next_change(self.now)
         if changed := self.meter.prices(self.now):
-            vms = list(self.vms)
+            vms = list(self._believed)
             for number, price in changed.items():
                 vms[number] = replace(vms[number], price_per_hour=price)
             self._empty = _empty(tuple(vms[vm] for vm in self._there), self._others)
@@ -284,7 +289,7 @@ class World:
         if loss.vm in self._index:
             gone = self._index[loss.vm]
             self._there = self._shown = self._there[self._there != gone]
-            there = tuple(self.vms[vm] for vm in self._there)
+            there = tuple(self._believed[vm] for vm in self._there)
             self._empty, self._reach = _empty(there, self._others), Reach(there, known=True)
             self._reprice()
             for number, executors in self.missing.there(gone):
@@ -317,7 +322,9 @@ class World:
         notice = terms.spot.notice if terms and terms.spot else 0.0
         self.missing.interruptions.vms += 1
         for number, executors in self.missing.there(vm):
-            self.missing.interrupt(number, executors, notice)
+            share = self.truth[self._running[number].job.id].rework.after(notice)
+            self.missing.interrupt(number, executors, notice, share)
+        self.meter.drain(vm)
 
     def finish(self) -> None:
         """Nobody waits who could be placed: let the running jobs end."""

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.registry import create
-from conf.assumptions import DRAIN_SECONDS
+from conf.assumptions import DRAIN_SECONDS, SPOT_ERROR
 from environment.kernel.arrays import episode_of, jobs_of
 from environment.kernel.chance import uniform
 from environment.kernel.leases import STREAM, TAKEN, bill
@@ -25,6 +25,8 @@ from environment.simulation.options import SimulationOptions
 from environment.simulation.progress import Progress
 from environment.simulation.results import Result
 from environment.simulation.simulator import simulate
+from environment.simulation.spot_beliefs import SpotBelief
+from environment.simulation.world import World
 from environment.types import MEASURED_REWORK, Place, Vm
 from profiles.generators import load_workload
 from profiles.workload import Workload, WorkloadJob
@@ -73,7 +75,8 @@ def test_an_executor_goes_on_in_another_vm_and_does_part_of_its_work_again(notic
     assert job.ended_at == pytest.approx(back + life - worked + share * worked)
     assert (result.interruptions, result.executors_lost, result.bill.openings) == (1, 1, 2)
     assert result.work_lost * 3600 == pytest.approx(share * worked)
-    assert result.bill.total == pytest.approx(life + job.ended_at - life - pause)
+    assert result.bill.draining == pytest.approx(notice)
+    assert result.bill.total == pytest.approx(life + notice + job.ended_at - life - pause)
     assert result.bill.booting == pytest.approx(2 * terms.boot)
 
 
@@ -139,7 +142,7 @@ def replayed(result: Result, terms: Terms, keeping: Keeping, seed: int) -> tuple
             else:
                 interruptions += 1
                 users[vm].clear()
-                close(vm, gone)
+                close(vm, gone + min(terms.spot.notice if terms.spot else 0.0, DRAIN_SECONDS))
 
     ends: dict[str, float] = {}
     outcomes = {job.name: job.ended_at for job in result.jobs}
@@ -274,3 +277,50 @@ def test_a_price_that_changes_is_paid_as_it_is_and_known_when_it_comes() -> None
     # Equation 4: held from 0 to 100 and from 20 to 90; jobs share what was used since they began.
     assert result.cost == pytest.approx((50 + 2 * 50) + (30 + 2 * 40))
     assert sum(job.cost for job in result.jobs) == pytest.approx(result.cost - 20.0)
+
+
+def test_policies_believe_what_an_operator_would_of_spot_vms() -> None:
+    """The rate of a pool and the rework of a type err, by seed; what happens does not."""
+    vms = (*pooled(2, spot(4.0)), *pooled(1, replace(spot(4.0), pool="other")))
+    vms = tuple(replace(vm, id=f"vm-{n}", name=f"vm-{n}") for n, vm in enumerate(vms))
+    workload = Workload((work("a", 0.0, 1, 50.0), work("b", 1.0, 1, 50.0)))
+    shown: dict[float, list[list[float]]] = {}
+    for sigma in (0.0, SPOT_ERROR):
+        for seed in range(3):
+            options = SimulationOptions(spot_belief=SpotBelief(sigma), seed=seed)
+            world = World(jobs_of(workload, {}), vms, options)
+            spots = [vm.terms.spot for vm in world.view().vms if vm.terms]
+            told = [of.interruptions_per_hour for of in spots if of]
+            told += [share for job in world.jobs for share in job.rework]
+            assert {job.rework for job in world.truth.values()} == {MEASURED_REWORK}
+            assert world.vms == vms
+            shown.setdefault(sigma, []).append(told)
+    assert shown[0.0] == [[4.0] * 3 + [*MEASURED_REWORK] * 2] * 3
+    erring = shown[SPOT_ERROR]
+    assert all(told[0] == told[1] != told[2] for told in erring)
+    assert len({tuple(told) for told in erring}) == 3
+    assert all(0 < value != true for told in erring for value, true in zip(told, shown[0.0][0], strict=True))
+
+
+def test_what_is_believed_of_spot_changes_nothing_of_what_happens() -> None:
+    """To who does not look at it."""
+    jobs = [work(f"j{n}", 60.0 * n, 2, 600.0) for n in range(6)]
+    found = [
+        simulate(
+            create("ff"),
+            Workload(tuple(jobs)),
+            pooled(4, spot(10.0)),
+            options=SimulationOptions(spot_belief=SpotBelief(sigma)),
+        )
+        for sigma in (0.0, 1.0)
+    ]
+    assert found[0].bill == found[1].bill
+    assert found[0].work_lost == found[1].work_lost > 0
+
+
+@pytest.mark.parametrize("text", ["2.5", "-1", "spread", "nan"])
+def test_a_belief_of_spot_that_makes_no_sense_is_refused(text: str) -> None:
+    """And what would be right is said."""
+    with pytest.raises(ValueError, match="should be exact, or a number"):
+        SpotBelief.read(text)
+    assert [str(SpotBelief.read(good)) for good in ("exact", "0", "0.3")] == ["exact", "exact", "0.3"]
