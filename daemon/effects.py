@@ -10,7 +10,7 @@ from daemon.launch_records import RecordsError
 from daemon.launcher import Launcher
 from daemon.machines import Machines
 from daemon.store import StoreError
-from environment.model import events as ev
+from environment.model import commands as cmd
 from environment.model.cluster_model import ClusterModel
 from environment.model.records import ExecutorRecord
 from framework.link import MesosLink
@@ -39,18 +39,18 @@ class Effects:
         self._may_act = may_act
         self._fail = fail
 
-    def execute(self, command: ev.Command, subscription: int) -> None:
+    def execute(self, command: cmd.Command, subscription: int) -> None:
         """Carry a command out that was decided under this subscription; returns at once."""
         match command:
-            case ev.StartDriver(job_id=job_id):
+            case cmd.StartDriver(job_id=job_id):
                 self._start_driver(job_id)
-            case ev.KillDriver(job_id=job_id):
+            case cmd.KillDriver(job_id=job_id):
                 self._drivers.stop(job_id)
-            case ev.Decommission():
+            case cmd.Decommission():
                 pass  # its driver is told when it asks, as often as it asks: the executors' records say so
-            case ev.OpenVm(lease_id=lease_id):
+            case cmd.OpenVm(lease_id=lease_id):
                 self._open(lease_id)
-            case ev.CloseVm(lease_id=lease_id, machine_id=machine_id):
+            case cmd.CloseVm(lease_id=lease_id, machine_id=machine_id):
                 if self._machines is not None:
                     self._machines.close(lease_id, machine_id)
             case _:

@@ -44,6 +44,7 @@ from daemon.tenure import Tenure
 from daemon.terms import Term
 from daemon.vm_door import VmDoor
 from environment.explain import Explanation
+from environment.model import commands as cmd
 from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.event_log import encode
@@ -273,7 +274,7 @@ class SchedulingLoop:
     def _handle(self, items: list[Item], explanations: tuple[Explanation, ...] = ()) -> None:
         """Run a batch through the model, store what changed, then act and acknowledge."""
         lines: list[str] = []
-        commands: list[tuple[ev.Command, int]] = []
+        commands: list[tuple[cmd.Command, int]] = []
         for item in items:
             caused = self._model.handle(item.event)
             if caused or not isinstance(item.event, ev.Tick):

@@ -17,6 +17,7 @@ from dataclasses import replace
 
 import structlog
 
+from environment.model import commands as cmd
 from environment.model import events as ev
 from environment.model.records import ExecutorRecord
 from framework.agent_sizes import read_agents
@@ -148,7 +149,7 @@ class MesosLink:
         if self._detector is not None:
             self._detector.stop()
 
-    def execute(self, command: ev.Command, describe: Describe, subscription: int | None = None) -> None:
+    def execute(self, command: cmd.Command, describe: Describe, subscription: int | None = None) -> None:
         """Make the call that a command asks for, after those before it.
 
         What was decided under an earlier `subscription` than the present one is not said on this one, where
@@ -159,30 +160,32 @@ class MesosLink:
         """
         session = self._session
         if session is None or not session.subscribed:
-            if isinstance(command, ev.Launch):
+            if isinstance(command, cmd.Launch):
                 self._refuse(command.task_ids, command.vm.id, "the connection to the master was lost")
             return
-        if subscription not in (None, session.number) and not isinstance(command, ev.KillTask | ev.Reconcile):
-            if isinstance(command, ev.Launch):
+        if subscription not in (None, session.number) and not isinstance(
+            command, cmd.KillTask | cmd.Reconcile
+        ):
+            if isinstance(command, cmd.Launch):
                 why = "it was decided under an earlier connection to the master"
                 self._refuse(command.task_ids, command.vm.id, why)
             return
         match command:
-            case ev.Launch():
+            case cmd.Launch():
                 self._launch(session, command, describe)
-            case ev.Decline(offer_ids=ids, refuse_seconds=seconds):
+            case cmd.Decline(offer_ids=ids, refuse_seconds=seconds):
                 for offer_id in ids:
                     self._offers.pop(offer_id, None)
                 _decline(session, ids, seconds)
-            case ev.AnswerInverse(offer_ids=ids, accept=accept):
+            case cmd.AnswerInverse(offer_ids=ids, accept=accept):
                 _answer_inverse(session, ids, accept=accept)
-            case ev.Suppress():
+            case cmd.Suppress():
                 session.call("SUPPRESS", lambda driver: driver.suppressOffers())
-            case ev.Revive():
+            case cmd.Revive():
                 session.call("REVIVE", lambda driver: driver.reviveOffers())
-            case ev.KillTask(task_id=task_id):
+            case cmd.KillTask(task_id=task_id):
                 session.call("KILL", lambda driver: driver.killTask({"value": task_id}))
-            case ev.Reconcile(tasks=tasks):
+            case cmd.Reconcile(tasks=tasks):
                 session.call("RECONCILE", lambda driver: driver.reconcile(tasks))
 
     def acknowledge(self, status: Json) -> None:
@@ -270,7 +273,7 @@ class MesosLink:
 
     # ---- launches --------------------------------------------------------------------------------
 
-    def _launch(self, session: Session, command: ev.Launch, describe: Describe) -> None:
+    def _launch(self, session: Session, command: cmd.Launch, describe: Describe) -> None:
         offers = [self._offers.pop(i) for i in command.offer_ids if i in self._offers]
         if len(offers) < len(command.offer_ids):
             self._refuse(command.task_ids, command.vm.id, "an offer was taken back")

@@ -23,7 +23,8 @@ from daemon.api import create_app
 from daemon.launcher import Launcher
 from daemon.service import Service
 from daemon.store import Store
-from environment.model.events import Decided, JobSubmitted, Launch, Placement
+from environment.model.commands import Launch
+from environment.model.events import Decided, JobSubmitted, Placement
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.rounds import Verdict
 from environment.types import Job, Place, PlacementRequest

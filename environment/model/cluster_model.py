@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from environment.check import shortage
+from environment.model import commands as cmd
 from environment.model import events as ev
 from environment.model import timings
 from environment.model.comings import Comings
@@ -145,7 +146,7 @@ class ClusterModel:
         """Whether the master has accepted the framework and the connection holds."""
         return self._supply.subscribed
 
-    def handle(self, event: ev.Event) -> list[ev.Command]:
+    def handle(self, event: ev.Event) -> list[cmd.Command]:
         """Take one event in and return what is to be done about it, in order.
 
         A tick that leads to nothing is not counted, so that a log may leave it out and replays the same.
@@ -406,7 +407,7 @@ class ClusterModel:
             idle = bool(offer.vm_id) and not self.ledger.count(offer.vm_id)
             answers.setdefault(idle, []).append(offer.id)
         for idle, ids in answers.items():
-            self._turn.command(ev.AnswerInverse, tuple(ids), idle)
+            self._turn.command(cmd.AnswerInverse, tuple(ids), idle)
 
     def _on_policy_changed(self, event: ev.PolicyChanged) -> None:
         if event.policy:

@@ -5,7 +5,7 @@ answer means for its job is in `cluster_model.py`.
 """
 
 from environment.model import timings
-from environment.model.events import KillTask, Reconcile
+from environment.model.commands import KillTask, Reconcile
 from environment.model.moment import Watched
 from environment.model.questions import Questions
 from environment.model.records import ExecutorRecord

@@ -3,6 +3,7 @@
 What follows for a job is in `life.py`; drivers that run on the cluster are tasks, see `tasks.py`.
 """
 
+from environment.model import commands as cmd
 from environment.model import events as ev
 from environment.model.doubts import Watch
 from environment.model.growing import bounded, wanted
@@ -96,7 +97,7 @@ class Drivers:
             self._roster.move(task, task.state, f"is to end, once its blocks are elsewhere: {why}")
         if found:
             numbers = tuple(task.number for task in found if task.number is not None)
-            self._turn.command(ev.Decommission, job.job.id, numbers)
+            self._turn.command(cmd.Decommission, job.job.id, numbers)
             self._lives.left(job, found, why)
 
     def _may_be_there(self, job: JobRecord) -> bool:

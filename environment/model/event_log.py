@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from environment.model import commands as cmd
 from environment.model import events
 from environment.model.moment import VmSize
 
@@ -15,18 +16,18 @@ _AMOUNTS = frozenset({"cpus", "memory_mib"})
 
 _TYPES: dict[str, TypeAdapter[Any]] = {
     name: TypeAdapter(kind)
-    for name, kind in vars(events).items()
-    if isinstance(kind, type) and issubclass(kind, events.Event | events.Command)
+    for name, kind in (*vars(events).items(), *vars(cmd).items())
+    if isinstance(kind, type) and issubclass(kind, events.Event | cmd.Command)
 }
 
 
-def encode(entry: events.Event | events.Command) -> str:
+def encode(entry: events.Event | cmd.Command) -> str:
     """One line of JSON (without its end) that `decode` turns into an equal value."""
     kind = type(entry).__name__
     return json.dumps({"type": kind, **_TYPES[kind].dump_python(entry)}, separators=(",", ":"))
 
 
-def decode(line: str) -> events.Event | events.Command:
+def decode(line: str) -> events.Event | cmd.Command:
     """The event or command of one line; ValueError when it is none."""
     fields = json.loads(line)
     if not isinstance(fields, dict):
@@ -34,7 +35,7 @@ def decode(line: str) -> events.Event | events.Command:
     kind = fields.pop("type", None)
     if kind not in _TYPES:
         raise ValueError(f"unknown event or command {kind!r}")
-    entry: events.Event | events.Command = _TYPES[kind].validate_python(_as_written_now(fields))
+    entry: events.Event | cmd.Command = _TYPES[kind].validate_python(_as_written_now(fields))
     return entry
 
 
@@ -66,13 +67,13 @@ def _vm_size(item: Any) -> Any:
     return item
 
 
-def replay(lines: Iterable[str]) -> Iterator[tuple[events.Event, list[events.Command]]]:
+def replay(lines: Iterable[str]) -> Iterator[tuple[events.Event, list[cmd.Command]]]:
     """Go through a log: each event with the commands that were recorded after it."""
     event: events.Event | None = None
-    commands: list[events.Command] = []
+    commands: list[cmd.Command] = []
     for line in lines:
         entry = decode(line)
-        if isinstance(entry, events.Command):
+        if isinstance(entry, cmd.Command):
             commands.append(entry)
             continue
         if event is not None:

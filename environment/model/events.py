@@ -1,7 +1,7 @@
-"""What can happen to the cluster, as immutable facts with their time; and what is to be done, as commands.
+"""What can happen to the cluster, as immutable facts with their time.
 
-Events go into `ClusterModel.handle`, commands come out. Both are plain values that can be logged and
-replayed. Every command carries `cause`, the number of the event that led to it.
+Events go into `ClusterModel.handle`, commands (`commands.py`) come out. Both are plain values that can be
+logged and replayed. What the states of a task mean that events tell is in `task_states.py`.
 """
 
 from dataclasses import dataclass, field
@@ -11,53 +11,10 @@ from environment.model.accounts import Account
 from environment.model.leases import Lease
 from environment.model.moment import Moment, Offer, PoolSetback, Quota, Reserved, VmSize
 from environment.model.records import Asked, ExecutorRecord, JobRecord
+from environment.model.task_states import TaskState
 from environment.model.timings import ModelOptions
 from environment.resources import Resources
 from environment.types import Job, Vm
-
-#: A Mesos task's state, without the TASK_ prefix, in lower case.
-TaskState = Literal[
-    "staging", "starting", "running", "killing", "finished", "failed", "killed", "error",
-    "lost", "dropped", "unreachable", "gone", "gone_by_operator", "unknown",
-]  # fmt: skip
-
-#: States after which a task never runs again. Lost ones are final only without partition awareness.
-ENDED: frozenset[str] = frozenset(
-    {"finished", "failed", "killed", "error", "lost", "dropped", "gone", "gone_by_operator"}
-)
-#: Ends that are the cluster's doing and not the task's own.
-BY_CLUSTER: frozenset[str] = frozenset(
-    {"lost", "dropped", "unreachable", "gone", "gone_by_operator", "unknown"}
-)
-#: Reasons for which the master or an operator ends tasks that did nothing wrong.
-CLUSTER_REASONS: frozenset[str] = frozenset(
-    {
-        "agent_draining",
-        "agent_removed",
-        "agent_removed_by_operator",
-        "agent_disconnected",
-        "framework_removed",
-    }
-)
-#: Reasons for which a launch came to nothing that say nothing about its VM: the offers were gone, the
-#: master or the agent was, or it was never sent.
-NOT_THE_VM: frozenset[str] = frozenset(
-    {
-        "invalid_offers",
-        "launch_not_sent",
-        "agent_disconnected",
-        "agent_removed",
-        "agent_removed_by_operator",
-        "agent_unknown",
-        "master_disconnected",
-        "framework_removed",
-        "reconciliation",
-    }
-)
-#: The exit code of a driver on the cluster that could not have a port (of the script that starts it).
-PORT_TAKEN = 98
-#: States that say that the task was never started.
-NEVER_RAN: frozenset[str] = frozenset({"error", "dropped"})
 
 
 class InverseOffer(NamedTuple):
@@ -381,97 +338,3 @@ class ClockMoved(Event):
 @dataclass(frozen=True, slots=True)
 class Tick(Event):
     """Time went by. Timeouts and retries are due at ticks only."""
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """Something to do in the world, because of the event with number `cause`."""
-
-    cause: int
-
-
-@dataclass(frozen=True, slots=True)
-class Launch(Command):
-    """Accept all held offers of one VM and start these tasks there, with what their records say."""
-
-    vm: Vm
-    offer_ids: tuple[str, ...]
-    task_ids: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class StartDriver(Command):
-    """Start the driver process on the daemon's host."""
-
-    job_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class KillDriver(Command):
-    """End the driver process on the daemon's host."""
-
-    job_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Decommission(Command):
-    """Have the job's driver give these executors up, once their blocks are elsewhere."""
-
-    job_id: str
-    numbers: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class OpenVm(Command):
-    """Have the provider open the VM of a lease; asked again, it is the same VM."""
-
-    lease_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class CloseVm(Command):
-    """Have the provider close a VM, by its name of it; of a lease, or of none that is known."""
-
-    lease_id: str
-    machine_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class KillTask(Command):
-    """End a Mesos task."""
-
-    task_id: str
-    vm_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Decline(Command):
-    """Give offers back, not to see these resources again for so many seconds unless revived."""
-
-    offer_ids: tuple[str, ...]
-    refuse_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerInverse(Command):
-    """Tell the master whether it may have VMs back: it may when nothing of ours runs there."""
-
-    offer_ids: tuple[str, ...]
-    accept: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Suppress(Command):
-    """Ask for no more offers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Revive(Command):
-    """Ask for offers, whatever was declined before."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reconcile(Command):
-    """Ask the master for the state of these tasks, pairs of task id and VM id; of all it knows when empty."""
-
-    tasks: tuple[tuple[str, str], ...]

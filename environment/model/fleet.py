@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import replace
 
+from environment.model import commands as cmd
 from environment.model import events as ev
 from environment.model import timings
 from environment.model.idling import Idling
@@ -114,9 +115,9 @@ class Fleet:
         """A daemon has started: what was asked for may not have been heard."""
         for lease in self._places:
             if lease.state == "opening":
-                self._turn.command(ev.OpenVm, lease.id)
+                self._turn.command(cmd.OpenVm, lease.id)
             elif lease.state == "closing":
-                self._turn.command(ev.CloseVm, lease.id, lease.machine_id)
+                self._turn.command(cmd.CloseVm, lease.id, lease.machine_id)
             elif lease.agent_id:
                 self._away[lease.id] = self._turn.now
             self._listings.seen(lease, self._turn.now)
@@ -144,7 +145,7 @@ class Fleet:
         self._await(lease)
         self.idling.touch(place_id)
         self._places.mark(lease)
-        self._turn.command(ev.OpenVm, lease.id)
+        self._turn.command(cmd.OpenVm, lease.id)
 
     def _await(self, lease: Lease) -> None:
         self._awaited[lease.id] = lease.asked_at + self._patience(lease)
@@ -156,7 +157,7 @@ class Fleet:
         """The provider has opened the VM of a lease."""
         lease = self._places.lease(event.lease_id)
         if lease is None:
-            self._turn.command(ev.CloseVm, event.lease_id, event.machine_id)  # nobody waits for it
+            self._turn.command(cmd.CloseVm, event.lease_id, event.machine_id)  # nobody waits for it
             return
         if lease.machine_id not in ("", event.machine_id):
             return  # opened twice: a list will tell
@@ -169,7 +170,7 @@ class Fleet:
         if lease.state == "opening":
             lease.state = "booting"
         elif lease.state == "closing":
-            self._turn.command(ev.CloseVm, lease.id, lease.machine_id)
+            self._turn.command(cmd.CloseVm, lease.id, lease.machine_id)
         self.idling.keep(lease)
         self._places.mark(lease)
 
@@ -239,7 +240,7 @@ class Fleet:
             else:
                 kept.append(replace(offer, vm=vm))
         if strange:
-            self._turn.command(ev.Decline, tuple(strange), timings.ORPHAN_GRACE)
+            self._turn.command(cmd.Decline, tuple(strange), timings.ORPHAN_GRACE)
         return tuple(kept)
 
     def measured(self, event: ev.VmsMeasured) -> ev.VmsMeasured:
@@ -343,7 +344,7 @@ class Fleet:
             self._tell_gone(lease, f"{lease.vm.name} is gone: {why}")
             self._end(lease, "closed" if closing else "lost", lease.reason if closing else why)
             if lease.machine_id and not closing:  # it may be there all the same, and its agent be at work
-                self._turn.command(ev.CloseVm, lease.id, lease.machine_id)
+                self._turn.command(cmd.CloseVm, lease.id, lease.machine_id)
         for machine in found.orphans:
             self._close_orphan(machine)
 
@@ -415,7 +416,7 @@ class Fleet:
         self._forget(lease)
         self._places.leave_out(lease, _closing(lease))
         self._places.mark(lease)
-        self._turn.command(ev.CloseVm, lease.id, lease.machine_id)
+        self._turn.command(cmd.CloseVm, lease.id, lease.machine_id)
 
     def _end(self, lease: Lease, state: str, reason: str) -> None:
         """It costs nothing more."""

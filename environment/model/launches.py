@@ -7,7 +7,8 @@ check at its time are in `environment.rounds`.
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from environment.model.events import Decided, Launch, Placement, Waiting
+from environment.model.commands import Launch
+from environment.model.events import Decided, Placement, Waiting
 from environment.model.growing import lacks
 from environment.model.ledger import Ledger
 from environment.model.offer_book import OfferBook

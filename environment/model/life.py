@@ -6,8 +6,9 @@ themselves are kept in `roster.py`.
 
 from typing import Literal
 
+from environment.model import commands as cmd
 from environment.model import events as ev
-from environment.model import timings
+from environment.model import task_states, timings
 from environment.model.doubts import Watch
 from environment.model.growing import runs_on, wanted
 from environment.model.records import ExecutorRecord, JobRecord
@@ -63,7 +64,7 @@ class JobLives:
         job.started_at, job.state = self._turn.now, "running"
         self._roster.explain(job, reason)
         if job.job.driver_here:
-            self._turn.command(ev.StartDriver, job.job.id)
+            self._turn.command(cmd.StartDriver, job.job.id)
 
     def decided_again(self, job: JobRecord, why: str, since: float | None = None) -> None:
         """What was kept for it is given back, now or since then: it waits for a placement as before."""
@@ -93,7 +94,7 @@ class JobLives:
         self._line.leave(job)
         self.look_for_growth(job)  # what is left asks again behind all who wait
 
-    def task_is_there(self, task: ExecutorRecord, state: ev.TaskState, message: str) -> None:
+    def task_is_there(self, task: ExecutorRecord, state: task_states.TaskState, message: str) -> None:
         """One of its tasks starts, runs, or is seen again."""
         self._setbacks.seen(task)
         if state == "running" or (task.state == "unreachable" and task.running_at is not None):
@@ -162,7 +163,7 @@ class JobLives:
     def stop_driver(self, job: JobRecord) -> None:
         """End its driver on the host, if there is one."""
         if job.started_at is not None and job.job.driver_here:
-            self._turn.command(ev.KillDriver, job.job.id)
+            self._turn.command(cmd.KillDriver, job.job.id)
 
     def end_overdue(self) -> None:
         """End the jobs that have run for longer than their users allow."""
@@ -290,7 +291,7 @@ class JobLives:
             job.exit_code = 0
             self.end(job, "finished", "its driver exited with code 0")
             return
-        if end.state == "failed" and end.exit_code == ev.PORT_TAKEN:
+        if end.state == "failed" and end.exit_code == task_states.PORT_TAKEN:
             # Each that failed for another reason was a retry, or would have been the job's end.
             drivers = (other for other in self._roster.tasks(job.job.id) if other.number is None)
             count = sum(driver.state == "failed" for driver in drivers) - job.retried
@@ -333,20 +334,20 @@ class JobLives:
 
     def _set_back(self, task: ExecutorRecord, end: ev.TaskChanged) -> str:
         """Its launch came to nothing: what is said of how it goes on."""
-        blamed = end.state == "dropped" and end.reason not in ev.NOT_THE_VM
+        blamed = end.state == "dropped" and end.reason not in task_states.NOT_THE_VM
         return self._setbacks.never_ran(task, task.message, blamed=blamed)
 
-    def _pause(self, job: JobRecord, state: ev.TaskState) -> float:
+    def _pause(self, job: JobRecord, state: task_states.TaskState) -> float:
         """How long to wait before an executor is placed again: what fails by itself may well fail again."""
         grace = timings.RELAUNCH_GRACE
-        if state in ev.BY_CLUSTER or not job.failures:
+        if state in task_states.BY_CLUSTER or not job.failures:
             return grace
         return min(grace * 2.0 ** min(job.failures - 1, 30), max(grace, timings.RELAUNCH_LONGEST))
 
-    def _too_many_failures(self, job: JobRecord, task: ExecutorRecord, state: ev.TaskState) -> bool:
+    def _too_many_failures(self, job: JobRecord, task: ExecutorRecord, state: task_states.TaskState) -> bool:
         if state != "dropped":
             job.losses += 1
-        if state in ev.BY_CLUSTER:
+        if state in task_states.BY_CLUSTER:
             return False
         job.failures += 1
         # Spark's own rule for spark.executor.maxNumFailures.

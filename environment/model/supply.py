@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 
 from environment.model import timings
-from environment.model.events import Decline, Revive, Suppress
+from environment.model.commands import Decline, Revive, Suppress
 from environment.model.moment import Offer, Supplied
 from environment.model.offer_book import OfferBook
 from environment.model.places import Places

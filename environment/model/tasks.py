@@ -5,7 +5,9 @@ What follows for a task's job is in `life.py`; what is asked about tasks, and sa
 
 from dataclasses import replace
 
+from environment.model import commands as cmd
 from environment.model import events as ev
+from environment.model import task_states
 from environment.model.doubts import Watch
 from environment.model.drivers import Drivers
 from environment.model.idling import Idling
@@ -52,13 +54,17 @@ class Tasks:
         self._watch.answered(event.task_id)
         task = self._roster.task(event.task_id)
         if task is None or task.ended:
-            if event.state not in ev.ENDED and event.state not in ("unreachable", "unknown"):
+            if event.state not in task_states.ENDED and event.state not in ("unreachable", "unknown"):
                 # Nobody waits for it: what is over stays over, even if a lost VM comes back with it.
                 vm_id = event.vm_id or (task.vm_id if task else "")
-                self._turn.command(ev.KillTask, event.task_id, vm_id)
+                self._turn.command(cmd.KillTask, event.task_id, vm_id)
             return
-        if event.state in ev.ENDED:
-            taken = event.state == "killed" and task.killed_at is None and event.reason in ev.CLUSTER_REASONS
+        if event.state in task_states.ENDED:
+            taken = (
+                event.state == "killed"
+                and task.killed_at is None
+                and event.reason in task_states.CLUSTER_REASONS
+            )
             self._end(task, replace(event, state="lost") if taken else event)
         elif event.state in ("unreachable", "unknown"):
             self._watch.lost_sight(task)
@@ -96,7 +102,7 @@ class Tasks:
     def _end(self, task: ExecutorRecord, end: ev.TaskChanged) -> None:
         state, message = end.state, end.message or end.reason
         # The master knows its agent, and neither has ever told of the task: its launch got lost.
-        never_ran = state in ev.NEVER_RAN or (state == "gone" and task.state == "launching")
+        never_ran = state in task_states.NEVER_RAN or (state == "gone" and task.state == "launching")
         self._roster.charge(self._ledger.close(task, self._turn.now))
         self._book.released(task.vm_id)
         self._idling.touch(task.vm_id)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec
 
-from environment.model.events import Command
+from environment.model.commands import Command
 
 Fields = ParamSpec("Fields")
 

@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from environment.model import commands as cmd
 from environment.model import events as ev
+from environment.model import task_states
 from environment.model.moment import Offer, VmSize
 from environment.pools import Terms
 from environment.resources import Resources
@@ -51,7 +53,7 @@ class Task:
 
     vm_id: str
     resources: Resources
-    state: ev.TaskState = "running"
+    state: task_states.TaskState = "running"
     ends_at: float = float("inf")
 
 
@@ -135,7 +137,7 @@ class World:
         vms = tuple(self.agents.values())
         return ev.VmsMeasured(self.now, tuple(VmSize(vm.id, vm.resources) for vm in vms), vms)
 
-    def tell(self, task_id: str, state: ev.TaskState, reason: str = "") -> None:
+    def tell(self, task_id: str, state: task_states.TaskState, reason: str = "") -> None:
         """A task is in this state now."""
         self.tasks[task_id].state = state
         self.news.append(ev.TaskChanged(self.now, task_id, state, self.tasks[task_id].vm_id, reason))
@@ -161,10 +163,10 @@ class World:
         if offers:
             self.news.append(ev.OffersReceived(self.now, tuple(offers)))
 
-    def execute(self, command: ev.Command, describe: Any) -> None:
+    def execute(self, command: cmd.Command, describe: Any) -> None:
         """The master is told something."""
         match command:
-            case ev.Launch(vm=vm, offer_ids=offer_ids, task_ids=task_ids):
+            case cmd.Launch(vm=vm, offer_ids=offer_ids, task_ids=task_ids):
                 good = all(offer_id in self._offers for offer_id in offer_ids)
                 for offer_id in offer_ids:
                     self._offers.pop(offer_id, None)
@@ -176,17 +178,17 @@ class World:
                     if there and record.number is None:
                         self.tasks[task_id].ends_at = self.now + WORK
                     self.tell(task_id, "running" if there else "dropped")
-            case ev.KillTask(task_id=task_id):
+            case cmd.KillTask(task_id=task_id):
                 if task_id in self.tasks and self.tasks[task_id].state == "running":
                     self.tell(task_id, "killed")
-            case ev.Decline(offer_ids=offer_ids):
+            case cmd.Decline(offer_ids=offer_ids):
                 for offer_id in offer_ids:
                     self._offers.pop(offer_id, None)
-            case ev.Suppress():
+            case cmd.Suppress():
                 self.wanted = False
-            case ev.Revive():
+            case cmd.Revive():
                 self.wanted = True
-            case ev.Reconcile(tasks=asked):
+            case cmd.Reconcile(tasks=asked):
                 for task_id in [task_id for task_id, _ in asked] or [
                     i for i, task in self.tasks.items() if task.state == "running"
                 ]:

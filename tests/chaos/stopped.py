@@ -29,6 +29,7 @@ from daemon.clock import Clock
 from daemon.inbox import Item
 from daemon.service import Service
 from daemon.store import Store
+from environment.model import commands as cmd
 from environment.model import events as ev
 from environment.resources import Resources
 from environment.types import Job
@@ -81,12 +82,12 @@ class Run:
         self.world.points("after a save")
         return saved
 
-    def _executed(self, command: ev.Command, subscription: int) -> None:
+    def _executed(self, command: cmd.Command, subscription: int) -> None:
         self.world.points(f"before {type(command).__name__}")
         self._effect(command, subscription)
         self.world.points(f"after {type(command).__name__}")
 
-    def _execute(self, command: ev.Command, describe: Any, subscription: int | None = None) -> None:
+    def _execute(self, command: cmd.Command, describe: Any, subscription: int | None = None) -> None:
         self.world.execute(command, describe)
 
     def submit(self, spec: JobSpec) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from environment.model import commands as cmd
 from environment.model import events as ev
 from environment.pools import Keeping
 from tests.environment.perfect_master import PerfectMaster
@@ -49,9 +50,9 @@ class PerfectCloud(PerfectMaster):
         self._there.append(agent)
         self._offer()
 
-    def _obey(self, command: ev.Command) -> None:
+    def _obey(self, command: cmd.Command) -> None:
         super()._obey(command)
-        if isinstance(command, ev.OpenVm):
+        if isinstance(command, cmd.OpenVm):
             lease = self.model.lease(command.lease_id)
             assert lease is not None
             assert lease.vm.terms is not None
@@ -60,7 +61,7 @@ class PerfectCloud(PerfectMaster):
                 self._push(self._now + lease.vm.terms.boot, _BOOTS, lease.id)
             else:
                 self._boot(lease.id)
-        elif isinstance(command, ev.CloseVm):
+        elif isinstance(command, cmd.CloseVm):
             self._there = [vm for vm in self._there if vm.lease != command.lease_id]
             gone = [i for i, (vm, _) in self._offered.items() if vm.lease == command.lease_id]
             for offer_id in gone:

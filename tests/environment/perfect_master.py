@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from unittest.mock import patch
 
+from environment.model import commands as cmd
 from environment.model import events as ev
 from environment.model import timings
 from environment.model.accounts import Charge
@@ -156,16 +157,16 @@ class PerfectMaster:
         for command in commands:
             self._obey(command)
 
-    def _obey(self, command: ev.Command) -> None:
-        if isinstance(command, ev.Launch | ev.Decline):
+    def _obey(self, command: cmd.Command) -> None:
+        if isinstance(command, cmd.Launch | cmd.Decline):
             for offer_id in command.offer_ids:
                 self._offered.pop(offer_id, None)
-        if isinstance(command, ev.Launch):
+        if isinstance(command, cmd.Launch):
             for task_id in command.task_ids:
                 self._send(ev.TaskChanged(self._now, task_id, "running", command.vm.id))
-        elif isinstance(command, ev.KillTask):
+        elif isinstance(command, cmd.KillTask):
             self._send(ev.TaskChanged(self._now, command.task_id, "killed", command.vm_id))
-        elif isinstance(command, ev.StartDriver):
+        elif isinstance(command, cmd.StartDriver):
             self._send(ev.DriverStarted(self._now, command.job_id))
             tasks = [task for task in self.model.tasks(command.job_id) if not task.ended]
             sizes = tuple(task.resources for task in tasks)

@@ -7,8 +7,9 @@ import pytest
 
 from environment.check import check, shortage, whole_cluster_shortfall
 from environment.explain import explain
+from environment.model.commands import Launch
 from environment.model.event_log import decode, encode
-from environment.model.events import Launch, OffersReceived, VmsMeasured
+from environment.model.events import OffersReceived, VmsMeasured
 from environment.model.moment import VmSize
 from environment.resources import Resources
 from environment.rounds import decide_once

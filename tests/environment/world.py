@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agents.baselines.first_fit import FirstFit
+from environment.model import commands as cmd
 from environment.model import events as ev
+from environment.model import task_states
 from environment.model.cluster_model import Changes, ClusterModel, ModelOptions
 from environment.model.event_log import encode
 from environment.model.launches import decided
@@ -22,11 +24,11 @@ class World:
         self.vms = tuple(vms)
         self.model = ClusterModel(options)
         self.now = 100.0
-        self.log: list[tuple[ev.Event, list[ev.Command]]] = []
+        self.log: list[tuple[ev.Event, list[cmd.Command]]] = []
         self._offers = 0
         self._stored: dict[str, JobRecord] = {}
 
-    def send(self, event: ev.Event) -> list[ev.Command]:
+    def send(self, event: ev.Event) -> list[cmd.Command]:
         """Any event."""
         commands = self.model.handle(event)
         self.log.append((event, commands))
@@ -36,7 +38,7 @@ class World:
         """The log of all that happened, or of what came from an entry on, as text."""
         return [line for event, told in self.log[begin:] for line in (encode(event), *map(encode, told))]
 
-    def wait(self, seconds: float) -> list[ev.Command]:
+    def wait(self, seconds: float) -> list[cmd.Command]:
         """Time goes by, and a tick says so."""
         self.now += seconds
         return self.send(ev.Tick(self.now))
@@ -47,20 +49,20 @@ class World:
         self._stored |= {record.job.id: record for record in changes.jobs}
         return replace(changes, jobs=tuple(self._stored.values()))
 
-    def restore(self, kept: Changes) -> list[ev.Command]:
+    def restore(self, kept: Changes) -> list[cmd.Command]:
         """A daemon takes up what another one kept."""
         return self.send(ev.Restored(self.now, kept.jobs, kept.executors, self.model.options))
 
-    def subscribe(self) -> list[ev.Command]:
+    def subscribe(self) -> list[cmd.Command]:
         """The master takes the framework."""
         return self.send(ev.Subscribed(self.now))
 
-    def submit(self, *jobs: Job) -> list[ev.Command]:
+    def submit(self, *jobs: Job) -> list[cmd.Command]:
         """Jobs come in, and are stored before."""
         self._stored |= {job.id: JobRecord(job) for job in jobs}
         return [command for job in jobs for command in self.send(ev.JobSubmitted(self.now, job))]
 
-    def offer(self, *vms: Vm, cpus: float | None = None, memory_mib: int | None = None) -> list[ev.Command]:
+    def offer(self, *vms: Vm, cpus: float | None = None, memory_mib: int | None = None) -> list[cmd.Command]:
         """The master offers what our tasks leave on these VMs (all VMs, when none is named), or so much."""
         offers = []
         for vm in vms or self.vms:
@@ -75,17 +77,17 @@ class World:
                 offers.append(replace(offer, resources=Resources.of(*basic, left.others)))
         return self.send(ev.OffersReceived(self.now, tuple(offers)))
 
-    def decide(self) -> list[ev.Command]:
+    def decide(self) -> list[cmd.Command]:
         """First fit decides, whether it is time or not."""
         verdicts = tuple(decide_in_turn(FirstFit().decide, self.model.view(), self.model.requests()))
         return self.send(decided(verdicts, self.now))
 
-    def place(self, job_id: str, *vms: Vm, driver: Vm | None = None) -> list[ev.Command]:
+    def place(self, job_id: str, *vms: Vm, driver: Vm | None = None) -> list[cmd.Command]:
         """Somebody decided so."""
         placement = ev.Placement(job_id, tuple(vm.id for vm in vms), driver.id if driver else None)
         return self.send(ev.Decided(self.now, (placement,)))
 
-    def tell(self, state: ev.TaskState, *task_ids: str, message: str = "") -> list[ev.Command]:
+    def tell(self, state: task_states.TaskState, *task_ids: str, message: str = "") -> list[cmd.Command]:
         """The master tells these tasks' state."""
         return [
             command
@@ -93,11 +95,11 @@ class World:
             for command in self.send(ev.TaskChanged(self.now, task_id, state, "", "", message))
         ]
 
-    def driver_ends(self, job_id: str, exit_code: int | None = 0) -> list[ev.Command]:
+    def driver_ends(self, job_id: str, exit_code: int | None = 0) -> list[cmd.Command]:
         """The driver on the host is gone."""
         return self.send(ev.DriverEnded(self.now, job_id, exit_code))
 
-    def kill(self, job_id: str) -> list[ev.Command]:
+    def kill(self, job_id: str) -> list[cmd.Command]:
         """A user wants it ended."""
         return self.send(ev.KillRequested(self.now, job_id))
 
@@ -122,19 +124,19 @@ class World:
         return [task.task_id for task in self.model.tasks(job_id) if not task.ended]
 
 
-def names(commands: Sequence[ev.Command]) -> list[str]:
+def names(commands: Sequence[cmd.Command]) -> list[str]:
     """What kinds of commands these are."""
     return [type(command).__name__ for command in commands]
 
 
-def killed(commands: Sequence[ev.Command]) -> list[str]:
+def killed(commands: Sequence[cmd.Command]) -> list[str]:
     """The tasks that are to be killed."""
-    return [command.task_id for command in commands if isinstance(command, ev.KillTask)]
+    return [command.task_id for command in commands if isinstance(command, cmd.KillTask)]
 
 
-def launched(commands: Sequence[ev.Command]) -> dict[str, list[str]]:
+def launched(commands: Sequence[cmd.Command]) -> dict[str, list[str]]:
     """The tasks that are to be launched, by VM name."""
-    launches = [command for command in commands if isinstance(command, ev.Launch)]
+    launches = [command for command in commands if isinstance(command, cmd.Launch)]
     assert all(launch.offer_ids for launch in launches)
     return {launch.vm.name: list(launch.task_ids) for launch in launches}
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from environment.model import commands as cmd
 from environment.model import events as ev
 from environment.resources import Resources
 from environment.types import Vm
@@ -170,7 +171,7 @@ def test_an_agent_that_joins_while_nothing_is_wanted_is_found(tmp_path: Path) ->
         framework.wait(ev.VmLost)
         while len(framework.wait(ev.VmsMeasured).vms) != 2:
             assert framework.link.ask_for_agents(30.0)
-        framework.link.execute(ev.Suppress(1), lambda task: (_ for _ in ()).throw(AssertionError(task)))
+        framework.link.execute(cmd.Suppress(1), lambda task: (_ for _ in ()).throw(AssertionError(task)))
         mesos.fault("start_agent", agent="host3.example")
         eventually(lambda: len(mesos.get("/slaves")["slaves"]) == 3, "it registers")
         assert framework.link.ask_for_agents(30.0)

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from environment.model import commands as cmd
 from environment.model import events as ev
 from framework.link import MesosLink
 from framework.session import Session, SessionOptions
@@ -301,7 +302,7 @@ def test_inverse_offers_are_answered_as_the_api_wants_it() -> None:
         assert offer.unavailable == pytest.approx((1795222368.990713, 3600.0))
         bodies = []
         for number, accept in enumerate((True, False), 2):
-            link.execute(ev.AnswerInverse(1, (offer.id, "O16"), accept), lambda task: pytest.fail(f"{task}"))
+            link.execute(cmd.AnswerInverse(1, (offer.id, "O16"), accept), lambda task: pytest.fail(f"{task}"))
             deadline = time.monotonic() + PATIENCE
             while len(master.requests) < number:
                 assert time.monotonic() < deadline

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
+from environment.model import commands as cmd
 from environment.model import events as ev
 from framework import link as link_module
 from framework.session import Calls, QueuedCall, Session
@@ -44,7 +45,7 @@ def test_nobody_waits_for_a_master_that_hangs(tmp_path: Path) -> None:
         with stopped(mesos):
             framework.launch(second, task("job-2.0", second.ports[0][0]))
             framework.launch(third, task("job-3.0", third.ports[0][0]))
-            framework.link.execute(ev.KillTask(1, "job-1.0", first.vm.id), undescribed)
+            framework.link.execute(cmd.KillTask(1, "job-1.0", first.vm.id), undescribed)
             session = framework.link._session
             assert session is not None
             eventually(lambda: session._calls.pending(time.monotonic()) > 0, "a call waits for its answer")
@@ -55,7 +56,7 @@ def test_nobody_waits_for_a_master_that_hangs(tmp_path: Path) -> None:
             assert framework.kinds.count(ev.Disconnected) == 1, "the loss was told before"
             eventually(lambda: "not connected" in framework.link.state, "it was given up")
         framework.wait(ev.Subscribed)
-        framework.link.execute(ev.Reconcile(1, (("job-2.0", second.vm.id),)), undescribed)
+        framework.link.execute(cmd.Reconcile(1, (("job-2.0", second.vm.id),)), undescribed)
         # It ran if it had arrived, and is gone if it had not.
         while framework.wait(ev.TaskChanged).task_id != "job-2.0":
             pass
@@ -70,7 +71,7 @@ def test_a_link_ends_while_its_master_hangs(tmp_path: Path) -> None:
             session = framework.link._session
             assert session is not None
             mesos.hang()
-            framework.link.execute(ev.Revive(1), undescribed)
+            framework.link.execute(cmd.Revive(1), undescribed)
             eventually(lambda: session._calls.pending(time.monotonic()) > 0, "the call waits")
         try:
             assert not framework.link._thread.is_alive()
@@ -126,7 +127,7 @@ def test_an_answer_that_drips_in_is_waited_for_as_long_as_for_none() -> None:
     with Mute(subscribed) as mute, Framework(mute.address, call_timeout=0.5) as framework:
         framework.wait(ev.Subscribed)
         eventually(lambda: len(mute.connections) > 1, "its sizes are asked for")
-        framework.link.execute(ev.Revive(1), undescribed)
+        framework.link.execute(cmd.Revive(1), undescribed)
         dripping = threading.Event()
 
         def drip() -> None:
@@ -246,7 +247,7 @@ def test_a_host_that_vanishes_is_left(elsewhere: tuple[str, str], calling: bool)
             ip(f"-n {name} link set eth0 down")
             vanished = time.monotonic()
             if calling:
-                framework.link.execute(ev.Revive(1), undescribed)
+                framework.link.execute(cmd.Revive(1), undescribed)
             framework.wait(ev.Disconnected)
             print(f"left after {time.monotonic() - vanished:.2f} s")
             eventually(lambda: "not connected" in framework.link.state, "it was given up")
@@ -306,7 +307,7 @@ def test_a_new_leader_is_followed_at_once(
             assert framework.link.state == f"subscribed to {one.address}"
             if how == "stopped":
                 one.hang()
-                framework.link.execute(ev.Revive(1), undescribed)
+                framework.link.execute(cmd.Revive(1), undescribed)
             else:
                 one.process.send_signal(signal.SIGKILL)
                 framework.wait(ev.Disconnected)

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from environment.model import commands as cmd
 from environment.model import events as ev
 from environment.model.moment import Offer
 from environment.model.records import ExecutorRecord
@@ -65,7 +66,7 @@ class Framework:
         """Launch tasks on an offer."""
         process = ProcessSpec(("bash", "-c", script), {"PLAIN": "1"}, {"HIDDEN": "hush"})
         known = {task.task_id: replace(task, vm_id=offer.vm.id) for task in tasks}
-        command = ev.Launch(1, offer.vm, (offer.id,), tuple(known))
+        command = cmd.Launch(1, offer.vm, (offer.id,), tuple(known))
         self.link.execute(command, lambda task_id: (known[task_id], process, f"test: {task_id}"))
 
     def __enter__(self) -> "Framework":
@@ -157,7 +158,7 @@ def test_a_task_is_killed(tmp_path: Path) -> None:
         offer = framework.wait(ev.OffersReceived).offers[0]
         framework.launch(offer, task("job-1.0", offer.ports[0][0]), script="sleep 600")
         framework.until("job-1.0", "running")
-        framework.link.execute(ev.KillTask(1, "job-1.0", offer.vm.id), undescribed)
+        framework.link.execute(cmd.KillTask(1, "job-1.0", offer.vm.id), undescribed)
         framework.until("job-1.0", "killed")
 
 
@@ -187,7 +188,7 @@ def test_a_task_that_cannot_be_described_takes_no_other_along(tmp_path: Path) ->
         ports = range(offer.ports[0][0], offer.ports[0][0] + 2)
         made = [task(f"job-{n}.0", port) for n, port in enumerate(ports, start=1)]
         tasks = {each.task_id: replace(each, vm_id=offer.vm.id) for each in made}
-        framework.link.execute(ev.Launch(1, offer.vm, (offer.id,), tuple(tasks)), describe)
+        framework.link.execute(cmd.Launch(1, offer.vm, (offer.id,), tuple(tasks)), describe)
         assert framework.until("job-1.0", "dropped").message == "no specification"
         framework.until("job-2.0", "finished")
 
@@ -203,7 +204,7 @@ def test_a_framework_comes_back_under_its_id(tmp_path: Path) -> None:
         with Framework(mesos.address, framework_id) as again:
             again.wait(ev.Subscribed)
             assert again.ids == [framework_id]
-            command = ev.Reconcile(1, (("job-1.0", offer.vm.id), ("job-9.0", offer.vm.id)))
+            command = cmd.Reconcile(1, (("job-1.0", offer.vm.id), ("job-9.0", offer.vm.id)))
             again.link.execute(command, undescribed)
             states = {e.task_id: e.state for e in (again.wait(ev.TaskChanged) for _ in range(2))}
             assert states == {"job-1.0": "running", "job-9.0": "gone"}
@@ -248,7 +249,7 @@ def test_a_removed_framework_begins_anew(tmp_path: Path) -> None:
             again.wait(ev.Subscribed)
             assert again.link.framework_id != old
             assert again.ids == [again.link.framework_id]
-            again.link.execute(ev.Reconcile(1, (("job-1.0", offer.vm.id),)), undescribed)
+            again.link.execute(cmd.Reconcile(1, (("job-1.0", offer.vm.id),)), undescribed)
             assert again.wait(ev.TaskChanged).state == "gone"
 
 
@@ -306,7 +307,7 @@ def test_a_master_that_comes_back_finds_our_tasks_running(tmp_path: Path) -> Non
         framework.wait(ev.Disconnected)
         framework.wait(ev.Subscribed)
         assert framework.link.framework_id == before
-        framework.link.execute(ev.Reconcile(1, (("job-1.0", offer.vm.id),)), undescribed)
+        framework.link.execute(cmd.Reconcile(1, (("job-1.0", offer.vm.id),)), undescribed)
         framework.until("job-1.0", "running")
 
 
@@ -332,7 +333,7 @@ def test_a_launch_that_got_lost_is_found_to_be_gone(tmp_path: Path) -> None:
         offer = framework.wait(ev.OffersReceived).offers[0]
         mesos.fault("lose", what="calls", type="ACCEPT", count=1)
         framework.launch(offer, task("job-1.0", offer.ports[0][0]))
-        framework.link.execute(ev.Reconcile(1, (("job-1.0", offer.vm.id),)), undescribed)
+        framework.link.execute(cmd.Reconcile(1, (("job-1.0", offer.vm.id),)), undescribed)
         assert framework.wait(ev.TaskChanged).state == "gone"
 
 
@@ -352,7 +353,7 @@ def test_all_that_the_master_knows_is_told_when_asked(tmp_path: Path) -> None:
         offer = framework.wait(ev.OffersReceived).offers[0]
         framework.launch(offer, task("job-1.0", offer.ports[0][0]), script="sleep 600")
         framework.until("job-1.0", "running")
-        framework.link.execute(ev.Reconcile(1, ()), undescribed)
+        framework.link.execute(cmd.Reconcile(1, ()), undescribed)
         assert framework.wait(ev.TaskChanged).task_id == "job-1.0"
 
 
@@ -360,10 +361,10 @@ def test_a_call_that_the_master_refuses_raises_nothing(tmp_path: Path) -> None:
     """A 400 is logged; the link goes on, and what was launched so is found to be gone."""
     with mesos_and_framework(tmp_path) as (_, framework):
         offer = framework.wait(ev.OffersReceived).offers[0]
-        launch = ev.Launch(1, offer.vm, (offer.id,), ("job-1.0",))
+        launch = cmd.Launch(1, offer.vm, (offer.id,), ("job-1.0",))
         wanted = replace(task("job-1.0", offer.ports[0][0]), vm_id=offer.vm.id)
         framework.link.execute(launch, lambda _: (wanted, ProcessSpec(("true",), {}, {}), 5))  # type: ignore[arg-type, return-value]  # no name
-        framework.link.execute(ev.Reconcile(1, (("job-1.0", offer.vm.id),)), undescribed)
+        framework.link.execute(cmd.Reconcile(1, (("job-1.0", offer.vm.id),)), undescribed)
         assert framework.wait(ev.TaskChanged).state == "gone"
         assert framework.link.subscribed
 
@@ -467,14 +468,14 @@ def test_what_was_decided_under_an_earlier_subscription_is_not_said_on_a_later_o
         offer = framework.wait(ev.OffersReceived).offers[0]
         before = mesos.get("/frameworks")["frameworks"][0]["offers"]
         assert offer.id in {known["id"] for known in before}
-        launch = ev.Launch(1, offer.vm, (offer.id,), ("job-2.0",))
-        for command in (ev.Suppress(1), ev.Decline(1, (offer.id,), 60.0), launch):
+        launch = cmd.Launch(1, offer.vm, (offer.id,), ("job-2.0",))
+        for command in (cmd.Suppress(1), cmd.Decline(1, (offer.id,), 60.0), launch):
             framework.link.execute(command, undescribed, first)
         assert "decided under an earlier connection" in framework.until("job-2.0", "dropped").message
-        framework.link.execute(ev.Reconcile(1, (("job-1.0", offer.vm.id),)), undescribed, first)
+        framework.link.execute(cmd.Reconcile(1, (("job-1.0", offer.vm.id),)), undescribed, first)
         framework.until("job-1.0", "running")
-        framework.link.execute(ev.KillTask(1, "job-1.0", offer.vm.id), undescribed, first)
+        framework.link.execute(cmd.KillTask(1, "job-1.0", offer.vm.id), undescribed, first)
         framework.until("job-1.0", "killed")
         assert mesos.get("/frameworks")["frameworks"][0]["offers"][: len(before)] == before
-        framework.link.execute(ev.Decline(1, (offer.id,), 60.0), undescribed, second)
+        framework.link.execute(cmd.Decline(1, (offer.id,), 60.0), undescribed, second)
         eventually(lambda: mesos.get("/frameworks")["frameworks"][0]["offers"] != before, "it is declined")

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from environment.model import commands as cmd
 from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.event_log import decode, encode
@@ -52,7 +53,7 @@ class ElasticChaos(Chaos):
         self.actions = ACTIONS | ELASTIC_ACTIONS
         self.machines: dict[str, Machine] = {}
         #: Calls of the provider that have no answer yet, and when those to open were made.
-        self.calls: list[ev.OpenVm | ev.CloseVm] = []
+        self.calls: list[cmd.OpenVm | cmd.CloseVm] = []
         #: Leases that were asked for, and under which something was opened, ever.
         self.asked: set[str] = set()
         self.opened: set[str] = set()
@@ -87,25 +88,25 @@ class ElasticChaos(Chaos):
 
     # ---- the provider --------------------------------------------------------------------------------
 
-    def execute(self, command: ev.Command) -> None:
+    def execute(self, command: cmd.Command) -> None:
         """Calls of the provider are answered some time."""
-        if isinstance(command, ev.OpenVm):
+        if isinstance(command, cmd.OpenVm):
             assert self.taking_up or command.lease_id not in self.asked, "a lease was asked for twice"
             self.asked.add(command.lease_id)
             self.calls.append(command)
-        elif isinstance(command, ev.CloseVm):
+        elif isinstance(command, cmd.CloseVm):
             self.calls.append(command)
         else:
             super().execute(command)
 
-    def take_call(self) -> ev.OpenVm | ev.CloseVm | None:
+    def take_call(self) -> cmd.OpenVm | cmd.CloseVm | None:
         """Any call without an answer."""
         return self.calls.pop(self.random.randrange(len(self.calls))) if self.calls else None
 
     def answer(self) -> None:
         """The provider does as it was told."""
         call = self.take_call()
-        if isinstance(call, ev.OpenVm):
+        if isinstance(call, cmd.OpenVm):
             if machine := self.open(call.lease_id):
                 self.send(ev.LeaseOpened(self.now, call.lease_id, machine.id, machine.opened_at))
         elif call is not None:
@@ -113,7 +114,7 @@ class ElasticChaos(Chaos):
 
     def open(self, lease_id: str) -> Machine | None:
         """What is open under a lease is not opened again; what was given up before is not opened at all."""
-        if any(isinstance(call, ev.CloseVm) and call.lease_id == lease_id for call in self.calls):
+        if any(isinstance(call, cmd.CloseVm) and call.lease_id == lease_id for call in self.calls):
             return None
         known = [machine for machine in self.machines.values() if machine.lease == lease_id]
         if known:
@@ -129,7 +130,7 @@ class ElasticChaos(Chaos):
         self.machines[machine.id] = machine
         return machine
 
-    def close(self, call: ev.CloseVm) -> None:
+    def close(self, call: cmd.CloseVm) -> None:
         """By its own name, or by what is open under the lease."""
         ids = (
             [call.machine_id]
@@ -158,7 +159,7 @@ class ElasticChaos(Chaos):
     def answer_badly(self) -> None:
         """It refuses, or opens without saying so, or answers twice."""
         call = self.take_call()
-        if isinstance(call, ev.CloseVm):
+        if isinstance(call, cmd.CloseVm):
             self.calls.append(call)
         elif call is not None:
             how = self.random.choice(_BADLY)
@@ -384,7 +385,7 @@ class ElasticChaos(Chaos):
             self.replay(model, self.log[begin:])
 
     @staticmethod
-    def replay(model: ClusterModel, log: Sequence[tuple[ev.Event, list[ev.Command]]]) -> None:
+    def replay(model: ClusterModel, log: Sequence[tuple[ev.Event, list[cmd.Command]]]) -> None:
         """A model that is given the same events gives the same commands.
 
         Ticks that led to nothing are left out, but for those that told who waits that there is no master.

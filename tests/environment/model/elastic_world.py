@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 
+from environment.model import commands as cmd
 from environment.model import events as ev
 from environment.model.leases import Lease
 from environment.model.moment import VmSize
@@ -47,7 +48,7 @@ class ElasticWorld(World):
         assert lease is not None
         return lease
 
-    def send(self, event: ev.Event) -> list[ev.Command]:
+    def send(self, event: ev.Event) -> list[cmd.Command]:
         """Any event; note who is opened where."""
         commands = super().send(event)
         self._known |= {lease_id.rpartition(".")[0]: lease_id for lease_id in opens(commands)}
@@ -57,7 +58,7 @@ class ElasticWorld(World):
         """Those that have not ended."""
         return self.model.leases()
 
-    def opened(self, *names: str) -> list[ev.Command]:
+    def opened(self, *names: str) -> list[cmd.Command]:
         """The provider has opened these VMs."""
         return [
             command
@@ -67,7 +68,7 @@ class ElasticWorld(World):
             )
         ]
 
-    def boot(self, *names: str) -> list[ev.Command]:
+    def boot(self, *names: str) -> list[cmd.Command]:
         """The agents of these places come, and all of them is offered."""
         for name in names:
             lease = self.lease(name)
@@ -80,12 +81,12 @@ class ElasticWorld(World):
             )
         return self.offer(*(self.agents[name] for name in names))
 
-    def measure(self, *agents: Vm) -> list[ev.Command]:
+    def measure(self, *agents: Vm) -> list[cmd.Command]:
         """The master tells of these agents."""
         sizes = tuple(VmSize(vm.id, vm.resources) for vm in agents)
         return self.send(ev.VmsMeasured(self.now, sizes, tuple(agents)))
 
-    def closed(self, *names: str) -> list[ev.Command]:
+    def closed(self, *names: str) -> list[cmd.Command]:
         """The provider has closed these VMs."""
         return [
             command for name in names for command in self.send(ev.LeaseClosed(self.now, self.lease(name).id))
@@ -97,11 +98,11 @@ class ElasticWorld(World):
         self.measure()
 
 
-def opens(commands: Sequence[ev.Command]) -> list[str]:
+def opens(commands: Sequence[cmd.Command]) -> list[str]:
     """The leases whose VMs are to be opened."""
-    return [command.lease_id for command in commands if isinstance(command, ev.OpenVm)]
+    return [command.lease_id for command in commands if isinstance(command, cmd.OpenVm)]
 
 
-def closes(commands: Sequence[ev.Command]) -> list[str]:
+def closes(commands: Sequence[cmd.Command]) -> list[str]:
     """The leases whose VMs are to be closed."""
-    return [command.lease_id for command in commands if isinstance(command, ev.CloseVm)]
+    return [command.lease_id for command in commands if isinstance(command, cmd.CloseVm)]

@@ -13,7 +13,9 @@ from random import Random
 import pytest
 
 from agents.registry import create
+from environment.model import commands as cmd
 from environment.model import events as ev
+from environment.model import task_states
 from environment.model.accounts import Charge
 from environment.model.cluster_model import ClusterModel
 from environment.model.launches import decided
@@ -43,10 +45,10 @@ class Chaos:
         self.policy = create(policy)
         self.model = ClusterModel()
         self.now = 0.0
-        self.log: list[tuple[ev.Event, list[ev.Command]]] = []
+        self.log: list[tuple[ev.Event, list[cmd.Command]]] = []
         self.offers: dict[str, Offer] = {}
         self.tasks: dict[str, tuple[str, ExecutorRecord]] = {}
-        self.states: dict[str, ev.TaskState] = {}
+        self.states: dict[str, task_states.TaskState] = {}
         self.drivers: set[str] = set()
         #: Jobs whose drivers are processes of their users.
         self.clients: set[str] = set()
@@ -223,7 +225,7 @@ class Chaos:
         if self.tasks:
             task_id = self.random.choice(sorted(self.tasks))
             started = self.states[task_id] in ("running", "killing")
-            ends: tuple[ev.TaskState, ...] = (
+            ends: tuple[task_states.TaskState, ...] = (
                 ("failed", "lost", "finished") if started else ("dropped", "error")
             )
             self.end(task_id, self.random.choice(ends))
@@ -278,30 +280,30 @@ class Chaos:
         for command in commands:
             self.execute(command)
 
-    def execute(self, command: ev.Command) -> None:
+    def execute(self, command: cmd.Command) -> None:
         """Do as the master and the daemon's host would."""
         match command:
-            case ev.Launch(vm=vm, offer_ids=offer_ids, task_ids=task_ids):
+            case cmd.Launch(vm=vm, offer_ids=offer_ids, task_ids=task_ids):
                 records = map(self.model.task, task_ids)
                 self.launch(vm, offer_ids, tuple(task for task in records if task is not None))
-            case ev.Decline(offer_ids=offer_ids):
+            case cmd.Decline(offer_ids=offer_ids):
                 for offer_id in offer_ids:
                     del self.offers[offer_id]
-            case ev.Suppress():
+            case cmd.Suppress():
                 self.suppressed = True
-            case ev.Revive():
+            case cmd.Revive():
                 self.suppressed = False
-            case ev.KillTask(task_id=task_id) if task_id in self.tasks and self.random.random() < 0.9:
+            case cmd.KillTask(task_id=task_id) if task_id in self.tasks and self.random.random() < 0.9:
                 self.states[task_id] = "killing"
-            case ev.Reconcile(tasks=tasks):
+            case cmd.Reconcile(tasks=tasks):
                 for task_id in [task_id for task_id, _ in tasks] or list(self.tasks):
                     known = self.states.get(task_id, "gone")
                     self.send(ev.TaskChanged(self.now, task_id, known))
-            case ev.StartDriver(job_id=job_id):
+            case cmd.StartDriver(job_id=job_id):
                 assert job_id not in self.drivers
                 assert job_id not in self.clients
                 self.drivers.add(job_id)
-            case ev.KillDriver(job_id=job_id):
+            case cmd.KillDriver(job_id=job_id):
                 self.drivers.discard(job_id)
 
     def launch(self, vm: Vm, offer_ids: tuple[str, ...], tasks: tuple[ExecutorRecord, ...]) -> None:
@@ -319,7 +321,7 @@ class Chaos:
             self.states[task.task_id] = "staging"
             self.check_wanted(task)
 
-    def tell(self, task_id: str, state: ev.TaskState) -> None:
+    def tell(self, task_id: str, state: task_states.TaskState) -> None:
         """A task that was not killed goes into a state."""
         if self.states[task_id] != "killing":
             if state == "running" and ".driver-" in task_id:
@@ -329,7 +331,7 @@ class Chaos:
         else:
             self.end(task_id, "killed")
 
-    def end(self, task_id: str, state: ev.TaskState) -> None:
+    def end(self, task_id: str, state: task_states.TaskState) -> None:
         """A task is over."""
         if task_id in self.tasks:
             del self.tasks[task_id], self.states[task_id]

@@ -12,7 +12,9 @@ from random import Random
 import pytest
 
 from agents.registry import create
+from environment.model import commands as cmd
 from environment.model import events as ev
+from environment.model import task_states
 from environment.model.accounts import Account, Charge
 from environment.model.cluster_model import ClusterModel
 from environment.model.launches import decided
@@ -162,27 +164,27 @@ class Day:
         if offers:
             self.send(ev.OffersReceived(self.now, tuple(offers)))
 
-    def execute(self, command: ev.Command) -> None:
+    def execute(self, command: cmd.Command) -> None:
         """What the master and the provider do."""
         match command:
-            case ev.Launch(offer_ids=offer_ids, task_ids=task_ids):
+            case cmd.Launch(offer_ids=offer_ids, task_ids=task_ids):
                 for offer_id in offer_ids:
                     self.offered.pop(offer_id, None)
                 for task_id in task_ids:
                     self.at(1.0, lambda task_id=task_id: self.tell(task_id, "running"))  # type: ignore[misc]
-            case ev.Decline(offer_ids=offer_ids):
+            case cmd.Decline(offer_ids=offer_ids):
                 for offer_id in offer_ids:
                     self.offered.pop(offer_id, None)
-            case ev.KillTask(task_id=task_id):
+            case cmd.KillTask(task_id=task_id):
                 self.at(2.0, lambda: self.tell(task_id, "killed"))
-            case ev.StartDriver(job_id=job_id):
+            case cmd.StartDriver(job_id=job_id):
                 self.at(0.5, lambda: self.send(ev.DriverStarted(self.now, job_id)))
-            case ev.OpenVm(lease_id=lease_id):
+            case cmd.OpenVm(lease_id=lease_id):
                 self.at(self.random.uniform(0.5, 3.0), lambda: self.open(lease_id))
-            case ev.CloseVm(lease_id=lease_id, machine_id=machine_id):
+            case cmd.CloseVm(lease_id=lease_id, machine_id=machine_id):
                 self.at(self.random.uniform(0.2, 1.0), lambda: self.close(lease_id, machine_id))
 
-    def tell(self, task_id: str, state: ev.TaskState) -> None:
+    def tell(self, task_id: str, state: task_states.TaskState) -> None:
         """The master tells of a task, unless its agent is gone."""
         task = self.tasks.get(task_id)
         if task is not None and task.vm_id in {machine.agent.id for machine in self.up()}:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from environment.model import commands as cmd
 from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.event_log import decode, encode
@@ -29,7 +30,7 @@ def told(
     closed: tuple[tuple[str, str], ...] = (),
     limits: tuple[str, ...] = (),
     **quota: float,
-) -> list[ev.Command]:
+) -> list[cmd.Command]:
     """The master tells of its agents, and of the most that we may have."""
     sizes = tuple(VmSize(vm.id, vm.resources) for vm in vms)
     return world.send(ev.VmsMeasured(world.now, sizes, vms, closed, limits, quota))
@@ -126,7 +127,7 @@ def test_an_idle_vm_may_go_and_a_busy_one_not_yet(world: World) -> None:
     window = (world.now + 60, None)
     inverse = (ev.InverseOffer("i1", ONE.id, window), ev.InverseOffer("i2", TWO.id, window))
     answers = world.send(ev.InverseOffersReceived(world.now, inverse))
-    assert {(a.offer_ids, a.accept) for a in answers if isinstance(a, ev.AnswerInverse)} == {
+    assert {(a.offer_ids, a.accept) for a in answers if isinstance(a, cmd.AnswerInverse)} == {
         (("i1",), False),
         (("i2",), True),
     }

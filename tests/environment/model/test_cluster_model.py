@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from environment.model import commands as cmd
 from environment.model import events as ev
-from environment.model import timings
+from environment.model import task_states, timings
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.moment import VmSize
 from environment.model.records import JobRecord
@@ -327,7 +328,9 @@ def test_too_many_losses_fail_the_job(world: World) -> None:
 
 
 @pytest.mark.parametrize("state", ["lost", "gone", "gone_by_operator"])
-def test_what_the_cluster_loses_is_not_counted_against_the_job(world: World, state: ev.TaskState) -> None:
+def test_what_the_cluster_loses_is_not_counted_against_the_job(
+    world: World, state: task_states.TaskState
+) -> None:
     """However many VMs go away under a job, its executors are placed again; the count is shown."""
     world.run(make_job(executors=1))
     for number in range(10):
@@ -684,8 +687,8 @@ def test_a_launch_whose_agent_the_master_does_not_know_may_still_run(world: Worl
 def test_all_that_the_master_knows_is_asked_about_now_and_then() -> None:
     """After each subscription, and every few minutes: so what was forgotten here turns up, and is killed."""
     world = World(VMS)
-    asked = [ev.Reconcile(1, ())]
-    assert [c for c in world.subscribe() if isinstance(c, ev.Reconcile)] == asked
+    asked = [cmd.Reconcile(1, ())]
+    assert [c for c in world.subscribe() if isinstance(c, cmd.Reconcile)] == asked
     assert names(world.wait(299)) == []
     assert names(world.wait(2)) == ["Reconcile"]
     assert killed(world.tell("running", "job-7.3")) == ["job-7.3"]
@@ -736,7 +739,7 @@ def test_offers_of_one_vm_are_used_together(world: World) -> None:
     world.offer(ONE, cpus=1, memory_mib=8192)
     world.offer(ONE, cpus=3, memory_mib=8192)
     (launch, *_) = world.decide()
-    assert isinstance(launch, ev.Launch)
+    assert isinstance(launch, cmd.Launch)
     assert launch.offer_ids == ("offer-1", "offer-2")
     assert launch.vm.cpus == 4
 
@@ -893,7 +896,7 @@ def test_executors_that_are_killed_say_what_they_were_killed_for(world: World) -
 
 
 @pytest.mark.parametrize("state", ["dropped", "failed"])
-def test_a_launch_whose_driver_may_run_is_not_undone(world: World, state: ev.TaskState) -> None:
+def test_a_launch_whose_driver_may_run_is_not_undone(world: World, state: task_states.TaskState) -> None:
     """The driver on the cluster, launched with the executors, runs once: only what is lost is replaced."""
     world.subscribe()
     world.submit(make_job(executors=2, driver=Resources.of(1, 2048)))
@@ -987,7 +990,7 @@ def test_a_restored_model_goes_on_where_the_last_one_ended(world: World) -> None
     commands = other.subscribe()
     assert names(commands) == ["Reconcile", "Reconcile", "KillTask"]
     assert killed(commands) == ["ending.0"]
-    assert isinstance(commands[0], ev.Reconcile)
+    assert isinstance(commands[0], cmd.Reconcile)
     asked = {task_id for task_id, _ in commands[0].tasks}
     assert asked == {"running.0", "running.1", "lost.0", "ending.0", "placing.0", "placing.1"}
     assert [request.job.id for request in other.model.requests()] == ["lost", "queued"]
@@ -1029,7 +1032,7 @@ def test_questions_after_a_restart_grow_apart_and_end_with_the_answer(
     asked = []
     for _ in range(40):
         for command in world.wait(1):
-            assert isinstance(command, ev.Reconcile)
+            assert isinstance(command, cmd.Reconcile)
             assert [task_id for task_id, _ in command.tasks] == ["job-1.1"]
             asked.append(world.now - 100.0)
     assert asked == [2, 6, 14, 22, 30, 38]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from environment.model import commands as cmd
 from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.event_log import decode, encode, replay
@@ -26,17 +27,17 @@ st.register_type_strategy(
     Keeping, st.builds(Keeping, st.sampled_from(["none", "timeout", "forecast"]), st.floats(0, 1e9))
 )
 
-KINDS: list[type[ev.Event | ev.Command]] = [
+KINDS: list[type[ev.Event | cmd.Command]] = [
     kind
     for kind in vars(ev).values()
     if isinstance(kind, type)
-    and issubclass(kind, ev.Event | ev.Command)
-    and kind not in (ev.Event, ev.Command)
+    and issubclass(kind, ev.Event | cmd.Command)
+    and kind not in (ev.Event, cmd.Command)
 ]
 
 
 @given(st.one_of([st.from_type(kind) for kind in KINDS]))
-def test_every_entry_comes_back_as_it_was(entry: ev.Event | ev.Command) -> None:
+def test_every_entry_comes_back_as_it_was(entry: ev.Event | cmd.Command) -> None:
     """Encoded on one line and decoded, it is equal and of the same type."""
     st_nan = "NaN" in (line := encode(entry))
     assert "\n" not in line
@@ -51,7 +52,7 @@ def test_logs_of_the_first_stoker_replay() -> None:
     model, launches, sizes = ClusterModel(), [], []
     for event, commands in replay(lines):
         assert model.handle(event) == commands
-        ids = [task_id for c in commands if isinstance(c, ev.Launch) for task_id in c.task_ids]
+        ids = [task_id for c in commands if isinstance(c, cmd.Launch) for task_id in c.task_ids]
         launches += [task.resources for task in map(model.task, ids) if task]
         if isinstance(event, ev.Decided):
             sizes += [size for placement in event.placements for size in placement.sizes]

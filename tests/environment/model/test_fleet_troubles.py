@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from environment.model import commands as cmd
 from environment.model import events as ev
 from environment.model import timings
 from environment.model.moment import VmSize
@@ -125,7 +126,7 @@ def running() -> ElasticWorld:
     return world
 
 
-def listed(world: ElasticWorld, *names: str) -> list[ev.Command]:
+def listed(world: ElasticWorld, *names: str) -> list[cmd.Command]:
     """The provider tells that the VMs of these places are open."""
     machines = [(world.lease(name).id, world.lease(name).machine_id) for name in names]
     told = tuple(ev.Listed(lease_id, machine_id, "running") for lease_id, machine_id in machines)
@@ -198,7 +199,7 @@ def test_an_orphan_is_closed_after_a_while() -> None:
     assert not closes(world.send(ev.MachinesListed(world.now, world.now, (orphan,))))
     world.wait(1.0)
     (command,) = world.send(ev.MachinesListed(world.now, world.now, (orphan,)))
-    assert command == ev.CloseVm(command.cause, "general-1.7", "i-7")
+    assert command == cmd.CloseVm(command.cause, "general-1.7", "i-7")
     (lease,) = world.model.take_changes().leases
     assert (lease.state, lease.opened_at, lease.reason) == ("closing", 90.0, "nobody waits for it")
     assert not closes(world.send(ev.MachinesListed(world.now, world.now, (orphan,))))
@@ -211,8 +212,8 @@ def test_what_was_opened_twice_is_closed_once() -> None:
     lease = world.lease("general-1")
     twice = tuple(ev.Listed(lease.id, machine_id, "running") for machine_id in (lease.machine_id, "i-2"))
     commands = world.send(ev.MachinesListed(world.now, world.now, twice))
-    assert [command for command in commands if isinstance(command, ev.CloseVm)] == [
-        ev.CloseVm(commands[0].cause, f"{lease.id}/i-2", "i-2")
+    assert [command for command in commands if isinstance(command, cmd.CloseVm)] == [
+        cmd.CloseVm(commands[0].cause, f"{lease.id}/i-2", "i-2")
     ]
     world.send(ev.LeaseClosed(world.now, f"{lease.id}/i-2"))
     assert world.lease("general-1").state == "up"
@@ -225,7 +226,7 @@ def test_an_agent_of_no_lease_that_is_known_is_not_used() -> None:
     stranger = replace(make_vm("general-9"), lease="general-9.3")
     world.submit(make_job("job-1"))
     commands = world.offer(stranger)
-    assert [c.offer_ids for c in commands if isinstance(c, ev.Decline)] == [("offer-1",)]
+    assert [c.offer_ids for c in commands if isinstance(c, cmd.Decline)] == [("offer-1",)]
     world.measure(stranger)
     assert [vm.name for vm in world.model.view().vms] == ["general-1", "general-2", "general-3"]
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from environment.check import check
+from environment.model import commands as cmd
 from environment.model import events as ev
 from environment.model.cluster_model import ClusterModel
 from environment.model.event_log import replay
@@ -122,9 +123,9 @@ def world() -> World:
     return world
 
 
-def sizes(world: World, commands: list[ev.Command]) -> list[Resources]:
+def sizes(world: World, commands: list[cmd.Command]) -> list[Resources]:
     """Of the tasks that are launched."""
-    launched = [command for command in commands if isinstance(command, ev.Launch)]
+    launched = [command for command in commands if isinstance(command, cmd.Launch)]
     tasks = (world.model.task(task_id) for command in launched for task_id in command.task_ids)
     return [task.resources for task in tasks if task is not None]
 
@@ -144,7 +145,7 @@ def test_a_job_starts_on_what_it_was_given(world: World) -> None:
     )
     world.tell("running", "job-1.0")
     assert world.job().state == "starting"
-    assert ev.StartDriver in map(type, world.tell("running", "job-1.1"))
+    assert cmd.StartDriver in map(type, world.tell("running", "job-1.1"))
     (running,) = world.model.view().running
     assert (running.sizes, running.end_at(world.now)) == (SIZES, world.now + 60.0 * 6 / 1.625)
     assert replayed(world)

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from environment.model import commands as cmd
 from environment.model import events as ev
+from environment.model import task_states
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.event_log import decode, encode, replay
 from environment.model.growing import bounded
@@ -26,7 +28,7 @@ def dynamic(job_id: str = "job-1", least: int = 0, most: int = 20, initial: int 
     return replace(make_job(job_id, most), **bounds)  # type: ignore[arg-type]  # of all types
 
 
-def ask(world: World, *totals: int, job_id: str = "job-1", size: Resources = SIZE) -> list[ev.Command]:
+def ask(world: World, *totals: int, job_id: str = "job-1", size: Resources = SIZE) -> list[cmd.Command]:
     """Its driver asks for so many executors: of profile 0, 1 and so on."""
     profiles = tuple(Asked(number, size, total) for number, total in enumerate(totals))
     return world.send(ev.ExecutorsAsked(world.now, job_id, profiles))
@@ -100,7 +102,7 @@ def test_a_clients_driver_is_not_started_nor_ended() -> None:
     """It is a process of its user's."""
     world = World(VMS)
     world.run(dynamic(initial=0, client_driver="127.0.0.1"), dynamic("job-2", client_driver="127.0.0.1"))
-    assert not any(isinstance(command, ev.StartDriver) for _, told in world.log for command in told)
+    assert not any(isinstance(command, cmd.StartDriver) for _, told in world.log for command in told)
     assert names(world.kill("job-1")) == []
     assert names(world.kill("job-2"))[0] == "KillTask"
 
@@ -275,7 +277,7 @@ def test_a_decommissioned_executor_ends_without_a_failure() -> None:
     """Its driver is told, it ends when its blocks are elsewhere, and if it is still wanted another comes."""
     world = running(dynamic(initial=2))
     command, *_ = world.send(ev.DecommissionAsked(world.now, "job-1", (0, 7), "vm-1 is emptied"))
-    assert (type(command), command.cause > 0) == (ev.Decommission, True)
+    assert (type(command), command.cause > 0) == (cmd.Decommission, True)
     task = world.model.task("job-1.0")
     assert task is not None
     assert task.message == "is to end, once its blocks are elsewhere: vm-1 is emptied"
@@ -288,7 +290,7 @@ def test_a_decommissioned_executor_ends_without_a_failure() -> None:
 
 
 @pytest.mark.parametrize("state", ["finished", "lost"])
-def test_a_decommissioned_executor_of_a_fixed_job_is_placed_again(state: ev.TaskState) -> None:
+def test_a_decommissioned_executor_of_a_fixed_job_is_placed_again(state: task_states.TaskState) -> None:
     """Another is placed at once, also of an only one; however the first ends, that is no loss."""
     world = running(make_job(executors=1))
     world.send(ev.DecommissionAsked(world.now, "job-1", (0,), "vm-1 is emptied"))

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from environment.model import commands as cmd
 from environment.model import events as ev
 from environment.model import timings
 from environment.model.cluster_model import ClusterModel
@@ -48,9 +49,9 @@ class UselessCloud(ElasticWorld):
             self._offered.add(name)
             self.obey(self.send(ev.OffersReceived(self.now, (offer,))))
 
-    def obey(self, commands: list[ev.Command]) -> None:
+    def obey(self, commands: list[cmd.Command]) -> None:
         """Open and close VMs, and take offers back."""
-        given = [c.offer_ids for c in commands if isinstance(c, ev.Decline | ev.Launch)]
+        given = [c.offer_ids for c in commands if isinstance(c, cmd.Decline | cmd.Launch)]
         self._offered -= {offer_id.partition("@")[0] for ids in given for offer_id in ids}
         for lease_id in opens(commands):
             self.openings.append(self.now)

@@ -1,0 +1,103 @@
+"""What is to be done in the world, as immutable values that the cluster model gives out.
+
+Every command carries `cause`, the number of the event (`events.py`) that led to it. Who does it is outside of
+the model.
+"""
+
+from dataclasses import dataclass
+
+from environment.types import Vm
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Something to do in the world, because of the event with number `cause`."""
+
+    cause: int
+
+
+@dataclass(frozen=True, slots=True)
+class Launch(Command):
+    """Accept all held offers of one VM and start these tasks there, with what their records say."""
+
+    vm: Vm
+    offer_ids: tuple[str, ...]
+    task_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StartDriver(Command):
+    """Start the driver process on the daemon's host."""
+
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class KillDriver(Command):
+    """End the driver process on the daemon's host."""
+
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decommission(Command):
+    """Have the job's driver give these executors up, once their blocks are elsewhere."""
+
+    job_id: str
+    numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenVm(Command):
+    """Have the provider open the VM of a lease; asked again, it is the same VM."""
+
+    lease_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class CloseVm(Command):
+    """Have the provider close a VM, by its name of it; of a lease, or of none that is known."""
+
+    lease_id: str
+    machine_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class KillTask(Command):
+    """End a Mesos task."""
+
+    task_id: str
+    vm_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decline(Command):
+    """Give offers back, not to see these resources again for so many seconds unless revived."""
+
+    offer_ids: tuple[str, ...]
+    refuse_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerInverse(Command):
+    """Tell the master whether it may have VMs back: it may when nothing of ours runs there."""
+
+    offer_ids: tuple[str, ...]
+    accept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Suppress(Command):
+    """Ask for no more offers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revive(Command):
+    """Ask for offers, whatever was declined before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reconcile(Command):
+    """Ask the master for the state of these tasks, pairs of task id and VM id; of all it knows when empty."""
+
+    tasks: tuple[tuple[str, str], ...]
