@@ -131,7 +131,7 @@ def test_what_goes_wrong_is_one_line(
         archive.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\n")
     began = time.monotonic()
     assert main(["spark-submit", *command.format(app=app, jar=jar).split()]) == 1
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20  # whoever waits for a daemon does so for minutes
     told = capsys.readouterr()
     assert why in told.err
     assert told.err.startswith("Error: ")

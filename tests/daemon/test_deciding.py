@@ -12,6 +12,8 @@ from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 from tests.builders import make_job, make_view, make_vms
 
+PATIENCE = 60.0  # seconds after which a test gives up; never waited for when all is well
+
 VIEW = make_view(make_vms(3, cpus=4))
 FIRST_FIT = PolicyChoice(name="ff")
 Requests = Sequence[PlacementRequest]
@@ -62,7 +64,7 @@ def deciders() -> Iterator[Callable[..., Deciders]]:
     made = []
     release.clear()
     asked.clear()
-    before = threading.active_count()
+    before = set(threading.enumerate())
 
     def make(name: str, fallback: PolicyChoice | None = FIRST_FIT, seconds: float = 30.0) -> Deciders:
         policy = PolicyChoice(name=name if ":" not in name else f"{__name__}{name}")
@@ -73,8 +75,8 @@ def deciders() -> Iterator[Callable[..., Deciders]]:
     release.set()
     for each in made:
         each.close()
-    deadline = time.monotonic() + 10
-    while threading.active_count() > before:
+    deadline = time.monotonic() + PATIENCE
+    while set(threading.enumerate()) - before:
         assert time.monotonic() < deadline
         time.sleep(0.001)
 
@@ -163,8 +165,8 @@ def test_without_a_fallback_the_job_waits_and_says_why(deciders: Callable[..., D
 
 def test_a_policy_that_does_not_return_is_left_alone(deciders: Callable[..., Deciders]) -> None:
     """What it decided in time counts; then the fallback decides, in no new thread, until it has come back."""
-    chosen = deciders(":stuck_on_b", seconds=0.05)
-    threads = threading.active_count()
+    chosen = deciders(":stuck_on_b", seconds=1.0)
+    threads = set(threading.enumerate())
     event, explanations = chosen.decide(VIEW, requests(1, 1, 1))
     assert {p.job_id: p.vm_ids for p in event.placements} == {
         "a": ("id-vm-3",),
@@ -174,14 +176,14 @@ def test_a_policy_that_does_not_return_is_left_alone(deciders: Callable[..., Dec
     policies, faults = [why.policy for why in explanations], [why.faults for why in explanations]
     assert [name.rpartition(":")[2] for name in policies] == ["stuck_on_b", "ff", "ff"]
     assert faults[0] == ()
-    assert faults[1] == ("the policy did not decide within 0.05 s",)
+    assert faults[1] == ("the policy did not decide within 1 s",)
     assert "still busy with an earlier job" in faults[2][0]
     chosen.decide(VIEW, requests(1, 1, 1))
     assert asked == ["a", "b"], "not asked again while it is busy"
-    assert threading.active_count() == threads
+    assert set(threading.enumerate()) <= threads
     assert chosen.status().busy > 0
     release.set()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while chosen.status().busy:
         assert time.monotonic() < deadline
         time.sleep(0.001)

@@ -15,6 +15,8 @@ from environment.types import Dynamic
 from framework.spark import DriverUi
 from tests.builders import make_job
 
+PATIENCE = 60.0  # seconds after which a test gives up; never waited for when all is well
+
 _JOB = JobRecord(make_job(executors=3), "running")
 
 
@@ -68,10 +70,18 @@ def _task(number: int, at: float | None = 100.0) -> ExecutorRecord:
 
 
 def _until(told: Draining, driver: Driver, times: int) -> None:
-    deadline = time.monotonic() + 10.0
+    deadline = time.monotonic() + PATIENCE
     while len(driver.told) < times:
         assert time.monotonic() < deadline
         told.tend()
+        time.sleep(0.01)
+
+
+def _until_idle(told: Draining) -> None:
+    """Wait for what is on its way."""
+    deadline = time.monotonic() + PATIENCE
+    while told._crew._busy or told._crew._ready:
+        assert time.monotonic() < deadline
         time.sleep(0.01)
 
 
@@ -82,10 +92,10 @@ def test_a_driver_is_told_until_its_executors_are_gone(told: Draining, driver: D
     _until(told, driver, 4)
     assert set(driver.told) == {("Bearer the-key", "/stoker/decommission?executors=0%2C2")}
     told.observe([replace(_task(2), state="finished"), replace(_task(0), state="lost")], lambda _: _JOB)
-    time.sleep(0.05)
+    _until_idle(told)
     there = len(driver.told)
     told.tend()
-    time.sleep(0.05)
+    _until_idle(told)
     assert len(driver.told) == there
 
 
@@ -108,7 +118,7 @@ def test_drivers_that_ask_by_themselves_are_not_told_here(
     told.observe([_task(1)], lambda _: over)
     over.state = "failed"
     told.tend()
-    time.sleep(0.05)
+    _until_idle(told)
     assert not driver.told
 
 

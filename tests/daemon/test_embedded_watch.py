@@ -111,6 +111,7 @@ def test_one_that_is_stopped_for_a_while_is_left_alone(
 ) -> None:
     """What answers again has lost nothing."""
     monkeypatch.setattr(embedded_watch, "PERIOD", 0.2)
+    monkeypatch.setattr(embedded_watch, "MOST_UNANSWERED", 1000)
     (tmp_path / "cluster.yaml").write_text(CLUSTER)
     embedded = start_embedded(tmp_path / "cluster.yaml", 0, tmp_path)
     watch = EmbeddedWatch(embedded, lambda _: embedded)

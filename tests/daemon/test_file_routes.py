@@ -53,7 +53,7 @@ def test_a_file_is_sent_in_parts(api: Api, tmp_path: Path) -> None:
 def _lines(path: Path, number: int) -> list[str]:
     import time
 
-    for _ in range(200):
+    for _ in range(3000):
         if path.exists() and len(lines := path.read_text().splitlines()) >= number:
             return lines
         time.sleep(0.02)

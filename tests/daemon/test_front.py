@@ -23,6 +23,7 @@ from conf.schema import Http
 from daemon.connections import Connections, Visit, allow_many_files
 from daemon.front import make_server
 from daemon.gate import Gate
+from daemon.http_connection import Connection
 from framework.guard import Guard
 
 #: So long may a test wait for what should come soon.
@@ -316,9 +317,16 @@ def test_no_file_descriptors_left_is_no_reason_to_spin(tmp_path: Path) -> None:
 def test_a_client_that_does_not_read_its_answer_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """What waits to be taken is kept for a while, not for ever."""
     monkeypatch.setattr("daemon.http_connection._SLOWEST_READER", 0.2)
+    drop, dropped = Connection.drop, threading.Event()
+
+    def dropping(left: Connection) -> None:
+        drop(left)
+        dropped.set()
+
+    monkeypatch.setattr(Connection, "drop", dropping)
     with served(Http()) as address, connect(address) as connection:
         connection.sendall(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        time.sleep(1.5)
+        assert dropped.wait(PATIENCE)
         assert len(rest(connection)) < 32 << 20
 
 

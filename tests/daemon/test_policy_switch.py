@@ -18,6 +18,8 @@ from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 from tests.builders import make_job, make_view, make_vms
 
+PATIENCE = 60.0  # seconds after which a test gives up; never waited for when all is well
+
 VIEW = make_view(make_vms(3, cpus=4))
 CONFIG = Config(shadow=PolicyChoice(name="rr"))
 Requests = Sequence[PlacementRequest]
@@ -68,7 +70,7 @@ def panel(store: Store) -> Iterator[Callable[[Config], PolicySwitch]]:
     """Make panels whose threads end with the test, before the store is closed."""
     made: list[PolicySwitch] = []
     release.clear()
-    before = threading.active_count()
+    before = set(threading.enumerate())
 
     def make(config: Config) -> PolicySwitch:
         made.append(PolicySwitch(config, store))
@@ -78,12 +80,12 @@ def panel(store: Store) -> Iterator[Callable[[Config], PolicySwitch]]:
     release.set()
     for each in made:
         each.close()
-    until(lambda: threading.active_count() <= before)
+    until(lambda: not set(threading.enumerate()) - before)
 
 
 def until(condition: Callable[[], object]) -> None:
     """Wait for a condition that comes to hold when all is well."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.002)
