@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
 
 from agents.registry import create
 from environment.model import events as ev
@@ -47,8 +48,16 @@ def rounds(decide: Decide, view: ClusterView, requests: Sequence[PlacementReques
 
 
 @pytest.mark.parametrize("policy", ["ff", "karpenter"])
-def test_milliseconds_of_a_thousand_vms_that_come_and_go(policy: str, show: Show) -> None:
+def test_milliseconds_of_a_thousand_vms_that_come_and_go(
+    policy: str, benchmark: BenchmarkFixture, show: Show
+) -> None:
     """Jobs arrive one by one, each opens VMs; these boot, run, are idle, close, and open again."""
+    clocked = benchmark.pedantic(come_and_go, (policy,))
+    show(f"{PLACES} VMs that come and go, {policy}: {clocked}")
+
+
+def come_and_go(policy: str) -> Clocked:
+    """Play it; what took how long."""
     terms = Terms("general", boot=60.0)
     world = ElasticWorld((), places(PLACES, terms), Keeping("timeout", 20.0))
     world.begin()
@@ -82,4 +91,4 @@ def test_milliseconds_of_a_thousand_vms_that_come_and_go(policy: str, show: Show
             clocked("closed", world.send, ev.LeaseClosed(world.now, lease_id))
         world.model.take_changes()
     assert opened > PLACES
-    show(f"{PLACES} VMs that come and go, {policy}: {clocked}")
+    return clocked
