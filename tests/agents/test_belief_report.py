@@ -17,6 +17,7 @@ def _runs(belief: Belief) -> list[SimulatedRun]:
     return [run for seed in (100, 101) for run in play_one(scene, seed, (FIRST_FIT, LOOKAHEAD), belief)]
 
 
+@pytest.mark.slow
 def test_knowledge_is_compared_seed_by_seed() -> None:
     """What exact knowledge is worth to a policy that uses it, and to one that does not."""
     oracle, constant = _runs(EXACT), _runs(Belief("constant"))

@@ -54,6 +54,7 @@ def elastic(tmp_path: Path) -> Iterator[Fleet]:
         )
 
 
+@pytest.mark.slow
 def test_a_daemon_that_is_killed_while_vms_boot_run_and_idle(elastic: Fleet, tmp_path: Path) -> None:
     """Each is opened once, the job runs once, and in the end all are closed, whoever asked for them."""
     provider = EmbeddedProvider(elastic.mesos.address, NOBODY)

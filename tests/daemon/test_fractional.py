@@ -23,6 +23,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
     store.close()
 
 
+@pytest.mark.slow
 def test_a_real_job_runs_on_what_there_is(daemon: Daemon) -> None:
     """The second job asks for two executors of a cpu and a gpu: it gets two on the 1.3 cpus that are free."""
     first = daemon.submit(2, 3.0, executors=1, cpus=0.7, memory=1000, resources={"gpus": 1})

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from daemon.cli.client import Client
 from framework.descendants import below
@@ -29,6 +30,7 @@ MEMORY_MIB = 200
 PATIENCE = 10.0
 
 
+@pytest.mark.slow
 def test_hostile_jobs_harm_nobody(fleet: Starter, tmp_path: Path) -> None:
     """Every job ends as it must, as do ordinary ones; the daemon answers all the while; nothing is left."""
     host = fleet()

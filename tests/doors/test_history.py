@@ -8,11 +8,13 @@ import time
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.doors.page import commands
 from tests.real_daemon import PATIENCE, Daemon
 
 
+@pytest.mark.slow
 def test_the_history_server_shows_what_is_over(daemon: Daemon) -> None:
     """Those of drivers here, as another user where root runs this, and on the cluster; then it is gone."""
     driver = {"on": "cluster", "cpus": 0.5, "memory": 1024}

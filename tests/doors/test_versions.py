@@ -24,6 +24,7 @@ context.stop()
 """
 
 
+@pytest.mark.slow
 def test_a_job_runs_on_the_spark_that_it_names(daemon: Daemon) -> None:
     """Its driver in Java and in Python, and its executors, which would not understand another one's."""
     app = daemon.new_folder() / "version.py"

@@ -55,6 +55,7 @@ def make_environment(folder: Path, python: str) -> Path:
     return archive
 
 
+@pytest.mark.slow
 def test_archives_and_packages_reach_driver_and_executors(
     daemon: Daemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,7 @@ def explored(branching: Branching, threads: int = 1) -> tuple[Trials, list[float
         return each(np.copy, trials), rows.outcome().cost[::2].tolist()
 
 
+@pytest.mark.slow
 def test_trials_leave_no_trace_in_the_episode() -> None:
     """It goes on as without them, and whatever the number of threads."""
     with Rollouts(EPISODES, [7, 8], RULES, OPTIONS, steps=0, considered=4) as rows:
