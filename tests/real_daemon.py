@@ -27,18 +27,18 @@ QUICK_JAVA = dict.fromkeys(
 
 APP = """
 import sys, time
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
-spark = SparkSession.builder.getOrCreate()
+context = SparkContext()  # a session has a JVM load two more seconds of classes
 tasks, seconds = int(sys.argv[1]), float(sys.argv[2])
 
 def slowly(x):
     time.sleep(seconds)
     return x * x
 
-numbers = spark.sparkContext.parallelize(range(tasks), tasks)
+numbers = context.parallelize(range(tasks), tasks)
 print("SUM", numbers.map(slowly).sum(), flush=True)
-spark.stop()
+context.stop()
 """
 
 

@@ -18,22 +18,22 @@ from tests.real_daemon import PATIENCE, QUICK_JAVA, Daemon
 
 _PYTHON = """
 import sys
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
-spark = SparkSession.builder.getOrCreate()
-numbers = spark.sparkContext.parallelize(range(1, int(sys.argv[1]) + 1), 2)
+context = SparkContext()
+numbers = context.parallelize(range(1, int(sys.argv[1]) + 1), 2)
 print("SUM", numbers.map(lambda n: n * n).sum(), flush=True)
-spark.stop()
+context.stop()
 """
 _SCALA = """
-import org.apache.spark.sql.SparkSession
+import org.apache.spark.{SparkConf, SparkContext}
 
 object Squares {
   def main(args: Array[String]): Unit = {
-    val spark = SparkSession.builder().getOrCreate()
-    val numbers = spark.sparkContext.parallelize(1 to args(0).toInt, 2)
+    val context = new SparkContext(new SparkConf())
+    val numbers = context.parallelize(1 to args(0).toInt, 2)
     println("SUM " + numbers.map(n => n.toLong * n).reduce(_ + _))
-    spark.stop()
+    context.stop()
   }
 }
 """

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from tests.real_daemon import QUICK_JAVA, Daemon
 
 #: Leaves the files of a shuffle on its executors, waits until it is told to go on, and reads them.
@@ -10,9 +12,9 @@ _APP = """
 import sys, time
 from operator import add
 from pathlib import Path
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
-context = SparkSession.builder.getOrCreate().sparkContext
+context = SparkContext()
 sums = context.parallelize(range(1000), 4).map(lambda x: (x % 10, x)).reduceByKey(add, 3)
 print("KEYS", sums.count(), flush=True)
 while not Path(sys.argv[1]).exists():
@@ -21,6 +23,7 @@ print("SUM", sums.values().sum(), flush=True)
 """
 
 
+@pytest.mark.slow
 def test_the_blocks_of_an_executor_move_before_it_goes(daemon: Daemon) -> None:
     """The only one of a fixed job, whose driver is on the cluster: its successor reads what it wrote."""
     folder = daemon.new_folder()

@@ -3,6 +3,8 @@
 import math
 from pathlib import Path
 
+import pytest
+
 from tests.real_daemon import QUICK_JAVA, Daemon
 
 #: Asks for more than it may have, works on what comes, waits until it is told to, and works again, on larger
@@ -11,9 +13,9 @@ _APP = """
 import sys, time
 from pathlib import Path
 from pyspark.resource import ExecutorResourceRequests, ResourceProfileBuilder, TaskResourceRequests
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
-context = SparkSession.builder.getOrCreate().sparkContext
+context = SparkContext()
 context._jsc.sc().requestExecutors(10)
 
 def slowly(x):
@@ -35,6 +37,7 @@ _SETTINGS = {
 }
 
 
+@pytest.mark.slow
 def test_a_bursty_application_grows_and_shrinks(daemon: Daemon, tmp_path: Path) -> None:
     """From none to its max and back, twice; one executor is decommissioned; the result is right."""
     folder = daemon.new_folder()

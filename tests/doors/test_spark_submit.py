@@ -21,18 +21,17 @@ from tests.real_daemon import QUICK_JAVA, Daemon
 APP = """
 import sys
 from pathlib import Path
-from pyspark import SparkFiles
-from pyspark.sql import SparkSession
+from pyspark import SparkContext, SparkFiles
 
 import helper
 
-spark = SparkSession.builder.getOrCreate()
-seen = spark.sparkContext.parallelize(range(4), 2).map(lambda n: helper.SQUARES[n])
-conf = spark.sparkContext.getConf()
+context = SparkContext()
+seen = context.parallelize(range(4), 2).map(lambda n: helper.SQUARES[n])
+conf = context.getConf()
 print("ARGUMENTS", sys.argv[1:])
 print("SUM", seen.sum(), Path(SparkFiles.get("words.txt")).read_text())
 print("SETTINGS", [conf.get(name, "none") for name in ("spark.app.name", "spark.ours", "spark.stoker.token")])
-spark.stop()
+context.stop()
 """
 
 
@@ -80,6 +79,7 @@ def brought(daemon: Daemon) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_python_with_all_that_it_brings(daemon: Daemon, submit: SparkSubmit, brought: Path) -> None:
     """Flags become the job, files reach driver and executors; --status tells how it ended."""
     settings = ("spark.ours=yes", "spark.stoker.type=wordcount", "spark.ui.port=4050")
