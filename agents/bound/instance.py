@@ -23,6 +23,7 @@ from profiles.workload import Workload
 SECONDS_PER_HOUR = 3600.0
 #: Seconds by which sums of times may be off.
 CLOSE = 1e-6
+_SHRINK = "jobs that are given less than they ask for take fewer core-seconds, so that no limit is known"
 
 
 class BoundError(ValueError):
@@ -100,7 +101,11 @@ def instance_of(
         raise BoundError("durations of a fitted model depend on who shares a VM; no limit is known for them")
     if any(vm.terms is not None for vm in vms):
         raise BoundError("the cluster has pools, whose VMs are billed while they are open; no limit is known")
+    if options.sizes.floor < 1.0:
+        raise BoundError(f"{_SHRINK} (sizes: floor {options.sizes.floor:g})")
     for job in jobs:
+        if job.min_cpus is not None and job.min_cpus < job.cpus:
+            raise BoundError(f"{job.id} leaves its cpus open; {_SHRINK}")
         if job.min_executors is not None and job.min_executors < job.executors:
             raise BoundError(f"{job.id} may run on fewer executors; a limit holds for gangs alone")
     refused = refusals(jobs, vms)

@@ -15,7 +15,7 @@ from environment.cluster_files import load_cluster
 from environment.resources import Resources
 from environment.types import Vm
 from profiles.generators import generate
-from profiles.workload import Workload
+from profiles.workload import Workload, WorkloadJob
 
 _MIB_PER_GIB = 1024
 #: Cpus, GiB and dollars per hour of VMs that differ from the paper's in all three, and in dollars per core.
@@ -56,6 +56,26 @@ def case(name: str) -> ShiftedCase:
     if name not in found:
         raise ConfigError(f"{name}: no such case; known are {', '.join(found)}")
     return found[name]
+
+
+def few_gangs(seed: int) -> tuple[Workload, tuple[Vm, ...]]:
+    """Five or six jobs that come close together, on three or four VMs: few enough to prove an optimum."""
+    draw, paper = np.random.default_rng(seed), load_cluster("paper")
+    jobs, at = [], 0.0
+    for number in range(5 + seed % 2):
+        jobs.append(
+            WorkloadJob(
+                name=f"job-{number + 1}",
+                submitted_at=at,
+                type=("wordcount", "pagerank", "sort")[draw.integers(3)],
+                cpus=float(draw.integers(1, 5)),
+                memory_mib=int(draw.integers(1, 8)) * _MIB_PER_GIB,
+                executors=int(draw.integers(1, 4)),
+                duration=float(draw.uniform(100, 600)),
+            )
+        )
+        at += float(draw.uniform(0, 90))
+    return Workload(tuple(jobs)), (paper[0], paper[1], paper[4], paper[8])[: 3 + seed // 2 % 2]
 
 
 def stretched(workload: Workload, durations: float, arrivals: float = 1.0) -> Workload:
