@@ -14,8 +14,8 @@ from environment.types import IntArray
 
 #: More jobs, or more ways to place one of them, and the instance counts as large.
 MOST_JOBS, _WAYS = 8, 500
-#: How many nodes are looked at before it is given up. Chosen: about a minute.
-NODES = 30_000_000
+#: How many nodes are looked at before it is given up. Chosen: some seconds.
+NODES = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)

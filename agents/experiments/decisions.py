@@ -1,4 +1,4 @@
-"""What is compared where nobody tuned anything: shifted cases, who decides, and rules that decisions should keep.
+"""What is compared where nobody tuned anything: shifted cases, who decides, and rules that should hold.
 
 How it is told is in `decisions_report.py`; the cases are in `shifted.py`, a run is the simulator's.
 """
@@ -59,7 +59,7 @@ class PolicyRun:
 
 @dataclass(frozen=True, slots=True)
 class CaseLimit:
-    """Dollars that no schedule costs less than, and those of the best that is known; whether it is proven best."""
+    """Dollars that no schedule costs less than, those of the best known one, and whether that is proven."""
 
     case: str
     seed: int
@@ -82,8 +82,8 @@ class Mean:
 class Verdict:
     """Which rules a policy breaks in a case, all against those that serve first come, first served.
 
-    `dearer` and `later` are ratios to the cheapest of them, `longer` is what the longest wait is of what it may
-    be: twice that of `ff` and one mean duration.
+    `dearer` and `later` are ratios to the cheapest of them, `longer` is what the longest wait is of what it
+    may be: twice that of `ff` and one mean duration.
     """
 
     dearer: float
@@ -113,7 +113,6 @@ class Task:
     jobs: int | None = None
     sizes: bool = False
     limit: bool = False
-    policies: tuple[Contender, ...] = POLICIES
 
 
 def means(runs: Iterable[PolicyRun]) -> dict[str, dict[str, Mean]]:
@@ -178,7 +177,7 @@ def play_one(task: Task) -> tuple[list[PolicyRun], list[CaseLimit]]:
     sizes = FREE if task.sizes else Sizes()
     options = SimulationOptions(belief=task.belief, seed=task.seed, sizes=sizes)
     runs = []
-    for who in task.policies:
+    for who in POLICIES:
         result = simulate(create(who.name, who.options), workload, vms, options=options)
         runs.append(_run(task, who, result))
     limits = []

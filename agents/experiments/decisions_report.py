@@ -49,7 +49,9 @@ class Extent:
 QUICK = Extent(seeds=1, goal_seeds=1, small=2, jobs=12, quick=True)
 
 
-def report(folder: Path, extent: Extent, progress: Progress | None = None, workers: int | None = None) -> Path:
+def report(
+    folder: Path, extent: Extent, progress: Progress | None = None, workers: int | None = None
+) -> Path:
     """Run everything, write decisions.md and its pictures into the folder; returns the path."""
     folder.mkdir(parents=True, exist_ok=True)
     chosen = [each for each in cases() if not (extent.quick and each.large)]
@@ -90,16 +92,16 @@ def _head(command: str, extent: Extent, count: int) -> str:
     last = FIRST_SEED + extent.seeds - 1
     return f"""# Decisions where nobody tuned anything
 
-Made by `{command}`: {count} cases (`agents/experiments/shifted.py`), the seeds {FIRST_SEED} to {last}, on which
-nothing was chosen or trained, beliefs exact and wrong by a log-normal error with a standard deviation of 0.2.
-Cost is that of eq. 4 (Islam 2022), completion is from submission to end, on average over jobs, and the longest
-wait is from submission to start. In every case a policy is judged by three rules, against `ff`, `aep` and `ilp`
-that serve first come, first served:
+Made by `{command}`: {count} cases (`agents/experiments/shifted.py`), the seeds {FIRST_SEED} to
+{last}, on which nothing was chosen or trained, beliefs exact and wrong by a log-normal error with a standard
+deviation of 0.2. Cost is that of eq. 4 (Islam 2022), completion is from submission to end, on average over
+jobs, and the longest wait is from submission to start. In every case a policy is judged by three rules,
+against `ff`, `aep` and `ilp` that serve first come, first served:
 
 1. It is not worse than the cheapest of these in both cost and completion (*both*).
 2. It is no more than {100 * (DEARER - 1):.0f} % dearer than that one (*+n %*).
-3. Nobody waits longer than {LONGER:g} times the longest wait under `ff` and one mean duration (*wait x n*, where 2
-   is allowed).
+3. Nobody waits longer than {LONGER:g} times the longest wait under `ff` and one mean duration (*wait x n*,
+   where 2 is allowed).
 """
 
 
@@ -118,7 +120,12 @@ def _goals(of: Mapping[str, Sequence[PolicyRun]]) -> str:
     for sizes, runs in of.items():
         found = means(runs)
         columns = " | ".join(f"{name}, $ | completion s | longest wait s" for name in found)
-        lines += [f"Sizes {sizes}, {seeds} seeds:", "", f"| policy | {columns} |", "|---|" + "---:|" * 3 * len(found)]
+        lines += [
+            f"Sizes {sizes}, {seeds} seeds:",
+            "",
+            f"| policy | {columns} |",
+            "|---|" + "---:|" * 3 * len(found),
+        ]
         for who in POLICIES:
             cells = (
                 f"{mean.cost:.3f} | {mean.completion:.0f} | {mean.longest_wait:.0f}"
@@ -126,37 +133,56 @@ def _goals(of: Mapping[str, Sequence[PolicyRun]]) -> str:
             )
             lines.append(f"| `{who.label}` | {' | '.join(cells)} |")
         for name, policies in found.items():
-            fair = min((who.label for who in (*FIRST_COME, *PARTNERS)), key=lambda label: policies[label].cost)
+            fair = min(
+                (who.label for who in (*FIRST_COME, *PARTNERS)), key=lambda label: policies[label].cost
+            )
             best = min((who.label for who in JUDGED), key=lambda label: policies[label].cost)
             share = 100 * (policies[best].cost / policies[fair].cost - 1)
             lines += [
                 "",
-                f"* {name.capitalize()}: the cheapest of those that are judged is `{best}` "
-                f"({policies[best].cost:.3f} $, {policies[best].completion:.0f} s), {share:+.1f} % beside the cheapest "
-                f"partner, `{fair}` ({policies[fair].cost:.3f} $, {policies[fair].completion:.0f} s).",
+                f"* {name.capitalize()}: of those that are judged {_said(best, policies[best])} is cheapest, "
+                f"{share:+.1f} % beside the cheapest partner, {_said(fair, policies[fair])}.",
             ]
         lines.append("")
     lines.append(
-        "With free sizes jobs may get as little as half their cpus and executors, by the profile's curve; they take\n"
-        "fewer core-seconds then, so no limit of rigid jobs holds for them. `ogasched` makes executors smaller in\n"
-        "both tables.\n"
+        "With free sizes jobs may get as little as half their cpus and executors, by the profile's curve;\n"
+        "they take fewer core-seconds then, so no limit of rigid jobs holds for them. `ogasched` makes\n"
+        "executors smaller in both tables.\n"
     )
     return "\n".join(lines)
 
 
+def _said(label: str, mean: Mean) -> str:
+    return f"`{label}` ({mean.cost:.3f} $, {mean.completion:.0f} s)"
+
+
 def _summary(belief: str, found: Mapping[str, Mapping[str, Mean]]) -> str:
     """Over all cases: how each policy compares with ff."""
-    lines = [f"## All cases, belief {belief}", "", "Ratios to `ff`, geometric means over cases; a rule counts as broken by case.", ""]
-    lines += ["| policy | cost | completion | longest wait | dearest case | rules broken in |", "|---|---:|---:|---:|---|---:|"]
+    lines = [
+        f"## All cases, belief {belief}",
+        "",
+        "Ratios to `ff`, geometric means over cases; a rule counts as broken by case.",
+        "",
+    ]
+    lines += [
+        "| policy | cost | completion | longest wait | dearest case | rules broken in |",
+        "|---|---:|---:|---:|---|---:|",
+    ]
     judged = {name: verdicts(dict(of)) for name, of in found.items()}
     for who in POLICIES:
         costs = {name: of[who.label].cost / of["ff"].cost for name, of in found.items()}
         times = [of[who.label].completion / of["ff"].completion for of in found.values()]
         waits = [
-            of[who.label].longest_wait / of["ff"].longest_wait for of in found.values() if of["ff"].longest_wait > 1.0
+            of[who.label].longest_wait / of["ff"].longest_wait
+            for of in found.values()
+            if of["ff"].longest_wait > 1.0
         ]
         worst = max(costs, key=costs.__getitem__)
-        broken = "" if who not in JUDGED else f"{sum(bool(of[who.label].broken) for of in judged.values())} of {len(found)}"
+        broken = (
+            ""
+            if who not in JUDGED
+            else f"{sum(bool(of[who.label].broken) for of in judged.values())} of {len(found)}"
+        )
         lines.append(
             f"| `{who.label}` | {_geometric(list(costs.values())):.3f} | {_geometric(times):.3f} | "
             f"{_geometric(waits):.2f} | {worst} ({costs[worst]:.2f}) | {broken} |"
@@ -167,11 +193,17 @@ def _summary(belief: str, found: Mapping[str, Mapping[str, Mean]]) -> str:
 def _verdicts(belief: str, found: Mapping[str, Mapping[str, Mean]]) -> str:
     """Which rule is broken where."""
     labels = [who.label for who in JUDGED]
-    lines = [f"Rules that are broken, belief {belief}:", "", "| case | " + " | ".join(f"`{label}`" for label in labels) + " |"]
+    lines = [
+        f"Rules that are broken, belief {belief}:",
+        "",
+        "| case | " + " | ".join(f"`{label}`" for label in labels) + " |",
+    ]
     lines.append("|---|" + "---|" * len(labels))
     for name, of in found.items():
         judged = verdicts(dict(of))
-        lines.append(f"| {name} | " + " | ".join(", ".join(judged[label].broken) or "ok" for label in labels) + " |")
+        lines.append(
+            f"| {name} | " + " | ".join(", ".join(judged[label].broken) or "ok" for label in labels) + " |"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -181,8 +213,8 @@ def _cases(found: Mapping[str, Mapping[str, Mean]], limits: Sequence[CaseLimit])
     lines = [
         f"## Dollars by case, belief {BELIEFS[1]}, and the limit",
         "",
-        "No schedule that gives jobs what they ask for costs less than the *lower bound*; *best known* is the best",
-        "that one search found who knows all jobs to come (`stoker bound` searches longer).",
+        "No schedule that gives jobs what they ask for costs less than the *lower bound*; *best known* is",
+        "what a search found that knows all jobs to come (`stoker bound` searches longer).",
         "",
         "| case | lower bound | best known | " + " | ".join(f"`{label}`" for label in labels) + " |",
         "|---|" + "---:|" * (len(labels) + 2),
@@ -190,7 +222,9 @@ def _cases(found: Mapping[str, Mapping[str, Mean]], limits: Sequence[CaseLimit])
     for name, of in found.items():
         mine = [limit for limit in limits if limit.case == name]
         bounds = f"{fmean(limit.lower for limit in mine):.3f} | {fmean(limit.best for limit in mine):.3f}"
-        lines.append(f"| {name} | {bounds} | " + " | ".join(f"{of[label].cost:.3f}" for label in labels) + " |")
+        lines.append(
+            f"| {name} | {bounds} | " + " | ".join(f"{of[label].cost:.3f}" for label in labels) + " |"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -201,18 +235,27 @@ def _small(runs: Sequence[PolicyRun], limits: Sequence[CaseLimit]) -> str:
     lines = [
         "## Small instances and their optimum",
         "",
-        f"{len(limits)} instances of five or six gangs on three or four VMs, beliefs exact. Of {proven} the optimum in cost is",
-        "proven (`stoker bound`), of the others the best schedule is taken that is known.",
+        f"{len(limits)} instances of five or six gangs on three or four VMs, beliefs exact. Of {proven} the",
+        "optimum in cost is proven (`stoker bound`), of the others the best schedule is taken that is known.",
         "",
         "| policy | above the optimum | at most |",
         "|---|---:|---:|",
     ]
     for policy, shares in sorted(above.items(), key=lambda item: fmean(item[1])):
         lines.append(f"| `{policy}` | {100 * fmean(shares):.1f} % | {100 * max(shares):.1f} % |")
-    bounds = fmean(limit.best / limit.lower - 1 for limit in limits if not limit.proven) if proven < len(limits) else None
+    bounds = (
+        fmean(limit.best / limit.lower - 1 for limit in limits if not limit.proven)
+        if proven < len(limits)
+        else None
+    )
     if bounds is not None:
-        lines += ["", f"Where it is not proven, the best known is {100 * bounds:.1f} % above the lower bound on average."]
-    return "\n".join([*lines, "", "`ogasched` gives jobs less than they ask for, so that it can be below.", ""])
+        lines += [
+            "",
+            f"Where it is not proven, the best known is {100 * bounds:.1f} % above the lower bound.",
+        ]
+    return "\n".join(
+        [*lines, "", "`ogasched` gives jobs less than they ask for, so that it can be below.", ""]
+    )
 
 
 def _above(runs: Sequence[PolicyRun], limits: Sequence[CaseLimit]) -> dict[str, list[float]]:
@@ -231,7 +274,7 @@ def _geometric(values: Sequence[float]) -> float:
 
 
 def _draw_cases(found: Mapping[str, Mapping[str, Mean]], path: Path, belief: str) -> None:
-    """Cost and completion of those that are judged, as ratios to the cheapest that serves first come first."""
+    """Cost and completion of those that are judged, as ratios to the cheapest first-come baseline."""
     from matplotlib.figure import Figure  # a second to import, and only pictures need it
 
     figure = Figure(figsize=(12, 8), layout="constrained")
@@ -263,6 +306,6 @@ def _draw_small(runs: Sequence[PolicyRun], limits: Sequence[CaseLimit], path: Pa
     figure.savefig(path, dpi=90)
 
 
-_LIMITS = """Not covered: pools of VMs that are opened and closed ([elastic.md](elastic.md)), and durations that depend on
-who shares a VM ([fidelity.md](fidelity.md)). What real jobs gain by other sizes is told where it was measured.
+_LIMITS = """Not covered: pools of VMs that are opened and closed ([elastic.md](elastic.md)), and durations
+that depend on who shares a VM ([fidelity.md](fidelity.md)).
 """

@@ -24,6 +24,7 @@ from daemon.cli import (
     mesos,
     oga,
     profile,
+    reproduce,
     simulate,
     spark,
     spark_conf,
@@ -123,7 +124,7 @@ app.command()(demo.demo)
 app.command()(simulate.simulate)
 app.command()(simulate.workload)
 app.command()(bound.bound)
-app.add_typer(simulate.reproduce, name="reproduce")
+app.add_typer(reproduce.reproduce, name="reproduce")
 app.command()(train.train)
 app.command()(train.evaluate)
 app.add_typer(oga.oga, name="oga")

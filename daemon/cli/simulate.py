@@ -1,4 +1,4 @@
-"""The commands about simulations: `simulate`, `workload`, and `reproduce`, which writes whole reports."""
+"""The commands about simulations, `simulate` and `workload`. Whole reports are in `reproduce`."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +10,7 @@ import typer
 
 from conf.assumptions import SPOT_ERROR
 from daemon.cli.errors import CommandError, writing
-from daemon.cli.shared_options import RESULTS, BeliefOption, Output, ReportFolder, print_json
+from daemon.cli.shared_options import BeliefOption, Output, print_json
 
 if TYPE_CHECKING:
     from agents.experiments.comparison import SimulatedRun, Statistic
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from environment.simulation.options import SimulationOptions
     from environment.simulation.spot_beliefs import SpotBelief
     from environment.sizing import Sizes
-
-reproduce = typer.Typer(
-    help="Run a whole comparison again, and write its report.", rich_markup_mode=None, no_args_is_help=True
-)
 
 COMPARED = "rr,rrc,ff,best_fit,least_allocated,most_allocated,random,ilp,aep,lookahead"
 
@@ -233,73 +229,6 @@ def workload(
     ]
     columns = ("job", "type", "submitted after", "executors", "duration")
     render.show(render.table(columns, rows, right=("submitted after", "duration")))
-
-
-@reproduce.command("baselines")
-def baselines(
-    out: ReportFolder = RESULTS,
-    seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many seeds.")] = 20,
-    belief: BeliefOption = "spread",
-) -> None:
-    """Compare all baselines at the paper's two densities; write tables, plots and what stands out."""
-    with errors(), writing(out), progress_bar() as progress:
-        from agents.experiments.reports import report_baselines
-
-        report = report_baselines(out, seeds, belief_of(belief), progress)
-    print(report)
-
-
-@reproduce.command("belief")
-def belief(
-    out: ReportFolder = RESULTS,
-    seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many seeds.")] = 20,
-    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Another number of jobs.")] = None,
-) -> None:
-    """Compare the policies that expect durations under every belief, to see what knowing them is worth."""
-    with errors(), writing(out), progress_bar() as progress:
-        from agents.experiments.belief_report import report
-
-        written = report(out, seeds, jobs, progress)
-    print(written)
-
-
-@reproduce.command("islam2022")
-def islam2022(
-    out: ReportFolder = RESULTS,
-    seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many seeds.")] = 20,
-    scaled_seeds: Annotated[
-        int, typer.Option("--scaled-seeds", min=2, help="How many on the larger clusters.")
-    ] = 5,
-    curves: Annotated[
-        list[Path] | None,
-        typer.Option("--curves", metavar="DIR", help="A training run of the paper's set-up; repeatable."),
-    ] = None,
-    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Another number of jobs.")] = None,
-    belief: BeliefOption = "spread",
-) -> None:
-    """Compare the shipped trained policies with the baselines, beside what Islam 2022 claims of its own.
-
-    Its set-up is run besides under exact knowledge of durations, as in the paper.
-    """
-    with errors(), writing(out), progress_bar() as progress:
-        from agents.experiments.islam2022_report import report
-
-        written = report(out, seeds, scaled_seeds, curves or (), jobs, belief_of(belief), progress)
-    print(written)
-
-
-@reproduce.command("elastic")
-def elastic(
-    out: ReportFolder = RESULTS,
-    seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many seeds.")] = 3,
-    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Another number of jobs.")] = None,
-) -> None:
-    """Compare what policies and keepers pay where VMs come and go, beside autoscalers that know no jobs."""
-    with errors(), writing(out), progress_bar() as progress:
-        from agents.experiments.elastic_report import report
-
-        written = report(out, seeds, jobs, progress)
-    print(written)
 
 
 def _plain(run: "SimulatedRun") -> dict[str, object]:

@@ -132,5 +132,8 @@ def test_a_schedule_that_breaks_a_rule_is_refused() -> None:
     workload, vms = few_gangs(1)
     instance = instance_of(workload, vms)
     everywhere = tuple((0,) * int(count) for count in instance.executors)
+    early = (instance.arrival - 1.0).tolist()
     with pytest.raises(BoundError, match="before it is there"):
-        play(instance, Schedule((0.0, -5.0), everywhere))
+        play(instance, Schedule(tuple(early), everywhere))
+    with pytest.raises(BoundError, match="has no room"):
+        play(instance, Schedule((1000.0,) * len(early), everywhere))
