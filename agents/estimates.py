@@ -1,5 +1,7 @@
 """What policies that know durations make of a view, and checks of their options. Who decides is elsewhere."""
 
+import math
+
 import numpy as np
 
 from environment.pools import Terms
@@ -10,6 +12,8 @@ from environment.view import ClusterView
 #: since when they are counted and in which order they were summed up, and a search that compares such
 #: differences would find another of two equal placements for it.
 TIME_DIGITS = 3
+#: The same where times are as long as they are: of the longest so many bits are kept.
+_TIME_BITS = 20
 #: Neither cost nor time ever counts for nothing, so that one decides between equals of the other.
 LEAST_WEIGHT = 0.001
 _SECONDS_PER_HOUR = 3600.0
@@ -47,11 +51,23 @@ def duration_of(job: Job, unknown: float) -> float:
 def held_for(view: ClusterView, unknown: float) -> FloatArray:
     """Seconds from now for which each VM is held anyway; float64 [N].
 
-    A job of which nothing is known is taken to last for `unknown` seconds. In whole milliseconds, so that VMs
-    which are held by one job are held for equally long.
+    A job of which nothing is known is taken to last for `unknown` seconds. Rounded, so that VMs which are
+    held by one job are held for equally long.
     """
-    held: FloatArray = np.round(np.maximum(view.busy_until_assuming(unknown) - view.at, 0.0), TIME_DIGITS)
-    return held
+    return rounded(np.maximum(view.busy_until_assuming(unknown) - view.at, 0.0))
+
+
+def rounded(seconds: FloatArray) -> FloatArray:
+    """Times from now in whole steps of about a millionth of the longest, for the reason of `TIME_DIGITS`.
+
+    Of a power of two: where all times are twice as long, so are these.
+    """
+    longest = float(seconds.max(initial=0.0))
+    if longest <= 0.0:
+        return seconds
+    step = 2.0 ** (math.frexp(longest)[1] - _TIME_BITS)
+    steps: FloatArray = np.round(seconds / step) * step
+    return steps
 
 
 def work_lost(view: ClusterView, job: Job, unknown: float) -> FloatArray:

@@ -15,7 +15,6 @@ from agents.baselines.filling import deal
 from agents.baselines.first_fit import FirstFit
 from agents.estimates import (
     LEAST_WEIGHT,
-    TIME_DIGITS,
     check_factor,
     check_limit,
     check_seconds,
@@ -24,6 +23,7 @@ from agents.estimates import (
     duration_of,
     effective_prices,
     held_for,
+    rounded,
 )
 from conf.assumptions import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
 from environment.check import shortage
@@ -139,7 +139,7 @@ def kinds_of(view: ClusterView, request: PlacementRequest, options: IlpOptions) 
     held = np.minimum(held_for(view, options.unknown_duration), longest)
     boots = np.zeros(len(view.vms))
     if view.openings is not None:
-        boots = np.round(np.maximum(view.openings.ready_at - view.at, 0.0), TIME_DIGITS)
+        boots = rounded(np.maximum(view.openings.ready_at - view.at, 0.0))
     prices = effective_prices(view, request.job, options.unknown_duration).tolist()
     found: dict[tuple[int, float, float, bool, float, bool], list[int]] = {}
     for i in np.flatnonzero(room).tolist():

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agents.experiments.comparison import (
+    FIRST_SEED,
     Contender,
     Progress,
     SimulatedRun,
@@ -19,7 +20,6 @@ from agents.experiments.comparison import (
     statistics_of,
 )
 from agents.experiments.islam2022 import PATTERNS, play, scenes
-from agents.experiments.reports import FIRST_SEED
 from environment.simulation.expectations import EXACT, Belief
 
 #: Those that expect anything of durations, and `ff`, which does not.

@@ -16,8 +16,7 @@ from typing import Any
 import yaml
 
 from agents.drl.model_folder import shipped
-from agents.experiments.comparison import Contender, Progress, SimulatedRun
-from agents.experiments.reports import FIRST_SEED
+from agents.experiments.comparison import FIRST_SEED, Contender, Progress, SimulatedRun
 from agents.registry import create
 from conf.loader import ConfigError, find, load
 from conf.schema import Cluster

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agents.experiments.comparison import (
+    FIRST_SEED,
     Progress,
     SimulatedRun,
     Statistic,
     durations_of,
+    knowledge,
     numbered,
     statistics_of,
 )
@@ -28,13 +30,13 @@ from agents.experiments.islam2022 import (
 )
 from agents.experiments.islam2022_claims import Judged, Policies, aims, claims
 from agents.experiments.islam2022_plots import Found, draw_bars, draw_betas, draw_curves, draw_front
-from agents.experiments.reports import FIRST_SEED
 from environment.simulation.expectations import EXACT, Belief
 
 _METRICS = {
     "cost": ("cost ($)", 3),
     "average_completion": ("completion (s)", 0),
     "p95_completion": ("95 % completion (s)", 0),
+    "longest_wait": ("longest wait (s)", 0),
     "average_duration": ("duration (s)", 1),
     "good_placements": ("good placements", 1),
 }
@@ -108,8 +110,8 @@ def _table(policies: Policies, known: Policies | None = None) -> str:
         cells = [_cell(of[metric], digits) for metric, (_, digits) in _METRICS.items()]
         if known is not None:
             cells += [_cell(known[policy][metric], _METRICS[metric][1]) for metric in _BESIDE]
-        rows.append((f"`{policy}`", *cells))
-    return _markdown(("policy", *titles), rows)
+        rows.append((f"`{policy}`", knowledge(policy), *cells))
+    return _markdown(("policy", "knows", *titles), rows)
 
 
 def _cell(value: Statistic, digits: int) -> str:

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from environment.simulation.spot_beliefs import SpotBelief
     from environment.sizing import Sizes
 
+#: What policies may know, in tables that are read on a terminal.
+_LETTERS = {"queue": "q", "types": "t", "durations": "d", "ends": "e", "preferences": "p", "prices": "$"}
+_KNOWS = (
+    "Knows, beside sizes and what is free: q the queue, t types, d durations, e ends, p preferences, $ prices"
+    " (README.md says more)."
+)
+
 COMPARED = "rr,rrc,ff,best_fit,least_allocated,most_allocated,random,ilp,aep,lookahead"
 
 
@@ -232,7 +239,16 @@ def workload(
 
 
 def _plain(run: "SimulatedRun") -> dict[str, object]:
-    return {"policy": run.policy, "workload": run.workload, "seed": run.seed, **run.result.to_json()}
+    from agents.experiments.comparison import known_to
+
+    known = known_to(run.policy)
+    return {
+        "policy": run.policy,
+        "knows": None if known is None else ["sizes", *known],
+        "workload": run.workload,
+        "seed": run.seed,
+        **run.result.to_json(),
+    }
 
 
 def _show(runs: "list[SimulatedRun]") -> None:
@@ -245,13 +261,14 @@ def _show(runs: "list[SimulatedRun]") -> None:
     shown = {"bill": 3, "openings": 0} if elastic else {}
     shown |= {"interruptions": 0, "work_lost": 1} if spot else {}
     shown |= {"cost": 3, "cost_over_bound": 2, "average_duration": 0, "average_completion": 0}
-    shown |= {"p95_completion": 0, "good_placements": 0}
+    shown |= {"p95_completion": 0, "longest_wait": 0, "good_placements": 0}
     rows = []
     for policy, of in statistics_of(runs).items():
         cells = [_cell(of[metric], digits, several) for metric, digits in shown.items()]
-        rows.append((policy, *cells, f"{of['decision_p50_us'].mean:.0f}"))
+        rows.append((policy, _known(policy), *cells, f"{of['decision_p50_us'].mean:.0f}"))
     columns = (
         "policy",
+        "knows",
         *(("bill $", "openings") if elastic else ()),
         *(("taken away", "lost core h") if spot else ()),
         "cost $",
@@ -259,13 +276,22 @@ def _show(runs: "list[SimulatedRun]") -> None:
         "duration s",
         "completion s",
         "95 % s",
+        "longest wait s",
         "good",
         "decision µs",
     )
-    render.show(render.table(columns, rows, right=columns[1:]))
+    render.show(render.table(columns, rows, right=columns[2:]))
+    render.show(_KNOWS)
     render.show(durations_of(runs))
     for line in _remarks(runs):
         render.show(line)
+
+
+def _known(policy: str) -> str:
+    from agents.experiments.comparison import known_to
+
+    known = known_to(policy)
+    return "?" if known is None else " ".join(_LETTERS[fact] for fact in known) or "-"
 
 
 def _cell(value: "Statistic", digits: int, several: bool) -> str:

@@ -165,6 +165,11 @@ class Result:
         return _percentile([job.completion for job in self.jobs], 95)
 
     @property
+    def longest_wait(self) -> float:
+        """Seconds from submission to start of the job that waited longest."""
+        return max((job.started_at - job.submitted_at for job in self.jobs), default=0.0)
+
+    @property
     def makespan(self) -> float:
         """Seconds from the first submission to the last end."""
         if not self.jobs:
@@ -215,6 +220,7 @@ class Result:
             "average_duration": self.average_duration,
             "average_completion": self.average_completion,
             "p95_completion": self.p95_completion,
+            "longest_wait": self.longest_wait,
             "makespan": self.makespan,
             "waits": self.waits,
             "good_placements": self.good_placements,

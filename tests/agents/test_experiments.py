@@ -4,7 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from agents.experiments.comparison import Contender, compare, contender, statistics_of
+from agents.experiments.comparison import (
+    Contender,
+    compare,
+    contender,
+    knowledge,
+    known_to,
+    statistics_of,
+)
 from agents.experiments.reports import draw, table
 from agents.registry import PolicyError
 
@@ -24,7 +31,8 @@ def test_a_contender_is_written_as_a_user_would() -> None:
         ("random:3", "module 3|module random"),
         ("random:seed=3:x", "key=value"),
         ("random:seed=[", "YAML"),
-        ("ff:beta=1", "takes none"),
+        ("ff:beta=1", "beta: goes with overtake best, found none"),
+        ("ff:size=1", "size: unknown option; known options: overtake"),
     ],
 )
 def test_what_is_no_contender_is_said(text: str, complaint: str) -> None:
@@ -56,3 +64,19 @@ def test_tables_and_pictures_are_made(tmp_path: Path) -> None:
     assert "| `rr` |" in text
     draw(statistics_of(runs), "five jobs", tmp_path / "plot.png")
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_policies_know_is_told_by_their_labels() -> None:
+    """With options, as tables name them; of others' policies nobody can tell."""
+    assert known_to("ff") == ()
+    assert known_to("aep:overtake=first_fit:window=8") == ("queue", "preferences", "prices")
+    assert knowledge("ff:overtake=easy") == "sizes, queue, durations, ends, preferences"
+    assert knowledge("yours:decide") == knowledge("policies/mine") == "not told"
+
+
+def test_the_longest_wait_is_told() -> None:
+    """Of all jobs that ran."""
+    (run,) = compare([contender("ff")], ["burst"], jobs=20)
+    waited = max(job.started_at - job.submitted_at for job in run.result.jobs)
+    assert run.result.summary()["longest_wait"] == waited > 0
+    assert statistics_of([run])["ff"]["longest_wait"].mean == waited
