@@ -109,7 +109,7 @@ class PolicyStatus:
 
     `fallback` decides when the policy fails; `busy` is for how many seconds the policy has been at a decision
     that took too long and was taken from it, 0 when it is not. `cut_short` counts the policy's decisions that
-    a time limit of its own ended.
+    a time limit of its own ended, `guarded` those that a guard took in its place.
     """
 
     name: str
@@ -121,6 +121,7 @@ class PolicyStatus:
     fallback: str | None = None
     busy: float = 0.0
     cut_short: int = 0
+    guarded: int = 0
     shadow: ShadowStatus | None = None
 
 

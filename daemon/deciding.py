@@ -20,7 +20,7 @@ from daemon.policy_memory import Memory
 from environment.explain import Explanation, explain
 from environment.model.events import Decided
 from environment.model.launches import decided
-from environment.policy import Keeper, Policy, Timed
+from environment.policy import Guarded, Keeper, Policy, Timed
 from environment.rounds import Queue, Verdict, decide_in_turn
 from environment.sizing import Sizes, sizing_for
 from environment.types import EndedJob, Observer, Place, PlacementRequest, Wait
@@ -105,6 +105,7 @@ class Deciders:
             fallback=self._second.name if self._second is not None else None,
             busy=self._acting.busy,
             cut_short=self._acting.cut_short,
+            guarded=self._acting.guarded,
         )
 
     def decide(
@@ -242,6 +243,11 @@ class _Thinker:
     def cut_short(self) -> int:
         """How many of its decisions its own safety stop has ended."""
         return self._policy.cut_short if isinstance(self._policy, Timed) else 0
+
+    @property
+    def guarded(self) -> int:
+        """How many decisions its guard has taken in its place."""
+        return self._policy.guarded if isinstance(self._policy, Guarded) else 0
 
     def close(self) -> None:
         """Let the thread end as soon as the policy is done; wait a while for what it has learned."""

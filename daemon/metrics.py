@@ -105,6 +105,8 @@ class _State(Collector):
         yield CounterMetricFamily("stoker_decision_faults", text, policy.faults)
         text = "Decisions that a time limit of the policy's own has cut short since the start"
         yield CounterMetricFamily("stoker_decisions_cut_short", text, policy.cut_short)
+        text = "Decisions that a guard has taken in place of a learned policy since the start"
+        yield CounterMetricFamily("stoker_decisions_guarded", text, policy.guarded)
         text = "Seconds that the policy has been at a decision that was taken from it"
         yield GaugeMetricFamily("stoker_policy_busy_seconds", text, policy.busy)
 

@@ -1,7 +1,7 @@
 """The contract of a policy: a view of the cluster and the queue go in, one decision comes out.
 
 A policy that learns may be an `environment.types.Observer` too, who is told how jobs ended, and a `Keeper`;
-one that has a clock is `Timed`, one that chooses sizes of jobs a `Sizer`.
+one that has a clock is `Timed`, one that chooses sizes of jobs a `Sizer`, one behind a guard `Guarded`.
 """
 
 from collections.abc import Callable, Sequence
@@ -76,6 +76,16 @@ class Turning(Protocol):
     """
 
     turn: Any
+
+
+@runtime_checkable
+class Guarded(Protocol):
+    """A policy behind a guard, which decides in its place where jobs that fit wait for too long."""
+
+    @property
+    def guarded(self) -> int:
+        """How many decisions the guard has taken since the policy was made."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from itertools import islice
 
 from agents.drl.adviser import Adviser
 from agents.drl.model_folder import Algorithm, TrainedModelError, model_for
+from agents.guard import Guard, GuardLimits
 from environment.check import check, shortage
 from environment.patience import Limits, Patience
 from environment.policy import Policy
@@ -26,7 +27,7 @@ class LearnedOptions:
 
     #: A shipped model by its name, or the folder of any; without it the shipped one for `beta`.
     model: str | None = None
-    #: How much cost counts in what it was trained for; the rest is time.
+    #: How much cost counts; the rest is time. Of a model that serves one beta alone, which model.
     beta: float | None = None
     #: How often the oldest job is made to wait though it fits. Then the network places it. Without it, as
     #: often as in training.
@@ -34,18 +35,20 @@ class LearnedOptions:
     #: How many later jobs may be placed before one while it is the oldest; 0 is first come, first served.
     #: Without it, as many as in training.
     overtaken_at_most: int | None = None
-    #: For how long the oldest job is made to wait though it fits: in seconds, or times what it is expected to
-    #: take. Where the network would have it wait longer, the fallback places it.
-    patience: float | str = "6x"
+    #: Whether jobs that fit and wait for too long are placed by the fallback, as `agents.guard` has it.
+    guard: bool = True
+    #: For how long a job may fit and wait: in seconds, or times what it is expected to take.
+    patience: float | str = "1x"
+    #: Which share of the cluster's cpus must be idle for the guard to step in.
+    idle: float = 0.1
     #: The policy that places jobs that have waited too long.
     fallback: str = "best_fit"
 
     def __post_init__(self) -> None:
-        if self.model is not None and self.beta is not None:
-            raise ValueError("beta: chooses a shipped model, so it does not go with model")
         if self.beta is not None and not 0 <= self.beta <= 1:
             raise ValueError(f"beta: should be between 0 and 1, found {self.beta:g}")
-        Limits(self.overtaken_at_most or 0, self.wait_limit or 0, self.patience)
+        Limits(self.overtaken_at_most or 0, self.wait_limit or 0)
+        GuardLimits(self.idle, self.patience)
         if ":" in self.fallback:  # to make one of others would be to run whatever is named
             raise ValueError(f"fallback: should be a policy that comes with Stoker, found {self.fallback}")
         if self.fallback in ("dqn", "reinforce"):
@@ -56,9 +59,9 @@ class LearnedPolicy:
     """Decides by a trained network, and names no VM without room.
 
     A job waits when its executors do not all fit, or when the network would rather wait; but no more than
-    `wait_limit` times while it fits, after which waiting is no choice, as in training; and no longer than
-    its `patience`, after which the fallback places it. A network that was trained to look at more jobs
-    than the first places that for which placing beats waiting by most.
+    `wait_limit` times while it fits, after which waiting is no choice, as in training. A network that was
+    trained to look at more jobs than the first places that for which placing beats waiting by most. For how
+    long jobs wait is the guard's business.
     """
 
     def __init__(self, algorithm: Algorithm, options: LearnedOptions) -> None:
@@ -77,9 +80,9 @@ class LearnedPolicy:
         most = (
             model.spec.overtaken_at_most if options.overtaken_at_most is None else options.overtaken_at_most
         )
-        self._patience = Patience(Limits(most, _WAIT_LIMIT if limit is None else limit, options.patience))
+        self._patience = Patience(Limits(most, _WAIT_LIMIT if limit is None else limit))
         self._fallback: Policy = create(options.fallback)
-        self._adviser = Adviser(model)
+        self._adviser = Adviser(model, options.beta)
         #: The oldest job, and how many were the oldest before it.
         self._oldest, self._number = "", -1
         #: What was seen when all waited, and why they did: the decision stands until that changes, as in
@@ -95,12 +98,12 @@ class LearnedPolicy:
             return Wait(shortage(view, oldest))
         if (vms := self._spec.vms) not in (None, len(view.vms)):
             return self._instead(view, queue, f"the model is for {vms} VMs, not {len(view.vms)}")
-        late, seen = patience.is_late(oldest, view.at), self._seen(view, queue)
-        if self._waits_for == seen and not late:
+        seen = self._seen(view, queue)
+        if self._waits_for == seen:
             return Wait(self._reason)
         self._waits_for = ()
         enough = patience.has_waited(oldest)
-        gains = self._gains(view, queue, alone=late or enough)
+        gains = self._gains(view, queue, alone=enough)
         fits = 0 in gains
         patience.notice(oldest, view.at, fits=fits)
         if not gains:
@@ -110,9 +113,6 @@ class LearnedPolicy:
         decision = self._adviser.decide(view, queue, number, self._number, may_wait=may_wait)
         if isinstance(decision, Place):
             return self._placed(view, queue, number, len(gains), decision)
-        if fits and late:
-            waited = f"it has waited for {patience.held_for(oldest, view.at):.0f} s though it fits"
-            return self._instead(view, queue, waited)
         if fits:
             patience.hold_back(oldest)
         head = "" if fits else f"{shortage(view, oldest)}; for the next job, "
@@ -190,14 +190,25 @@ def _that_fit(view: ClusterView, shown: Sequence[PlacementRequest]) -> Sequence[
     return [number for number, request in enumerate(shown) if rooms[number] >= request.count]
 
 
-class Reinforce(LearnedPolicy):
+class _Learned(Guard):
+    """A learned policy behind its guard."""
+
+    def __init__(self, algorithm: Algorithm, options: LearnedOptions) -> None:
+        from agents.registry import create  # here, since the registry names this module
+
+        policy, limits = LearnedPolicy(algorithm, options), GuardLimits(options.idle, options.patience)
+        fallback = create(options.fallback)
+        super().__init__(policy, fallback, options.fallback, limits if options.guard else None)
+
+
+class Reinforce(_Learned):
     """REINFORCE: a trained network gives each VM a probability; the likeliest takes the executor."""
 
     def __init__(self, options: LearnedOptions) -> None:
         super().__init__("reinforce", options)
 
 
-class Dqn(LearnedPolicy):
+class Dqn(_Learned):
     """DQN: a trained network estimates what comes of each VM; the best takes the executor."""
 
     def __init__(self, options: LearnedOptions) -> None:

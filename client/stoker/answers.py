@@ -636,6 +636,8 @@ class Policy(TypedDict):
     """Seconds for which it has been at a decision that was taken from it, as it took too long."""
     cut_short: int
     """Its decisions since the daemon's start that a time limit of its own ended."""
+    guarded: int
+    """Decisions since then that a guard took in its place, as jobs that fitted waited too long."""
     shadow: Shadow | None
     """Who decides beside it, without effect."""
 

@@ -310,6 +310,12 @@ def _remarks(runs: "list[SimulatedRun]") -> Iterator[str]:
     broken = {run.policy: run.result.violations for run in runs if run.result.violations}
     for policy, count in broken.items():
         yield f"{policy} made {count} decisions that could not be executed."
+    guarded: dict[str, int] = {}
+    for run in runs:
+        guarded[run.policy] = guarded.get(run.policy, 0) + run.result.guarded
+    for policy, count in guarded.items():
+        if count:
+            yield f"The guard took {count} decisions of {policy}, as jobs that fitted waited too long."
     hurried = {run.policy: run.result.cut_short for run in runs if run.result.cut_short}
     for policy, count in hurried.items():
         yield f"The time limit cut {count} decisions of {policy} short: the numbers depend on this machine."

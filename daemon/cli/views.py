@@ -178,6 +178,8 @@ def policy(status: Json) -> RenderableType:
         rows.append(("last fault", status["last_fault"]))
     if status["cut_short"]:
         rows.append(("cut short", f"{render.count(status['cut_short'], 'decision')}, by its time limit"))
+    if status["guarded"]:
+        rows.append(("guarded", f"{render.count(status['guarded'], 'decision')} taken by its guard"))
     if shadow := status["shadow"]:
         rows.append(("shadow", _shadow(shadow)))
         if shadow["last_fault"]:

@@ -143,6 +143,8 @@ class Result:
     work_lost: float = 0.0
     #: How many decisions a safety stop cut short; where there are any, the machine's speed decided too.
     cut_short: int = 0
+    #: How many decisions a guard took in place of a learned policy.
+    guarded: int = 0
 
     @property
     def cost_over_bound(self) -> float | None:
@@ -243,6 +245,7 @@ class Result:
             "refused": dict(self.refused),
             "aside": dict(self.aside),
             "cut_short": self.cut_short,
+            "guarded": self.guarded,
             "vms": [
                 {"name": vm.name, "type": vm.type, "seconds": seconds}
                 for vm, seconds in zip(self.vms, self.vm_seconds, strict=True)

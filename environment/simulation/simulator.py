@@ -16,7 +16,7 @@ import numpy as np
 
 from environment.kernel.arrays import checked_vms, jobs_of, refusals
 from environment.kernel.durations import is_good
-from environment.policy import Decide, Policy, Timed
+from environment.policy import Decide, Guarded, Policy, Timed
 from environment.resources import NOTHING, Resources
 from environment.rounds import Queue, Verdict, decide_once
 from environment.simulation.fitted import Pace
@@ -76,7 +76,7 @@ def simulate(
     jobs = tuple(map(options.sizes.opened, jobs))
     refused = refusals(jobs, vms)
     jobs = tuple(job for job in jobs if job.id not in refused)
-    watch, cut_short = _Stopwatch(policy), _cut_short(policy)
+    watch, cut_short, guarded = _Stopwatch(policy), _cut_short(policy), _guarded(policy)
     world = World(jobs, vms, options, pace)
     trace = []
     observe = policy.observe if isinstance(policy, Observer) else None
@@ -91,12 +91,17 @@ def simulate(
         if progress is not None and isinstance(traced.decision, Place):
             _report(progress, world.head, len(jobs))
     result = _result(world, trace, refused, watch.seconds)
-    return replace(result, cut_short=_cut_short(policy) - cut_short)
+    return replace(result, cut_short=_cut_short(policy) - cut_short, guarded=_guarded(policy) - guarded)
 
 
 def _cut_short(policy: object) -> int:
     """How many decisions of the policy a safety stop has cut short so far."""
     return policy.cut_short if isinstance(policy, Timed) else 0
+
+
+def _guarded(policy: object) -> int:
+    """How many decisions the policy's guard has taken so far."""
+    return policy.guarded if isinstance(policy, Guarded) else 0
 
 
 class _Stopwatch:

@@ -61,7 +61,7 @@ class SmallScheduler:
         self.vms = VmDoor(store, self._told, lambda: 100.0)
         #: What keys open.
         self.opened: dict[str, tuple[Path, str]] = {}
-        self._policy = PolicyStatus("ff", {}, 3, 2, 1, "it raised ValueError", cut_short=4)
+        self._policy = PolicyStatus("ff", {}, 3, 2, 1, "it raised ValueError", cut_short=4, guarded=5)
 
     def _door(self) -> Applications:
         """Drivers are taken up for a cluster of four VMs."""
