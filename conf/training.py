@@ -41,7 +41,7 @@ class NetworkSpec(Strict):
 class ObservationSpec(Strict):
     """What the agent sees: see `environment.kernel.observation`."""
 
-    name: Literal["paper", "rich"] = "rich"
+    name: Literal["paper", "rich", "natural"] = "rich"
     types: tuple[Name, ...] = Field(("wordcount", "pagerank", "sort"), strict=False)
     #: How many of the jobs behind the first of the queue are seen.
     upcoming: Annotated[int, Field(ge=0, le=100)] = 3
@@ -60,6 +60,24 @@ class ObjectiveSpec(Strict):
     #: one unit each.
     dollars: Positive = 0.0615
     seconds: Positive = 295.0
+
+
+class DrawnSpec(Strict):
+    """Worlds that are drawn, so that what is learned holds on others: clusters, workloads, loads and beliefs.
+
+    Times and prices are drawn on one scale: the natural observation makes all others look the same.
+    """
+
+    #: How many VMs a cluster has: one of these, and how often.
+    vms: Annotated[
+        Mapping[Annotated[int, Field(ge=1, le=1024, strict=False)], Positive], Field(min_length=1)
+    ] = Field({3: 0.5, 5: 1.0, 8: 1.0, 12: 2.0, 18: 1.0, 27: 1.0, 40: 0.5, 64: 0.2}, strict=False)
+    #: How much cost counts is drawn evenly between these; the rest is completion.
+    betas: tuple[Part, Part] = Field((0.0, 1.0), strict=False)
+    #: How many of the clusters are pools of VMs that boot.
+    pools: Part = 0.15
+    #: How many jobs a workload has, from and to.
+    jobs: tuple[Count, Count] = Field((30, 110), strict=False)
 
 
 class EvaluationSpec(Strict):
@@ -91,6 +109,9 @@ class ImitationSpec(Strict):
     teacher: str = "lookahead"
     #: On how many workloads of each kind the teacher is watched.
     episodes: Count = 64
+    #: The chance that waiting is given in each example of a placement, whatever the teacher thinks of it; its
+    #: waits are left out then, and when to wait is learned from rewards alone. Null: as the teacher does.
+    waiting: Part | None = None
     #: Passes over what it did.
     epochs: Count = 40
     batch: Count = 512
@@ -146,6 +167,9 @@ class TrainingSpec(Strict):
     cluster: str = "paper"
     #: Workloads by name or path, and how often each is drawn.
     workloads: Annotated[Mapping[str, Annotated[float, Field(gt=0)]], Field(min_length=1)] = {"burst": 1.0}
+    #: Worlds that are drawn instead, with beliefs of their own; rewards are in units of what
+    #: first fit comes to in each of them.
+    drawn: DrawnSpec | None = None
     #: What agent and teacher may expect of jobs' durations: the truth, or it with an error; a number is the
     #: standard deviation of its logarithm.
     belief: Literal["exact", "spread", "constant"] | Annotated[float, Field(ge=0, le=2)] = "exact"
@@ -191,11 +215,17 @@ class TrainingSpec(Strict):
             raise ValueError("mask: should be true with dense rewards: they know no violations")
         if self.rewards == "paper" and self.imitation is not None:
             raise ValueError("imitation: should be left out with the paper's rewards")
+        if self.drawn is not None and not (self.rewards == "dense" and self.observation.name == "natural"):
+            raise ValueError("drawn: goes with dense rewards and the natural observation")
+        if self.drawn is not None and (self.algorithm, self.network.kind) != ("reinforce", "shared"):
+            raise ValueError("drawn: goes with reinforce and a shared network: clusters differ in size")
         compared = self.algorithm == "reinforce" and (self.reinforce or ReinforceSpec()).baseline != "none"
         if self.rewards == "paper" and compared:
             raise ValueError("reinforce.baseline: should be none with the paper's rewards")
         if self.observation.name == "paper" and self.observation.types:
             raise ValueError("observation.types: should be [] with the paper's observation")
+        if self.observation.name == "natural" and self.observation.types:
+            raise ValueError("observation.types: should be [] with the natural observation")
         return self
 
     def as_deployed(self) -> "TrainingSpec":

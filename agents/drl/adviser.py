@@ -6,6 +6,7 @@ job may wait for what the network says is in `learned_policy.py`.
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from agents.drl.model_folder import TrainedModel
 from agents.drl.network import network_of
-from environment.kernel.state import Float32Array
+from environment.kernel.state import PREFERENCES, Float32Array
 from environment.resource_arrays import ResourceArrays
 from environment.resources import CPUS, Resources
 from environment.types import Job, Place, PlacementRequest, Vm, Wait
@@ -21,7 +22,7 @@ from environment.view import ClusterView
 
 if TYPE_CHECKING:
     from agents.drl.kernel.placing import Choices, QueuedJobs
-    from environment.kernel.observation import Scene
+    from environment.kernel.scene import Scene
 
 
 class Scored(NamedTuple):
@@ -37,10 +38,13 @@ class Scored(NamedTuple):
 class Adviser:
     """A model that is asked about views; the arrays it works in are kept from question to question."""
 
-    def __init__(self, model: TrainedModel) -> None:
+    def __init__(self, model: TrainedModel, beta: float | None = None) -> None:
+        """`beta` is how much cost counts, of a model that is shown it; without it as `meant_for` says."""
         from agents.drl.kernel.placing import make_desk
 
-        self._options, self._network = model.spec.options, network_of(model.weights)
+        shown = model.spec.meant_for if beta is None else beta
+        self._options = replace(model.spec.options, beta=shown)
+        self._network = network_of(model.weights)
         self._layout = self._options.layout
         self._says = _probability if model.spec.algorithm == "reinforce" else _estimate
         self._desk = make_desk(self._network, self._layout, model.spec.vms or 1)
@@ -115,7 +119,7 @@ class Adviser:
 
     def _jobs(self, queue: Sequence[PlacementRequest], numbers: Sequence[int]) -> "QueuedJobs":
         from agents.drl.kernel.placing import QueuedJobs
-        from environment.training.scenes import type_of
+        from environment.training.scenes import expected_of, type_of
 
         chosen = [queue[number] for number in numbers]
         return QueuedJobs(
@@ -126,6 +130,8 @@ class Adviser:
             executors=np.array([request.job.executors for request in chosen], np.int64),
             left=np.array([request.count for request in chosen], np.int64),
             arrival=np.array([request.job.submitted_at for request in chosen], np.float64),
+            seconds=np.array([expected_of(request, self._options) for request in chosen], np.float64),
+            prefers=np.array([PREFERENCES[request.job.prefers] for request in chosen], np.int64),
         )
 
     def _scene(
@@ -141,14 +147,17 @@ class Adviser:
         It sees the view as it is for that job, or another that is given.
         """
         from agents.drl.kernel.placing import make_desk
-        from environment.training.scenes import scene_of
+        from environment.training.scenes import scene_of, sums_of
 
         if len(self._desk.mask) != len(view.vms) + 1:
             self._desk = make_desk(self._network, self._layout, len(view.vms))
         first = list(islice(queue, max(number, self._layout.upcoming) + 1))
         shown = [first.pop(number), *first]
         seen = view.seen_by(queue[number]) if seen is None else seen
-        return scene_of(seen, shown, self._options, counted)._replace(waiting=len(queue))
+        seconds, work, longest = sums_of(view, queue, self._options)
+        scene = scene_of(seen, shown, self._options, counted)
+        scene = scene._replace(usual_seconds=seconds, waiting_work=work, longest_seconds=longest)
+        return scene._replace(waiting=len(queue))
 
     def _compile(self, known: int | None) -> None:
         """Decide once, so that no job waits for the compiler."""

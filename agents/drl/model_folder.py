@@ -22,7 +22,7 @@ from pydantic import Field, ValidationError, model_validator
 from agents.drl.network import KINDS, Flat, Shared, flat_shapes, shared_shapes, weights_from
 from conf.reading import read_regular
 from conf.schema import Strict
-from conf.training import NetworkSpec, ObjectiveSpec, ObservationSpec
+from conf.training import NetworkSpec, ObjectiveSpec, ObservationSpec, Part
 from environment.kernel.rule_options import ObservationOptions
 from environment.kernel.state import Float32Array
 
@@ -58,6 +58,8 @@ class ModelSpec(Strict):
     considered: Annotated[int, Field(ge=1)] = 1
     #: How often the oldest job of the queue may be overtaken by others.
     overtaken_at_most: Annotated[int, Field(ge=0)] = 0
+    #: Between which betas it was trained, where it is shown how much cost counts: it serves all of them.
+    betas: tuple[Part, Part] | None = Field(None, strict=False)
     #: For which beta it is meant, where that is not what it was trained for: a little cost in the objective
     #: may help a model that is to be fast, and the other way round.
     beta: Annotated[float, Field(ge=0, le=1)] | None = None
@@ -68,7 +70,15 @@ class ModelSpec(Strict):
     def _fits_together(self) -> "ModelSpec":
         if (self.network.kind == "flat") != (self.vms is not None):
             raise ValueError("vms: should be given for a flat network, and null for a shared one")
+        if self.betas is not None and self.observation.name != "natural":
+            raise ValueError("betas: should be null: only the natural observation shows beta")
         return self
+
+    def serves(self, beta: float) -> bool:
+        """Whether it may be used for this beta."""
+        if self.betas is None:
+            return self.meant_for == beta
+        return self.betas[0] <= beta <= self.betas[1]
 
     @property
     def meant_for(self) -> float:
@@ -125,9 +135,10 @@ def shipped_for(algorithm: Algorithm, beta: float | None) -> Path:
             f"no {algorithm} model ships with Stoker; give the folder of one that was trained"
         )
     wanted = 0.5 if beta is None else beta
-    name = min(known, key=lambda name: (abs(known[name].meant_for - wanted), name))
-    if beta is not None and known[name].meant_for != beta:
-        betas = ", ".join(f"{value:g}" for value in sorted({spec.meant_for for spec in known.values()}))
+    far = {name: (not spec.serves(wanted), abs(spec.meant_for - wanted)) for name, spec in known.items()}
+    name = min(known, key=lambda name: (far[name], name))
+    if beta is not None and not known[name].serves(beta):
+        betas = ", ".join(sorted(_betas(spec) for spec in known.values()))
         raise TrainedModelError(
             f"no {algorithm} model for beta {beta:g} ships with Stoker; there are {betas}"
         )
@@ -136,14 +147,23 @@ def shipped_for(algorithm: Algorithm, beta: float | None) -> Path:
 
 def nearest_beta(algorithm: Algorithm, beta: float) -> float | None:
     """The beta nearest to this one of those that models of the algorithm ship for; None when none ships."""
-    known = {spec.meant_for for spec in shipped().values() if spec.algorithm == algorithm}
+    specs = [spec for spec in shipped().values() if spec.algorithm == algorithm]
+    if any(spec.serves(beta) for spec in specs):
+        return beta
+    known = {spec.meant_for for spec in specs}
     return min(known, key=lambda value: (abs(value - beta), value), default=None)
+
+
+def _betas(spec: ModelSpec) -> str:
+    return f"{spec.meant_for:g}" if spec.betas is None else f"{spec.betas[0]:g} to {spec.betas[1]:g}"
 
 
 def model_for(algorithm: Algorithm, name: str | None, beta: float | None) -> TrainedModel:
     """The model of that name or folder, which must be of the algorithm; without a name the shipped one."""
     folder = shipped_for(algorithm, beta) if name is None else find_model(name)
     model = read_model(folder)
+    if beta is not None and not model.spec.serves(beta):
+        raise TrainedModelError(f"{folder} is for beta {_betas(model.spec)}, not {beta:g}")
     if model.spec.algorithm != algorithm:
         raise TrainedModelError(f"{folder} is of {model.spec.algorithm}")
     return model

@@ -153,6 +153,8 @@ def arrays_of(
     arrays = JobArrays(
         jobs=np.array(len(jobs), np.int64),
         believed=np.array(believed is not None, np.int64),
+        unit_dollars=np.array(1.0),
+        unit_seconds=np.array(1.0),
         arrival=np.array([job.submitted_at for job in jobs], np.float64),
         duration=np.array([_duration(job) for job in jobs], np.float64),
         expected=np.array([_expected(job, unknown) for job in believed or jobs], np.float64),

@@ -11,6 +11,8 @@ def copy_row(batch: Batch, source: int, target: int) -> None:
     state, jobs = batch.state, batch.jobs
     for one in (state.head, state.left, state.over, state.waits, state.running, jobs.jobs, jobs.believed):
         one[target] = one[source]
+    for unit in (jobs.unit_dollars, jobs.unit_seconds):
+        unit[target] = unit[source]
     state.clock[target], state.taken[target] = state.clock[source], state.taken[source]
     for whole in (state.free_milli_cpus, state.free_memory_mib, state.held):
         _copy(whole, source, target)

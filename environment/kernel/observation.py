@@ -7,26 +7,28 @@ is a table of the VMs, row by row, and the numbers of job and cluster behind it:
     paper: float32 [3 N + 4], the state of Islam 2022, 4, in cpus, GiB, dollars per hour and numbers.
     rich: float32 [11 N + 8 + T + U (4 + T)], all within about 0 and 1, for T known job types and U jobs that
         are shown of those behind the head.
+    natural: float32 [23 N + 28], within 0 and 1, in units of the queue, the running jobs and the cluster
+        itself; see `natural.py`.
 
 Another one is another number, another function of the form of `write_rich`, and a branch in `write`.
 """
-
-from typing import NamedTuple
 
 import numpy as np
 
 from environment.belief import expected_end
 from environment.kernel.compiled import njit
+from environment.kernel.leases import BOOT, CLOSES, READY, TAKEN
+from environment.kernel.natural import NATURAL_FEATURES, NATURAL_VM_FEATURES, write_natural
+from environment.kernel.scene import QUEUE_SEEN, Scene, room_on, share_of
 from environment.kernel.state import (
+    NATURAL_STATE,
     PAPER_STATE,
     RUNNING,
     Batch,
     BoolArray,
     Float32Array,
     Layout,
-    SmallIntArray,
 )
-from environment.types import FloatArray, IntArray
 
 #: Columns of the VMs, and numbers behind them (of the rich one without types and further jobs).
 PAPER_VM_FEATURES, PAPER_FEATURES = 3, 4
@@ -49,43 +51,12 @@ _MIB_PER_GIB = 1024.0
 _expected_end = njit()(expected_end)
 
 
-class Scene(NamedTuple):
-    """A moment of a cluster and the job that is to be placed, its head; the arrays are [N], but for the last.
-
-    Without a head (`number` is -1) all about the head is 0. Times are seconds on any one clock.
-    """
-
-    milli_cpus: IntArray  # capacity; a VM without cpus is none
-    memory_mib: IntArray
-    price_per_hour: FloatArray
-    free_milli_cpus: IntArray  # when the executors in `placed` have taken theirs
-    free_memory_mib: IntArray
-    held: IntArray  # executors on the VM, with those in `placed`
-    busy_until: FloatArray  # when the last of the jobs ends, as is believed, that run there; past without any
-    clock: float
-    waiting: int  # jobs that have arrived and not started, the head too
-    running: int  # jobs that have started
-    next_end: float  # when the first of them ends, as is believed; past when none runs
-    number: int  # of the head, counted from 0 in order of arrival
-    type: int  # of the head: its place in the list of types counted from 1, 0 when it is not there
-    job_milli_cpus: int  # of one executor
-    job_memory_mib: int
-    executors: int  # of the whole job
-    left: int  # of them to be placed yet
-    arrival: float
-    untouched: bool  # none was placed by this decision yet
-    placed: SmallIntArray  # [P] VMs of the head's executors that have theirs
-    # Of the jobs that wait behind the head, in their order, at least those that are shown; [Q].
-    next_type: IntArray
-    next_milli_cpus: IntArray
-    next_memory_mib: IntArray
-    next_executors: IntArray
-
-
 def features_of(layout: Layout) -> tuple[int, int]:
     """Numbers of each VM, F, and behind the table of the VMs, G."""
     if layout.kind == PAPER_STATE:
         return PAPER_VM_FEATURES, PAPER_FEATURES
+    if layout.kind == NATURAL_STATE:
+        return NATURAL_VM_FEATURES, NATURAL_FEATURES
     upcoming = layout.upcoming * (UPCOMING_FEATURES + layout.types)
     return RICH_VM_FEATURES, RICH_FEATURES + layout.types + upcoming
 
@@ -108,6 +79,8 @@ def observe(batch: Batch, b: int, layout: Layout, out: Float32Array) -> None:
     """Write the observation of that layout, float32 [`observation_length`]: of belief, never of the truth."""
     if batch.jobs.believed[b]:
         believe(batch, b)
+    if layout.kind == NATURAL_STATE:
+        sum_up(batch, b)
     write(scene_of(batch, b), layout, out)
 
 
@@ -128,11 +101,36 @@ def believe(batch: Batch, b: int) -> None:
     state.believed_next[b] = soonest if state.running[b] > 0 else now
 
 
+@njit()
+def sum_up(batch: Batch, b: int) -> None:
+    """Make up what is known of queue and running jobs all together, and of which VMs are open."""
+    state, jobs, head = batch.state, batch.jobs, batch.state.head[b]
+    seconds, work, count, longest = 0.0, 0.0, 0, 0.0
+    for job in range(head, min(_arrived(batch, b), head + QUEUE_SEEN)):
+        seconds += jobs.expected[b, job]
+        longest = max(longest, jobs.expected[b, job])
+        work += jobs.expected[b, job] * (jobs.milli_cpus[b, job] * jobs.executors[b, job])
+        count += 1
+    for i in range(state.running[b]):
+        seconds += state.expected[b, state.heap[b, i]]
+        count += 1
+    state.usual_seconds[b] = seconds / max(count, 1)
+    state.waiting_work[b] = work
+    state.longest_seconds[b] = longest
+    leases, now = batch.machines.leases, state.clock[b]
+    for vm in range(leases.shape[1]):
+        is_open = leases[b, vm, CLOSES] >= now and leases[b, vm, TAKEN] > now
+        state.is_open[b, vm] = is_open
+        state.ready_at[b, vm] = leases[b, vm, READY] if is_open else now + leases[b, vm, BOOT]
+
+
 @njit(inline=True)
 def write(scene: Scene, layout: Layout, out: Float32Array) -> None:
     """Write the observation of that layout, float32 [`observation_length`]."""
     if layout.kind == PAPER_STATE:
         write_paper(scene, out)
+    elif layout.kind == NATURAL_STATE:
+        write_natural(scene, layout.beta, out)
     else:
         write_rich(scene, layout, out)
 
@@ -156,6 +154,8 @@ def scene_of(batch: Batch, b: int) -> Scene:
     executors = jobs.executors[b, head] if known else 0
     left = left if known else 0
     arrival = jobs.arrival[b, head] if known else state.clock[b]
+    seconds = jobs.expected[b, head] if known else 0.0
+    prefers = jobs.prefers[b, head] if known else 0
     return Scene(
         milli_cpus=machines.milli_cpus[b],
         memory_mib=machines.memory_mib[b],
@@ -164,10 +164,15 @@ def scene_of(batch: Batch, b: int) -> Scene:
         free_memory_mib=state.free_memory_mib[b],
         held=state.held[b],
         busy_until=busy_until,
+        ready_at=state.ready_at[b],
+        is_open=state.is_open[b],
         clock=state.clock[b],
         waiting=arrived - head,
         running=state.running[b],
         next_end=next_end,
+        usual_seconds=state.usual_seconds[b],
+        waiting_work=state.waiting_work[b],
+        longest_seconds=state.longest_seconds[b],
         number=number,
         type=job_type,
         job_milli_cpus=job_milli_cpus,
@@ -175,6 +180,8 @@ def scene_of(batch: Batch, b: int) -> Scene:
         executors=executors,
         left=left,
         arrival=arrival,
+        seconds=seconds,
+        prefers=prefers,
         untouched=placed == 0,
         placed=state.placement[b, first : first + placed],
         next_type=jobs.type[b, head + 1 : arrived],
@@ -236,10 +243,10 @@ def write_rich(scene: Scene, layout: Layout, out: Float32Array) -> None:
     out[at + 1] = scene.job_memory_mib / (_MIB_PER_GIB * MEMORY_GIB)
     out[at + 2] = scene.executors / EXECUTORS
     out[at + 3] = scene.left / EXECUTORS
-    out[at + 4] = _share(scene.clock - scene.arrival, SECONDS)
-    out[at + 5] = _share(scene.waiting, JOBS_PER_VM * there)
-    out[at + 6] = _share(scene.running, JOBS_PER_VM * there)
-    out[at + 7] = _share(scene.next_end - scene.clock, SECONDS)
+    out[at + 4] = share_of(scene.clock - scene.arrival, SECONDS)
+    out[at + 5] = share_of(scene.waiting, JOBS_PER_VM * there)
+    out[at + 6] = share_of(scene.running, JOBS_PER_VM * there)
+    out[at + 7] = share_of(scene.next_end - scene.clock, SECONDS)
     at += RICH_FEATURES
     _write_type(scene.type, layout.types, out[at:])
     at += layout.types
@@ -275,25 +282,10 @@ def _write_vm(scene: Scene, vm: int, out: Float32Array) -> None:
     out[4] = scene.price_per_hour[vm] / PRICE_PER_HOUR
     out[5] = held / EXECUTORS
     out[6] = 1.0 if held > 0 else 0.0
-    out[7] = _share(scene.busy_until[vm] - scene.clock, SECONDS) if held > 0 else 0.0
+    out[7] = share_of(scene.busy_until[vm] - scene.clock, SECONDS) if held > 0 else 0.0
     out[8] = room / EXECUTORS
     out[9] = min(room, scene.left) / scene.left if scene.left > 0 else 0.0
     out[10] = 0.0
-
-
-@njit(inline=True)
-def _share(value: float, half: float) -> float:
-    """A number without bound within 0 and 1: one half at `half`, and 0 for what is less than nothing."""
-    return value / (value + half) if value > 0.0 else 0.0
-
-
-@njit(inline=True)
-def room_on(scene: Scene, vm: int) -> int:
-    """How many executors of the head fit on the VM now."""
-    free_cpus, free_memory = scene.free_milli_cpus[vm], scene.free_memory_mib[vm]
-    if scene.left == 0 or free_cpus < scene.job_milli_cpus or free_memory < scene.job_memory_mib:
-        return 0
-    return int(min(free_cpus // scene.job_milli_cpus, free_memory // scene.job_memory_mib))
 
 
 @njit(inline=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from conf.assumptions import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
-from environment.kernel.state import FIXED, PAPER, PAPER_STATE, RICH_STATE, Layout, Rules
+from environment.kernel.state import FIXED, NATURAL_STATE, PAPER, PAPER_STATE, RICH_STATE, Layout, Rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +62,22 @@ _MODELS = {"paper": PAPER, "fixed": FIXED}
 _PARTIAL = ("profile", "proportional")
 
 
-_OBSERVATIONS = ("paper", "rich")
+_OBSERVATIONS = ("paper", "rich", "natural")
 
 
 @dataclass(frozen=True, slots=True)
 class ObservationOptions:
     """What an agent sees: see `environment.kernel.observation`."""
 
-    name: Literal["paper", "rich"] = "paper"
+    name: Literal["paper", "rich", "natural"] = "paper"
     #: The job types that the rich observation tells apart; others look all alike.
     types: tuple[str, ...] = ()
     #: How many of the jobs behind the first of the queue it shows.
     upcoming: int = 3
     #: How long is assumed that jobs still take, or VMs are held, of which that is not known.
     unknown_seconds: float = UNKNOWN_DURATION
+    #: How much cost counts for the agent; the natural observation shows it.
+    beta: float = 0.5
 
     def __post_init__(self) -> None:
         if self.name not in _OBSERVATIONS:
@@ -94,6 +96,8 @@ class ObservationOptions:
         """The numbers of the observation in the kernel."""
         if self.name == "paper":
             return Layout(PAPER_STATE)
+        if self.name == "natural":
+            return Layout(NATURAL_STATE, beta=float(self.beta))
         return Layout(RICH_STATE, len(self.types), self.upcoming)
 
 

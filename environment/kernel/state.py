@@ -26,8 +26,9 @@ PREFERENCES = {None: ANYWHERE, "spread": SPREAD, "consolidate": CONSOLIDATE}
 #: Values of `Rules.duration_model`: every placement is as good as any other; or the rule of Islam 2022, 7.1,
 #: by which a job takes `penalty` times as long when its placement is not good.
 FIXED, PAPER = 0, 1
-#: Which observation: the state of Islam 2022, 4, or all that is known (see `observation.py`).
-PAPER_STATE, RICH_STATE = 0, 1
+#: Which observation: the state of Islam 2022, 4, or all that is known, on fixed scales or in units of queue
+#: and cluster (see `observation.py`).
+PAPER_STATE, RICH_STATE, NATURAL_STATE = 0, 1, 2
 
 
 #: How many numbers say how a VM of a pool is had and is open (see `leases.py`).
@@ -42,12 +43,14 @@ class Layout(NamedTuple):
     types: int = 0
     #: How many jobs behind the head are shown.
     upcoming: int = 0
+    #: How much cost counts for who decides; the rest is time. The natural one shows it.
+    beta: float = 0.5
 
 
 #: What arrays are indexed by: episodes, VMs, jobs, executors of all jobs. An `Episode` has no first of these.
 _B, _BN, _BM, _BE = "B", "BN", "BM", "BE"
 #: The same of what only clusters with pools have: VMs, and what is known of each (see `leases.py`).
-_BPL = "BPL"
+_BP, _BPL = "BP", "BPL"
 
 
 class Machines(NamedTuple):
@@ -68,6 +71,9 @@ class JobArrays(NamedTuple):
 
     jobs: Annotated[IntArray, _B]  # how many
     believed: Annotated[IntArray, _B]  # 1 when something else is believed of jobs than what is true, else 0
+    # What a job costs and takes when it is placed neither well nor badly: rewards are in units of these.
+    unit_dollars: Annotated[FloatArray, _B]
+    unit_seconds: Annotated[FloatArray, _B]
     arrival: Annotated[FloatArray, _BM]  # seconds
     duration: Annotated[FloatArray, _BM]  # seconds, when placed well
     expected: Annotated[FloatArray, _BM]  # the same, as it is believed
@@ -113,6 +119,12 @@ class State(NamedTuple):
     # What is believed of all that when it was last observed, where something else is than what is true:
     believed_until: Annotated[FloatArray, _BN]  # latest end of any job there
     believed_next: Annotated[FloatArray, _B]  # first end of a job that runs
+    # The same of queue and cluster as a whole, where that is observed (see `observation.sum_up`):
+    usual_seconds: Annotated[FloatArray, _B]  # mean of what jobs are believed to take
+    longest_seconds: Annotated[FloatArray, _B]  # the most that one that waits is believed to take
+    waiting_work: Annotated[FloatArray, _B]  # thousandths of cpus times seconds
+    ready_at: Annotated[FloatArray, _BP]  # when each VM would be up
+    is_open: Annotated[IntArray, _BP]  # 1 where it is, or boots
     taken: Annotated[FloatArray, _B]  # no open VM is taken away by its cloud before (see `interruptions.py`)
 
 

@@ -46,6 +46,8 @@ class Case:
         jobs = JobArrays(
             jobs=np.array(len(arrival)),
             believed=np.array(0),
+            unit_dollars=np.array(1.0),
+            unit_seconds=np.array(1.0),
             arrival=np.array(arrival, np.float64),
             duration=np.array(duration, np.float64),
             expected=np.array(duration, np.float64),

@@ -11,7 +11,8 @@ from agents.drl.kernel.acting import best_of
 from agents.drl.kernel.forward import Scratch, make_scratch, score
 from agents.drl.network import Network
 from environment.kernel.compiled import njit
-from environment.kernel.observation import Scene, observation_length, write, write_legal
+from environment.kernel.observation import observation_length, write, write_legal
+from environment.kernel.scene import Scene
 from environment.kernel.state import BoolArray, Float32Array, Layout, SmallIntArray
 from environment.types import FloatArray, IntArray
 
@@ -33,7 +34,7 @@ class PlacingWorkspace(NamedTuple):
 
 
 class QueuedJobs(NamedTuple):
-    """Jobs of a queue, by what a network sees of them; int64 [J], the last one float64."""
+    """Jobs of a queue, by what a network sees of them; int64 [J], times float64."""
 
     number: IntArray  # in the queue
     type: IntArray
@@ -42,6 +43,8 @@ class QueuedJobs(NamedTuple):
     executors: IntArray
     left: IntArray
     arrival: FloatArray
+    seconds: FloatArray  # that it is believed to take
+    prefers: IntArray
 
 
 class Choices(NamedTuple):
@@ -152,6 +155,7 @@ def decide(
         scene.free_milli_cpus[action - 1] -= scene.job_milli_cpus
         scene.free_memory_mib[action - 1] -= scene.job_memory_mib
         scene.held[action - 1] += 1
+        scene.is_open[action - 1 : action] = 1
         draft.placed[present + i] = action - 1
     return int(scene.left)
 
@@ -167,7 +171,8 @@ def _with_head(scene: Scene, first: QueuedJobs, jobs: QueuedJobs, j: int, upcomi
             count += 1
     job = jobs.type[j], jobs.milli_cpus[j], jobs.memory_mib[j], jobs.executors[j], jobs.left[j]
     behind = upcoming[0, :count], upcoming[1, :count], upcoming[2, :count], upcoming[3, :count]
-    return _moment(scene, job, jobs.arrival[j], True, scene.placed[:0], behind)
+    times = jobs.arrival[j], jobs.seconds[j]
+    return _moment(scene, job, times, jobs.prefers[j], True, scene.placed[:0], behind)
 
 
 @njit(inline=True)
@@ -175,19 +180,24 @@ def _with_placed(scene: Scene, left: int, placed: SmallIntArray) -> Scene:
     """The moment when fewer executors are left."""
     job = scene.type, scene.job_milli_cpus, scene.job_memory_mib, scene.executors, left
     behind = scene.next_type, scene.next_milli_cpus, scene.next_memory_mib, scene.next_executors
-    return _moment(scene, job, scene.arrival, scene.untouched and left == scene.left, placed, behind)
+    times = scene.arrival, scene.seconds
+    return _moment(scene, job, times, scene.prefers, scene.untouched and left == scene.left, placed, behind)
 
 
 @njit(inline=True)
 def _moment(
     scene: Scene,
     job: tuple[int, int, int, int, int],
-    arrival: float,
+    times: tuple[float, float],
+    prefers: int,
     untouched: bool,
     placed: SmallIntArray,
     behind: tuple[IntArray, IntArray, IntArray, IntArray],
 ) -> Scene:
-    """The same cluster with this head: its type, cpus, memory, executors and those left, and so on."""
+    """The same cluster with this head: its type, cpus, memory, executors and those left, and so on.
+
+    `times` are when it arrived, and the seconds that it is believed to take.
+    """
     return Scene(
         milli_cpus=scene.milli_cpus,
         memory_mib=scene.memory_mib,
@@ -196,17 +206,24 @@ def _moment(
         free_memory_mib=scene.free_memory_mib,
         held=scene.held,
         busy_until=scene.busy_until,
+        ready_at=scene.ready_at,
+        is_open=scene.is_open,
         clock=scene.clock,
         waiting=scene.waiting,
         running=scene.running,
         next_end=scene.next_end,
+        usual_seconds=scene.usual_seconds,
+        waiting_work=scene.waiting_work,
+        longest_seconds=scene.longest_seconds,
         number=scene.number,
         type=job[0],
         job_milli_cpus=job[1],
         job_memory_mib=job[2],
         executors=job[3],
         left=job[4],
-        arrival=arrival,
+        arrival=times[0],
+        seconds=times[1],
+        prefers=prefers,
         untouched=untouched,
         placed=placed,
         next_type=behind[0],

@@ -12,6 +12,7 @@ from conf.training import NetworkSpec, ObjectiveSpec, ObservationSpec
 
 #: What the networks of these tests see.
 SEEN = ObservationSpec(types=("wordcount", "sort"), upcoming=2)
+NATURAL = ObservationSpec(name="natural", types=())
 
 
 def make_model(
@@ -21,16 +22,18 @@ def make_model(
     seed: int = 1,
     hidden: int = 8,
     considered: int = 1,
+    seen: ObservationSpec = SEEN,
 ) -> TrainedModel:
     """A model with weights of that seed, whose last layers tell actions apart; it likes to wait a little."""
     spec = ModelSpec(
         algorithm=algorithm,
         network=NetworkSpec(kind=kind, hidden=hidden),
         vms=vms if kind == "flat" else None,
-        observation=SEEN,
+        observation=seen,
         objective=ObjectiveSpec(),
         wait_limit=3,
         considered=considered,
+        betas=(0.0, 1.0) if seen.name == "natural" else None,
         overtaken_at_most=0 if considered == 1 else 32,
     )
     if kind == "shared":

@@ -27,6 +27,7 @@ from tests.builders import make_job, make_view, make_vms
 
 RICH = ObservationOptions("rich", ("sort", "wordcount"), upcoming=2, unknown_seconds=100.0)
 PAPER = ObservationOptions()
+NATURAL = ObservationOptions("natural", unknown_seconds=100.0)
 
 
 def episode(jobs: Sequence[Job], types: tuple[str, ...] = RICH.types) -> Batch:
@@ -101,7 +102,7 @@ class Recorder:
         return decision
 
 
-@pytest.mark.parametrize("options", [PAPER, RICH])
+@pytest.mark.parametrize("options", [PAPER, RICH, NATURAL])
 @pytest.mark.parametrize("belief", ["exact", "spread", 0.5, "constant"])
 @pytest.mark.parametrize(("name", "seed"), [("rr", 1), ("ff", 2), ("best_fit", 3)])
 def test_a_view_looks_like_the_episode(
@@ -133,7 +134,7 @@ def test_a_view_looks_like_the_episode(
                 assert mask(scene, whole=whole).tolist() == legal.tolist()
             step_episode(batch, 0, vm + 1)
             scene = put(scene, vm)
-        if options is RICH:
+        if options is not PAPER:
             assert 0 <= seen.min() <= seen.max() <= 1.5
     assert len(recorder.asked) == 40
 
@@ -160,7 +161,7 @@ def test_a_real_cluster_is_seen_with_what_is_not_known() -> None:
 @pytest.mark.parametrize(
     ("values", "complaint"),
     [
-        ({"name": "all"}, "observation: should be paper or rich, found 'all'"),
+        ({"name": "all"}, "observation: should be paper or rich or natural, found 'all'"),
         ({"types": ("sort",)}, "types: only the rich observation tells job types apart"),
         ({"name": "rich", "types": ("sort", "sort")}, "types: should differ, found sort, sort"),
         ({"upcoming": -1}, "upcoming: should be 0 or more jobs, found -1"),
