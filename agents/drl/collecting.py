@@ -11,9 +11,9 @@ import numpy as np
 
 from agents.drl.kernel.acting import Play, Record, make_cursor, make_workspace, play
 from agents.drl.kernel.branching import Branching, Trials, explore, make_trials
+from agents.drl.kernel.reference import dollars_of
 from agents.drl.network import Network
 from environment.kernel.observation import observation_length
-from environment.kernel.rewards import cost
 from environment.kernel.rule_options import ObservationOptions
 from environment.kernel.rules import reset
 from environment.kernel.state import (
@@ -159,7 +159,7 @@ class Rollouts(Threaded):
         placed = np.arange(jobs.arrival.shape[1]) < state.head[:, None]
         count = np.maximum(1, state.head)
         return EpisodeOutcome(
-            cost=np.array([cost(self.batch, row) for row in range(len(state.over))]),
+            cost=np.array([dollars_of(self.batch, row) for row in range(len(state.over))]),
             duration=np.where(placed, state.end - state.start, 0.0).sum(axis=1) / count,
             completion=np.where(placed, state.end - jobs.arrival, 0.0).sum(axis=1) / count,
             waits=state.waits.copy(),

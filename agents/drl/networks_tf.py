@@ -27,6 +27,12 @@ class ScoreNetwork(network.Network):  # type: ignore[misc]  # TF-Agents is not t
             tf.Variable(value, name=field) for field, value in zip(weights._fields, weights, strict=True)
         ]
 
+    def of_length(self, input_tensor_spec: Any) -> "ScoreNetwork":
+        """The same network, with the same variables, for observations of another length."""
+        other = type(self)(input_tensor_spec, self.weights_as_arrays())
+        other._values = self._values
+        return other
+
     def call(
         self,
         observation: tf.Tensor,
@@ -106,7 +112,7 @@ def split_mask(observation: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tens
 def _shared(weights: Shared, observation: tf.Tensor) -> tf.Tensor:
     """Of observations [B, L] the scores [B, N + 1]."""
     features, numbers = weights.vm.shape[0], weights.rest.shape[0]
-    vms = (observation.shape[-1] - numbers) // features
+    vms = (int(observation.shape[-1]) - numbers) // features
     hidden_size = weights.hidden_bias.shape[0]
     table = tf.reshape(observation[:, : vms * features], (-1, features))
     rest = observation[:, vms * features :]

@@ -1,11 +1,13 @@
 """What learning seeks, as rewards of single steps; Islam 2022's own rewards are in `environment.kernel`."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from environment.kernel.compiled import njit
 from environment.kernel.ends import next_completion
+from environment.kernel.leases import CLOSES, KEEP
 from environment.kernel.rules import advance, step_episode
 from environment.kernel.state import VIOLATED, Batch
 from environment.types import FloatArray
@@ -14,13 +16,13 @@ _SECONDS_PER_HOUR = 3600.0
 
 
 class Objective(NamedTuple):
-    """By how much the rewards of an episode fall for what its jobs cost and take."""
+    """By how much the rewards of an episode fall for what its jobs cost and take, in the episode's units."""
 
-    #: For a dollar.
+    #: For a unit of dollars.
     cost: float
-    #: For a second from a job's start to its end.
+    #: For a unit of seconds from a job's start to its end.
     duration: float
-    #: For a second from a job's submission to its end.
+    #: For a unit of seconds from a job's submission to its end.
     completion: float
 
 
@@ -39,7 +41,7 @@ def place_towards(batch: Batch, b: int, action: int, objective: Objective, befor
     last = state.left[b] == 1
     if last:
         for vm in range(len(before)):
-            before[vm] = max(state.busy_until[b, vm], clock)
+            before[vm] = _paid_until(batch, b, vm)
     reward = step_episode(batch, b, action)
     if state.over[b] == VIOLATED:
         return reward
@@ -48,9 +50,11 @@ def place_towards(batch: Batch, b: int, action: int, objective: Objective, befor
     cores = jobs.executors[b, head] * jobs.milli_cpus[b, head] / 1000.0
     least = jobs.duration[b, head] * cores * _cheapest_core(batch, b) / _SECONDS_PER_HOUR
     longer = state.end[b, head] - state.start[b, head] - jobs.duration[b, head]
+    booting = state.start[b, head] - clock
     charged: float = (
-        objective.cost * (_dollars_added(batch, b, head, before) - least)
-        + (objective.duration + objective.completion) * longer
+        objective.cost * (_dollars_added(batch, b, head, before) - least) / jobs.unit_dollars[b]
+        + objective.duration * longer / jobs.unit_seconds[b]
+        + objective.completion * (longer + booting) / jobs.unit_seconds[b]
     )
     return -charged
 
@@ -73,7 +77,21 @@ def wait_towards(batch: Batch, b: int, for_arrivals: bool, objective: Objective)
     while later < jobs.jobs[b] and jobs.arrival[b, later] < until:
         waited += until - jobs.arrival[b, later]
         later += 1
-    return float(-objective.completion * waited)
+    return float(-objective.completion * waited / jobs.unit_seconds[b])
+
+
+@njit()
+def _paid_until(batch: Batch, b: int, vm: int) -> float:
+    """Until when the VM is paid for if nothing more is placed there; not before now.
+
+    One of a pool is kept for a while when it is idle, and not paid for when it is closed.
+    """
+    state, leases, clock = batch.state, batch.machines.leases, batch.state.clock[b]
+    until = state.busy_until[b, vm]
+    if leases.shape[1] > 0 and not math.isinf(leases[b, vm, KEEP]):
+        kept = max(until, clock) + leases[b, vm, KEEP]
+        until = kept if state.held[b, vm] > 0 else leases[b, vm, CLOSES]
+    return float(max(until, clock))
 
 
 @njit()
@@ -92,6 +110,8 @@ def _dollars_added(batch: Batch, b: int, job: int, before: FloatArray) -> float:
     state, jobs, dollars = batch.state, batch.jobs, 0.0
     for at in range(jobs.first[b, job], jobs.first[b, job] + jobs.executors[b, job]):
         vm, end = state.placement[b, at], state.end[b, job]
+        if batch.machines.leases.shape[1] > 0 and not math.isinf(batch.machines.leases[b, vm, KEEP]):
+            end += batch.machines.leases[b, vm, KEEP]
         if end > before[vm]:
             dollars += batch.machines.price_per_hour[b, vm] * (end - before[vm]) / _SECONDS_PER_HOUR
             before[vm] = end

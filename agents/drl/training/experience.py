@@ -101,8 +101,8 @@ class EpisodePlayer:
     """Plays as many episodes at once as are given, again and again. Close it when done."""
 
     def __init__(self, worlds: Worlds) -> None:
-        """Arrays are made at the first call."""
-        self._worlds, self._how = worlds, how_to_play(worlds, temperature=1.0)
+        """Arrays are made at the first call, and anew for clusters of another size."""
+        self._worlds = worlds
         self._rollouts: Rollouts | None = None
 
     def play(
@@ -112,13 +112,17 @@ class EpisodePlayer:
         seeds: Sequence[int],
         *,
         choices_only: bool,
+        beta: float | None = None,
     ) -> Steps:
         """Play these episodes, of which there are as many every time, by the network's probabilities.
 
-        `choices_only` leaves out the steps in which but one action was allowed.
+        `choices_only` leaves out the steps in which but one action was allowed. `beta` is how much cost
+        counts, where that is another than in the training file.
         """
-        rollouts = self._begun(episodes, seeds, steps=None)
-        return _flattened(rollouts.play(network_of(weights), self._how), choices_only=choices_only)
+        worlds = self._worlds if beta is None else self._worlds.weighing(beta)
+        rollouts = self._begun(worlds, episodes, seeds, steps=None)
+        how = how_to_play(worlds, temperature=1.0)
+        return _flattened(rollouts.play(network_of(weights), how), choices_only=choices_only)
 
     def explore(
         self,
@@ -131,8 +135,8 @@ class EpisodePlayer:
         twice = [episode for episode in episodes for _ in range(2)]
         chances = [seed for seed in seeds for _ in range(2)]
         branching = Branching(numbers.share, numbers.horizon, self._worlds.spec.discount)
-        plays = self._how, how_to_play(self._worlds)
-        rollouts = self._begun(twice, chances, steps=0)
+        plays = how_to_play(self._worlds, temperature=1.0), how_to_play(self._worlds)
+        rollouts = self._begun(self._worlds, twice, chances, steps=0)
         trials = rollouts.explore(network_of(weights), plays, branching, numbers.rollouts)
         used = np.arange(trials.actions.shape[1]) < trials.length[:, None]
         return Tried(
@@ -148,10 +152,13 @@ class EpisodePlayer:
         if self._rollouts is not None:
             self._rollouts.close()
 
-    def _begun(self, episodes: Sequence[Episode], seeds: Sequence[int], steps: int | None) -> Rollouts:
+    def _begun(
+        self, worlds: Worlds, episodes: Sequence[Episode], seeds: Sequence[int], steps: int | None
+    ) -> Rollouts:
         """The episodes at their beginning, in rows that are made at the first call."""
-        if self._rollouts is None:
-            self._rollouts = rollouts_of(self._worlds, episodes, seeds, steps)
+        if worlds.spec.drawn is not None or self._rollouts is None:
+            self.close()
+            self._rollouts = rollouts_of(worlds, episodes, seeds, steps)
         else:
             self._rollouts.begin(episodes, seeds)
         return self._rollouts

@@ -1,7 +1,9 @@
 """The warm start: a network learns to choose as a teacher does, before it learns from rewards."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -13,40 +15,55 @@ from agents.experiments.comparison import contender
 from agents.registry import describe
 from conf.training import ImitationSpec
 from environment.training.episodes import FIRST_TRAINING_SEED
+from environment.types import IntArray
 
 #: Called with how much of how much is done, and what it is.
 Progress = Callable[[int, int, str], None]
 
 
-def examples_of(worlds: Worlds, imitation: ImitationSpec, kept: Path, progress: Progress) -> Examples:
-    """The teacher's examples on training workloads; from the file `kept` when they are there already.
+def examples_of(
+    worlds: Worlds, imitation: ImitationSpec, kept: Path, progress: Progress
+) -> dict[int, Examples]:
+    """The teacher's examples by number of VMs; from the file `kept` when they are there already.
 
     PolicyError says what is wrong with the teacher.
     """
     if kept.exists():
         with np.load(kept) as arrays:
-            return Examples(**arrays)
+            sizes = sorted({int(name.partition(".")[0]) for name in arrays})
+            return {n: Examples(*(arrays[f"{n}.{name}"] for name in Examples._fields)) for n in sizes}
     lessons, parts = _lessons(worlds, imitation), []
     for part in watch_all(lessons, worlds.spec.threads):
         parts.append(part)
         progress(len(parts), len(lessons), f"watching {imitation.teacher}")
-    examples = Examples(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+    by_size: dict[int, list[Examples]] = {}
+    for lesson, part in zip(lessons, parts, strict=True):
+        if len(part.target):
+            by_size.setdefault(len(lesson.vms), []).append(part)
+    examples = {
+        vms: Examples(*(np.concatenate(arrays) for arrays in zip(*found, strict=True)))
+        for vms, found in sorted(by_size.items())
+    }
     kept.parent.mkdir(parents=True, exist_ok=True)
     partial = kept.with_suffix(".partial.npz")
-    np.savez(partial, **examples._asdict())
+    of = examples.items()
+    np.savez(partial, **{f"{vms}.{name}": array for vms, one in of for name, array in one._asdict().items()})
     partial.replace(kept)
     return examples
 
 
 def imitate(
-    worlds: Worlds, network: Actor, examples: Examples, imitation: ImitationSpec, progress: Progress
+    worlds: Worlds,
+    network: Actor,
+    examples: dict[int, Examples],
+    imitation: ImitationSpec,
+    progress: Progress,
 ) -> float:
     """Fit the network's probabilities to the examples; the mean loss (cross-entropy) of the last epoch."""
     rate = tf.Variable(0.0)
     optimizer = tf.keras.optimizers.legacy.Adam(rate)
 
-    @tf.function(reduce_retracing=True)  # type: ignore[untyped-decorator]
-    def fit(observation: tf.Tensor, mask: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
+    def fit_to(observation: tf.Tensor, mask: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
             logits = network.logits({"observation": observation, "mask": mask})
             loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(target, logits))
@@ -54,18 +71,32 @@ def imitate(
         optimizer.apply_gradients(zip(gradients, network.trainable_variables, strict=True))
         return loss
 
-    count, loss = len(examples.target), 0.0
+    def compiled(examples: Examples) -> Any:
+        """One graph for clusters of one size."""
+        seen, actions = examples.observation.shape[1], examples.target.shape[1]
+        columns = ((seen, tf.float32), (actions, tf.bool), (actions, tf.float32))
+        return tf.function(fit_to, input_signature=[tf.TensorSpec((None, n), kind) for n, kind in columns])
+
+    loss, fit = 0.0, {vms: compiled(of) for vms, of in examples.items()}
     for epoch in range(imitation.epochs):
-        order = random_of(worlds.spec, TEACHING, 1 + epoch).permutation(count)
-        losses = []
-        for begin in range(0, count, imitation.batch):
-            share = (epoch + begin / count) / imitation.epochs
-            rate.assign(imitation.learning_rate.at(share))
-            chosen = order[begin : begin + imitation.batch]
-            losses.append(fit(*(part[chosen] for part in examples)))
+        random, losses = random_of(worlds.spec, TEACHING, 1 + epoch), []
+        batches = [
+            (vms, chosen)
+            for vms, of in examples.items()
+            for chosen in _batches(random.permutation(len(of.target)), imitation.batch)
+        ]
+        if len(examples) > 1:
+            batches = [batches[at] for at in random.permutation(len(batches))]
+        for number, (vms, chosen) in enumerate(batches):
+            rate.assign(imitation.learning_rate.at((epoch + number / len(batches)) / imitation.epochs))
+            losses.append(fit[vms](*(part[chosen] for part in examples[vms])))
         loss = float(tf.reduce_mean(losses))
         progress(epoch + 1, imitation.epochs, f"imitating {imitation.teacher}, loss {loss:.3f}")
     return loss
+
+
+def _batches(order: IntArray, size: int) -> list[IntArray]:
+    return [order[begin : begin + size] for begin in range(0, len(order), size)]
 
 
 def _lessons(worlds: Worlds, imitation: ImitationSpec) -> list[Lesson]:
@@ -73,10 +104,34 @@ def _lessons(worlds: Worlds, imitation: ImitationSpec) -> list[Lesson]:
     options = dict(teacher.options)
     if any(option.name == "beta" for option in describe(teacher.name).options):
         options.setdefault("beta", spec.objective.beta)
+    if spec.drawn is not None:
+        weighed = "beta" in options and "beta" not in teacher.options
+        return [
+            Lesson(
+                teacher.name,
+                {**options, "beta": beta} if weighed else options,
+                world.workload,
+                world.seed,
+                world.vms,
+                replace(worlds.observation, beta=beta),
+                spec.considered,
+                world.belief,
+                imitation.waiting,
+            )
+            for world, beta in worlds.watched(imitation.episodes)
+        ]
     random = random_of(spec, TEACHING, 0)
     return [
         Lesson(
-            teacher.name, options, workload, int(seed), of.vms, worlds.observation, spec.considered, of.belief
+            teacher.name,
+            options,
+            workload,
+            int(seed),
+            of.vms,
+            worlds.observation,
+            spec.considered,
+            of.belief,
+            imitation.waiting,
         )
         for workload, of in worlds.by_workload.items()
         for seed in random.integers(FIRST_TRAINING_SEED, 2**62, imitation.episodes)

@@ -54,12 +54,16 @@ def _spec_of(worlds: Worlds, best: Mapping[str, Any], last: Mapping[str, Any], s
         observation=spec.observation,
         objective=spec.objective,
         wait_limit=spec.wait_limit,
+        betas=None if spec.drawn is None else spec.drawn.betas,
         considered=spec.considered,
         overtaken_at_most=spec.overtaken_at_most if spec.considered > 1 else 0,
         training={
             "seed": spec.seed,
-            "cluster": spec.cluster,
-            "workloads": dict(spec.workloads),
+            **(
+                {"cluster": spec.cluster, "workloads": dict(spec.workloads)}
+                if spec.drawn is None
+                else {"drawn": spec.drawn.model_dump(mode="json")}
+            ),
             "iterations": last["iteration"],
             "steps": last["steps"],
             "seconds": round(seconds, 1),

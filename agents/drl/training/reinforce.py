@@ -13,8 +13,9 @@ from agents.drl.networks_tf import Actor, specs
 from agents.drl.training.experience import EpisodePlayer, Steps, Tried
 from agents.drl.training.worlds import ACTIONS, Worlds, random_of, repeated
 from conf.training import ReinforceSpec
+from environment.kernel.observation import observation_length
 from environment.kernel.state import Float32Array
-from environment.types import FloatArray
+from environment.types import FloatArray, IntArray
 
 
 class _Agent(reinforce_agent.ReinforceAgent):  # type: ignore[misc]  # TF-Agents is not typed
@@ -40,24 +41,43 @@ class ReinforceLearner:
         time_steps, actions = specs(worlds.length, worlds.vms, mask=spec.mask)
         self.network = Actor(time_steps.observation, weights)
         self._rate, self._entropy = tf.Variable(0.0), tf.Variable(0.0)
-        self.agent = _Agent(
+        self._optimizer = tf.keras.optimizers.legacy.Adam(self._rate)
+        self._steps = tf.Variable(0, dtype=tf.int64)
+        self.agent = self._agent_for(time_steps, actions, self.network)
+        #: What learns from a row of steps on so many VMs.
+        self._train = {worlds.vms: _compiled(self.agent)}
+        self._player = EpisodePlayer(worlds)
+
+    def _agent_for(self, time_steps: Any, actions: Any, network: Actor) -> _Agent:
+        spec = self._worlds.spec
+        agent = _Agent(
             time_steps,
             actions,
-            self.network,
-            optimizer=tf.keras.optimizers.legacy.Adam(self._rate),
+            network,
+            optimizer=self._optimizer,
             entropy=self._entropy,
             # What the agent gets where returns are compared are advantages, and each of them stands alone.
             gamma=1.0 if self._compares else spec.discount,
             normalize_returns=not self._compares,
             gradient_clipping=spec.gradient_norm,
-            train_step_counter=tf.Variable(0, dtype=tf.int64),
+            train_step_counter=self._steps,
         )
-        self.agent.initialize()
-        # One graph for any number of steps. Left to itself TensorFlow makes the first call's for its number
-        # of steps alone, which rounds otherwise: a run that was resumed would end with other weights.
-        signature = [_of_any_length(self.agent.training_data_spec)]
-        self._train = tf.function(self.agent.train, input_signature=signature)
-        self._player = EpisodePlayer(worlds)
+        agent.initialize()
+        return agent
+
+    def _learn_from(self, episode: Trajectory) -> Any:
+        """One step of learning, by an agent for as many VMs; all have the same network and optimizer."""
+        vms = int(episode.observation["mask"].shape[-1]) - 1 if self._worlds.spec.mask else self._worlds.vms
+        if vms not in self._train:
+            length = observation_length(vms, self._worlds.observation.layout)
+            time_steps, actions = specs(length, vms, mask=self._worlds.spec.mask)
+            network = self.network.of_length(time_steps.observation)
+            self._train[vms] = _compiled(self._agent_for(time_steps, actions, network))
+        return self._train[vms](episode)
+
+    def graphs(self) -> int:
+        """How many graphs TensorFlow has made to learn with: one for each size of clusters."""
+        return sum(train.experimental_get_tracing_count() for train in self._train.values())
 
     @property
     def checkpoint(self) -> tf.train.Checkpoint:
@@ -82,7 +102,7 @@ class ReinforceLearner:
         self._rate.assign(spec.learning_rate.at(share))
         self._entropy.assign(counts.entropy.at(share))
         weights, random = self.network.weights_as_arrays(), random_of(spec, ACTIONS, number)
-        drawn = self._worlds.draw(number, counts.workloads)
+        drawn, beta = self._worlds.draw_lot(number, counts.workloads)
         if counts.baseline == "trials":
             tried = self._player.explore(
                 drawn, weights, random.integers(0, 2**62, len(drawn)).tolist(), counts
@@ -92,10 +112,10 @@ class ReinforceLearner:
         else:
             drawn = repeated(drawn, counts.rollouts)
             seeds = random.integers(0, 2**62, len(drawn)).tolist()
-            steps = self._player.play(drawn, weights, seeds, choices_only=self._compares)
+            steps = self._player.play(drawn, weights, seeds, choices_only=self._compares, beta=beta)
             episode = self._in_groups(steps) if self._compares else self._as_played(steps)
             told = {"return": float(steps.returns.mean()), "steps": float(steps.played)}
-        loss = self._train(episode)
+        loss = self._learn_from(episode)
         told["loss"] = float(loss.loss)
         told["entropy"] = -float(loss.extra.entropy_regularization_loss) / max(1e-12, float(self._entropy))
         return number + 1, told
@@ -107,7 +127,10 @@ class ReinforceLearner:
         episodes of a workload, of the second, and so on, can be compared.
         """
         advantages = advantages_of(steps.by_job, self._numbers.rollouts, self._worlds.spec.discount)
-        return self._compared(steps, advantages[steps.row, steps.head])
+        found = advantages[steps.row, steps.head]
+        if self._worlds.spec.drawn is not None:
+            found = alike(found, steps.row // self._numbers.rollouts)
+        return self._compared(steps, found)
 
     def _compared(self, steps: Steps | Tried, advantages: FloatArray) -> Trajectory:
         """One long episode in which each step's return is its advantage; none depends on another."""
@@ -158,6 +181,23 @@ class ReinforceLearner:
             discount=spread(discounts, np.float32),
         )
         return tf.nest.map_structure(tf.convert_to_tensor, episode)
+
+
+def alike(advantages: FloatArray, group: IntArray) -> FloatArray:
+    """With the same spread in each group: a world in which much is to be lost counts no more than others."""
+    count = np.maximum(np.bincount(group), 1)
+    spread = np.sqrt(np.bincount(group, advantages**2) / count)
+    scaled: FloatArray = advantages / np.maximum(spread, 1e-8)[group]
+    return scaled
+
+
+def _compiled(agent: _Agent) -> Any:
+    """The agent's learning as one graph for any number of steps.
+
+    Left to itself TensorFlow makes the first call's for its number of steps alone, which rounds otherwise: a
+    run that was resumed would end with other weights.
+    """
+    return tf.function(agent.train, input_signature=[_of_any_length(agent.training_data_spec)])
 
 
 def _of_any_length(step: Trajectory) -> Trajectory:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.registry import create
+from environment.kernel.observation import observation_length
 from environment.kernel.rule_options import ObservationOptions
 from environment.kernel.state import BoolArray, Float32Array
 from environment.policy import Policy
@@ -18,6 +19,7 @@ from environment.training.scenes import mask, observation, put, scene_of
 from environment.types import Decision, Place, PlacementRequest, Vm
 from environment.view import ClusterView
 from profiles.generators import load_workload
+from profiles.workload import Workload
 
 
 class Examples(NamedTuple):
@@ -33,19 +35,23 @@ class Lesson(NamedTuple):
 
     teacher: str
     options: dict[str, object]
-    workload: str
+    workload: str | Workload
     seed: int
     vms: tuple[Vm, ...]
     observation: ObservationOptions
     considered: int
     belief: Belief = EXACT
+    waiting: float | None = None
 
 
 class _Watched:
     """A policy that decides as the teacher does, while it is written down what it saw and chose."""
 
-    def __init__(self, teacher: Policy, options: ObservationOptions, considered: int) -> None:
+    def __init__(
+        self, teacher: Policy, options: ObservationOptions, considered: int, waiting: float | None
+    ) -> None:
         self._teacher, self._options, self._considered = teacher, options, considered
+        self._waiting = waiting
         self._waited: tuple[object, ...] | None = None
         self.seen: list[tuple[Float32Array, BoolArray, Float32Array]] = []
 
@@ -68,7 +74,7 @@ class _Watched:
 
     def _pass_over(self, view: ClusterView, queue: Sequence[PlacementRequest], count: int) -> None:
         """Write down that the oldest jobs, so many, were not placed; it was a choice of those that fit."""
-        for number in range(count):
+        for number in range(count if self._waiting is None else 0):
             self._write_down(view, _shown(queue, number), ())
 
     def _write_down(
@@ -78,6 +84,9 @@ class _Watched:
         scene = scene_of(view, queue, self._options)
         for target in _targets(placement, len(view.vms)):
             allowed = mask(scene)
+            if self._waiting is not None and allowed[0]:
+                target *= np.float32(1.0 - self._waiting)
+                target[0] = self._waiting
             if allowed.sum() > 1 and allowed[target > 0].all():
                 self.seen.append((observation(scene, self._options), allowed, target))
             if placement:
@@ -102,9 +111,17 @@ def _targets(placement: Sequence[int], vms: int) -> Iterator[Float32Array]:
 
 def watch(lesson: Lesson) -> Examples:
     """The examples of one lesson."""
-    watched = _Watched(create(lesson.teacher, lesson.options), lesson.observation, lesson.considered)
+    teacher = create(lesson.teacher, lesson.options)
+    watched = _Watched(teacher, lesson.observation, lesson.considered, lesson.waiting)
     options = SimulationOptions(belief=lesson.belief, seed=lesson.seed)
-    simulate(watched, load_workload(lesson.workload, lesson.seed), lesson.vms, options=options)
+    workload = lesson.workload
+    if isinstance(workload, str):
+        workload = load_workload(workload, lesson.seed)
+    simulate(watched, workload, lesson.vms, options=options)
+    if not watched.seen:
+        vms = len(lesson.vms)
+        nothing = np.zeros((0, observation_length(vms, lesson.observation.layout)), np.float32)
+        return Examples(nothing, np.zeros((0, vms + 1), np.bool_), np.zeros((0, vms + 1), np.float32))
     return Examples(*(np.array(part) for part in zip(*watched.seen, strict=True)))
 
 

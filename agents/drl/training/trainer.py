@@ -27,6 +27,9 @@ from agents.drl.training.worlds import Worlds, worlds_of
 from conf.loader import ConfigError
 from conf.training import TrainingSpec
 
+#: The score of waiting at first, where worlds are drawn: to place is the rule, and when to wait is learned.
+_FIRST_WAIT = -2.0
+
 #: Called with how much of how much is done, and what there is to tell.
 Progress = Callable[[int, int, str], None]
 
@@ -141,6 +144,8 @@ def learner_of(worlds: Worlds) -> Learner:
         weights = _weights_of(worlds, spec.start)
     elif spec.network.kind == "shared":
         weights = first_shared(*worlds.features, hidden, seed)
+        if spec.drawn is not None:
+            weights = weights._replace(wait_offset=np.full(1, _FIRST_WAIT, np.float32))
     else:
         weights = first_flat(worlds.length, worlds.vms, hidden, seed)
     return ReinforceLearner(worlds, weights) if spec.algorithm == "reinforce" else DqnLearner(worlds, weights)

@@ -6,16 +6,20 @@ had not been. Training seeds and those of evaluation never meet (see `environmen
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from conf.training import TrainingSpec
+from agents.drl.training.drawn import World, draw_world, episode_of_world
+from conf.training import DrawnSpec, TrainingSpec
+from environment.cluster_files import load_cluster
 from environment.kernel.observation import features_of, observation_length
 from environment.kernel.rule_options import ObservationOptions
 from environment.kernel.state import Episode
 from environment.simulation.expectations import Belief
 from environment.training.episodes import FIRST_TRAINING_SEED, Episodes, episodes
+from environment.types import Vm
 
 #: Streams of random numbers, apart from each other.
 WORKLOADS, ACTIONS, SAMPLES, TEACHING = 0, 1, 2, 3
@@ -26,18 +30,30 @@ def random_of(spec: TrainingSpec, stream: int, number: int) -> np.random.Generat
     return np.random.default_rng((spec.seed, stream, number))
 
 
+class Lot(NamedTuple):
+    """Episodes on clusters of one size, and how much cost counts in them."""
+
+    episodes: list[Episode]
+    beta: float
+
+
 @dataclass(frozen=True, slots=True)
 class Worlds:
-    """What there is to train on, by workload, and what is seen of it."""
+    """What there is to train on, by workload, or drawn; and what is seen of it.
+
+    Drawn worlds have clusters of several sizes; what needs one size, such as a SavedModel, takes that of the
+    training file's `cluster`.
+    """
 
     spec: TrainingSpec
+    cluster: tuple[Vm, ...]
     by_workload: dict[str, Episodes]
     observation: ObservationOptions
 
     @property
     def vms(self) -> int:
         """How many there are."""
-        return len(next(iter(self.by_workload.values())).vms)
+        return len(self.cluster)
 
     @property
     def length(self) -> int:
@@ -48,6 +64,35 @@ class Worlds:
     def features(self) -> tuple[int, int]:
         """Numbers of each VM in an observation, and behind them."""
         return features_of(self.observation.layout)
+
+    def weighing(self, beta: float) -> "Worlds":
+        """The same where cost counts so much."""
+        goal = self.spec.objective.model_copy(update={"beta": beta})
+        spec = self.spec.model_copy(update={"objective": goal})
+        return replace(self, spec=spec, observation=replace(self.observation, beta=beta))
+
+    def draw_lot(self, number: int, count: int) -> Lot:
+        """The same as `draw`; of drawn worlds with a beta of the iteration's own."""
+        if (drawn := self.spec.drawn) is None:
+            return Lot(self.draw(number, count), self.spec.objective.beta)
+        random = random_of(self.spec, WORKLOADS, number)
+        vms, beta = _drawn_size(drawn, random), float(random.uniform(*drawn.betas))
+        seeds = random.integers(FIRST_TRAINING_SEED, 2**62, count)
+        return Lot([self._drawn_episode(drawn, vms, int(seed)) for seed in seeds], beta)
+
+    def watched(self, count: int) -> list[tuple[World, float]]:
+        """So many drawn worlds, each with a beta, in which a teacher is to be watched."""
+        if (drawn := self.spec.drawn) is None:
+            return []
+        random = random_of(self.spec, TEACHING, 0)
+        seeds = random.integers(FIRST_TRAINING_SEED, 2**62, count)
+        return [
+            (draw_world(drawn, _drawn_size(drawn, random), int(seed)), float(random.uniform(*drawn.betas)))
+            for seed in seeds
+        ]
+
+    def _drawn_episode(self, drawn: DrawnSpec, vms: int, seed: int) -> Episode:
+        return episode_of_world(draw_world(drawn, vms, seed), self.observation.unknown_seconds)
 
     def draw(self, number: int, count: int) -> list[Episode]:
         """Fresh episodes for the iteration of that number."""
@@ -60,28 +105,45 @@ class Worlds:
     def fingerprint(self) -> str:
         """A short text, another one where VMs or jobs are others: the spec only names their files."""
         found = hashlib.sha256()
-        for name in self.by_workload:
-            machines, jobs = self.evaluated(name)[0]
+        for lot in self.evaluated().values():
+            machines, jobs = lot.episodes[0]
             for array in (*machines, *jobs):
                 found.update(array.tobytes())
         return found.hexdigest()[:16]
 
-    def evaluated(self, name: str) -> list[Episode]:
-        """The episodes of a workload on which the agent is evaluated while it learns."""
+    def evaluated(self) -> dict[str, Lot]:
+        """The episodes on which the agent is evaluated while it learns, by name."""
         first, count = self.spec.evaluation.first_seed, self.spec.evaluation.seeds
-        return [self.by_workload[name](seed) for seed in range(first, first + count)]
+        seeds, drawn = range(first, first + count), self.spec.drawn
+        if drawn is None:
+            beta = self.spec.objective.beta
+            return {name: Lot([of(seed) for seed in seeds], beta) for name, of in self.by_workload.items()}
+        low, high = drawn.betas
+        sizes, betas = sorted(drawn.vms), (0.75 * low + 0.25 * high, 0.25 * low + 0.75 * high)
+        return {
+            f"{vms} VMs, beta {beta:g}": Lot([self._drawn_episode(drawn, vms, seed) for seed in seeds], beta)
+            for vms in (sizes[len(sizes) // 4], sizes[len(sizes) // 2], sizes[-1])
+            for beta in betas
+        }
 
 
 def worlds_of(spec: TrainingSpec) -> Worlds:
     """Read the workloads and the cluster; ConfigError or WorkloadError say what is wrong with them."""
     seen = spec.observation
-    options = ObservationOptions(seen.name, seen.types, seen.upcoming, seen.unknown_seconds)
+    options = ObservationOptions(
+        seen.name, seen.types, seen.upcoming, seen.unknown_seconds, spec.objective.beta
+    )
     belief = Belief.read(spec.belief)
     found = {
         name: episodes(name, spec.cluster, seen.types, belief, seen.unknown_seconds)
-        for name in spec.workloads
+        for name in (spec.workloads if spec.drawn is None else ())
     }
-    return Worlds(spec, found, options)
+    return Worlds(spec, load_cluster(spec.cluster), found, options)
+
+
+def _drawn_size(drawn: DrawnSpec, random: np.random.Generator) -> int:
+    weights = np.array(list(drawn.vms.values()))
+    return int(random.choice(list(drawn.vms), p=weights / weights.sum()))
 
 
 def repeated(found: Sequence[Episode], times: int) -> list[Episode]:

@@ -16,6 +16,7 @@ import yaml
 from agents.drl.kernel.forward import make_scratch, score
 from agents.drl.model_folder import read_model
 from agents.drl.network import Flat, Shared, first_flat, first_shared, network_of
+from agents.registry import PolicyError, create
 from conf.loader import SHIPPED, ConfigError, load, parse
 from conf.training import TrainingSpec
 from profiles.workload import Workload, WorkloadJob
@@ -108,7 +109,7 @@ def best_return(spec: TrainingSpec) -> float:
     from environment.kernel.state import make_batch
 
     worlds = worlds_of(spec)
-    batch = make_batch(worlds.evaluated(next(iter(worlds.by_workload))), rules_of(spec))
+    batch = make_batch(next(iter(worlds.evaluated().values())).episodes, rules_of(spec))
     objective = objective_of(spec)
     before, mask = np.zeros(worlds.vms), np.zeros(worlds.vms + 1, np.bool_)
 
@@ -291,19 +292,54 @@ def test_a_run_is_not_resumed_with_other_jobs(tiny: dict[str, Any], tmp_path: Pa
 
 def test_a_learner_makes_one_graph_for_any_number_of_steps(tiny: dict[str, Any]) -> None:
     """One of the first number alone rounds otherwise: a run that was resumed would end with other weights."""
+    from agents.drl.training.reinforce import ReinforceLearner
     from agents.drl.training.trainer import learner_of
     from agents.drl.training.worlds import worlds_of
 
     values = {**tiny, **SHORT["reinforce"], "workloads": {"burst": 1.0}, "cluster": "paper"}
     learner = learner_of(worlds_of(spec_of({**values, "iterations": 100})))
+    assert isinstance(learner, ReinforceLearner)
     steps, graphs = [], []
     for number in range(3):
         _, told = learner.learn(number)
         steps.append(told["steps"])
-        graphs.append(learner._train.experimental_get_tracing_count())  # type: ignore[attr-defined]
+        graphs.append(learner.graphs())
     learner.close()
     assert len(set(steps)) > 1
     assert len(set(graphs)) == 1
+
+
+def test_worlds_that_are_drawn_are_learned_on(tmp_path: Path) -> None:
+    """Clusters of two sizes, a teacher watched first; the policy serves any beta that was drawn."""
+    from agents.drl.training.trainer import train
+
+    spec = spec_of(
+        {
+            "algorithm": "reinforce", "iterations": 2, "considered": 4, "threads": 1,
+            "network": {"hidden": 8},
+            "drawn": {"vms": {3: 1, 5: 1}, "pools": 0.5, "jobs": [6, 9], "betas": [0.2, 0.8]},
+            "observation": {"name": "natural", "types": []},
+            "objective": {"completion": 1.0, "waiting": 0, "dollars": 1, "seconds": 1},
+            "evaluation": {"every": 2, "seeds": 1},
+            "imitation": {"teacher": "greedy", "episodes": 4, "epochs": 1, "waiting": 0.05},
+            "reinforce": {"workloads": 2, "rollouts": 2},
+        }
+    )  # fmt: skip
+    assert spec_of(yaml.safe_load(yaml.safe_dump(spec.model_dump(mode="json")))) == spec
+
+    whole = train(spec, tmp_path / "whole")
+    assert read_model(whole).spec.betas == (0.2, 0.8)
+    create("reinforce", {"model": str(whole), "beta": 0.3})
+    with pytest.raises(PolicyError, match=r"is for beta 0.2 to 0.8, not 0.9"):
+        create("reinforce", {"model": str(whole), "beta": 0.9})
+
+
+def test_every_world_counts_alike() -> None:
+    """Advantages of a world in which much is to be lost are made as small as others'."""
+    from agents.drl.training.reinforce import alike
+
+    found = alike(np.array([3.0, -3.0, 0.1, -0.1, 0.0]), np.array([0, 0, 1, 1, 2]))
+    assert found.tolist() == pytest.approx([1, -1, 1, -1, 0])
 
 
 #: Trains in one folder after the other: to the end, until it is killed (-9) after that iteration, or on from
