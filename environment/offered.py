@@ -33,6 +33,10 @@ class Offered:
         lacks: NDArray[np.bool_] = self.there & (self.ports < ports)
         return lacks
 
+    def of_vms(self, vms: NDArray[np.int64]) -> "Offered":
+        """The same of the VMs with these indices alone."""
+        return Offered(self.there[vms], self.resources.of_vms(vms), self.ports[vms])
+
     def without(self, taken: ResourceArrays, ports: NDArray[np.int64]) -> "Offered":
         """What is left of it when so much of each VM was used."""
         return replace(self, resources=self.resources - taken, ports=self.ports - ports)

@@ -161,6 +161,10 @@ class Openings:
         is_open[vms] = True
         return replace(self, open=is_open)
 
+    def of_vms(self, vms: "IntArray") -> "Openings":
+        """The same of the VMs with these indices alone."""
+        return Openings(self.open[vms], self.ready_at[vms])
+
     def starts(self, at: float, placement: Sequence[int]) -> float:
         """When a job would start that is placed at that time: when all its VMs are up."""
         return max(at, float(self.ready_at[list(placement)].max(initial=at)))

@@ -79,6 +79,10 @@ class ResourceArrays:
             {name: amount for name, had in self.thousandths.items() if (amount := int(had[index]))}
         )
 
+    def of_vms(self, vms: _IntArray) -> "ResourceArrays":
+        """The same of the VMs with these indices alone."""
+        return ResourceArrays({name: had[vms] for name, had in self.thousandths.items()})
+
     def get(self, name: str) -> _IntArray:
         """Thousandths of one resource, int64 [N]."""
         found = self.thousandths.get(name)

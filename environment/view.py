@@ -273,6 +273,23 @@ class ClusterView:
         same = (np.array_equal(usable.get(name), self.free.get(name)) for name in BASIC)
         return self if usable is self.free or all(same) else self.changed(free=usable)
 
+    def of_vms(self, vms: IntArray) -> "ClusterView":
+        """The same moment, as if there were only the VMs with these indices and what runs there."""
+        shown = tuple(map(self.vms.__getitem__, vms.tolist()))
+        ids = {vm.id for vm in shown}
+        return ClusterView(
+            self.at,
+            shown,
+            self.free.of_vms(vms),
+            self.executors[vms],
+            tuple(job for job in self.running if not ids.isdisjoint(job.vm_ids)),
+            None if self.offered is None else self.offered.of_vms(vms),
+            self.left_out,
+            self.leaves_at,
+            self.limits,
+            None if self.openings is None else self.openings.of_vms(vms),
+        )
+
     def with_placement(
         self, request: PlacementRequest, placement: Sequence[int], sizes: tuple[Resources, ...] = ()
     ) -> "ClusterView":

@@ -184,7 +184,7 @@ What each is shown, and what it may do, is not the same:
 | `aep` | preferred placement | no | no |
 | `ilp` | preferred placement, expected durations and ends | no | no |
 | `greedy` | the same, and 256 jobs of the queue | for 0.5x what it is expected to take | 128 at most |
-| `lookahead` | the same, and 16 jobs behind the first | for 2x what it is expected to take | 32 at most |
+| `lookahead` | the same, and 256 jobs of the queue | for 2x what it is expected to take | 128 at most |
 
 Who may not overtake serves first come, first served: a job that does not fit holds up all behind it.
 Kubernetes, under the real Cluster Autoscaler and Karpenter, goes on with the next, so that both are worse off

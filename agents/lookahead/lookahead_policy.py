@@ -37,7 +37,8 @@ class LookaheadOptions:
     """Options of lookahead."""
 
     INSTEAD: ClassVar[Mapping[str, str]] = {
-        "time_budget": "candidates bounds the work for a decision, time_limit stops one that takes too long"
+        "jobs_ahead": "window counts the first job of the queue, too",
+        "time_budget": "candidates bounds the work for a decision, time_limit stops one that takes too long",
     }
 
     #: How much cost counts; the rest is time, both of running and until the end.
@@ -45,8 +46,9 @@ class LookaheadOptions:
     #: How many variations are played: the work that is done for a decision. Chosen: a few milliseconds for a
     #: job on a dozen VMs. With 200 schedules are 1 % cheaper.
     candidates: int = 100
-    #: How many jobs behind the head of the queue are played.
-    jobs_ahead: int = 16
+    #: How many jobs of the queue are looked at. On large clusters those are played of them that could best be
+    #: placed, and the oldest.
+    window: int = 256
     #: What is assumed to place them. `reinforce`: near_ilp does, but where all jobs of the queue are played,
     #: a plan that begins as a trained network would counts as cheaper, for the sake of jobs yet to come.
     base: Literal["near_ilp", "ff", "aep", "reinforce"] = "near_ilp"
@@ -61,7 +63,7 @@ class LookaheadOptions:
     patience: float | str = "2x"
     #: How many later jobs may be placed before one while it is the oldest: then it is next, whatever that
     #: costs; 0 is first come, first served.
-    overtaken_at_most: int = 32
+    overtaken_at_most: int = 128
     #: How much longer a job takes where it is not placed as its type prefers.
     bad_placement_factor: float = BAD_PLACEMENT_FACTOR
     #: Seconds that a job takes, or a VM is held, of which that is not known.
@@ -76,8 +78,9 @@ class LookaheadOptions:
         for name in ("time_limit", "unknown_duration"):
             check_seconds(name, getattr(self, name))
         check_factor("bad_placement_factor", self.bad_placement_factor)
-        for name in ("candidates", "jobs_ahead", "seed"):
+        for name in ("candidates", "seed"):
             check_limit(name, getattr(self, name))
+        check_limit("window", self.window, 1)
         _ = self.limits  # which are checked there
 
     @property
@@ -119,19 +122,20 @@ class Lookahead:
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Place the job of the queue with which its jobs together fare best, or wait."""
         options = self._options
-        known = list(islice(queue, options.jobs_ahead + 1))
-        fits = [_fits(view, request) for request in known[: self._patience.reach(known)]]
-        now = self._patience.notice(queue[0], view.at, fits=fits[0])
-        if not any(fits):
+        known = list(islice(queue, options.window))
+        reached = known[: self._patience.reach(known)]
+        fits = _fits(view, queue[0])
+        now = self._patience.notice(queue[0], view.at, fits=fits)
+        if not (fits or _any_fits(view, reached)):
             return Wait(shortage(view, queue[0]))
-        reach, whole = 0 if now else len(fits) - 1, len(known) == len(queue)
+        reach, whole = 0 if now else len(reached) - 1, len(known) == len(queue)
         found = self._player.play(view, known, seed=options.seed, may_wait=not now, reach=reach, whole=whole)
         over = f"played over {len(known)} job{'s' if len(known) > 1 else ''}"
         if found.cut_short:
             over += f", cut short after {options.time_limit:g} s"
         if found.job is None and found.value < np.inf:
             keeps = tuple((vm, view.at + _LATER * seconds) for vm, seconds in found.later)
-            if not fits[0]:
+            if not fits:
                 return Wait(
                     f"{shortage(view, queue[0])}; to place a later job first is no better, {over}", keeps
                 )
@@ -173,6 +177,13 @@ def _model(options: LookaheadOptions) -> "TrainedModel | None":
 
 def _fits(view: ClusterView, request: PlacementRequest) -> bool:
     return bool(np.minimum(view.room_for(request), request.count).sum() >= request.count)
+
+
+def _any_fits(view: ClusterView, requests: Sequence[PlacementRequest]) -> bool:
+    rooms = view.usable.rooms([request.size for request in requests]).tolist()
+    return any(
+        room >= request.count and _fits(view, request) for room, request in zip(rooms, requests, strict=True)
+    )
 
 
 def _better(value: float, other: float) -> str:

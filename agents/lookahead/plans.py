@@ -74,6 +74,7 @@ class Search(NamedTuple):
     short: FloatArray  # [N] what each VM costs a job that takes its shortest time
     long: FloatArray  # [N] the same for one that takes its longest
     placement: SmallIntArray  # [E]
+    chosen: SmallIntArray  # [E]
     other: SmallIntArray  # [E]
     #: [M, N] the most executors of each job of the queue by what they take beside cpus and memory; [0, N] if
     #: none takes anything. What is held of that is taken to stay held.
@@ -94,6 +95,7 @@ def make_arrays(candidates: int, vms: int, executors: int, jobs: int) -> Search:
         short=np.zeros(vms),
         long=np.zeros(vms),
         placement=np.zeros(executors, np.int32),
+        chosen=np.zeros(executors, np.int32),
         other=np.zeros(executors, np.int32),
         most=np.zeros((0, vms), np.int64),
     )

@@ -9,11 +9,12 @@ from agents.lookahead.plans import (
     APART,
     FIRST_FIT,
     FREE,
-    ORDER,
+    GENE,
     PACKED,
     TOGETHER,
     Aim,
     Search,
+    noise_of,
 )
 from environment.kernel.chance import uniform
 from environment.kernel.compiled import njit
@@ -27,37 +28,38 @@ _BASE_SHARE = 0.25
 
 
 @njit(inline=True)
-def propose(batch: Batch, aim: Aim, found: Search, form: int, noise: float, seed: int) -> bool:
-    """Place the head of row 1 in `found.placement`; False when there is no room.
+def propose(batch: Batch, aim: Aim, found: Search, at: int, job: int) -> float:
+    """Place the job of row 1 that stands there in `found.placement`; its score, infinite without room.
 
-    FREE is as the base policy would, another form as that form at the least cost, if there is room for it.
-    With `noise`, VMs seem dearer than they are.
+    `job` is its number in the queue. By its gene FREE is as the base policy would, another form as that form
+    at the least cost, if there is room for it. With noise, VMs seem dearer than they are.
     """
-    count = batch.state.left[1]
-    if _look_at_vms(batch, aim, found, noise, seed) < count:
-        return False
+    count, gene = batch.jobs.executors[1, at], found.trial[GENE, job]
+    form = gene & 3
+    if _look_at_vms(batch, aim, found, at, job, noise_of(gene), gene) < count:
+        return np.inf
     if form == FREE and aim.base == FIRST_FIT:
         _first_fit(found, count)
-        return True
-    prefers = ANYWHERE if count == 1 else batch.jobs.prefers[1, batch.state.head[1]]
+        return 0.0
+    prefers = ANYWHERE if count == 1 else batch.jobs.prefers[1, at]
     if form == FREE and aim.base == ADAPTIVE:
         form = TOGETHER if prefers == CONSOLIDATE else APART
     best = np.inf
     for trial in range(APART, PACKED + 1):
         # The last one is always possible, so it stands in for a form that is not.
         if form in (FREE, trial) or (trial == PACKED and best == np.inf):
-            score = _try_form(batch, aim, found, trial, prefers)
+            score = _try_form(batch, aim, found, at, trial, prefers)
             if score < best:
                 best = score
                 for i in range(count):
                     found.placement[i] = found.other[i]
-    return True
+    return best
 
 
 @njit(inline=True)
-def _try_form(batch: Batch, aim: Aim, found: Search, form: int, prefers: int) -> float:
+def _try_form(batch: Batch, aim: Aim, found: Search, at: int, form: int, prefers: int) -> float:
     """The cheapest placement of that form in `found.other`, and its score; infinite when there is none."""
-    jobs, head, count = batch.jobs, batch.state.head[1], batch.state.left[1]
+    jobs, count = batch.jobs, batch.jobs.executors[1, at]
     good = prefers == ANYWHERE or batch.rules.duration_model == FIXED
     good = good or (prefers == SPREAD and form == APART) or (prefers == CONSOLIDATE and form == TOGETHER)
     costs = found.short if good else found.long
@@ -67,24 +69,24 @@ def _try_form(batch: Batch, aim: Aim, found: Search, form: int, prefers: int) ->
         cost = _together(found, costs, count)
     else:
         cost = _packed(found, costs, count)
-    cores = jobs.duration[1, head] * count * jobs.milli_cpus[1, head] / 1000.0
+    cores = jobs.duration[1, at] * count * jobs.milli_cpus[1, at] / 1000.0
     time = 1.0 if good else batch.rules.penalty
     weight = _BASE_SHARE * aim.cost_weight
     return float(weight * cost / (cores * aim.price_per_core) + (1.0 - weight) * time)
 
 
 @njit(inline=True)
-def _look_at_vms(batch: Batch, aim: Aim, found: Search, noise: float, seed: int) -> int:
-    """Fill in room and costs of all VMs for the head of row 1, costs only if it fits; return the room in all.
+def _look_at_vms(batch: Batch, aim: Aim, found: Search, at: int, job: int, noise: float, seed: int) -> int:
+    """Fill in room and costs of all VMs for a job of row 1, costs only if it fits; return the room in all.
 
     A VM costs its price for the time for which the job would hold it longer than it is held anyway, with its
     boot if it is closed, and on top of that up to `noise` times what the dearest costs for the whole job.
     """
-    state, jobs, prices, head = batch.state, batch.jobs, batch.machines.price_per_hour, batch.state.head[1]
-    needed, total = state.left[1], _rooms(batch, found)
+    state, jobs, prices = batch.state, batch.jobs, batch.machines.price_per_hour
+    needed, total = jobs.executors[1, at], _rooms(batch, found, at, job)
     if total < needed:
         return total
-    shortest, extra = jobs.duration[1, head], 0.0
+    shortest, extra = jobs.duration[1, at], 0.0
     longest = shortest * batch.rules.penalty
     leases = batch.machines.leases
     elastic = leases.shape[1] > 0
@@ -104,12 +106,11 @@ def _look_at_vms(batch: Batch, aim: Aim, found: Search, noise: float, seed: int)
 
 
 @njit(inline=True)
-def _rooms(batch: Batch, found: Search) -> int:
-    """Fill in for how many executors of the head of row 1 there is room on each VM; return the sum."""
-    state, jobs, head = batch.state, batch.jobs, batch.state.head[1]
-    needed, cpus, memory = state.left[1], jobs.milli_cpus[1, head], jobs.memory_mib[1, head]
+def _rooms(batch: Batch, found: Search, at: int, job: int) -> int:
+    """Fill in for how many executors of a job of row 1 there is room on each VM; return the sum."""
+    state, jobs = batch.state, batch.jobs
+    needed, cpus, memory = jobs.executors[1, at], jobs.milli_cpus[1, at], jobs.memory_mib[1, at]
     total, limited = 0, len(found.most) > 0
-    job = found.trial[ORDER, head - state.head[0]]
     for vm in range(state.held.shape[1]):
         free_cpus, free_memory, room = state.free_milli_cpus[1, vm], state.free_memory_mib[1, vm], 0
         most = min(needed, found.most[job, vm]) if limited else needed

@@ -10,12 +10,13 @@ import math
 
 import numpy as np
 
-from agents.lookahead.plans import GENE, NOBODY, NOTHING, ORDER, Aim, Search, noise_of, vary
+from agents.lookahead.plans import BASE, GENE, NEAR_ILP, NOBODY, NOTHING, ORDER, PLAN, Aim, Search, vary
 from agents.lookahead.proposals import propose
 from environment.kernel import ends, rules
 from environment.kernel.compiled import njit
 from environment.kernel.leases import KEEP, seconds_of
 from environment.kernel.state import NUMBERS, REALS, Batch
+from environment.types import FloatArray
 
 #: What remains of VMs when the last job has been placed is paid by the jobs there in part only: this share of
 #: it is paid as far as they use it, since jobs that nobody knows yet will use the rest. Chosen: of 0, 0.3,
@@ -61,7 +62,18 @@ def replay(batch: Batch, aim: Aim, found: Search) -> None:
     _line_up(batch, found, jobs)
     if found.trial[ORDER, -1]:
         _wait(batch, aim)
-    play(batch, aim, found, 0)
+    play(batch, aim, found, PLAN)
+
+
+@njit()
+def score(batch: Batch, aim: Aim, found: Search, scores: FloatArray) -> None:
+    """What the base policy makes of each job of the queue [M], were it placed now; infinite without room."""
+    head, jobs = batch.state.head[0], batch.jobs.jobs[0] - batch.state.head[0]
+    vary(aim, found, BASE, jobs)
+    copy(batch)
+    _line_up(batch, found, jobs)
+    for job in range(jobs):
+        scores[job] = propose(batch, aim, found, head + job, job)
 
 
 @njit()
@@ -116,28 +128,61 @@ def copy(batch: Batch) -> None:
 
 @njit()
 def play(batch: Batch, aim: Aim, found: Search, c: int) -> None:
-    """Place what is left of the queue in row 1 by the genes of `found.trial`; wait only for room.
+    """Place what is left of the queue in row 1; wait only for room.
+
+    The first in the order of `found.trial` that fits is placed, by its genes. Of the first candidates it is
+    the one for which there is the best place, or the next in turn where the base policy looks at no other.
+    Then `found.trial` has the order in which they were placed.
 
     Where its first job goes at once is kept, since that is what may be decided. There is one call of
     `propose` in all: with a second one it is not inlined, and everything takes four times as long.
     """
     state, jobs = batch.state, batch.jobs
-    at_once = found.trial[ORDER, -1] == 0
+    order = found.trial[ORDER]
+    at_once, begin = order[-1] == 0, 0
+    best_first, in_turn = c < PLAN and aim.base == NEAR_ILP, c < PLAN and aim.base != NEAR_ILP
     while state.head[1] < jobs.jobs[1]:
-        count, job = state.left[1], found.trial[ORDER, state.head[1] - state.head[0]]
-        gene = found.trial[GENE, job]
-        if propose(batch, aim, found, gene & 3, noise_of(gene), gene):
+        head, best, chosen = state.head[1], np.inf, -1
+        first = head - state.head[0]
+        for at in range(begin, 1 if in_turn else jobs.jobs[1] - head):
+            job = order[first + at]
+            if at_once and job > aim.reach:
+                continue
+            score = propose(batch, aim, found, head + at, job)
+            if score < best:
+                best, chosen = score, at
+                for i in range(jobs.executors[1, head + at]):
+                    found.chosen[i] = found.placement[i]
+                if not best_first:
+                    break
+        if chosen >= 0:
+            begin = 0 if best_first or in_turn else chosen
+            _bring_forward(batch, found, chosen)
+            count = state.left[1]
             if at_once:
-                found.firsts[c] = job
+                found.firsts[c] = order[first]
                 for i in range(count):
-                    found.placements[c, i] = found.placement[i]
+                    found.placements[c, i] = found.chosen[i]
                 at_once = False
-            rules.place_job(batch, 1, found.placement[:count])
+            rules.place_job(batch, 1, found.chosen[:count])
         elif state.running[1] > 0:
-            at_once = False
+            at_once, begin = False, 0
             rules.advance(batch, 1, ends.next_completion(batch, 1))
         else:
             _leave_out(batch)
+            begin = 0
+
+
+@njit()
+def _bring_forward(batch: Batch, found: Search, at: int) -> None:
+    """The job that stands so far behind the head of row 1 becomes the head."""
+    if at > 0:
+        order, first = found.trial[ORDER], batch.state.head[1] - batch.state.head[0]
+        moved = order[first + at]
+        for i in range(first + at, first, -1):
+            order[i] = order[i - 1]
+        order[first] = moved
+        rules.bring_forward(batch, 1, batch.state.head[1] + at)
 
 
 @njit()

@@ -4,6 +4,7 @@ Importing this module imports numba; a `CandidatePlayer` compiles, or finds what
 """
 
 from collections.abc import Sequence
+from itertools import islice
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
@@ -11,6 +12,7 @@ from zlib import crc32
 import numpy as np
 
 from agents.estimates import dollars_per_cpu_second
+from agents.lookahead.narrowing import vms_to_play
 from agents.lookahead.plans import (
     ADAPTIVE,
     BASE,
@@ -25,8 +27,8 @@ from agents.lookahead.plans import (
     Search,
     make_arrays,
 )
-from agents.lookahead.rollout import replay, search
-from agents.lookahead.situation import Situations
+from agents.lookahead.rollout import replay, score, search
+from agents.lookahead.situation import Situations, grain_of
 from environment.kernel.state import Batch, Rules
 from environment.resource_arrays import ResourceArrays
 from environment.resources import Resources
@@ -43,6 +45,12 @@ BASES = {"near_ilp": NEAR_ILP, "ff": FIRST_FIT, "aep": ADAPTIVE, "reinforce": NE
 _SECONDS_PER_HOUR = 3600.0
 #: Neither cost nor time ever counts for nothing. Chosen: with less, jobs wait for ever smaller gains.
 _LEAST_WEIGHT = 0.05
+#: On so many VMs is played at most: of more, those that are told by `vms_to_play`.
+_MOST_VMS = 96
+#: So many jobs times VMs are played at most, but for so many jobs at least.
+_WORK, _LEAST_JOBS = 2048, 16
+#: So many candidates times jobs times VMs are played at most, but for so many candidates at least.
+_MOST_WORK, _LEAST_CANDIDATES = 120_000, 24
 #: How many candidates are played between two looks at the clock.
 _AT_ONCE = 16
 
@@ -94,7 +102,7 @@ class CandidatePlayer:
             from agents.lookahead import judging  # here, since the other bases do without networks
 
             self._judge = judging.Judge(model)
-        self._situations = Situations(rules, unknown)
+        self._situations, self._unknown = Situations(rules, unknown), unknown
         # Floats, whatever was given: code is compiled for types.
         self._weights = float(max(beta, _LEAST_WEIGHT)), float(max(1 - beta, _LEAST_WEIGHT))
         self._candidates = candidates + FIRST_VARIATION
@@ -117,32 +125,80 @@ class CandidatePlayer:
         reach: int = 0,
         whole: bool = True,
     ) -> Found:
-        """Play candidates over all of the queue; no job of it after number `reach` is placed now.
+        """Play candidates over the queue; no job of it after number `reach` is placed now.
 
-        Where this is not the `whole` queue a network is not asked: what comes next is known, if not planned.
+        On a large cluster only some VMs are played, of a long queue only some jobs. Where this is not the
+        `whole` queue a network is not asked: what comes next is known, if not planned.
         """
         began = perf_counter()
+        vms = vms_to_play(view, queue[0], _MOST_VMS, self._unknown)
+        if vms is not None:
+            found = self._play(view.of_vms(vms), queue, seed, may_wait, reach, whole=False, began=began)
+            return found._replace(
+                placement=tuple(vms[list(found.placement)].tolist()),
+                later=tuple((int(vms[vm]), seconds) for vm, seconds in found.later),
+            )
+        return self._play(view, queue, seed, may_wait, reach, whole=whole, began=began)
+
+    def _play(
+        self,
+        view: ClusterView,
+        queue: Sequence[PlacementRequest],
+        seed: int,
+        may_wait: bool,
+        reach: int,
+        *,
+        whole: bool,
+        began: float,
+    ) -> Found:
+        """The same on all of the VMs."""
+        most = max(_WORK // len(view.vms), _LEAST_JOBS)
+        if len(queue) > most:
+            shown = self._shortlist(view, queue, reach, most)
+            queue = [queue[number] for number in shown]
+            within = sum(number <= reach for number in shown) - 1
+            best = self._play(view, queue, seed, may_wait, within, whole=False, began=began)
+            return best if best.job is None else best._replace(job=shown[best.job])
         batch = self._situations.load(view, queue)
         found = self._arrays_for(batch)._replace(most=_most(view, queue))
         self._take_up(found, queue)
-        aim = self._aim(view, seed, may_wait, reach, _shown(batch, queue[0]))
-        for first in range(0, self._candidates, _AT_ONCE):
-            last = min(first + _AT_ONCE, self._candidates)
+        aim = self._aim(view, seed, may_wait, reach, _shown(batch, queue, self._unknown))
+        candidates = min(self._candidates, max(_MOST_WORK // (len(view.vms) * len(queue)), _LEAST_CANDIDATES))
+        for first in range(0, candidates, _AT_ONCE):
+            last = min(first + _AT_ONCE, candidates)
             search(batch, aim, found, first, last)
             if perf_counter() - began > self._time_limit:
                 break
-        self.cut_short += last < self._candidates
+        self.cut_short += last < candidates
         order, genes = found.best[:, : len(queue)].tolist()
         self._plan = {queue[i].job.id: genes[i] for i in order}
         values = found.values[:last]
         judged = values
         if self._judge is not None and whole:
             judged = self._judge.weigh(values, found.firsts, found.placements, view, queue)
-        chosen = _chosen(values, int(np.argmin(judged)), found, queue)
+        chosen = _chosen(values, int(np.argmin(judged)), found, queue)._replace(cut_short=last < candidates)
         if chosen.job is None and view.openings is not None:
             replay(batch, aim, found)
             chosen = chosen._replace(later=_later(batch, view))
         return chosen
+
+    def _shortlist(
+        self, view: ClusterView, queue: Sequence[PlacementRequest], reach: int, most: int
+    ) -> list[int]:
+        """The numbers of so many jobs to play, ascending.
+
+        The oldest, then those for which there is the best place now; and the oldest of the others, half of
+        all at least.
+        """
+        batch, scores = self._situations.load(view, queue), np.full(len(queue), np.inf)
+        found = self._arrays_for(batch)._replace(most=_most(view, queue))
+        score(batch, self._aim(view, 0, False, reach, 0), found, scores)
+        scores[0] = -np.inf
+        scores[reach + 1 :] = np.inf
+        best = np.argsort(scores, kind="stable")[: most // 2]
+        taken = set(best[np.isfinite(scores[best])].tolist()) | {0}
+        others = (number for number in range(len(queue)) if number not in taken)
+        return sorted((*taken, *islice(others, most - len(taken))))
 
     def _take_up(self, found: Search, queue: Sequence[PlacementRequest]) -> None:
         """Write the plan of the last decision, with new jobs at the end, as one of these jobs."""
@@ -179,10 +235,10 @@ class CandidatePlayer:
         self.play(view, [PlacementRequest(job, 1)], seed=0, may_wait=True)
 
 
-def _shown(batch: Batch, request: PlacementRequest) -> int:
+def _shown(batch: Batch, queue: Sequence[PlacementRequest], unknown: float) -> int:
     """A number of 32 bits for what is decided about: the head, and when what runs ends, counted from now."""
-    ends = np.rint(batch.state.end[0, : batch.state.running[0]] * 1000.0).astype("<i8")
-    return crc32(request.job.id.encode(), crc32(ends.tobytes()))
+    grains = batch.state.end[0, : batch.state.running[0]] / grain_of(queue, unknown)
+    return crc32(queue[0].job.id.encode(), crc32(np.rint(grains).astype("<i8").tobytes()))
 
 
 def _most(view: ClusterView, queue: Sequence[PlacementRequest]) -> IntArray:
@@ -218,5 +274,5 @@ def _chosen(values: FloatArray, best: int, found: Search, queue: Sequence[Placem
         base=float(values[BASE]),
         least=float(values.min()),
         played=int(np.isfinite(values).sum()),
-        cut_short=len(values) < len(found.values),
+        cut_short=False,
     )

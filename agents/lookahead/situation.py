@@ -1,8 +1,9 @@
 """A cluster view and a queue as an episode of the kernel, so that what follows a decision can be played.
 
-Time is counted from the view's own, in whole milliseconds, and what runs is put in order by its end: views
-that show the same are the same situation, since whenever they count time, and in whichever order they name
-what runs. What the view does not tell is assumed: jobs of unknown duration take as long as the caller says.
+Time is counted from the view's own, in grains of it (see `grain_of`), and what runs is put in order by its
+end: views that show the same are the same situation, since whenever they count time, and in whichever order
+they name what runs. What the view does not tell is assumed: jobs of unknown duration take as long as the
+caller says.
 """
 
 import math
@@ -11,19 +12,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.estimates import TIME_DIGITS, duration_of, effective_prices, held_for
+from agents.estimates import duration_of, effective_prices
 from environment.kernel.leases import BOOT, CLOSES, GRANULARITY, KEEP, MINIMUM, READY, TAKEN
 from environment.kernel.state import ANYWHERE, PREFERENCES, Batch, Rules, blank, make_batch
 from environment.resources import CPUS, MEMORY, THOUSANDTHS, Resources
 from environment.types import PlacementRequest, Vm
 from environment.view import ClusterView, RunningJob
 
-#: Chosen: how many seconds a job still lasts at least.
-_LEAST_LEFT = 0.001
+#: A job is that many grains, or less than twice as many.
+_GRAINS = 2.0**17
 #: For how many seconds at most an idle VM of a pool is believed to be kept; less where it boots sooner.
 _IDLE = 30.0
 #: Batches are made for so many jobs and executors more than are needed, so that they are seldom made.
 _SPARE = 64
+
+
+def grain_of(queue: Sequence[PlacementRequest], unknown: float) -> float:
+    """Seconds to which times are rounded where these jobs wait: a small part of what the first one takes.
+
+    What was rounded away when times were computed depends on since when they are counted, and a search that
+    compares them would find another of two equal placements for it. A power of two, relative to the jobs:
+    with all times twice as long, all is the same.
+    """
+    seconds = duration_of(queue[0].job, unknown)
+    return 2.0 ** math.floor(math.log2(seconds)) / _GRAINS if seconds > 0.0 else 1.0 / _GRAINS
 
 
 class Group(NamedTuple):
@@ -44,12 +56,14 @@ class Situations:
     def __init__(self, rules: Rules, unknown_duration: float) -> None:
         self._rules = rules
         self._unknown = unknown_duration
+        self._grain = 0.0
         self._vms: tuple[Vm, ...] = ()
         self._index: dict[str, int] = {}
         self._batch: Batch | None = None
 
     def load(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Batch:
         """The batch in which row 0 is this view with this queue, whose first request is the head."""
+        self._grain = grain_of(queue, self._unknown)
         groups = self._groups(view)
         executors = sum(len(group.vms) for group in groups) + sum(request.count for request in queue)
         batch = self._room_for(view, len(groups) + len(queue), executors)
@@ -57,7 +71,7 @@ class Situations:
         batch.machines.price_per_hour[:] = effective_prices(view, queue[0].job, self._unknown)
         self._load_jobs(batch, groups, queue)
         _load_state(batch, view, groups, queue)
-        _load_leases(batch, view)
+        _load_leases(batch, view, self._grain)
         return batch
 
     def _groups(self, view: ClusterView) -> list[Group]:
@@ -80,9 +94,9 @@ class Situations:
                 left = self._seconds_left(view, job)
                 groups.append(Group(left, size.get(CPUS), size.memory_mib, sorted(vms)))
         if any(count > 0 for count in unexplained):
-            until = held_for(view, self._unknown).tolist()
+            ends = view.busy_until_assuming(self._unknown).tolist()
             rest = (vm for vm, count in enumerate(unexplained) if count > 0)
-            groups += [Group(until[vm] or _LEAST_LEFT, cpus[vm], memory[vm], [vm]) for vm in rest]
+            groups += [Group(self._left(ends[vm] - view.at), cpus[vm], memory[vm], [vm]) for vm in rest]
         return sorted(groups)
 
     def _know(self, vms: tuple[Vm, ...]) -> None:
@@ -90,8 +104,10 @@ class Situations:
             self._vms, self._index = vms, {vm.id: i for i, vm in enumerate(vms)}
 
     def _seconds_left(self, view: ClusterView, job: RunningJob) -> float:
-        left = job.end_assuming(view.at, self._unknown) - view.at
-        return max(round(left, TIME_DIGITS), _LEAST_LEFT)
+        return self._left(job.end_assuming(view.at, self._unknown) - view.at)
+
+    def _left(self, seconds: float) -> float:
+        return max(round(seconds / self._grain), 1) * self._grain
 
     def _room_for(self, view: ClusterView, jobs: int, executors: int) -> Batch:
         """The batch with this cluster, with room for so many jobs and executors."""
@@ -116,7 +132,7 @@ class Situations:
         for request in queue:
             # Where a job's other executors are is not known to the kernel, so lost ones may go anywhere.
             prefers = ANYWHERE if request.joins else PREFERENCES[request.job.prefers]
-            duration = max(duration_of(request.job, self._unknown), 0.001)
+            duration = max(duration_of(request.job, self._unknown), self._grain)
             rows.append((request.size.get(CPUS), request.memory_mib, request.count, prefers, duration))
         cpus, memory, executors, prefer, durations = zip(*rows, strict=True)
         jobs.jobs[:] = size
@@ -149,7 +165,7 @@ def _load_state(
     np.maximum.at(state.busy_until[0], placement, np.repeat(ends, lasting))
 
 
-def _load_leases(batch: Batch, view: ClusterView) -> None:
+def _load_leases(batch: Batch, view: ClusterView, grain: float) -> None:
     """Write which VMs are open in row 0, and when others could be; what was paid until now is past."""
     openings, leases = view.openings, batch.machines.leases[0]
     if openings is None:
@@ -162,7 +178,7 @@ def _load_leases(batch: Batch, view: ClusterView) -> None:
         else:
             boot, unit = vm.terms.boot, vm.terms.granularity
             row[[BOOT, KEEP, MINIMUM, GRANULARITY]] = boot, min(boot, _IDLE), vm.terms.minimum, unit
-    leases[:, READY] = np.round(openings.ready_at - view.at, TIME_DIGITS)
+    leases[:, READY] = np.round((openings.ready_at - view.at) / grain) * grain
     leases[:, CLOSES] = np.where(openings.open, leases[:, KEEP], -1.0)
     leases[openings.open & (view.executors > 0), CLOSES] = math.inf
     leases[openings.open, MINIMUM] = 0.0

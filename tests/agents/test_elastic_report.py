@@ -67,10 +67,10 @@ def test_it_says_what_each_of_those_compared_may_do() -> None:
     kept = (Path(__file__).parents[2] / "docs/results/elastic.md").read_text(encoding="utf-8")
     said = HEAD[HEAD.index("What each is shown") : HEAD.index("*Completion*")]
     assert said in kept
-    for name, window in (("greedy", "window"), ("lookahead", "jobs_ahead")):
+    for name in ("greedy", "lookahead"):
         (row,) = re.findall(rf"^\| `{name}` .*, and (\d+) jobs .*\| for (\d\S*) .*\| (\d+) at", said, re.M)
         options = {option.name: option.default or "" for option in describe(name).options}
-        limits = (window, "patience", "overtaken_at_most")
+        limits = ("window", "patience", "overtaken_at_most")
         assert list(row) == [options[limit].strip("'").removesuffix(".0") for limit in limits]
 
 

@@ -12,13 +12,16 @@ from hypothesis import strategies as st
 
 from agents.lookahead import plans, rollout
 from agents.lookahead.lookahead_policy import Lookahead, LookaheadOptions
+from agents.lookahead.narrowing import vms_to_play
 from agents.lookahead.plans import Aim, make_arrays
 from agents.lookahead.search import CandidatePlayer
 from agents.lookahead.situation import Situations
 from agents.registry import PolicyError, create
 from conf.assumptions import UNKNOWN_DURATION
 from environment.belief import expected_end
+from environment.check import check
 from environment.cluster_files import load_cluster
+from environment.kernel.arrays import jobs_of
 from environment.kernel.rule_options import DurationOptions, RewardOptions, rules
 from environment.pools import Spot, Terms
 from environment.simulation.expectations import EXACT
@@ -27,6 +30,7 @@ from environment.simulation.simulator import simulate
 from environment.types import Decision, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView, RunningJob
 from profiles.generators import load_workload
+from profiles.job_profile import load_profiles
 from profiles.workload import Workload, WorkloadJob
 from tests.builders import make_job, make_request, make_view, make_vm, make_vms
 
@@ -153,7 +157,8 @@ def test_overdue_jobs_last_as_their_spread_lets_expect(expected: float | None) -
     old = replace(make_job("old"), spread=0.5)
     view = view.changed(running=(RunningJob(old, (view.vms[0].id,), 0.0, expected),))
     state = Situations(RULES, 100.0).load(view, [make_request()]).state
-    assert state.busy_until[0].tolist() == [round(expected_end(500.0, 0.0, 100.0, 0.5) - 500.0, 3)]
+    left = expected_end(500.0, 0.0, 100.0, 0.5) - 500.0
+    assert state.busy_until[0].tolist() == pytest.approx([left], abs=0.001)
     assert 50 < state.busy_until[0, 0] < 100
 
 
@@ -215,7 +220,7 @@ def test_a_later_job_goes_first_where_that_is_cheaper() -> None:
     decision = decide(view, large, small, beta=1)
     assert isinstance(decision, Place)
     assert (decision.job_id, decision.placement) == ("small", (0, 0))
-    assert "; it overtakes large (the oldest is overtaken 32 times at most)" in decision.why[0]
+    assert "; it overtakes large (the oldest is overtaken 128 times at most)" in decision.why[0]
     workload = Workload(
         tuple(
             WorkloadJob(name, 0.0, "plain", 1.0, 1024, executors, 100.0)
@@ -296,7 +301,7 @@ def test_patience_ends() -> None:
 
 def test_long_queues_after_short_ones_have_room() -> None:
     """The arrays grow with the queue, whatever was decided about before."""
-    policy, view = create("lookahead", {"jobs_ahead": 400, "candidates": 5}), make_view(make_vms(3))
+    policy, view = create("lookahead", {"window": 400, "candidates": 5}), make_view(make_vms(3))
     for length in (1, 300, 2, 380):
         queue = [request_of(f"job-{i}", 1 + i % 2) for i in range(length)]
         assert isinstance(policy.decide(view, queue), Place)
@@ -318,6 +323,64 @@ def test_the_best_candidate_is_no_worse_than_the_base(
     found = player.play(make_view(make_vms(4)), queue, seed=0, may_wait=True)
     assert found.value <= found.base
     assert found.played >= 1
+
+
+def test_what_does_not_fit_holds_up_nobody_who_does_not_delay_it() -> None:
+    """Plans fill the room beside a running job with small jobs, also where a large one is older."""
+    view, large, small = short_of_room()
+    many = [replace(small, job=replace(small.job, id=f"small-{i}")) for i in range(3)]
+    decision = decide(view, large, *many, beta=0.5)
+    assert isinstance(decision, Place)
+    assert decision.job_id.startswith("small")
+
+
+@pytest.mark.parametrize(("seconds", "dollars"), [(4.0, 1.0), (0.0625, 1.0), (1.0, 8.0), (64.0, 0.125)])
+@pytest.mark.parametrize("density", ["normal", "burst"])
+def test_units_of_time_and_money_do_not_matter(density: str, seconds: float, dollars: float) -> None:
+    """Times, all of them, or prices by a power of two longer or higher: the same jobs on the same VMs."""
+    found = []
+    for time, money in ((1.0, 1.0), (seconds, dollars)):
+        drawn = load_workload(density, 1, 40)
+        lasts = [(job.expected_duration or 0.0) * time for job in jobs_of(drawn, load_profiles())]
+        workload = Workload(
+            tuple(
+                replace(job, submitted_at=job.submitted_at * time, duration=seconds)
+                for job, seconds in zip(drawn.jobs, lasts, strict=True)
+            )
+        )
+        vms = [replace(vm, price_per_hour=vm.price_per_hour * money) for vm in load_cluster("paper")]
+        result = simulate(create("lookahead", {"candidates": 30}), workload, vms)
+        found.append([(job.name, job.placement) for job in result.jobs])
+    assert found[0] == found[1]
+
+
+def test_of_a_large_cluster_enough_of_each_kind_is_played() -> None:
+    """Of VMs in use, idle ones and full ones alike; first those in use that are held for longest."""
+    sizes, request = [make_vm(f"vm-{i}", 4.0 if i % 2 else 8.0) for i in range(60)], request_of("waits", 2)
+    view = make_view(sizes)
+    for i, length in enumerate((50.0, 300.0, 100.0, 200.0)):
+        view = running(view, *((request_of(f"{i}-{n}", 1), (8 * i + 2 * n,), length) for n in range(4)))
+    chosen = vms_to_play(view, request, 12, 100.0)
+    assert chosen is not None
+    used, large = view.executors[chosen] > 0, chosen % 2 == 0
+    assert [int(n) for n in (used.sum(), (large & ~used).sum(), (~large).sum())] == [4, 4, 4]
+    assert vms_to_play(view, request, 60, 100.0) is None
+    part = view.of_vms(chosen)
+    assert [vm.id for vm in part.vms] == [view.vms[i].id for i in chosen]
+    assert part.room_for(request).tolist() == view.room_for(request)[chosen].tolist()
+
+
+def test_a_thousand_vms_and_waiting_jobs_are_decided_about() -> None:
+    """The job that is placed, and its VMs, are those of the view and the queue that were shown."""
+    vms = [make_vm(f"vm-{i}", 4.0, 65536) for i in range(1000)]
+    queue = [request_of(f"job-{i}", 2, cpus=3.0 if i % 50 else 5.0) for i in range(1000)]
+    policy, view = create("lookahead"), make_view(vms)
+    for _ in range(3):
+        decision = policy.decide(view, queue)
+        assert isinstance(decision, Place)
+        (request,) = [request for request in queue if request.job.id == decision.job_id]
+        assert not check(view, request, decision)
+        view, queue = view.with_placement(request, decision.placement), [r for r in queue if r is not request]
 
 
 def test_a_plan_is_gone_on_with() -> None:

@@ -1,0 +1,41 @@
+"""On which VMs of a large cluster lookahead plays: enough of each kind, so that what is left out is alike.
+
+Arrays in, numbers out. Which jobs of a long queue are played is in `search.py`.
+"""
+
+import numpy as np
+
+from agents.estimates import held_for
+from environment.resources import CPUS, MEMORY
+from environment.types import IntArray, PlacementRequest
+from environment.view import ClusterView
+
+#: In which state a VM is, as what may be placed on it goes.
+_USED, _IDLE, _CLOSED, _FULL = range(4)
+
+
+def vms_to_play(view: ClusterView, request: PlacementRequest, most: int, unknown: float) -> IntArray | None:
+    """Which VMs, at most so many, to play jobs like this one on, ascending; None: all of them.
+
+    A kind is what a VM has and costs, and whether it is in use, idle, closed or full. Of each kind as many as
+    of any other: of those in use first those that are held for longest, as it costs least to add to them; of
+    the full first those that have room soonest, of the closed those that are ready soonest.
+    """
+    count = len(view.vms)
+    if count <= most:
+        return None
+    held, used = held_for(view, unknown), view.executors > 0
+    state = np.where(view.is_open, np.where(used, _USED, _IDLE), _CLOSED)
+    state[view.room_for(request) == 0] = _FULL
+    soon = held.copy()
+    soon[state == _USED] *= -1.0
+    if view.openings is not None:
+        soon[state == _CLOSED] = np.round(view.openings.ready_at[state == _CLOSED] - view.at, 3)
+    traits = np.stack((state, view.capacity.get(CPUS), view.capacity.get(MEMORY), view.prices_per_hour))
+    kind = np.unique(traits, axis=1, return_inverse=True)[1].reshape(-1)
+    order = np.lexsort((soon, kind))
+    sorted_kind = kind[order]
+    rank = np.empty(count, np.int64)
+    rank[order] = np.arange(count) - np.searchsorted(sorted_kind, sorted_kind)
+    chosen: IntArray = np.sort(np.lexsort((kind, rank))[:most])
+    return chosen
