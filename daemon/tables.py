@@ -23,6 +23,7 @@ from conf.schema import JobSpec
 from daemon.amounts import flat, flat_free, free_taken_out, taken_out
 from daemon.shadow_comparison import Comparison, Outcome
 from environment.explain import CandidateVm, Choice, Explanation
+from environment.growth import Grown
 from environment.model.records import Asked, ExecutorRecord, JobRecord
 from environment.model.states import ENDED_EXECUTOR, ENDED_JOB, ExecutorState, JobState
 from environment.resources import Resources
@@ -327,8 +328,11 @@ def _job(values: Row) -> JobRecord:
     made = {"driver": driver, "dynamic": dynamic and Dynamic(*dynamic)}
     made["rework"] = Rework(*job.get("rework", MEASURED_REWORK))  # jobs of earlier versions say none
     made["curve"] = Curve(*job["curve"]) if job.get("curve") else None
+    grown = tuple(Grown(*each) for each in values.get("grown", ()))
     asked = tuple(Asked(profile, _amounts(size), total) for profile, size, total in values.get("wanted", ()))
-    return JobRecord(**{**values, "job": Job(**{"size": _amounts(job), **job, **made}), "wanted": asked})
+    return JobRecord(
+        **{**values, "job": Job(**{"size": _amounts(job), **job, **made}), "wanted": asked, "grown": grown}
+    )
 
 
 def _executor(values: Row) -> ExecutorRecord:

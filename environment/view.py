@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from environment.belief import expected_end
+from environment.growth import Grown, expected_of
 from environment.offered import DRIVER_PORTS, EXECUTOR_PORTS, Offered
 from environment.pools import Openings
 from environment.resource_arrays import ResourceArrays
@@ -30,7 +31,7 @@ class RunningJob:
     `expected` is how many seconds it was expected to take when it started, on the placement that it got; None
     when that is not known, and 0 when it is over and only its executors have still to go. A driver on the
     cluster comes last among `vm_ids`. `sizes` is what each executor takes; empty when there are as many as
-    the job asks for, and each takes what it asks for.
+    the job asks for, and each takes what it asks for. `grown` says when executors joined it while it ran.
     """
 
     job: Job
@@ -38,6 +39,7 @@ class RunningJob:
     started_at: float
     expected: float | None
     sizes: tuple[Resources, ...] = ()
+    grown: tuple[Grown, ...] = ()
 
     def end_at(self, now: float) -> float | None:
         """When it is believed to end by who sees at `now` that it runs still; None when that is not known."""
@@ -53,14 +55,21 @@ class RunningJob:
         """What each executor takes, in the order of `vm_ids`."""
         return self.sizes or (self.job.size,) * min(len(self.vm_ids), self.job.executors)
 
-    def joined(self, vm_ids: tuple[str, ...], sizes: tuple[Resources, ...]) -> "RunningJob":
-        """The job with executors more, on these VMs and of these sizes, after which none is missing."""
-        taken = self.taken
+    def joined(
+        self, vm_ids: tuple[str, ...], sizes: tuple[Resources, ...], grows_at: float | None = None
+    ) -> "RunningJob":
+        """The job with executors more, on these VMs and of these sizes, after which none is missing.
+
+        They are more than before from `grows_at` on; without, they are where lost ones were.
+        """
+        taken, grown = self.taken, self.grown
         there, driver = self.vm_ids[: len(taken)], self.vm_ids[len(taken) :]
         on, taken = (*there, *vm_ids), (*taken, *sizes)
-        expected = self.job.expected_on(taken, len(set(on)))
+        if grows_at is not None:
+            grown = (*grown, Grown(grows_at, len(there), len(taken)))
+        expected = expected_of(self.job, taken, on, self.started_at, grown)
         sizes = () if taken == self.job.asked else taken
-        return replace(self, vm_ids=(*on, *driver), expected=expected, sizes=sizes)
+        return replace(self, vm_ids=(*on, *driver), expected=expected, sizes=sizes, grown=grown)
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,7 +313,7 @@ class ClusterView:
         return self.changed(
             free=self.free - taken,
             executors=self.executors + counts,
-            running=self._running_with(request, placement, sizes or request.sizes),
+            running=self._running_with(request, placement, sizes or request.sizes[: len(vms)]),
             offered=None if offered is None else offered.without(taken, counts * EXECUTOR_PORTS),
             openings=None if self.openings is None else self.openings.with_placement(vms),
         )
@@ -332,7 +341,8 @@ class ClusterView:
         job, vm_ids = request.job, tuple(self.vms[index].id for index in placement)
         for at, known in enumerate(self.running if request.joins else ()):
             if known.job.id == job.id:
-                joined = known.joined(vm_ids, sizes or request.asked)
+                grows_at = self.at if request.grows and job.dynamic is None else None
+                joined = known.joined(vm_ids, sizes or request.asked[: len(vm_ids)], grows_at)
                 return (*self.running[:at], joined, *self.running[at + 1 :])
         granted = sizes or request.asked[: len(placement)]
         sizes = () if granted == job.asked else granted

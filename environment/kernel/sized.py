@@ -10,7 +10,7 @@ import numpy as np
 
 from environment.kernel.compiled import njit
 from environment.kernel.ends import next_completion
-from environment.kernel.rules import advance, put_executor, start_head
+from environment.kernel.rules import advance, put_executor, start_head, take_vm
 from environment.kernel.state import FINISHED, Batch, SmallIntArray
 from environment.types import IntArray
 
@@ -55,6 +55,29 @@ def place_sized(
         state.free_milli_cpus[b, placement[i]] += spared.milli_cpus[first + i]
         state.free_memory_mib[b, placement[i]] += spared.memory_mib[first + i]
     start_head(batch, b)
+
+
+@njit()
+def join_sized(
+    batch: Batch,
+    spared: Spared,
+    b: int,
+    job: int,
+    placement: SmallIntArray,
+    milli_cpus: IntArray,
+    memory_mib: IntArray,
+) -> None:
+    """More executors of a running job, which has places in `State.placement` left for them; its end stays."""
+    state, jobs = batch.state, batch.jobs
+    for i in range(len(placement)):
+        at = jobs.first[b, job] + jobs.executors[b, job]
+        state.placement[b, at] = placement[i]
+        spared.milli_cpus[at] = jobs.milli_cpus[b, job] - milli_cpus[i]
+        spared.memory_mib[at] = jobs.memory_mib[b, job] - memory_mib[i]
+        state.free_milli_cpus[b, placement[i]] -= milli_cpus[i]
+        state.free_memory_mib[b, placement[i]] -= memory_mib[i]
+        take_vm(batch, b, placement[i])
+        jobs.executors[b, job] += 1
 
 
 @njit()

@@ -96,7 +96,10 @@ class ClusterModel:
         self._setbacks = Setbacks(self._turn)
         self._reservations = Reservations()
         room = Room(self._roster, self._reservations, options.jvms)
-        self._line = WaitingLine(self._roster, self._setbacks, room, self._reservations)
+        # What VMs of pools would cost that are opened for it is more than a job gains that runs already.
+        self._line = WaitingLine(
+            self._roster, self._setbacks, room, self._reservations, grows_by_itself=not options.places
+        )
         self._book = OfferBook(self.ledger, self._reservations)
         self._places = Places(self._turn, self._book, self._accounts, options.places)
         self._fleet = Fleet(self._turn, self._places, self.ledger, self._reservations, options)

@@ -5,6 +5,9 @@ there is room for when its turn comes, and what is left asks again behind all wh
 asks and asks keeps new jobs from starting, and no stream of new jobs keeps a running one small. Where there
 is room for none, its turn ends after `growth_patience`; a job without any executor keeps it, as a new job
 does. What it is short of to have its `min` is not growth, but lost, and goes before new jobs.
+
+A job of a fixed number of executors that began with fewer grows as well, where that pays (`growth`), but only
+while nobody else waits.
 """
 
 from collections import Counter
@@ -12,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from environment.growth import more_executors, pays
 from environment.model.moment import Growth
 from environment.model.records import Asked, JobRecord
 from environment.model.roster import Roster
@@ -57,6 +61,8 @@ def lacks(job: JobRecord, roster: Roster) -> list[Lack]:
     """What a job whose launch stands is short of: first the profile of which it has the least share."""
     if not roster.stands(job):
         return []
+    if job.job.dynamic is None:
+        return _more(job, roster)
     present = Counter(task.profile for task in roster.executors(job) if not task.gone)
     found = [
         Lack(profile, size, total - present[profile], present[profile])
@@ -64,6 +70,15 @@ def lacks(job: JobRecord, roster: Roster) -> list[Lack]:
         if total > present[profile]
     ]
     return sorted(found, key=lambda lack: (lack.present / (lack.present + lack.missing), -lack.profile))
+
+
+def _more(job: JobRecord, roster: Roster) -> list[Lack]:
+    """What a job had better have that began with fewer executors than it asks for, and has lost none."""
+    if job.started_at is None or job.job.fewest >= job.job.executors or roster.missing(job):
+        return []
+    had = tuple(task.resources for task in roster.executors(job) if not task.gone)
+    more = more_executors(job.job, had)
+    return [Lack(0, had[-1], more, len(had))] if more else []
 
 
 @dataclass(slots=True)
@@ -81,8 +96,10 @@ class Growing:
     Invariant: each runs, and has fewer executors of a profile than it wants; `update` sees to it.
     """
 
-    def __init__(self, roster: Roster) -> None:
+    def __init__(self, roster: Roster, *, by_itself: bool = True) -> None:
+        """`by_itself`: whether jobs get more executors of which no driver asks for any."""
         self._roster = roster
+        self._by_itself = by_itself
         self._turns: dict[str, _Turn] = {}
 
     def __len__(self) -> int:
@@ -105,7 +122,7 @@ class Growing:
 
     def update(self, job: JobRecord, now: float, due: float) -> bool:
         """See whether the job grows; one that did keeps its turn. It is not placed before `due`."""
-        if not lacks(job, self._roster):
+        if (job.job.dynamic is None and not self._by_itself) or not lacks(job, self._roster):
             self.leave(job.job.id)
             return False
         turn = self._turns.setdefault(job.job.id, _Turn(now, due))
@@ -123,6 +140,8 @@ class Growing:
     def yields(self, job_id: str, now: float, patience: float) -> bool:
         """A round found no room for the job, though it is first: whether it stands behind the others now."""
         job, turn = self._roster.job(job_id), self._turns[job_id]
+        if job is not None and job.job.dynamic is None:
+            return False  # it is there only while nobody else waits
         turn.waits_since = now if turn.waits_since is None else turn.waits_since
         if job is None or now - turn.waits_since < patience or not self._roster.executors(job):
             return False
@@ -134,6 +153,16 @@ class Growing:
         turns = sorted((turn.asked_at, i) for i, turn in self._turns.items() if turn.due <= now)
         found = ((asked_at, self._roster.job(job_id)) for asked_at, job_id in turns)
         return [(asked_at, job) for asked_at, job in found if job is not None]
+
+    def is_due(self, job: JobRecord, now: float, *, alone: bool) -> bool:
+        """Whether its turn may come: where no driver asks, when nobody else waits (`alone`) and it pays."""
+        if job.job.dynamic is not None:
+            return True
+        just_asked = self._turns[job.job.id].asked_at >= now  # a round is about who waited when it began
+        if not alone or just_asked or not (short := lacks(job, self._roster)):
+            return False
+        had = tuple(task.resources for task in self._roster.executors(job))
+        return pays(job.job, had, short[0].missing, self._roster.left(job, now))
 
     def requests(self, job: JobRecord) -> list[PlacementRequest]:
         """One request for each profile that the job is short of, in the order of `lacks`."""

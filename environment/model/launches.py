@@ -74,11 +74,11 @@ class Launches:
 
         `new` tells whether the job as a whole is to be placed, and not only lost executors of it, or more.
         """
-        grows = job.job.dynamic is not None and not new
+        grows = not new and (job.job.dynamic is not None or not self._roster.missing(job))
         most = len(self._asked(job, placement, new=new))
         least = min(job.job.fewest, most) if new else min(most, 1) if grows else most
         if not most:
-            return "its driver asks for no more executors now"
+            return "it is short of no more executors now"
         if not least <= len(placement.vm_ids) <= most:
             needed = f"{most}" if least == most else f"{least} to {most}"
             return f"{needed} of its executors are to be placed and not {len(placement.vm_ids)}"
@@ -132,8 +132,8 @@ class Launches:
         """What is asked for each executor that the placement may have."""
         if new:
             return job.job.asked[: job.job.begins_with]
-        if job.job.dynamic is None:
-            return self._roster.lost_sizes(job)
+        if job.job.dynamic is None and (lost := self._roster.lost_sizes(job)):
+            return lost
         short = (lack for lack in lacks(job, self._roster) if lack.profile == placement.profile)
         return next(((lack.size,) * lack.missing for lack in short), ())
 

@@ -6,6 +6,7 @@ themselves are kept in `roster.py`.
 
 from typing import Literal
 
+from environment.growth import Grown
 from environment.model import commands as cmd
 from environment.model import events as ev
 from environment.model import task_states, timings
@@ -85,9 +86,12 @@ class JobLives:
             # Its executors are told now where their driver will be.
             job.driver_on = self._options.host if job.job.driver_here else ""
             self._roster.explain(job, f"{self._executors_of(job)} are being launched")
-        elif job.job.dynamic is not None:
+        elif job.job.dynamic is not None or not self._roster.missing(job):
             more = "1 more executor is" if number == 1 else f"{number} more executors are"
             self._roster.explain(job, f"{more} being launched")
+            if job.job.dynamic is None:
+                after = len(self._roster.executors(job))
+                job.grown = (*job.grown, Grown(self._turn.now, after - number, after))
         else:
             self._roster.replace_gone(job)
             self._roster.explain(job, "lost executors are being launched again")
@@ -128,11 +132,12 @@ class JobLives:
             fewer = "" if number == asked else f" ({number} of {asked})"
             self._start(job, f"all its executors run{fewer}")
             self.look_for_growth(job)
-        elif job.job.dynamic is not None:
-            self.say_runs(job)
         elif job.state == "relaunching":
             job.state = "running"
             self._roster.explain(job, "all its executors run again")
+            self.look_for_growth(job)
+        elif job.job.dynamic is not None or job.grown:
+            self.say_runs(job)
 
     # ---- its end -----------------------------------------------------------------------------------
 
@@ -180,7 +185,7 @@ class JobLives:
     def start_afresh(self, job: JobRecord, reason: str) -> None:
         """Its driver is out of reach and given up: it waits again, for new executors and a new driver."""
         job.aborting, job.started_at = True, None
-        job.wanted, job.capped = (), ""
+        job.wanted, job.capped, job.grown = (), "", ()
         self._line.leave(job)
         self._roster.explain(job, reason)
         self._kill_tasks(job)
@@ -273,6 +278,8 @@ class JobLives:
         self.say_runs(job)
 
     def say_runs(self, job: JobRecord) -> None:
+        """A job that grows, runs, and waits for nothing, says on how many executors."""
+        if (job.job.dynamic is not None or job.grown) and self._roster.stands(job) and job not in self._line:
         """A dynamic job that runs, and waits for nothing, says on how many executors."""
         waits = job in self._line or self._line.waits_for_vms(job)
         if job.job.dynamic is not None and self._roster.stands(job) and not waits:

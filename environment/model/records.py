@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from environment.growth import Grown
 from environment.model.states import ENDED_EXECUTOR, ENDED_JOB, ExecutorState, JobState
 from environment.resources import Resources
 from environment.types import Job
@@ -103,6 +104,8 @@ class JobRecord:
     wanted: tuple[Asked, ...] = ()
     #: Why that is less than its driver asks for; empty when it is not.
     capped: str = ""
+    #: When executors joined it while it ran, for one that began with fewer than it asks for.
+    grown: tuple[Grown, ...] = ()
 
     @property
     def ended(self) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 
+from environment.belief import expected_end
+from environment.growth import expected_of
 from environment.model.accounts import Account, Charge
 from environment.model.leases import Lease
 from environment.model.moment import PoolSetback, Reserved
@@ -161,7 +163,8 @@ class Roster:
                 sizes = tuple(task.resources for task in tasks if task.number is not None)
                 expected = self._expected(job)
                 sizes = () if sizes == job.job.asked else sizes
-                yield RunningJob(job.job, tuple(task.vm_id for task in tasks), since, expected, sizes)
+                on = tuple(task.vm_id for task in tasks)
+                yield RunningJob(job.job, on, since, expected, sizes, job.grown)
 
     def _expected(self, job: JobRecord) -> float | None:
         """Seconds that it is expected to take on its placement, of which lost executors are a part.
@@ -172,9 +175,15 @@ class Roster:
             return 0.0
         tasks = [task for task in self.tasks(job.job.id) if task.number is not None]
         placed = [task for task in tasks if not (task.gone and task.replaced)]
-        return job.job.expected_on(
-            tuple(task.resources for task in placed), len({task.vm_id for task in placed})
-        )
+        sizes, since = tuple(task.resources for task in placed), job.started_at or job.placed_at or 0.0
+        return expected_of(job.job, sizes, [task.vm_id for task in placed], since, job.grown)
+
+    def left(self, job: JobRecord, now: float) -> float | None:
+        """Seconds that a running job is believed to need still; None when that is not known."""
+        seconds = self._expected(job)
+        if seconds is None or job.started_at is None:
+            return None
+        return expected_end(now, job.started_at, seconds, job.job.spread) - now
 
     # ---- what changes ------------------------------------------------------------------------------
 
@@ -189,9 +198,9 @@ class Roster:
     def over(self, job: JobRecord, at: float) -> None:
         """The job is over, whatever its executors still do.
 
-        Of a dynamic one nobody learns: how long it took says nothing of any number of executors.
+        Of one that grew nobody learns: how long it took says nothing of any number of executors.
         """
-        if job.started_at is None or job.job.dynamic is not None:
+        if job.started_at is None or job.job.dynamic is not None or job.grown:
             return
         executors = [task for task in self.tasks(job.job.id) if task.number is not None]
         # One that has finished counts: its driver told it to stop. One that was drained has a successor.

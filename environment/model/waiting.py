@@ -35,7 +35,15 @@ class WaitingLine:
     `look` those are aside, and only those, who have to be by what may be reached then.
     """
 
-    def __init__(self, roster: Roster, setbacks: Setbacks, room: Room, reservations: Reservations) -> None:
+    def __init__(
+        self,
+        roster: Roster,
+        setbacks: Setbacks,
+        room: Room,
+        reservations: Reservations,
+        *,
+        grows_by_itself: bool = True,
+    ) -> None:
         self._roster = roster
         self._room = room
         self._setbacks = setbacks
@@ -43,7 +51,7 @@ class WaitingLine:
         self._queue: dict[str, PlacementRequest] = {}
         #: Jobs that lost executors, and when these may be placed again.
         self._relaunch_at: dict[str, float] = {}
-        self._growing = Growing(roster)
+        self._growing = Growing(roster, by_itself=grows_by_itself)
         #: Of jobs that grow, the resource profiles of which they could not have an executor even alone.
         self._stuck: dict[str, frozenset[int]] = {}
         #: The job that a policy told to wait, so that its reason is not replaced by a lesser one.
@@ -87,6 +95,7 @@ class WaitingLine:
     def relaunch(self, job: JobRecord, due: float) -> None:
         """The job's lost executors wait from then on, or from an earlier time that was set before."""
         self._reservations.release(job.job.id)  # which was for fewer
+        self._growing.leave(job.job.id)
         self._relaunch_at.setdefault(job.job.id, due)
         self._unseen[job.job.id] = None
 
@@ -175,11 +184,15 @@ class WaitingLine:
 
     def _to_grow(self, now: float) -> list[tuple[float, PlacementRequest]]:
         """What running jobs ask for, of those that neither pause nor are aside, by the time they asked."""
+        if not self._growing:
+            return []
         paused, aside = self._setbacks.paused(), self._aside
+        alone = next(self._new(now), None) is None
         return [
             (asked_at, request)
             for asked_at, job in self._growing.due(now)
             if paused.get(job.job.id, now) <= now and job.job.id not in aside
+            if self._growing.is_due(job, now, alone=alone)
             for request in self._to_have(job)[:1]
         ]
 

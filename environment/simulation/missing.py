@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from environment.growth import expected_of
 from environment.kernel.ends import reorder_ends
 from environment.kernel.leases import READY
 from environment.kernel.sized import Spared
@@ -60,6 +61,18 @@ class Missing:
         """A job has started with so many executors."""
         first = int(self._batch.jobs.first[0, number])
         self._executors[number] = Executors(list(range(first, first + executors)))
+
+    def joined(self, number: int, executors: Sequence[int]) -> None:
+        """More executors of a running job are where they were placed."""
+        for at in executors:
+            self.since[at] = self._now
+        if number in self._executors:
+            self._executors[number].order += executors
+
+    def lacks(self, number: int) -> bool:
+        """Whether executors of the job are missing, or it was interrupted."""
+        of = self._executors.get(number)
+        return of is not None and (bool(of.lost) or of.progress is not None)
 
     def ended(self, number: int) -> None:
         """A job is over."""
@@ -183,6 +196,6 @@ class Missing:
             expected = end - running.started_at if end < math.inf else None
         elif self._as_daemon:
             had_on, had = self.had(number, running)
-            expected = running.job.expected_on(had, len(set(had_on)))
+            expected = expected_of(running.job, had, had_on, running.started_at, running.grown)
         sizes = () if sizes == running.job.asked else sizes
         self._running[number] = replace(running, vm_ids=vm_ids, expected=expected, sizes=sizes)

@@ -23,6 +23,7 @@ from environment.resources import BASIC, CPUS, NOTHING, Resources
 from environment.rounds import Queue
 from environment.simulation.billing import Meter
 from environment.simulation.fitted import Pace
+from environment.simulation.growing import Growing
 from environment.simulation.idle_vms import IdleVms
 from environment.simulation.losses import Loss
 from environment.simulation.missing import Missing
@@ -89,6 +90,18 @@ class World:
         self.missing = Missing(
             self.batch, self.spared, self._ids, self._running, self.given, self._take, as_daemon=as_daemon
         )
+        self._growing = Growing(
+            self.batch,
+            self.spared,
+            self._ids,
+            self._running,
+            self.given,
+            self._sizes,
+            self.missing,
+            self._seconds_on,
+            as_daemon=as_daemon,
+            exact=options.belief.exact,
+        )
         rules.reset(self.batch, 0)
         self._price_changes = 0.0
         self._reprice()
@@ -137,10 +150,16 @@ class World:
     def queue(self) -> Queue:
         """Who waits: lost executors that may be placed again, then jobs in order; not who is aside."""
         due = self.missing.requests()
-        new = Queue(self.requests, self.head)
+        queue = new = Queue(self.requests, self.head)
         if self._reach is not None:
-            return Queue([request for request in (*due, *new) if not self._beyond(request)])
-        return Queue([*due, *new]) if due else new
+            queue = Queue([request for request in (*due, *new) if not self._beyond(request)])
+        elif due:
+            queue = Queue([*due, *new])
+        # Those that are behind lost executors wait as well.
+        alone = not any(not request.again for request in queue)
+        if not (alone and self._growing):
+            return queue
+        return Queue([*queue, *(more for more in self._growing.requests() if not self._beyond(more))])
 
     def aside(self) -> dict[str, str]:
         """The jobs, by id, that wait and could not run even alone on the VMs that are left, and why."""
@@ -158,6 +177,12 @@ class World:
         head, placement = self.head, self._there[list(place.placement)].astype(np.int32)
         if request.again:
             self.missing.place(request, placement.tolist(), request.granted(place))
+            self._growing.look(self._number(request))
+            return
+        if request.grows:
+            number, sizes = self._number(request), request.granted(place)
+            self._growing.grow(number, placement, sizes)
+            self._take([self._ids[vm] for vm in placement.tolist()], sizes)
             return
         if request is not self.requests[head]:
             number = next(n for n in range(head, len(self.requests)) if self.requests[n] is request)
@@ -186,6 +211,19 @@ class World:
         self._idle.look()
         if self._tracks:
             self.missing.began(head, len(ids))
+        if not self.elastic:  # where VMs would be opened for it, that costs more than it gains
+            self._growing.look(head)
+
+    def _number(self, request: PlacementRequest) -> int:
+        """The number of the request's job, which runs."""
+        return next(number for number, on in self._running.items() if on.job.id == request.job.id)
+
+    def _seconds_on(self, number: int, sizes: Sequence[Resources], vm_ids: Sequence[str]) -> float:
+        """Seconds that a job really takes alone on executors of these sizes, well placed."""
+        job = self.truth[self._running[number].job.id]
+        if self.pace is not None:
+            return self.pace.seconds(job, sizes, len(set(vm_ids)), 0.0)
+        return _seconds(job, tuple(sizes), self.options)
 
     def _place_part(
         self, job: Job, number: int, placement: SmallIntArray, sizes: tuple[Resources, ...], seconds: float
@@ -239,7 +277,7 @@ class World:
 
     def next_request(self) -> float | None:
         """When somebody may wait again, while nobody does; None when nobody will."""
-        if self._tracks or self._idle.watches:
+        if self._tracks or self._idle.watches or self._growing:
             return self.next_event()
         return self.jobs[len(self.requests)].submitted_at if len(self.requests) < len(self.jobs) else None
 
@@ -253,7 +291,9 @@ class World:
         for number in reversed(state.heap[0, state.running[0] : before].tolist()):
             was, end = self._running.pop(number), float(state.end[0, number])
             vm_ids, sizes = self.missing.had(number, was)
-            ended.append(EndedJob(was.job, vm_ids, sizes, was.started_at, end, True))
+            self._growing.ended(number)
+            if not was.grown:  # else its time says nothing of any number of executors
+                ended.append(EndedJob(was.job, vm_ids, sizes, was.started_at, end, True))
             self._take(was.vm_ids, was.taken, -1)
             self.missing.ended(number)
         self._lose_until(until)

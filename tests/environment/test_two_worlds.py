@@ -196,7 +196,9 @@ def test_policies_decide_the_same_in_both_worlds(case: str, name: str) -> None:
     assert any(sizes for *_, sizes in here.placed) == (case in ("cuts", "ogasched"))
     true = {job.id: job for job in jobs_of(both.jobs, options.profiles)}
     took = {job.name: true[job.name].expected_on(job.taken, len(set(job.placement))) for job in result.jobs}
-    assert {job.name: job.duration for job in result.jobs} == pytest.approx(took)
+    grew = {name for name, record in master.done.items() if record.grown}
+    lasted = {job.name: job.duration for job in result.jobs if job.name not in grew}
+    assert lasted == pytest.approx({name: took[name] for name in lasted})
     assert len(master.lost) == 5
     assert min(master.lost) > 0, "a loss hit nobody"
     assert [job for _, job, *_ in here.placed].count("job-000") > 1

@@ -1,0 +1,81 @@
+"""Running jobs of a fixed number of executors that began with fewer: how many more they had better have.
+
+They get them when nobody waits, and join their job where it runs. The same in a simulation and in the
+daemon; numbers in, numbers out. A job whose driver asks for executors itself (dynamic allocation) is none of
+these.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from environment.resources import Resources
+from environment.types import Job
+
+#: How much what a job takes counts beside its own time, while nobody waits. As `Sizes.beta` of 0.5.
+_TAKEN = 1.0
+
+
+class Grown(NamedTuple):
+    """Executors joined a running job at that time, in seconds: so many were there before, and after."""
+
+    at: float
+    before: int
+    after: int
+
+
+def more_executors(job: Job, given: Sequence[Resources]) -> int:
+    """How many more executors, each like its last, a job on these had better have while nobody waits.
+
+    The last of them makes a second of the job, and what it takes for it, come to least, by the curve of its
+    type. All that it asked for where nothing is known of it.
+    """
+    missing = job.executors - len(given)
+    if job.dynamic is not None or missing <= 0 or not given:
+        return 0
+    if job.expected_duration is None:
+        return missing
+    asked, had = job.cpus * job.executors, sum(size.cpus for size in given)
+
+    def adds(more: int) -> float:
+        seconds = job.duration_on((*given, *(given[-1],) * more)) or 0.0
+        return seconds * (1 + _TAKEN * (had + more * given[-1].cpus) / asked)
+
+    return min(range(missing + 1), key=adds)
+
+
+def pays(job: Job, given: Sequence[Resources], more: int, left: float | None) -> bool:
+    """Whether so many more save more of the seconds that are left than an executor takes to start."""
+    before, after = job.duration_on(tuple(given)), job.duration_on((*given, *(given[-1],) * more))
+    if before is None or after is None or left is None:
+        return True
+    return left * (1 - after / before) > (job.curve.startup if job.curve is not None else 0.0)
+
+
+def sooner(job: Job, sizes: Sequence[Resources], grown: Grown) -> float:
+    """By what the rest of a job's time is multiplied when executors join it; 1 where nothing is known.
+
+    `sizes` are those of its executors, the first of them from before.
+    """
+    before, after = (
+        job.duration_on(tuple(sizes[: grown.before])),
+        job.duration_on(tuple(sizes[: grown.after])),
+    )
+    return after / before if before and after else 1.0
+
+
+def expected_of(
+    job: Job, sizes: Sequence[Resources], vm_ids: Sequence[str], since: float, grown: Sequence[Grown]
+) -> float | None:
+    """Seconds that a job is expected to take that began at `since` with the first of these executors."""
+    first = grown[0].before if grown else len(sizes)
+    seconds = job.expected_on(tuple(sizes[:first]), len({*vm_ids[:first]}))
+    if seconds is None:
+        return None
+    for each in grown:
+        seconds = with_more(seconds, each.at - since, sooner(job, sizes, each))
+    return seconds
+
+
+def with_more(seconds: float, passed: float, factor: float) -> float:
+    """Seconds that a job takes of which the rest, after so many, is multiplied by that."""
+    return passed + max(seconds - passed, 0.0) * factor
