@@ -48,3 +48,14 @@ def test_nothing_has_finished() -> None:
     """Then there is no profile."""
     with pytest.raises(ProfileError, match="no run has finished"):
         profiles_of([make_run(state="killed")])
+
+
+def test_a_power_law_is_found_where_that_errs_less() -> None:
+    """By the square root of the number of executors; each of four numbers is predicted by the others."""
+    runs = [
+        make_run(executors=n, launching=0.0, startup=5.0, duration=5 + 80 / n**0.5) for n in (1, 2, 4, 16)
+    ]
+    runs = [replace(run, placement=tuple(map(str, range(run.executors)))) for run in runs]
+    profile = profiles_of(runs)["wordcount"]
+    assert (profile.serial, profile.power) == (0.0, pytest.approx(0.5, abs=0.01))
+    assert profile.duration(1.0, 1024, 9) == pytest.approx(5 + 80 / 3, rel=0.02)
