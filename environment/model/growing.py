@@ -76,7 +76,11 @@ def _more(job: JobRecord, roster: Roster) -> list[Lack]:
     """What a job had better have that began with fewer executors than it asks for, and has lost none."""
     if job.started_at is None or job.job.fewest >= job.job.executors or roster.missing(job):
         return []
-    had = tuple(task.resources for task in roster.executors(job) if not task.gone)
+    since = job.placed_at or 0.0  # not those of an attempt before
+    tasks = [t for t in roster.tasks(job.job.id) if t.number is not None and t.launched_at >= since]
+    if any(task.state == "finished" and not task.decommissioned_at for task in tasks):
+        return []  # its driver has told them to stop: it is about to end
+    had = tuple(task.resources for task in tasks if not task.gone)
     more = more_executors(job.job, had)
     return [Lack(0, had[-1], more, len(had))] if more else []
 

@@ -279,10 +279,8 @@ class JobLives:
 
     def say_runs(self, job: JobRecord) -> None:
         """A job that grows, runs, and waits for nothing, says on how many executors."""
-        if (job.job.dynamic is not None or job.grown) and self._roster.stands(job) and job not in self._line:
-        """A dynamic job that runs, and waits for nothing, says on how many executors."""
         waits = job in self._line or self._line.waits_for_vms(job)
-        if job.job.dynamic is not None and self._roster.stands(job) and not waits:
+        if (job.job.dynamic is not None or job.grown) and self._roster.stands(job) and not waits:
             self._roster.explain(job, runs_on(job, self._roster))
 
     def _let_go(self, job: JobRecord, profile: int) -> None:

@@ -14,7 +14,7 @@ from environment.simulation.simulator import simulate
 from profiles.curve import Curve
 from profiles.workload import Workload, WorkloadJob
 from tests.builders import make_job, make_vms
-from tests.environment.world import World
+from tests.environment.world import World, launched
 
 ONE = Resources.of(1.0, 1024)
 #: Half of what it does never gets quicker.
@@ -99,3 +99,8 @@ def test_the_daemons_model_launches_more_when_nobody_waits() -> None:
     world.decide()
     world.tell("running", *world.open_tasks("job-2"))
     assert (world.job("job-2").state, len(world.open_tasks("job-2"))) == ("running", 2)
+    # Its driver ends: executors that were told to stop first get no successors.
+    world.tell("finished", world.open_tasks("job-2")[0])
+    world.wait(60.0)
+    world.offer()
+    assert not launched(world.decide())
