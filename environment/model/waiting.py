@@ -112,7 +112,7 @@ class WaitingLine:
         grew, grows = job_id in self._growing, self._growing.update(job, now, due)
         if grows:
             self._unseen[job_id] = None
-            if not grew and job.state == "running":
+            if not grew and job.state == "running" and job.job.dynamic is not None:
                 self._roster.explain(job, _MORE)
             return True
         self._aside.pop(job_id, None)
@@ -265,7 +265,9 @@ class WaitingLine:
         return ("; ".join(dict.fromkeys(quotas)) if all(quotas) else ""), "; ".join(dict.fromkeys(whys))
 
     def _say(self, job: JobRecord, reason: str) -> None:
-        """The job waits for this reason."""
+        """The job waits for this reason; none does that runs on what it was given, and might have more."""
+        if job.job.id in self._growing and job.job.dynamic is None:
+            return
         if job.job.id in self._growing:
             reason = "; ".join(filter(None, (f"{_MORE}: {reason}", job.capped)))
         if reason != job.reason:

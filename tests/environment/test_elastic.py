@@ -169,17 +169,18 @@ def test_the_simulator_starts_one_that_is_larger_than_the_cluster(name: str) -> 
 
 @pytest.mark.parametrize("name", ["ff", "rr", "best_fit", "ilp", "lookahead"])
 def test_the_simulator_starts_it_smaller_too(name: str) -> None:
-    """Two jobs on a VM that holds one and a half: the second begins at once with what is left."""
+    """Two jobs on a VM that holds one and a half: the second begins with what is left, and then has all."""
     vms = make_vms(1, cpus=6, memory_mib=65536)
     jobs = workload_of(
         WorkloadJob(
-            name=f"job-{number}", submitted_at=0.0, type="sort", cpus=1.0, memory_mib=1024, executors=4,
+            name=f"job-{number}", submitted_at=0.0, type="unlike", cpus=1.0, memory_mib=1024, executors=4,
             duration=60.0, min_executors=2,
         )
         for number in range(2)
     )  # fmt: skip
     result = simulate(create(name, _OPTIONS.get(name, {})), jobs, vms)
-    assert [(job.started_at, len(job.placement)) for job in result.jobs] == [(0.0, 4), (0.0, 2)]
+    assert [(job.started_at, len(job.placement)) for job in result.jobs] == [(0.0, 4), (0.0, 4)]
+    assert [job.ended_at for job in result.jobs] == [60.0, 90.0]
     gangs = workload_of(replace(job, min_executors=None) for job in jobs.jobs)
     jobs_of_gangs = simulate(create(name, _OPTIONS.get(name, {})), gangs, vms).jobs
     assert [len(job.placement) for job in jobs_of_gangs] == [4, 4]
