@@ -45,6 +45,8 @@ class Plan(Strict):
     isolation_bandwidth: Annotated[float, Field(ge=0.1, le=100_000, allow_inf_nan=False)] | None = None
     #: In which order the runs of a repeat come.
     seed: Annotated[int, Field(ge=0)] = 0
+    #: Settings of Spark that all jobs have.
+    conf: Mapping[Name, Text] = {}
     #: Seconds after which a job is ended and counts as failed.
     timeout: Seconds = 600.0
     grids: Annotated[tuple[Grid, ...], Field(strict=False, min_length=1)]

@@ -127,7 +127,7 @@ def left_to_do(folder: Path, plan: Plan, runs: Sequence[PlannedRun]) -> list[Pla
     """The runs that `folder` does not hold yet; CommandError when it holds those of another plan."""
     if not (folder / RUNS).is_file():
         return list(runs)
-    if read_about(folder).get("plan") != plan.model_dump(mode="json"):
+    if read_about(folder).get("plan") != _kept(plan):
         raise CommandError(f"--out {folder}: holds runs of another plan; choose another folder")
     done = {run.name for run in read_runs(folder)}
     return [run for run in runs if run.name not in done]
@@ -137,23 +137,28 @@ def measure(bench: Bench, plan: Plan, todo: Sequence[PlannedRun], folder: Path, 
     """Run what is to be done, one after the other, and keep each in `folder` as soon as it is over."""
     kept = list(read_runs(folder)) if (folder / RUNS).is_file() else []
     about = {
-        "plan": plan.model_dump(mode="json"),
+        "plan": _kept(plan),
         "isolation": bench.isolation,
         "vms": list(bench.vms.values()),
         "machine": about_machine(local_spark_home(os.environ).version),
     }
     for number, run in enumerate(todo):
         progress(number, len(todo), run.name)
-        kept += measure_one(bench, run, plan.timeout)
+        kept += measure_one(bench, run, plan.timeout, plan.conf)
         write_runs(folder, kept, about)
     progress(len(todo), len(todo), "")
 
 
-def measure_one(bench: Bench, run: PlannedRun, timeout: float) -> list[MeasuredRun]:
+def _kept(plan: Plan) -> dict[str, Json]:
+    """What is kept of a plan; of settings of Spark, which not every folder knows of, only where there are."""
+    return plan.model_dump(mode="json", exclude=None if plan.conf else {"conf"})
+
+
+def measure_one(bench: Bench, run: PlannedRun, timeout: float, conf: Mapping[str, str]) -> list[MeasuredRun]:
     """Run a job, and its copies beside it, on the VMs that the plan wants."""
     bench.client.set_policy(EVEN, {"vms": run.vms})
     spec = spec_of(run.app, run.input_mib, run.executors, run.cpus, run.memory_mib, run.name, run.args)
-    job_ids = [bench.client.submit(spec)["id"] for _ in range(1 + run.beside)]
+    job_ids = [bench.client.submit({**spec, "conf": dict(conf)})["id"] for _ in range(1 + run.beside)]
     await_end(bench, job_ids, timeout)
     return [bench.history.run(job_id, job_ids, run.name, copy) for copy, job_id in enumerate(job_ids)]
 

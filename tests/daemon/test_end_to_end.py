@@ -170,21 +170,11 @@ def test_the_policy_is_switched_while_it_runs(daemon: Daemon) -> None:
 
 
 @pytest.mark.slow
-def test_a_driver_on_the_cluster_is_a_task_like_others(daemon: Daemon) -> None:
-    """With `driver: {on: cluster}` the driver takes its size from a VM, and its log is found all the same."""
-    driver = {"on": "cluster", "cpus": 0.5, "memory": 1024}
-    job_id = daemon.submit(2, 0.1, executors=1, driver=driver)
-    job = daemon.ended(job_id)
-    assert (job["state"], job["exit_code"]) == ("finished", 0), job
-    assert sorted((t["number"] is None, t["cpus"]) for t in job["tasks"]) == [
-        (False, 1.0),
-        (True, 0.5),
-    ]
-    assert daemon.printed(job_id) == "SUM 1\n"
-
-
 def test_a_driver_on_the_cluster_whose_port_is_taken_is_tried_again(daemon: Daemon) -> None:
-    """By somebody who is no task of Mesos; the job is none the worse for it."""
+    """By somebody who is no task of Mesos; the job is none the worse for it.
+
+    Such a driver takes its size from a VM as executors do, and its log is found all the same.
+    """
     store = Store(f"sqlite:///{daemon.stage.data_dir / 'stoker.db'}")
     job_id = daemon.submit(2, 0.1, executors=1, driver={"on": "cluster", "cpus": 0.5, "memory": 1024})
     while not (launched := [task for task in store.executors(job_id) if task.number is None]):
@@ -195,7 +185,8 @@ def test_a_driver_on_the_cluster_whose_port_is_taken_is_tried_again(daemon: Daem
         job = daemon.ended(job_id)
     assert (job["state"], job["exit_code"]) == ("finished", 0), job
     drivers = [task for task in job["tasks"] if task["number"] is None]
-    assert [task["state"] for task in drivers] == ["failed", "finished"]
+    assert [(task["state"], task["cpus"]) for task in drivers] == [("failed", 0.5), ("finished", 0.5)]
+    assert {task["cpus"] for task in job["tasks"] if task["number"] is not None} == {1.0}
     assert daemon.printed(job_id) == "SUM 1\n"
 
 

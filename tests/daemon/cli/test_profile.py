@@ -21,10 +21,12 @@ from environment.simulation.fitted import read_model
 from profiles.job_profile import load_profiles
 from profiles.runs import RUNS, read_runs, write_runs
 from tests.profiles.measured import make_run
+from tests.real_daemon import QUICK_JAVA
 
 PLAN = """
 cluster: {cluster}
 isolation: none
+conf: {conf}
 grids:
   - apps: {{wordcount: [0.2]}}
     executors: [2]
@@ -51,7 +53,7 @@ def run_until_first(command: Sequence[str], folder: Path) -> None:
 
 def test_no_run_waits_for_what_the_machine_carries() -> None:
     """How many jobs run at once is what is measured."""
-    plan = parse(PLAN.format(cluster="a.yaml"), Plan, "plan.yaml")
+    plan = parse(PLAN.format(cluster="a.yaml", conf="{}"), Plan, "plan.yaml")
     mesos = build(Config, {"mesos": mesos_of(plan)}, "config").mesos
     assert mesos.jvms is not None
     copies = 1 + 100  # the most beside a job, see Grid
@@ -64,7 +66,8 @@ def test_a_plan_is_measured_and_taken_up(tmp_path: Path, capsys: pytest.CaptureF
     """Killed after the first of two runs, it does the second alone, and leaves nothing running."""
     (tmp_path / "cluster.yaml").write_text(CLUSTER)
     plan = tmp_path / "plan.yaml"
-    plan.write_text(PLAN.format(cluster="cluster.yaml"))
+    text = PLAN.format(cluster="cluster.yaml", conf=json.dumps(QUICK_JAVA))
+    plan.write_text(text)
     out = tmp_path / "out"
     command = ["profile", "run", "--plan", str(plan), "--out", str(out)]
     run_until_first(stoker(*command), out)
@@ -79,6 +82,8 @@ def test_a_plan_is_measured_and_taken_up(tmp_path: Path, capsys: pytest.CaptureF
     assert [run.name.rpartition("-")[2] for run in runs] == ["r0", "r1"]
     assert set(descendants()) <= set(before)
     assert not any(str(out) in line for line in command_lines())
+    about = json.loads((out / "about.json").read_text())
+    assert about["plan"]["conf"] == QUICK_JAVA
     for run in runs:
         # Not so the losses: executors that end a moment before their driver is seen to end count as lost.
         assert (run.state, run.vms, run.shared) == ("finished", 1, 0.0)
@@ -92,7 +97,7 @@ def test_a_plan_is_measured_and_taken_up(tmp_path: Path, capsys: pytest.CaptureF
 
     assert main(["profile", "run", "--plan", str(plan), "--out", str(out)]) == 0
     assert "2 runs are in" in capsys.readouterr().out
-    plan.write_text(PLAN.format(cluster="cluster.yaml").replace("0.2", "0.3"))
+    plan.write_text(text.replace("0.2", "0.3"))
     assert main(["profile", "run", "--plan", str(plan), "--out", str(out)]) == 2
     assert "holds runs of another plan" in capsys.readouterr().err
 
