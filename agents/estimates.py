@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from conf.units import SECONDS_PER_HOUR
 from environment.pools import Terms
 from environment.types import FloatArray, Job
 from environment.view import ClusterView
@@ -16,7 +17,6 @@ TIME_DIGITS = 3
 _TIME_BITS = 20
 #: Neither cost nor time ever counts for nothing, so that one decides between equals of the other.
 LEAST_WEIGHT = 0.001
-_SECONDS_PER_HOUR = 3600.0
 
 
 def check_share(name: str, value: float) -> None:
@@ -84,7 +84,7 @@ def work_lost(view: ClusterView, job: Job, unknown: float) -> FloatArray:
             known[terms] = 0.0
             continue
         each = job.rework.after(terms.spot.notice) * seconds / 2 + terms.boot
-        lost = terms.spot.interruptions_per_hour / _SECONDS_PER_HOUR * each
+        lost = terms.spot.interruptions_per_hour / SECONDS_PER_HOUR * each
         known[terms] = lost / (1.0 + lost)
     return np.array([known[vm.terms] for vm in view.vms])
 
@@ -101,5 +101,5 @@ def effective_prices(view: ClusterView, job: Job, unknown: float) -> FloatArray:
 def dollars_per_cpu_second(view: ClusterView) -> float:
     """The average price of a core of the cluster for a second; 1 where nothing costs anything."""
     cpus = float(view.cpus.sum())
-    price = float(view.prices_per_hour.sum()) / cpus / 3600.0 if cpus else 0.0
+    price = float(view.prices_per_hour.sum()) / cpus / SECONDS_PER_HOUR if cpus else 0.0
     return price if price > 0 else 1.0

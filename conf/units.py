@@ -1,13 +1,16 @@
-"""Amounts as users write them: memory as 512m, 2g or 2GiB, other resources by name."""
+"""Amounts as users write them: memory as 512m, 2g or 2GiB, other resources by name; and lengths of time."""
 
 import re
 from collections.abc import Mapping
+
+SECONDS_PER_HOUR = 3600.0
+SECONDS_PER_DAY = 86_400.0
 
 _MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?b)?", re.IGNORECASE)
 _MIB = {"k": 1 / 1024, "": 1.0, "m": 1.0, "g": 1024.0, "t": 1024.0 * 1024.0}
 
 _SECONDS = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)?", re.IGNORECASE)
-_LENGTHS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+_LENGTHS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": SECONDS_PER_HOUR, "d": SECONDS_PER_DAY}
 
 #: What a resource may be called: what Mesos' own texts of resources can hold, in ASCII.
 RESOURCE_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}"

@@ -14,6 +14,7 @@ from pathlib import Path
 import structlog
 
 from conf.schema import Retention
+from conf.units import SECONDS_PER_DAY
 from daemon.bill_rows import DETAILED
 from daemon.database import DeposedError, StoreError
 from daemon.folders import Folders, measure, remove
@@ -103,7 +104,7 @@ class Pruner:
         while page := self._store.oldest(page_size, last):
             part: list[Past] = []
             for job in page:
-                old = rules.age is not None and job.finished_at < now - rules.age * 86_400
+                old = rules.age is not None and job.finished_at < now - rules.age * SECONDS_PER_DAY
                 many = rules.jobs is not None and number > rules.jobs
                 large = rules.size is not None and size > rules.size << 20
                 if job.finished_at > now - self._settles or not (old or many or large):
@@ -160,7 +161,7 @@ def _keep_to_it(pruner: Pruner, uploads: Uploads, store: Store, stopping: thread
             if began > swept + _SWEEP:
                 swept = began
                 _sweep(uploads, store)
-                long_ago = time.time() - DETAILED * 86_400
+                long_ago = time.time() - DETAILED * SECONDS_PER_DAY
                 store.forget_details(day_of(long_ago))
                 store.forget_leases(long_ago)
         except DeposedError:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from conf.units import SECONDS_PER_HOUR
 from environment.model.records import JobRecord
 from environment.rounds import Verdict
 from environment.types import Place
@@ -112,7 +113,7 @@ def _price(comparison: Comparison, job: JobRecord) -> Priced:
     def cost(outcome: Outcome) -> float | None:
         if outcome.vms is None or duration is None:
             return None
-        return outcome.price_per_hour * duration / 3600
+        return outcome.price_per_hour * duration / SECONDS_PER_HOUR
 
     return Priced(comparison, duration, known_from, cost(comparison.acting), cost(comparison.shadow))
 

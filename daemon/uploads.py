@@ -17,6 +17,7 @@ from pathlib import Path
 import structlog
 
 from conf.schema import UploadsSection
+from conf.units import SECONDS_PER_DAY
 from conf.uploaded import SHA256, Uploaded
 from daemon.contract import RejectedError
 from daemon.database import is_full
@@ -28,7 +29,7 @@ LARGEST_PART = 1 << 20
 #: Bytes of the disk that uploads leave to the job store and to jobs.
 _SPARED = 256 << 20
 #: Seconds after which what came of a file is removed, when no more comes.
-_PART_AGE = 86_400.0
+_PART_AGE = SECONDS_PER_DAY
 _READ = 1 << 20
 _NAME = re.compile(rf"({SHA256})(\.part)?")
 #: Files that can be changed at once; two with the same first digits take turns.
@@ -133,7 +134,7 @@ class Uploads:
         return number, size
 
     def _is_old(self, path: Path, age: float | None) -> bool:
-        limit = 86_400 * (self._rules.age if age is None else age)
+        limit = SECONDS_PER_DAY * (self._rules.age if age is None else age)
         try:
             untouched = self._now() - path.stat().st_mtime
         except FileNotFoundError:

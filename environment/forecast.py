@@ -7,12 +7,13 @@ that was idle or closed. Only what has happened is counted.
 from collections import Counter, deque
 from dataclasses import dataclass
 
+from conf.units import SECONDS_PER_DAY
+
 #: Of late: so many seconds; and as many before and after this time of an earlier day. Chosen.
 _LATE = 600.0
-_DAY = 86_400.0
 #: So many earlier days are remembered.
 _DAYS = 7
-_SLOTS_PER_DAY = int(_DAY / _LATE)
+_SLOTS_PER_DAY = int(SECONDS_PER_DAY / _LATE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ import numpy as np
 import yaml
 
 from conf.loader import ConfigError
+from conf.units import SECONDS_PER_HOUR
 from environment.types import FloatArray
 
 _COLUMNS = ("at", "price_per_hour")
-_SECONDS_PER_HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class PriceHistory:
 
     def dollars(self, until: FloatArray) -> FloatArray:
         """What a VM costs from 0 to each of these times, dollars."""
-        times, prices = np.array(self.times), np.array(self.prices) / _SECONDS_PER_HOUR
+        times, prices = np.array(self.times), np.array(self.prices) / SECONDS_PER_HOUR
         before = np.concatenate(([0.0], np.cumsum(np.diff(times) * prices[:-1])))
         last = np.maximum(np.searchsorted(times, until, side="right") - 1, 0)
         paid: FloatArray = before[last] + (until - times[last]) * prices[last]

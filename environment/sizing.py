@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from conf.schema.daemon import SizesSection
+from conf.units import SECONDS_PER_HOUR
 from environment.policy import Sizer
 from environment.resources import CPUS, THOUSANDTHS, Resources
 from environment.types import FloatArray, Job, Place, PlacementRequest
@@ -28,7 +29,6 @@ _LOOKED_AT = 256
 _COUNTS = 64
 #: Sizes of so many jobs are kept.
 _KEPT = 4096
-_SECONDS_PER_HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ def told(view: ClusterView, request: PlacementRequest, place: Place) -> str:
     if request.joins or job.dynamic is not None or given == job.asked or asked is None or now is None:
         return ""
     vms = [view.vms[index] for index in place.placement]
-    per_core = sum(vm.price_per_hour / vm.cpus for vm in vms) / len(vms) / _SECONDS_PER_HOUR
+    per_core = sum(vm.price_per_hour / vm.cpus for vm in vms) / len(vms) / SECONDS_PER_HOUR
     cores, most = sum(size.cpus for size in given), job.cpus * job.executors
     each = f"{min(size.cpus for size in given):g}" if len({*given}) == 1 else "fewer"
     return (

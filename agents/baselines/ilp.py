@@ -26,6 +26,7 @@ from agents.estimates import (
     rounded,
 )
 from conf.assumptions import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
+from conf.units import SECONDS_PER_HOUR
 from environment.check import shortage
 from environment.types import Decision, FloatArray, Place, PlacementRequest, Wait
 from environment.view import ClusterView
@@ -165,7 +166,7 @@ def program_of(
     cost_weight = max(options.beta, LEAST_WEIGHT)
     time_weight = max(1 - options.beta, LEAST_WEIGHT)
     cores = request.cpus * request.count * duration * dollars_per_cpu_second(view)
-    prices = np.array([kind.price_per_hour for kind in kinds]) / 3600.0 / cores * cost_weight
+    prices = np.array([kind.price_per_hour for kind in kinds]) / SECONDS_PER_HOUR / cores * cost_weight
     held = np.array([kind.held for kind in kinds])
     longer_if_good = np.maximum(duration - held, 0.0) + [kind.boots * kind.opens for kind in kinds]
     worse = np.maximum(duration * options.bad_placement_factor - held, 0.0) - np.maximum(duration - held, 0.0)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from conf.units import SECONDS_PER_HOUR
 from environment.kernel import rules
 from environment.kernel.arrays import checked_vms, episode_of, jobs_of, refusals
 from environment.kernel.durations import is_good
@@ -20,7 +21,6 @@ from environment.simulation.options import SimulationOptions
 from environment.types import FloatArray, IntArray, Job, Vm
 from profiles.workload import Workload
 
-SECONDS_PER_HOUR = 3600.0
 #: Seconds by which sums of times may be off.
 CLOSE = 1e-6
 _SHRINK = "jobs that are given less than they ask for take fewer core-seconds, so that no limit is known"

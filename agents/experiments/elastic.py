@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from agents.experiments.comparison import Contender, Progress
 from agents.registry import create
+from conf.units import SECONDS_PER_DAY
 from conf.workload_file import Alibaba, Facebook, Poisson, WorkloadSpec
 from environment.cluster_files import load_cluster
 from environment.kernel.arrays import jobs_of, refusals
@@ -28,7 +29,6 @@ from profiles.workload import Workload
 FIRST_SEED = 200
 BOOTS = (30, 60, 120)
 _MINIMUM, _GRANULARITY = 60.0, 1.0
-_DAY = 86_400.0
 _FACEBOOK_JOBS = 5892
 _LONGEST = ("Facebook week", "Facebook day", "Alibaba")
 
@@ -108,7 +108,9 @@ def _week(seed: int, jobs: int | None) -> Workload:
     """Seven such days, each with jobs of its own."""
     return Workload(
         tuple(
-            replace(job, name=f"day-{day + 1}-{job.name}", submitted_at=job.submitted_at + day * _DAY)
+            replace(
+                job, name=f"day-{day + 1}-{job.name}", submitted_at=job.submitted_at + day * SECONDS_PER_DAY
+            )
             for day in range(7)
             for job in _day(7 * seed + day, jobs).jobs
         )

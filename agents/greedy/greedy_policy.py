@@ -24,6 +24,7 @@ from agents.estimates import (
     held_for,
 )
 from conf.assumptions import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
+from conf.units import SECONDS_PER_HOUR
 from environment.check import shortage
 from environment.kernel.state import ANYWHERE, PREFERENCES
 from environment.patience import Limits, Patience
@@ -170,7 +171,7 @@ class Greedy:
         prices: dict[int, FloatArray] = {}
         most: dict[int, IntArray | None] = {}
         for number in dict.fromkeys(like.tolist()):
-            prices[number] = effective_prices(view, known[number].job, unknown) / 3600.0
+            prices[number] = effective_prices(view, known[number].job, unknown) / SECONDS_PER_HOUR
             most[number] = view.most_for(known[number])
         limits = np.zeros((0, len(view.vms)), np.int64)
         if any(limit is not None for limit in most.values()):

@@ -29,6 +29,7 @@ from agents.lookahead.plans import (
 )
 from agents.lookahead.rollout import replay, score, search
 from agents.lookahead.situation import Situations, grain_of
+from conf.units import SECONDS_PER_HOUR
 from environment.kernel.state import Batch, Rules
 from environment.resource_arrays import ResourceArrays
 from environment.resources import Resources
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 #: What places the jobs of a candidate. A network judges what came of it.
 BASES = {"near_ilp": NEAR_ILP, "ff": FIRST_FIT, "aep": ADAPTIVE, "reinforce": NEAR_ILP}
 
-_SECONDS_PER_HOUR = 3600.0
 #: Neither cost nor time ever counts for nothing. Chosen: with less, jobs wait for ever smaller gains.
 _LEAST_WEIGHT = 0.05
 #: On so many VMs is played at most: of more, those that are told by `vms_to_play`.
@@ -211,7 +211,7 @@ class CandidatePlayer:
 
     def _aim(self, view: ClusterView, seed: int, may_wait: bool, reach: int, shown: int) -> Aim:
         drawn = (seed % 2**24) << 32 | shown
-        price = dollars_per_cpu_second(view) * _SECONDS_PER_HOUR
+        price = dollars_per_cpu_second(view) * SECONDS_PER_HOUR
         dearest = float(view.prices_per_hour.max())
         return Aim(*self._weights, price, dearest, self._base, may_wait, reach, drawn)
 

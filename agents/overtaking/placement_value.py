@@ -7,10 +7,9 @@ from agents.estimates import (
     effective_prices,
     held_for,
 )
+from conf.units import SECONDS_PER_HOUR
 from environment.types import Job, Place, PlacementRequest
 from environment.view import ClusterView
-
-_SECONDS_PER_HOUR = 3600.0
 
 
 class Worth:
@@ -26,7 +25,7 @@ class Worth:
         self._begins = 0.0
         if view.openings is not None:
             self._begins = view.openings.starts(view.at, place.placement) - view.at
-        prices = effective_prices(view, request.job, unknown)[vms] / _SECONDS_PER_HOUR
+        prices = effective_prices(view, request.job, unknown)[vms] / SECONDS_PER_HOUR
         self._held = list(zip(prices.tolist(), held_for(view, unknown)[vms].tolist(), strict=True))
         self._usual = sum(size.cpus for size in self._sizes) * dollars_per_cpu_second(view)
 

@@ -15,6 +15,7 @@ from rich.console import RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from conf.units import SECONDS_PER_HOUR
 from daemon.cli import render, views
 from daemon.cli.bill import KINDS
 
@@ -112,7 +113,7 @@ def _bill(paid: Paid) -> Iterator[RenderableType]:
         sum(pool["max"] for pool in paid.pools),
         sum(pool["max"] * pool["price_per_hour"] for pool in paid.pools),
     )
-    fixed = per_hour / 3600 * paid.seconds
+    fixed = per_hour / SECONDS_PER_HOUR * paid.seconds
     yield ""
     if not paid.closed:
         yield Text("Not all VMs are closed yet.", style="bold red")

@@ -8,6 +8,7 @@ import numpy as np
 
 from conf.assumptions import DRAIN_SECONDS, MEASURED_SPREAD, UNKNOWN_DURATION
 from conf.carrying import carried
+from conf.units import SECONDS_PER_HOUR
 from environment.check import whole_cluster_shortfall
 from environment.kernel.chance import mix
 from environment.kernel.leases import (
@@ -183,7 +184,7 @@ def _leases(jobs: Sequence[Job], vms: Sequence[Vm], keeping: Keeping, seed: int)
         if vm.terms is not None:
             row[[BOOT, MINIMUM, GRANULARITY]] = vm.terms.boot, vm.terms.minimum, vm.terms.granularity
             if (spot := vm.terms.spot) is not None:
-                row[RATE] = spot.interruptions_per_hour / 3600.0
+                row[RATE] = spot.interruptions_per_hour / SECONDS_PER_HOUR
                 row[STREAM] = mix(mix(seed) + number) >> _STREAM_BITS
                 row[DRAIN] = min(spot.notice, DRAIN_SECONDS)
                 row[REWORK] = sum(job.rework.after(spot.notice) for job in jobs) / max(len(jobs), 1)

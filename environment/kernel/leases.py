@@ -7,6 +7,7 @@ is open until the time at which it closes, which was known when its last executo
 
 import math
 
+from conf.units import SECONDS_PER_HOUR
 from environment.kernel.chance import uniform
 from environment.kernel.compiled import njit
 from environment.kernel.state import LEASE_COLUMNS as COLUMNS
@@ -23,7 +24,6 @@ BOOT, KEEP, MINIMUM, GRANULARITY, AS_CHARGED, RATE, STREAM, REWORK, DRAIN = rang
 #: it was opened (a number).
 OPENED, READY, CLOSES, TAKEN, STOOD, BOOTED, CHARGED, OPENINGS = range(9, COLUMNS)
 
-_SECONDS_PER_HOUR = 3600.0
 #: Part of a unit that is not charged as a whole one more: what rounding adds.
 _DUST = 1e-9
 
@@ -111,7 +111,7 @@ def bill(batch: Batch, b: int) -> float:
     for vm in range(machines.milli_cpus.shape[1]):
         seconds = seconds_of(batch, b, vm, math.inf)[2] if elastic else batch.state.clock[b]
         total += machines.price_per_hour[b, vm] * seconds
-    return total / _SECONDS_PER_HOUR
+    return total / SECONDS_PER_HOUR
 
 
 @njit()

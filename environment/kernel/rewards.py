@@ -1,10 +1,9 @@
 """What an episode cost and what it earns: Islam 2022, eq. 4 to 14. Single steps' are in `rules.py`."""
 
+from conf.units import SECONDS_PER_HOUR
 from environment.kernel.compiled import njit
 from environment.kernel.durations import longest_duration
 from environment.kernel.state import Batch
-
-_SECONDS_PER_HOUR = 3600.0
 
 
 @njit()
@@ -17,7 +16,7 @@ def cost(batch: Batch, b: int) -> float:
         if state.held[b, vm] > 0:
             seconds += state.clock[b] - state.since[b, vm]
         total += machines.price_per_hour[b, vm] * seconds
-    return total / _SECONDS_PER_HOUR
+    return total / SECONDS_PER_HOUR
 
 
 @njit()
@@ -31,7 +30,7 @@ def episode_reward(batch: Batch, b: int) -> float:
         taken += state.end[b, job] - state.start[b, job]
     for vm in range(state.used.shape[1]):
         prices += batch.machines.price_per_hour[b, vm]
-    most = longest * prices / _SECONDS_PER_HOUR  # eq. 7
+    most = longest * prices / SECONDS_PER_HOUR  # eq. 7
     cost_share = cost(batch, b) / most if most > 0.0 else 0.0  # eq. 8
     # eq. 12; the number of jobs cancels out. Where every placement is as good as any, time earns all it can.
     time_share = (taken - shortest) / (longest - shortest) if longest > shortest else 0.0

@@ -16,6 +16,7 @@ from heapq import nsmallest
 from math import fsum
 from typing import Literal, NamedTuple
 
+from conf.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
 from environment.model.leases import Lease
 from environment.model.records import ExecutorRecord
 from environment.types import Job, Vm
@@ -24,9 +25,6 @@ from environment.types import Job, Vm
 #: `rounding` is for whole units, and the least that is charged. No part of the bill is the `difference`: what
 #: its provider says that a VM has cost beyond all of these, negative where it says less.
 Kind = Literal["used", "idle", "booting", "draining", "rounding", "difference"]
-
-_DAY = 86_400.0
-_HOUR = 3600.0
 
 
 class Charge(NamedTuple):
@@ -219,7 +217,7 @@ class Accounts:
         if end >= account.until:
             self._charge(account, end)
         else:  # it ended before it was known
-            back = account.price_per_hour / _HOUR * (account.until - end)
+            back = account.price_per_hour / SECONDS_PER_HOUR * (account.until - end)
             self._put(account, account.phase, -back, end)
             account.until = end
         self._put(account, "rounding", _rounded(account, lease, end), end)
@@ -265,7 +263,7 @@ class Accounts:
         tasks = self._holders(account.vm_id) if account.vm_id else ()
         shares = fsum(task.share for task in tasks)
         for begin, end in _days(account.until, at):
-            dollars = account.price_per_hour / _HOUR * (end - begin)
+            dollars = account.price_per_hour / SECONDS_PER_HOUR * (end - begin)
             for task in tasks:
                 self._put(account, "used", dollars * task.share / max(shares, 1.0), begin, task.job_id)
             if shares < 1:
@@ -303,22 +301,22 @@ def _rounded(account: Account, lease: Lease, at: float) -> float:
     """Dollars for whole units, and the least that is charged, if its VM ends then."""
     stood = at - account.opened_at
     charged = stood if lease.vm.terms is None else lease.vm.terms.charged(stood)
-    return account.price_per_hour / _HOUR * (charged - stood)
+    return account.price_per_hour / SECONDS_PER_HOUR * (charged - stood)
 
 
 def day_of(at: float) -> str:
     """The day (UTC) of a time in seconds since the epoch: 2026-11-22."""
-    return _day(int(at // _DAY))
+    return _day(int(at // SECONDS_PER_DAY))
 
 
 @lru_cache
 def _day(number: int) -> str:
-    return datetime.fromtimestamp(number * _DAY, UTC).date().isoformat()
+    return datetime.fromtimestamp(number * SECONDS_PER_DAY, UTC).date().isoformat()
 
 
 def _days(begin: float, end: float) -> Iterator[tuple[float, float]]:
     """The time between two moments, cut at midnight (UTC)."""
     while begin < end:
-        midnight = (begin // _DAY + 1) * _DAY
+        midnight = (begin // SECONDS_PER_DAY + 1) * SECONDS_PER_DAY
         yield begin, min(midnight, end)
         begin = midnight

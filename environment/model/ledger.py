@@ -9,6 +9,7 @@ What VMs cost from opened to closed, whoever holds them, is in `accounts.py`.
 import math
 from collections.abc import Callable, Iterator
 
+from conf.units import SECONDS_PER_HOUR
 from environment.model.accounts import Accounts
 from environment.model.records import ExecutorRecord
 from environment.resources import Resources, total
@@ -73,4 +74,4 @@ class Ledger:
         shares = math.fsum(task.share for task in holders.values())
         for task in holders.values():
             seconds = max(at - task.accrued_until, 0.0)
-            yield task, task.price_per_hour / 3600 * seconds * task.share / shares
+            yield task, task.price_per_hour / SECONDS_PER_HOUR * seconds * task.share / shares

@@ -7,12 +7,13 @@ from what is found here is in `fleet.py`.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from conf.units import SECONDS_PER_DAY
 from environment.model import timings
 from environment.model.events import Listed, MachinesListed
 from environment.model.leases import Lease
 
 #: Seconds for which it is known until when a VM was paid for that was taken for lost.
-_REMEMBERED = 86_400.0
+_REMEMBERED = SECONDS_PER_DAY
 
 _Times = tuple[tuple[str, float], ...]
 

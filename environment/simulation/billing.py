@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from conf.units import SECONDS_PER_HOUR
 from environment.kernel import leases
 from environment.kernel.state import Batch
 from environment.price_history import PriceHistory
 from environment.simulation.results import Bill
 from environment.types import FloatArray, IntArray, Vm
-
-_SECONDS_PER_HOUR = 3600.0
 
 
 class Meter:
@@ -64,12 +63,12 @@ class Meter:
             price = self._batch.machines.price_per_hour[0, number]
             if price > 0:
                 of = vm == number
-                found[of] = history.dollars(at[of]) * _SECONDS_PER_HOUR / price
+                found[of] = history.dollars(at[of]) * SECONDS_PER_HOUR / price
         return found
 
     def _settle(self, latest: float) -> None:
         seconds = self._seconds(latest)
-        price = self._batch.machines.price_per_hour[0, : self._count] / _SECONDS_PER_HOUR
+        price = self._batch.machines.price_per_hour[0, : self._count] / SECONDS_PER_HOUR
         self._paid += (seconds - self._settled) @ price
         self._settled = seconds
 

@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from conf.units import SECONDS_PER_HOUR
 from environment.types import Job, Vm
-
-_SECONDS_PER_HOUR = 3600.0
 
 
 def perfect_packing_bound(
@@ -21,4 +20,4 @@ def perfect_packing_bound(
     for job in jobs:
         asked = job.cpus * job.executors * (job.expected_duration or 0.0)
         core_seconds += min(asked, partial.get(job.id, asked))
-    return core_seconds * min(vm.price_per_hour / vm.cpus for vm in vms) / _SECONDS_PER_HOUR
+    return core_seconds * min(vm.price_per_hour / vm.cpus for vm in vms) / SECONDS_PER_HOUR

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from conf.units import SECONDS_PER_HOUR
 from environment.resources import Resources
 from environment.types import (
     Decision,
@@ -16,7 +17,6 @@ from environment.types import (
     Wait,
 )
 
-_SECONDS_PER_HOUR = 3600.0
 #: Of sums of shares; what is below is dust of adding and taking away. No share is so small.
 _DIGITS = 9
 
@@ -198,7 +198,7 @@ class Result:
         """Hours in use, by VM type."""
         hours = dict.fromkeys((vm.type for vm in self.vms), 0.0)
         for vm, seconds in zip(self.vms, self.vm_seconds, strict=True):
-            hours[vm.type] += seconds / _SECONDS_PER_HOUR
+            hours[vm.type] += seconds / SECONDS_PER_HOUR
         return hours
 
     @property
@@ -293,7 +293,7 @@ def cost_shares(
     for_all = np.divide(price[vms[order]] * seconds, taken, out=np.zeros(len(order)), where=taken > 0)
     paid: FloatArray = np.empty(len(order))
     paid[order] = np.cumsum(for_all) - for_all
-    shares = share * (paid[len(vm) :] - paid[: len(vm)]) / _SECONDS_PER_HOUR
+    shares = share * (paid[len(vm) :] - paid[: len(vm)]) / SECONDS_PER_HOUR
     by_job: FloatArray = np.bincount(job, weights=shares).astype(np.float64)
     return by_job
 

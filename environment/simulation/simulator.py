@@ -14,6 +14,7 @@ from time import perf_counter
 
 import numpy as np
 
+from conf.units import SECONDS_PER_HOUR
 from environment.kernel.arrays import checked_vms, jobs_of, refusals
 from environment.kernel.durations import is_good
 from environment.policy import Decide, Guarded, Policy, Timed
@@ -39,7 +40,6 @@ from environment.types import (
 from environment.view import ClusterView
 from profiles.workload import Workload
 
-_SECONDS_PER_HOUR = 3600.0
 #: How many jobs of how many are placed.
 Progress = Callable[[int, int], None]
 
@@ -194,7 +194,7 @@ def _result(
         spot_belief=str(world.options.spot_belief),
         interruptions=world.missing.interruptions.vms,
         executors_lost=world.missing.interruptions.executors,
-        work_lost=world.missing.interruptions.work_lost / _SECONDS_PER_HOUR,
+        work_lost=world.missing.interruptions.work_lost / SECONDS_PER_HOUR,
     )
 
 

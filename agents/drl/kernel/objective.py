@@ -5,14 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from conf.units import SECONDS_PER_HOUR
 from environment.kernel.compiled import njit
 from environment.kernel.ends import next_completion
 from environment.kernel.leases import CLOSES, KEEP
 from environment.kernel.rules import advance, step_episode
 from environment.kernel.state import VIOLATED, Batch
 from environment.types import FloatArray
-
-_SECONDS_PER_HOUR = 3600.0
 
 
 class Objective(NamedTuple):
@@ -48,7 +47,7 @@ def place_towards(batch: Batch, b: int, action: int, objective: Objective, befor
     if not last:
         return 0.0
     cores = jobs.executors[b, head] * jobs.milli_cpus[b, head] / 1000.0
-    least = jobs.duration[b, head] * cores * _cheapest_core(batch, b) / _SECONDS_PER_HOUR
+    least = jobs.duration[b, head] * cores * _cheapest_core(batch, b) / SECONDS_PER_HOUR
     longer = state.end[b, head] - state.start[b, head] - jobs.duration[b, head]
     booting = state.start[b, head] - clock
     charged: float = (
@@ -113,6 +112,6 @@ def _dollars_added(batch: Batch, b: int, job: int, before: FloatArray) -> float:
         if batch.machines.leases.shape[1] > 0 and not math.isinf(batch.machines.leases[b, vm, KEEP]):
             end += batch.machines.leases[b, vm, KEEP]
         if end > before[vm]:
-            dollars += batch.machines.price_per_hour[b, vm] * (end - before[vm]) / _SECONDS_PER_HOUR
+            dollars += batch.machines.price_per_hour[b, vm] * (end - before[vm]) / SECONDS_PER_HOUR
             before[vm] = end
     return dollars
