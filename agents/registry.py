@@ -47,7 +47,7 @@ POLICIES: dict[str, Listed] = {
         "agents.baselines.aep:AdaptiveExecutorPlacement", ("preferences", "prices"), head_alone=True
     ),
     "greedy": Listed("agents.greedy.greedy_policy:Greedy", ("queue", *_OF_JOBS)),
-    "karpenter": Listed("agents.baselines.karpenter:Karpenter", head_alone=True),
+    "karpenter": Listed("agents.baselines.karpenter:Karpenter", ("prices",), head_alone=True),
     "lookahead": Listed("agents.lookahead.lookahead_policy:Lookahead", ("queue", *_OF_JOBS)),
     "reinforce": Listed("agents.drl.learned_policy:Reinforce", ("queue", "types", "ends", "prices")),
     "dqn": Listed("agents.drl.learned_policy:Dqn", ("queue", "types", "ends", "prices")),

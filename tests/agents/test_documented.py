@@ -16,6 +16,7 @@ import pytest
 from agents.overtaking.overtaking_policy import OvertakingOptions
 from agents.registry import FACTS as WORDS
 from agents.registry import POLICIES, create, describe, knows
+from environment.pools import Openings
 from environment.resources import Resources
 from environment.types import EndedJob, Job, Observer, Place, PlacementRequest
 from environment.view import ClusterView
@@ -123,6 +124,14 @@ def other_prices(scene: Scene) -> Scene:
     return replace(view, vms=vms), queue, ended
 
 
+def on_pools(scene: Scene) -> Scene:
+    """Its VMs are all closed, and boot in a minute or two."""
+    view, queue, ended = scene
+    count = len(view.vms)
+    openings = Openings(np.zeros(count, np.bool_), np.linspace(60.0, 120.0, count))
+    return make_view(view.vms).changed(openings=openings), queue, ended
+
+
 #: What may be known, by the word for it in README, in its order there.
 FACTS: dict[str, Callable[[Scene], Scene]] = {
     "queue": head_alone,
@@ -170,8 +179,9 @@ def test_all_policies_are_documented_with_their_options() -> None:
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_what_a_policy_knows_is_documented(name: str) -> None:
-    """As found by showing it what is different in one thing alone."""
-    found = known(name, [scene(seed) for seed in SCENES])
+    """As found by showing it what is different in one thing alone, on fixed VMs and on those of pools."""
+    scenes = [scene(seed) for seed in SCENES]
+    found = known(name, [*scenes, *map(on_pools, scenes[:4])])
     assert rows()[name][0] == list(knows(name, {}) or ()) == found
 
 
