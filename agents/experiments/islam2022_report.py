@@ -227,8 +227,9 @@ to end, though not how long those of the queue will take; `ilp` and `lookahead` 
 is the *belief*. In the paper it is perfect, which is `exact` here; with `spread` it errs as much as was
 measured of real jobs ([fidelity.md](fidelity.md)). Both are shown; in [belief.md](belief.md) is what that
 knowledge is worth, and how it had leaked. The models were trained under `exact`.
-Trained policies and `lookahead` may let a job overtake, the others serve first come, first served;
-that alone shortens completion. beta 1 weighs cost only, beta 0 time only.
+Trained policies and `lookahead` may let a job overtake, the others serve first come, first served; what that
+alone is worth, and how far the same baselines come with it, stands in [baselines.md](baselines.md).
+beta 1 weighs cost only, beta 0 time only.
 The paper trains one agent for each density; one model serves both here.
 """
 _CLAIMS = """Judged in the paper's set-up, where durations are known exactly, and under belief `{belief}`.
