@@ -10,15 +10,11 @@ import contextlib
 import hmac
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from pydantic import ValidationError
-
-from conf.loader import what_is_right
-from conf.schema import JobSpec
 from daemon.application_records import ApplicationRecord, application_key
 from daemon.arrivals import ClientDriver, SubmittedSpec
 from daemon.contract import (
@@ -35,20 +31,15 @@ from daemon.failures import failure_line
 from daemon.intake import Intake
 from daemon.launch_records import RecordsError
 from daemon.launcher import Launcher
+from daemon.registrations import executor_size, registered_spec
 from daemon.store import Store, StoreError
 from environment.model import events as ev
 from environment.model.growing import bounded
 from environment.model.records import Asked, ExecutorRecord, JobRecord
-from environment.resources import Resources
 from framework.spark.backend_jar import BackendJarError
 from framework.spark.memory import (
-    OVERHEAD_FRACTION,
-    SMALLEST_HEAP_MIB,
-    SMALLEST_OVERHEAD_MIB,
     executor_cores,
 )
-from framework.spark.spark_properties import job_properties
-from framework.spark.spark_values import PropertyError
 
 #: Seconds between two signs of life of a driver.
 HEARTBEAT = 2.0
@@ -64,23 +55,8 @@ _NOTE_PATIENCE = 10.0
 _LONGEST_STEP = 1.0
 #: Lost executors that a driver is told of, the latest.
 _MOST_LOST = 100
-#: What a job of a user's driver has of what its properties say; all else its driver knows itself.
-_FIELDS = frozenset(
-    {
-        "name",
-        "type",
-        "owner",
-        "queue",
-        "min_executors",
-        "max_runtime",
-        "executors",
-        "cpus",
-        "memory",
-        "resources",
-    }
-)
-#: Cores of an executor, as job files have it; MiB of the heap of one whose job says nothing, as Spark has it.
-_MOST_CORES, _DEFAULT_HEAP_MIB = 1024, 1024
+#: MiB of the heap of an executor whose job says nothing, as Spark has it.
+_DEFAULT_HEAP_MIB = 1024
 _WAITS = frozenset({"queued", "placing", "starting"})
 
 
@@ -139,7 +115,7 @@ class Applications:
 
         RejectedError when what its properties ask for cannot be.
         """
-        spec = self._spec(asked)
+        spec = registered_spec(asked, self._launcher.homes.for_client)
         if asked.secret is None:
             raise RejectedError(422, "Not a driver", "secret: missing; executors know their driver by it")
         key = application_key(asked.secret)
@@ -184,7 +160,7 @@ class Applications:
         spec = self._store.spec(job_id)
         usual = _DEFAULT_HEAP_MIB if spec is None else self._launcher.heap_mib(spec)
         own = {"cores": executor_cores(job.size.cpus), "memory": usual}
-        asked = tuple(Asked(one.id, _size({**own, **one.executor}), one.total) for one in totals)
+        asked = tuple(Asked(one.id, executor_size({**own, **one.executor}), one.total) for one in totals)
         self._note(ev.ExecutorsAsked(self._now(), job_id, asked))
         return bounded(job, asked)[1]
 
@@ -353,57 +329,6 @@ class Applications:
             return self._records.key_of(job_id)
         except RecordsError:
             return ""
-
-    def _spec(self, asked: Registration) -> JobSpec:
-        """The job of a user's driver."""
-        try:
-            name = self._launcher.homes.for_client(asked.spark)
-            found = job_properties(asked.properties).fields
-        except (PropertyError, ValueError) as error:
-            raise RejectedError(422, "The application cannot be run", str(error)) from error
-        fields = {key: value for key, value in found.items() if key in _FIELDS}
-        conf = {key: text for key, text in found.get("conf", {}).items() if key.startswith("spark.executor")}
-        conf.pop("spark.executor.id", None)  # the driver's own
-        values = {
-            "owner": asked.user,
-            **fields,
-            "conf": conf,
-            "spark": name,
-            "app": "",
-            "driver": {"on": "client"},
-        }
-        try:
-            return JobSpec.model_validate(values)
-        except ValidationError as error:
-            wrong = (
-                f"{_dotted(one['loc'])}{what_is_right(one, JobSpec, one['loc'])}" for one in error.errors()
-            )
-            why = "; ".join(wrong)
-            raise RejectedError(422, "The application cannot be run", why) from error
-
-
-def _size(amounts: Mapping[str, int]) -> Resources:
-    """What an executor of a resource profile takes, by Spark's names of amounts, memory in MiB.
-
-    RejectedError when there can be none.
-    """
-    cores, heap = amounts["cores"], amounts["memory"]
-    if not 1 <= cores <= _MOST_CORES:
-        why = f"executors of {cores} cores: should be 1 to {_MOST_CORES}"
-        raise RejectedError(422, "No such executors", why)
-    if heap < SMALLEST_HEAP_MIB:
-        why = f"executors with {heap} MiB of memory: Spark needs {SMALLEST_HEAP_MIB}"
-        raise RejectedError(422, "No such executors", why)
-    of_heap = max(heap * OVERHEAD_FRACTION, SMALLEST_OVERHEAD_MIB)
-    beside = amounts.get("offHeap", 0) + amounts.get("pyspark.memory", 0)
-    memory = heap + amounts.get("memoryOverhead", int(of_heap)) + beside
-    gpus = amounts.get("gpu", 0)
-    return Resources.of(float(cores), memory, {"gpus": float(gpus)} if gpus else None)
-
-
-def _dotted(location: Sequence[int | str]) -> str:
-    keys = [str(key) for key in location if not str(key).startswith("[")]  # a union's branch is no key
-    return ".".join(keys) + ": " if keys else ""
 
 
 _ENDS = {"finished": "has ended", "failed": "has failed", "killed": "was ended"}
