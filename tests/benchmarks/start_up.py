@@ -55,11 +55,14 @@ def main() -> int:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(description="Measure how long it takes until the first task's result.")
     parser.add_argument("--runs", type=int, default=5)
-    runs = parser.parse_args().runs
+    parser.add_argument("--only", default="", metavar="TEXT", help="ways whose name has this in it")
+    asked = parser.parse_args()
+    runs = asked.runs
     taken: dict[str, list[float]] = {}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stoker-start-up-")))
-        ways = stack.enter_context(all_ways(folder))
+        made = stack.enter_context(all_ways(folder))
+        ways = {name: way for name, way in made.items() if asked.only in name}
         for run in range(runs + 1):  # the first fills the caches, and does not count
             for name, way in ways.items():
                 seconds = way()
@@ -69,7 +72,7 @@ def main() -> int:
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores, {runs} runs")
     print("median  fastest  slowest  more than standalone in the same mode")
     for name, all_of_it in taken.items():
-        reference = taken[_SCALA_STANDALONE if "Scala" in name else "standalone, client mode"]
+        reference = taken.get(_SCALA_STANDALONE if "Scala" in name else "standalone, client mode", all_of_it)
         more = statistics.median(one - other for one, other in zip(all_of_it, reference, strict=True))
         print(f"{statistics.median(all_of_it):5.2f} s {min(all_of_it):6.2f} s {max(all_of_it):6.2f} s "
               f"{more:+8.2f} s  {name}")  # fmt: skip
