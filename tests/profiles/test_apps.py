@@ -115,7 +115,7 @@ def run_all(folder: Path, runs: Sequence[tuple[str, ...]]) -> tuple[list[Any], l
         "PYTHONPATH": os.pathsep.join(python_path(Path(spark.home))),
         "PYTHONHASHSEED": "0",  # as spark-submit sets it
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_SUBMIT_ARGS": " ".join(["--master local[2]", QUICK_JAVA, *submit, "pyspark-shell"]),
+        "PYSPARK_SUBMIT_ARGS": " ".join(["--master local[1]", QUICK_JAVA, *submit, "pyspark-shell"]),
     }
     commands = json.dumps([[str(APPS / f"{app}.py"), *arguments] for app, *arguments in runs])
     process = subprocess.run(
