@@ -187,22 +187,32 @@ def play_one(task: Task) -> tuple[list[PolicyRun], list[CaseLimit]]:
     return runs, limits
 
 
-def play_small(count: int, progress: Progress | None = None) -> tuple[list[PolicyRun], list[CaseLimit]]:
+def play_small(
+    count: int, progress: Progress | None = None, workers: int | None = None
+) -> tuple[list[PolicyRun], list[CaseLimit]]:
     """So many instances of a few gangs under exact beliefs, and their limits."""
-    runs, limits = [], []
-    for seed in range(count):
-        if progress is not None:
-            progress(seed, count, f"a few gangs, seed {seed}")
-        workload, vms = few_gangs(seed)
-        task = Task(f"few gangs {seed}", EXACT, seed)
-        limit = limit_of(workload, vms)
-        limits.append(CaseLimit(task.case, seed, limit.lower, limit.best.cost, limit.proven))
-        for who in POLICIES:
-            result = simulate(
-                create(who.name, who.options), workload, vms, options=SimulationOptions(belief=EXACT)
-            )
-            runs.append(_run(task, who, result))
+    context = multiprocessing.get_context("spawn")
+    runs: list[PolicyRun] = []
+    limits: list[CaseLimit] = []
+    with ProcessPoolExecutor(workers or os.cpu_count() or 1, mp_context=context) as pool:
+        for seed, (found, limit) in enumerate(pool.map(play_few, range(count))):
+            runs += found
+            limits.append(limit)
+            if progress is not None:
+                progress(seed + 1, count, f"a few gangs, seed {seed}")
     return runs, limits
+
+
+def play_few(seed: int) -> tuple[list[PolicyRun], CaseLimit]:
+    """All policies on a few gangs, and their limit."""
+    workload, vms = few_gangs(seed)
+    task, limit = Task(f"few gangs {seed}", EXACT, seed), limit_of(workload, vms)
+    runs = []
+    for who in POLICIES:
+        options = SimulationOptions(belief=EXACT)
+        result = simulate(create(who.name, who.options), workload, vms, options=options)
+        runs.append(_run(task, who, result))
+    return runs, CaseLimit(task.case, seed, limit.lower, limit.best.cost, limit.proven)
 
 
 def _run(task: Task, who: Contender, result: Result) -> PolicyRun:

@@ -184,11 +184,13 @@ def run_cells(
         futures = {pool.submit(run_cell, cell, seed): (cell, seed) for cell, seed in tasks}
         for future in as_completed(futures):
             cell, _ = futures[future]
-            for name, outcome in future.result().items():
-                found[cell][name].append(outcome)
             done += _work(cell)
             if progress is not None:
                 progress(done, total, f"{cell.experiment} {cell.value}")
+        # In the order of seeds, so that outcomes of the same one can be compared.
+        for future, (cell, _) in futures.items():
+            for name, outcome in future.result().items():
+                found[cell][name].append(outcome)
     return found
 
 
