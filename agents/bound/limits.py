@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.bound.configurations import lower_bound
-from agents.bound.exact import MOST_JOBS, solve
+from agents.bound.exact import MOST_JOBS, NODES, solve
 from agents.bound.instance import Instance, Played, Schedule, instance_of, play
 from agents.bound.offline import aim_for, search
 from environment.simulation.limits import perfect_packing_bound
@@ -69,18 +69,20 @@ def limit_of(
     *,
     beta: float = 1.0,
     tries: int | None = None,
+    nodes: int = NODES,
     seed: int = 0,
     options: SimulationOptions | None = None,
     told: Told | None = None,
 ) -> Limit:
     """The limit of a workload on a cluster for beta x cost + (1 - beta) x completion, each by its own scale.
 
-    `tries` is how many schedules are searched through. BoundError says of what no limit is known.
+    `tries` is how many schedules are searched through, `nodes` how many of a proof's. BoundError says of what
+    no limit is known.
     """
     instance = instance_of(workload, cluster, options)
     aim = aim_for(instance, beta)
     schedule, found = search(instance, aim, tries or tries_for(instance), seed, told)
-    optimum = solve(instance, aim, schedule, aim.of(found))
+    optimum = solve(instance, aim, schedule, aim.of(found), nodes)
     proven = optimum is not None and optimum.proven
     if optimum is not None:
         schedule = optimum.schedule

@@ -89,6 +89,12 @@ def simulate(
             show_default=False,
         ),
     ] = None,
+    bound: Annotated[
+        bool,
+        typer.Option(
+            "--bound", help="Tell how far policies are from the best schedule; of few jobs it is told anyway."
+        ),
+    ] = False,
     output: Output = "table",
 ) -> None:
     """Compare policies on a workload, in the simulator; no daemon is needed."""
@@ -96,7 +102,9 @@ def simulate(
     numbers = range(seed, seed + seeds)
     options = options_of(belief, durations, draw, keep=keep, as_daemon=as_daemon, sizes=sizes)
     options = replace(options, spot_belief=spot_belief_of(spot_belief))
-    compare_policies(names.split(","), [workload], cluster, numbers, plot, output, options, jobs=jobs)
+    compare_policies(
+        names.split(","), [workload], cluster, numbers, plot, output, options, jobs=jobs, bound=bound
+    )
 
 
 def options_of(
@@ -169,10 +177,16 @@ def compare_policies(
     output: str,
     options: "SimulationOptions",
     jobs: int | None = None,
+    *,
+    bound: bool = False,
 ) -> "list[SimulatedRun]":
-    """Run all policies over all workloads and seeds, and show what came of it: a table for each workload."""
+    """Run all policies over all workloads and seeds, and show what came of it: a table for each workload.
+
+    With `bound`, or where jobs are few, how far policies are from the limit is told besides.
+    """
     with errors():
         from agents.experiments.comparison import compare, contender
+        from daemon.cli.distances import distances, limits_of, told
 
         contenders = [contender(name) for name in policies if name]
         with progress_bar() as progress:
@@ -180,6 +194,10 @@ def compare_policies(
                 contenders, workloads, cluster, seeds, jobs=jobs, options=options, progress=progress
             )
             runs = list(every)
+            limits = {
+                name: limits_of(name, cluster, seeds, jobs, options, progress, wanted=bound)
+                for name in (workloads if bound or len(contenders) > 1 else ())
+            }
     of_workload = {name: [run for run in runs if run.workload == name] for name in workloads}
     if plot is not None:
         for name, found in of_workload.items():
@@ -188,12 +206,14 @@ def compare_policies(
             path = plot.with_name(f"{plot.stem}{suffix}{plot.suffix}")
             _draw(found, f"{name} on {cluster}, {len(seeds)} seeds", path)
     if output == "json":
-        print_json([_plain(run) for run in runs])
+        print_json([_plain(run) | told(limits.get(run.workload, ({}, ""))[0], run) for run in runs])
         return runs
     for name, found in of_workload.items():
         if len(workloads) > 1:
             print(f"\n{name}")
         _show(found)
+        for line in distances(found, *limits.get(name, ({}, ""))):
+            print(line)
     return runs
 
 

@@ -31,6 +31,34 @@ def test_every_number_is_in_the_json(capsys: pytest.CaptureFixture[str]) -> None
     assert sum(job["cost"] for job in run["jobs"]) == pytest.approx(run["cost"])
 
 
+def test_policies_are_held_against_the_limit(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of few jobs in any case, of more with --bound, and said where none is known; ogasched shrinks jobs."""
+    few = ["simulate", "--policy", "ff,ogasched", "--jobs", "5", "--seeds", "2", "--belief", "exact"]
+    assert main(few) == 0
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert any(line.startswith("Limit: ") for line in lines)
+    assert any(re.match(r"Above it: ff \d+\.\d %, ogasched ", line) for line in lines)
+    assert "ogasched gave jobs less than they ask for: no limit holds for that." in lines
+    assert main([*few, "-o", "json"]) == 0
+    run = json.loads(capsys.readouterr().out)[0]
+    assert run["limit"]["lower_bound"] <= run["limit"]["best"]["cost"] <= run["cost"]
+    assert main(["simulate", "--policy", "ff", "--cluster", "elastic", "--jobs", "3", "--bound"]) == 0
+    assert "No limit: the cluster has pools" in capsys.readouterr().out
+
+
+def test_the_bound_of_a_workload(capsys: pytest.CaptureFixture[str]) -> None:
+    """A row for each seed, or all of it as JSON; what has no limit is one line and exit code 2."""
+    assert main(["bound", "burst", "--jobs", "3", "--seeds", "2", "--tries", "50"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[2:4]] == ["0", "1"]
+    assert main(["bound", "burst", "--jobs", "3", "--tries", "50", "--beta", "0.5", "-o", "json"]) == 0
+    (limit,) = json.loads(capsys.readouterr().out)
+    assert limit["packing_bound"] <= limit["lower_bound"] <= limit["best"]["cost"] + 1e-9
+    assert [job["job"] for job in limit["schedule"]] == ["job-1", "job-2", "job-3"]
+    assert main(["bound", "burst", "--cluster", "elastic", "--jobs", "3"]) == 2
+    assert "pools" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("belief", [None, "exact", "0.2", "constant"])
 def test_tables_and_json_say_what_is_believed(belief: str | None, capsys: pytest.CaptureFixture[str]) -> None:
     """And what is true; a spread that was measured where nothing else is asked for."""
