@@ -40,6 +40,8 @@ class SimulationOptions:
     losses: tuple[Loss, ...] = ()
     #: How sizes are chosen that jobs leave open, and whether others may be smaller too.
     sizes: Sizes = field(default_factory=Sizes)
+    #: Whether executors join running jobs that began with fewer, while nobody waits.
+    grows: bool = True
     #: Keep what policies made of every VM with every decision; large for large clusters.
     scores: bool = False
 

@@ -211,7 +211,8 @@ class World:
         self._idle.look()
         if self._tracks:
             self.missing.began(head, len(ids))
-        if not self.elastic:  # where VMs would be opened for it, that costs more than it gains
+        # Where VMs would be opened for it, that costs more than it gains.
+        if self.options.grows and not self.elastic:
             self._growing.look(head)
 
     def _number(self, request: PlacementRequest) -> int:
