@@ -49,7 +49,7 @@ class ObservationSpec(Strict):
 
 
 class ObjectiveSpec(Strict):
-    """What the agent minimises: beta parts cost, the rest time."""
+    """What the agent minimises: beta parts cost; of the rest, `completion` says how much is which time."""
 
     beta: Part = 0.5
     #: How much of the time is completion (from submission on); the rest is duration (from the start on).

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from conf.training import TrainingSpec
+from conf.training import ObjectiveSpec, TrainingSpec
 
 _TITLES = {"cost": "cost ($)", "duration": "duration (s)", "completion": "completion (s)", "waits": "waits"}
 _DIGITS = {"cost": 3, "duration": 0, "completion": 0, "waits": 1}
@@ -24,8 +24,7 @@ def card_of(spec: TrainingSpec, best: Mapping[str, Any], last: Mapping[str, Any]
         f"{seconds / 60:.1f} minutes; this is what it was at iteration {best['iteration']:,}{averaged}.",
         f"- Workloads (with how often each was drawn): {drawn}; a fresh seed every time. "
         f"Cluster: {spec.cluster}. Belief of durations: {spec.belief}.",
-        f"- Objective: beta {goal.beta:g} of cost, the rest time, and {goal.waiting:g} for completion beside "
-        f"that. Rewards: {spec.rewards}; discount {spec.discount:g}.",
+        f"- Objective: {_objective(goal)}. Rewards: {spec.rewards}; discount {spec.discount:g}.",
         f"- Network: {spec.network.kind}, {spec.network.hidden} hidden units. "
         f"Observation: {spec.observation.name}. Actions against the rules are "
         f"{'masked' if spec.mask else 'not masked'}.",
@@ -46,6 +45,17 @@ def card_of(spec: TrainingSpec, best: Mapping[str, Any], last: Mapping[str, Any]
         cells = " | ".join(f"{of[metric]:.{_DIGITS[metric]}f}" for metric in _TITLES)
         lines.append(f"| {name} | {cells} |")
     return "\n".join([*lines, ""])
+
+
+def _objective(goal: ObjectiveSpec) -> str:
+    """What counts how much."""
+    completion = (1 - goal.beta) * goal.completion
+    parts = {
+        "cost": goal.beta,
+        "completion, from submission on": completion + goal.waiting,
+        "duration, from the start on": 1 - goal.beta - completion,
+    }
+    return ", ".join(f"{part:.3g} of {name}" for name, part in parts.items() if part > 1e-9)
 
 
 def _jobs(considered: int) -> str:
