@@ -32,7 +32,7 @@ def bound(
 ) -> None:
     """Tell what the best schedule of a workload costs, by one who knows all jobs, or between what that is.
 
-    Of few jobs the optimum is proven. Of more, there is a lower bound, which no policy costs less than that
+    Of few jobs the optimum is often proven. Else there is a lower bound, which no policy costs less than that
     gives jobs what they ask for, and the best schedule of a long search.
     """
     found: dict[int, Limit] = {}
