@@ -49,7 +49,7 @@ POLICIES: dict[str, Listed] = {
     "greedy": Listed("agents.greedy.greedy_policy:Greedy", ("queue", *_OF_JOBS)),
     "karpenter": Listed("agents.baselines.karpenter:Karpenter", ("prices",), head_alone=True),
     "lookahead": Listed("agents.lookahead.lookahead_policy:Lookahead", ("queue", *_OF_JOBS)),
-    "reinforce": Listed("agents.drl.learned_policy:Reinforce", ("queue", "types", "ends", "prices")),
+    "reinforce": Listed("agents.drl.learned_policy:Reinforce", ("queue", *_OF_JOBS)),
     "dqn": Listed("agents.drl.learned_policy:Dqn", ("queue", "types", "ends", "prices")),
     "best_fit": Listed("agents.baselines.scored:BestFit", head_alone=True),
     "least_allocated": Listed("agents.baselines.scored:LeastAllocated", head_alone=True),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from agents.drl.adviser import Adviser
-from agents.drl.model_folder import Algorithm, TrainedModelError, model_for
+from agents.drl.model_folder import Algorithm, TrainedModelError, model_for, told_betas
 from agents.guard import Guard, GuardLimits
 from environment.check import check, shortage
 from environment.patience import Limits, Patience
@@ -73,6 +73,10 @@ class LearnedPolicy:
 
         try:
             model = model_for(algorithm, options.model, options.beta)
+            if options.beta is not None and not model.spec.serves(options.beta):
+                raise TrainedModelError(
+                    f"{options.model} is for beta {told_betas(model.spec)}, not {options.beta:g}"
+                )
         except TrainedModelError as error:
             raise PolicyError(f"policy {algorithm}: model: {error}") from error
         limit = model.spec.wait_limit if options.wait_limit is None else options.wait_limit

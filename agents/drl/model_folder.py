@@ -138,7 +138,7 @@ def shipped_for(algorithm: Algorithm, beta: float | None) -> Path:
     far = {name: (not spec.serves(wanted), abs(spec.meant_for - wanted)) for name, spec in known.items()}
     name = min(known, key=lambda name: (far[name], name))
     if beta is not None and not known[name].serves(beta):
-        betas = ", ".join(sorted(_betas(spec) for spec in known.values()))
+        betas = ", ".join(sorted(told_betas(spec) for spec in known.values()))
         raise TrainedModelError(
             f"no {algorithm} model for beta {beta:g} ships with Stoker; there are {betas}"
         )
@@ -154,7 +154,8 @@ def nearest_beta(algorithm: Algorithm, beta: float) -> float | None:
     return min(known, key=lambda value: (abs(value - beta), value), default=None)
 
 
-def _betas(spec: ModelSpec) -> str:
+def told_betas(spec: ModelSpec) -> str:
+    """For which beta it is, or from which to which, in words."""
     return f"{spec.meant_for:g}" if spec.betas is None else f"{spec.betas[0]:g} to {spec.betas[1]:g}"
 
 
@@ -162,8 +163,6 @@ def model_for(algorithm: Algorithm, name: str | None, beta: float | None) -> Tra
     """The model of that name or folder, which must be of the algorithm; without a name the shipped one."""
     folder = shipped_for(algorithm, beta) if name is None else find_model(name)
     model = read_model(folder)
-    if beta is not None and not model.spec.serves(beta):
-        raise TrainedModelError(f"{folder} is for beta {_betas(model.spec)}, not {beta:g}")
     if model.spec.algorithm != algorithm:
         raise TrainedModelError(f"{folder} is of {model.spec.algorithm}")
     return model

@@ -27,9 +27,9 @@ _MOST = 4.0
 class Judge:
     """Weighs plans with a network's opinion of their first steps."""
 
-    def __init__(self, model: TrainedModel) -> None:
-        """The model is one of REINFORCE: its scores are log probabilities."""
-        self._adviser = Adviser(model)
+    def __init__(self, model: TrainedModel, beta: float = 0.5) -> None:
+        """The model is one of REINFORCE: its scores are log probabilities. It is shown beta if it sees it."""
+        self._adviser = Adviser(model, beta if model.spec.serves(beta) else None)
 
     def weigh(
         self,

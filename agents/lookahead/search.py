@@ -101,7 +101,7 @@ class CandidatePlayer:
         if model is not None:
             from agents.lookahead import judging  # here, since the other bases do without networks
 
-            self._judge = judging.Judge(model)
+            self._judge = judging.Judge(model, beta)
         self._situations, self._unknown = Situations(rules, unknown), unknown
         # Floats, whatever was given: code is compiled for types.
         self._weights = float(max(beta, _LEAST_WEIGHT)), float(max(1 - beta, _LEAST_WEIGHT))

@@ -103,7 +103,7 @@ def test_decisions_are_feasible(
 def test_a_burst_is_decided_alike_again() -> None:
     """Every job runs, and a second policy decides the same."""
     workload, cluster = load_workload("burst", 0, 25), load_cluster("paper")
-    options = {"base": "reinforce", "model": "reinforce-cost", "candidates": 20}
+    options = {"base": "reinforce", "model": "reinforce-worlds", "candidates": 20}
     one, same = (simulate(create("lookahead", options), workload, cluster) for _ in range(2))
     assert one == same
     assert len(one.jobs) == 25
@@ -123,7 +123,7 @@ def test_other_bases_do_without_networks() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"model": "reinforce-time"}, "lookahead: model: goes with base reinforce, found near_ilp"),
+        ({"model": "reinforce-worlds"}, "lookahead: model: goes with base reinforce, found near_ilp"),
         ({"base": "reinforce", "model": "dqn-time"}, "policy lookahead: model: .*dqn-time is of dqn"),
         (
             {"base": "reinforce", "model": "none"},

@@ -39,8 +39,16 @@ class World(NamedTuple):
 
 
 def draw_world(spec: DrawnSpec, vms: int, seed: int) -> World:
-    """The world of that seed with so many VMs."""
+    """The world of that seed with so many VMs; of those that come by chance, the first where any job fits."""
     random = np.random.default_rng((seed, vms))
+    while True:
+        world = _draw(spec, vms, seed, random)
+        jobs = jobs_of(world.workload, load_profiles())
+        if len(refusals(jobs, world.vms)) < len(jobs):
+            return world
+
+
+def _draw(spec: DrawnSpec, vms: int, seed: int, random: np.random.Generator) -> World:
     cluster = _cluster(random, vms, pooled=random.random() < spec.pools)
     workload = _workload(random, cluster, int(random.integers(*spec.jobs, endpoint=True)))
     kind, sigma = str(random.choice(["exact", "spread", "spread", "sigma"])), float(random.uniform(0.05, 0.5))

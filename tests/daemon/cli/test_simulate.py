@@ -186,7 +186,7 @@ def test_a_workload_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_comparison_is_written_into_the_card(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`evaluate --card` leaves what training wrote, and replaces the comparison before it."""
     folder = tmp_path / "trained"
-    shutil.copytree(SHIPPED / "reinforce-cost", folder)
+    shutil.copytree(SHIPPED / "reinforce-worlds", folder)
     (folder / "card.md").write_text("# A policy\n\nLearned.\n", encoding="utf-8")
     command = ["evaluate", str(folder), "--policy", "rr", "--workload", "burst", "--seeds", "1", "--card"]
     for seed in ("100", "101"):
@@ -206,12 +206,12 @@ def test_a_card_that_ships_stays_as_it_is(
 ) -> None:
     """The comparison of a model given by its name goes into a copy, which is named."""
     monkeypatch.chdir(tmp_path)
-    shipped = SHIPPED / "reinforce-cost" / "card.md"
+    shipped = SHIPPED / "reinforce-worlds" / "card.md"
     before = shipped.read_text(encoding="utf-8")
-    assert main(["evaluate", "reinforce-cost", "--policy", "rr", "--seeds", "1", "--card"]) == 0
-    assert "stoker-results/reinforce-cost.md" in capsys.readouterr().err
+    assert main(["evaluate", "reinforce-worlds", "--policy", "rr", "--seeds", "1", "--card"]) == 0
+    assert "stoker-results/reinforce-worlds.md" in capsys.readouterr().err
     assert shipped.read_text(encoding="utf-8") == before
-    copy = (tmp_path / "stoker-results" / "reinforce-cost.md").read_text(encoding="utf-8")
+    copy = (tmp_path / "stoker-results" / "reinforce-worlds.md").read_text(encoding="utf-8")
     assert copy.startswith(before.partition("## Compared")[0].rstrip())
     assert "seeds 100 to 100" in copy
 
