@@ -17,6 +17,8 @@ _USED, _IDLE, _CLOSED, _FULL = range(4)
 def vms_to_play(view: ClusterView, request: PlacementRequest, most: int, unknown: float) -> IntArray | None:
     """Which VMs, at most so many, to play jobs like this one on, ascending; None: all of them.
 
+    More, where so many have no room for the job though all have: it would wait for ever otherwise.
+
     A kind is what a VM has and costs, and whether it is in use, idle, closed or full. Of each kind as many as
     of any other: of those in use first those that are held for longest, as it costs least to add to them; of
     the full first those that have room soonest, of the closed those that are ready soonest.
@@ -26,7 +28,8 @@ def vms_to_play(view: ClusterView, request: PlacementRequest, most: int, unknown
         return None
     held, used = held_for(view, unknown), view.executors > 0
     state = np.where(view.is_open, np.where(used, _USED, _IDLE), _CLOSED)
-    state[view.room_for(request) == 0] = _FULL
+    room = np.minimum(view.room_for(request), request.count)
+    state[room == 0] = _FULL
     soon = held.copy()
     soon[state == _USED] *= -1.0
     if view.openings is not None:
@@ -37,5 +40,10 @@ def vms_to_play(view: ClusterView, request: PlacementRequest, most: int, unknown
     sorted_kind = kind[order]
     rank = np.empty(count, np.int64)
     rank[order] = np.arange(count) - np.searchsorted(sorted_kind, sorted_kind)
-    chosen: IntArray = np.sort(np.lexsort((kind, rank))[:most])
+    in_turn = np.lexsort((kind, rank))
+    # Those that have room are in the same order among the others.
+    others = in_turn[most:][room[in_turn[most:]] > 0]
+    lacking, in_all = request.count - int(room[in_turn[:most]].sum()), np.cumsum(room[others])
+    more = int(np.searchsorted(in_all, lacking)) + 1 if 0 < lacking <= in_all[-1:].sum() else 0
+    chosen: IntArray = np.sort(np.concatenate((in_turn[:most], others[:more])))
     return chosen

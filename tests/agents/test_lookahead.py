@@ -370,6 +370,18 @@ def test_of_a_large_cluster_enough_of_each_kind_is_played() -> None:
     assert part.room_for(request).tolist() == view.room_for(request)[chosen].tolist()
 
 
+@pytest.mark.parametrize("executors", (96, 97, 130))
+def test_a_job_of_more_executors_than_vms_are_played_is_placed(executors: int) -> None:
+    view, request = make_view(make_vms(130)), request_of("a", executors, cpus=4.0)
+    decision = decide(view, request)
+    assert isinstance(decision, Place)
+    assert not check(view, request, decision)
+    # Who does not fit on all of them is played on as many as any other.
+    played = vms_to_play(view, request_of("b", 131, cpus=4.0), 96, 100.0)
+    assert played is not None
+    assert len(played) == 96
+
+
 def test_a_thousand_vms_and_waiting_jobs_are_decided_about() -> None:
     """The job that is placed, and its VMs, are those of the view and the queue that were shown."""
     vms = [make_vm(f"vm-{i}", 4.0, 65536) for i in range(1000)]
