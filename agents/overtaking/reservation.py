@@ -49,7 +49,10 @@ class Reservation:
         begins = view.at if view.openings is None else view.openings.starts(view.at, place.placement)
         if not request.joins and begins + (self._unknown if expected is None else expected) <= self.starts:
             return False
-        return not has_room(self._then.with_placement(request, place.placement, sizes), self._head)
+        then, driver = self._then.with_placement(request, place.placement, sizes), request.job.driver
+        if driver is not None and place.driver is not None:
+            then = then.with_driver(place.driver, driver)
+        return not has_room(then, self._head)
 
     @cached_property
     def _then(self) -> ClusterView:

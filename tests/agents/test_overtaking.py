@@ -153,6 +153,14 @@ def test_who_has_no_room_for_its_driver_holds_up_nobody() -> None:
     assert place.job_id == "small"
 
 
+def test_a_driver_delays_the_head_as_executors_do() -> None:
+    """The head needs all but one cpu from 90 on: an executor has room beside it, its driver has not."""
+    head, view = asks("wide", 7), scene(50.0, 90.0)
+    assert isinstance(decide(view, [head, asks("alone", 1, 500.0)], overtake="easy"), Place)
+    beside = asks("beside", 1, 500.0, driver=Resources.of(1.0, 1024))
+    assert isinstance(decide(view, [head, beside], overtake="easy"), Wait)
+
+
 def test_the_turn_moves_on_for_who_is_placed_alone() -> None:
     """To ask about a job is no turn of it: what is decided next is as if nobody else had been asked."""
     view = make_view(make_vms(4, cpus=4))
