@@ -9,7 +9,8 @@ from itertools import islice
 
 from agents.drl.adviser import Adviser
 from agents.drl.model_folder import Algorithm, TrainedModelError, model_for, told_betas
-from agents.guard import Guard, GuardLimits
+from agents.estimates import check_share
+from agents.guard import Guard
 from environment.check import check, shortage
 from environment.patience import Limits, Patience
 from environment.policy import Policy
@@ -19,6 +20,8 @@ from environment.view import ClusterView
 #: How often a job may wait though it fits, when neither options nor model say it. Chosen: more often than
 #: trained policies do on the paper's workloads.
 _WAIT_LIMIT = 20
+#: How often the oldest job may be overtaken, by the guard alone, where a model looks at no other.
+_OVERTAKEN = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +35,8 @@ class LearnedOptions:
     #: How often the oldest job is made to wait though it fits. Then the network places it. Without it, as
     #: often as in training.
     wait_limit: int | None = None
-    #: How many later jobs may be placed before one while it is the oldest; 0 is first come, first served.
-    #: Without it, as many as in training.
+    #: How many later jobs may be placed before one while it is the oldest, by the guard too; 0 is first come,
+    #: first served. Without it, as many as in training.
     overtaken_at_most: int | None = None
     #: Whether jobs that fit and wait for too long are placed by the fallback, as `agents.guard` has it.
     guard: bool = True
@@ -45,10 +48,9 @@ class LearnedOptions:
     fallback: str = "best_fit"
 
     def __post_init__(self) -> None:
-        if self.beta is not None and not 0 <= self.beta <= 1:
-            raise ValueError(f"beta: should be between 0 and 1, found {self.beta:g}")
-        Limits(self.overtaken_at_most or 0, self.wait_limit or 0)
-        GuardLimits(self.idle, self.patience)
+        check_share("beta", self.beta or 0.0)
+        check_share("idle", self.idle)
+        Limits(self.overtaken_at_most or 0, self.wait_limit or 0, self.patience)
         if ":" in self.fallback:  # to make one of others would be to run whatever is named
             raise ValueError(f"fallback: should be a policy that comes with Stoker, found {self.fallback}")
         if self.fallback in ("dqn", "reinforce"):
@@ -81,10 +83,11 @@ class LearnedPolicy:
             raise PolicyError(f"policy {algorithm}: model: {error}") from error
         limit = model.spec.wait_limit if options.wait_limit is None else options.wait_limit
         self._options, self._spec = options, model.spec
-        most = (
-            model.spec.overtaken_at_most if options.overtaken_at_most is None else options.overtaken_at_most
-        )
-        self._patience = Patience(Limits(most, _WAIT_LIMIT if limit is None else limit))
+        most = options.overtaken_at_most
+        if most is None:
+            most = model.spec.overtaken_at_most if model.spec.considered > 1 else _OVERTAKEN
+        #: What the jobs have borne, which the guard minds too.
+        self.patience = Patience(Limits(most, _WAIT_LIMIT if limit is None else limit, options.patience))
         self._fallback: Policy = create(options.fallback)
         self._adviser = Adviser(model, options.beta)
         #: The oldest job, and how many were the oldest before it.
@@ -96,7 +99,7 @@ class LearnedPolicy:
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Place the oldest job of the queue, or another that is looked at, whole; or wait."""
-        oldest, patience = queue[0], self._patience
+        oldest, patience = queue[0], self.patience
         self._count(oldest)
         if not view.vms:
             return Wait(shortage(view, oldest))
@@ -109,7 +112,6 @@ class LearnedPolicy:
         enough = patience.has_waited(oldest)
         gains = self._gains(view, queue, alone=enough)
         fits = 0 in gains
-        patience.notice(oldest, view.at, fits=fits)
         if not gains:
             return Wait(shortage(view, oldest))
         number = max(gains, key=gains.__getitem__)
@@ -145,7 +147,7 @@ class LearnedPolicy:
         if alone and (gains := self._adviser.gains(view, queue, [0], self._number)):
             return gains
         shown = list(islice(queue, self._spec.considered))
-        numbers = _that_fit(view, shown[: self._patience.reach(shown)])
+        numbers = _that_fit(view, shown[: self.patience.reach(shown)])
         return self._adviser.gains(view, queue, numbers, self._number)
 
     def _placed(
@@ -162,14 +164,14 @@ class LearnedPolicy:
         """
         if faults := check(view, queue[number], place):
             return self._instead(view, queue, f"by the network {faults[0]}")
-        said, passed_over = "", self._patience.waits(queue[0])
-        if number == 0 and passed_over >= max(1, self._patience.limits.wait_limit):
+        said, passed_over = "", self.patience.waits(queue[0])
+        if number == 0 and passed_over >= max(1, self.patience.limits.wait_limit):
             said = f"; passed over {passed_over} times though it fits, it may wait no longer"
         elif fit > 1:
             said = f"; of the {fit} jobs that fit it is the best to place now"
         if number > 0:
-            said += f"; it overtakes {self._patience.told(queue, number)}"
-        self._patience.let_pass(queue, number)
+            said += f"; it overtakes {self.patience.told(queue, number)}"
+        self.patience.let_pass(queue, number)
         return replace(place, why=tuple(f"{why}{said}" for why in place.why))
 
     def _instead(self, view: ClusterView, queue: Sequence[PlacementRequest], why: str) -> Decision:
@@ -178,7 +180,7 @@ class LearnedPolicy:
         if isinstance(decision, Wait):
             return Wait(f"{why}, so {name} decides: {decision.reason}")
         number = next((n for n, request in enumerate(queue) if request.job.id == decision.job_id), 0)
-        self._patience.let_pass(queue, number)
+        self.patience.let_pass(queue, number)
         whys = decision.why or ("it gave no reason",) * len(decision.placement)
         return replace(decision, why=tuple(f"{why}, so {name} decides: {reason}" for reason in whys))
 
@@ -200,9 +202,9 @@ class _Learned(Guard):
     def __init__(self, algorithm: Algorithm, options: LearnedOptions) -> None:
         from agents.registry import create  # here, since the registry names this module
 
-        policy, limits = LearnedPolicy(algorithm, options), GuardLimits(options.idle, options.patience)
-        fallback = create(options.fallback)
-        super().__init__(policy, fallback, options.fallback, limits if options.guard else None)
+        policy, fallback = LearnedPolicy(algorithm, options), create(options.fallback)
+        idle = options.idle if options.guard else None
+        super().__init__(policy, fallback, options.fallback, policy.patience, idle)
 
 
 class Reinforce(_Learned):

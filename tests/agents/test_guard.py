@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from agents.guard import Guard, GuardLimits
+from agents.guard import Guard
 from agents.registry import PolicyError, create
 from environment.cluster_files import load_cluster
+from environment.patience import Limits, Patience
+from environment.resources import Resources
 from environment.simulation.options import SimulationOptions
 from environment.simulation.simulator import simulate
 from environment.types import Decision, Place, PlacementRequest, Wait
@@ -27,9 +28,9 @@ class Never:
         return Wait("not now")
 
 
-def guarded(**limits: Any) -> Guard:
+def guarded(patience: str = "1x", idle: float = 0.1, most: int = 128) -> Guard:
     """One that always waits, behind a guard."""
-    return Guard(Never(), create("ff"), "ff", GuardLimits(**limits))
+    return Guard(Never(), create("ff"), "ff", Patience(Limits(most, patience=patience)), idle)
 
 
 def test_a_job_that_fits_waits_no_longer_than_its_patience() -> None:
@@ -46,6 +47,28 @@ def test_a_job_that_fits_waits_no_longer_than_its_patience() -> None:
         "the guard: it has fitted for 60 s and waits no longer with 100% of the cluster idle, so ff places "
     )
     assert policy.guarded == 1
+
+
+def test_the_oldest_is_overtaken_no_more_often_than_it_may_be() -> None:
+    """Where younger ones that fit have had their turn, room is left for it."""
+    policy, wide = guarded(most=3), PlacementRequest(make_job("wide", 8, expected_duration=10.0), 8)
+    placed = 0
+    for at in range(20):
+        small = PlacementRequest(make_job(f"small-{placed}", 1, expected_duration=1.0), 1)
+        view = make_view(make_vms(2), free_cpus=[4.0, 2.0], at=float(at))
+        placed += isinstance(policy.decide(view, [wide, small]), Place)
+    assert placed == policy.guarded == 3
+
+
+def test_who_has_no_room_for_its_driver_is_passed_over() -> None:
+    """It is not placed, nor are others held up by it."""
+    policy, driver = guarded(), Resources.of(4.0, 1024)
+    beside = PlacementRequest(make_job("beside", 4, expected_duration=1.0, driver=driver), 4)
+    small = PlacementRequest(make_job("small", 1, expected_duration=1.0), 1)
+    views = [make_view(make_vms(1), at=at) for at in (0.0, 2.0)]
+    _, decision = [policy.decide(view, [beside, small]) for view in views]
+    assert isinstance(decision, Place)
+    assert decision.job_id == "small"
 
 
 def test_a_job_must_have_fitted_all_the_time_and_the_cluster_be_idle() -> None:
