@@ -370,8 +370,9 @@ def test_of_a_large_cluster_enough_of_each_kind_is_played() -> None:
     assert part.room_for(request).tolist() == view.room_for(request)[chosen].tolist()
 
 
-@pytest.mark.parametrize("executors", (96, 97, 130))
+@pytest.mark.parametrize("executors", [96, 97, 130])
 def test_a_job_of_more_executors_than_vms_are_played_is_placed(executors: int) -> None:
+    """On a large cluster a part of it is played: as many VMs as the oldest job needs, at least."""
     view, request = make_view(make_vms(130)), request_of("a", executors, cpus=4.0)
     decision = decide(view, request)
     assert isinstance(decision, Place)
