@@ -31,10 +31,9 @@ CASES = {name: (name, dict[str, object]()) for name in POLICIES} | MORE
 #: Those that do depend on it yet, and why.
 BY_TIME = {
     "lookahead": "times are rounded to milliseconds, and its beliefs are of seconds",
-    "reinforce": "its network sees t / (t + 240 s)",
     "dqn": "its network sees t / (t + 240 s)",
 }
-BY_PRICE = {"reinforce": "its network sees dollars", "dqn": "its network sees dollars"}
+BY_PRICE = {"dqn": "its network sees dollars"}
 
 
 def cases(failing: dict[str, str]) -> list[Any]:
