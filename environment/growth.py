@@ -34,11 +34,13 @@ def more_executors(job: Job, given: Sequence[Resources]) -> int:
         return 0
     if job.expected_duration is None:
         return missing
-    asked, had = job.cpus * job.executors, sum(size.cpus for size in given)
+    asked, last = job.cpus * job.executors, given[-1]
+    had, memory = sum(size.cpus for size in given), sum(size.memory_mib for size in given)
 
     def adds(more: int) -> float:
-        seconds = job.duration_on((*given, *(given[-1],) * more)) or 0.0
-        return seconds * (1 + _TAKEN * (had + more * given[-1].cpus) / asked)
+        cores = had + more * last.cpus
+        seconds = job.duration_with(cores, memory + more * last.memory_mib) or 0.0
+        return seconds * (1 + _TAKEN * cores / asked)
 
     return min(range(missing + 1), key=adds)
 

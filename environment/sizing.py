@@ -96,6 +96,11 @@ class Size(NamedTuple):
         """Cpus of all of them."""
         return self.executors * self.each.cpus
 
+    @property
+    def memory_mib(self) -> int:
+        """Memory of all of them, MiB."""
+        return self.executors * self.each.memory_mib
+
 
 @dataclass(frozen=True, slots=True)
 class _Offers:
@@ -228,7 +233,7 @@ def _offers(job: Job) -> _Offers:
     return _Offers(
         job,
         sizes,
-        np.array([job.duration_on((size.each,) * size.executors) for size in sizes], np.float64),
+        np.array([job.duration_with(size.cores, size.memory_mib) for size in sizes], np.float64),
         np.array([size.cores for size in sizes]),
-        np.array([size.executors * size.each.memory_mib for size in sizes], np.float64),
+        np.array([size.memory_mib for size in sizes], np.float64),
     )

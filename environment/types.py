@@ -194,12 +194,16 @@ class Job:
         """
         if self.expected_duration is None or not sizes or sizes == self.asked:
             return self.expected_duration
-        cores = sum(size.cpus for size in sizes)
+        return self.duration_with(sum(size.cpus for size in sizes), sum(size.memory_mib for size in sizes))
+
+    def duration_with(self, cores: float, memory_mib: float) -> float | None:
+        """The same with so many cores and so much memory in all, more than none, however they are divided."""
+        if self.expected_duration is None:
+            return None
         if self.curve is None:
             return self.expected_duration * self.cpus * self.executors / cores
         asked = self.curve.seconds_on(self.cpus * self.executors, self.memory_mib * self.executors)
-        longer = self.curve.seconds_on(cores, sum(size.memory_mib for size in sizes)) / asked
-        return self.expected_duration * longer
+        return self.expected_duration * (self.curve.seconds_on(cores, memory_mib) / asked)
 
     def expected_on(self, sizes: tuple[Resources, ...], vms: int) -> float | None:
         """The same on so many different VMs: `BAD_PLACEMENT_FACTOR` times that when it is badly placed."""

@@ -1,5 +1,6 @@
 """Running jobs that began with fewer executors than they ask for get more while nobody waits."""
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -104,3 +105,12 @@ def test_the_daemons_model_launches_more_when_nobody_waits() -> None:
     world.wait(60.0)
     world.offer()
     assert not launched(world.decide())
+
+
+def test_growth_of_a_job_of_very_many_executors_is_found_in_no_time() -> None:
+    """The work is that of its executors, and not of their square: a daemon asks at each event of the job."""
+    curve = Curve(5.0, 100.0, 0.1)
+    job = replace(make_job(), executors=10_000, min_executors=1, expected_duration=100.0, curve=curve)
+    begun = time.process_time()
+    more_executors(job, (job.size,) * 100)
+    assert time.process_time() - begun < 1.0
