@@ -127,6 +127,14 @@ def knows(name: str, options: Mapping[str, object]) -> tuple[str, ...] | None:
     return tuple(fact for fact in FACTS if fact in listed.knows or fact in more)
 
 
+def weighs(name: str, options: Mapping[str, object]) -> bool:
+    """Whether an option `beta` of the policy says how much cost counts, beside these options."""
+    factory = _resolve(name)
+    kinds = () if _is_ready(factory) else _kinds(name, factory)
+    best = options.get("overtake") == "best"
+    return any("beta" in _fields([kind]) and (best or kind is not OvertakingOptions) for kind in kinds)
+
+
 def is_ours(name: str) -> bool:
     """Whether a policy comes with Stoker; of any other nobody knows what importing and making it does."""
     return name in POLICIES or name in _UNLISTED

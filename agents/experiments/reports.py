@@ -89,8 +89,8 @@ def table(runs: Sequence[SimulatedRun]) -> str:
 
 def _worth(runs: Sequence[SimulatedRun]) -> str:
     """A table of what overtaking changes, seed by seed: cost and completion with it, over those without."""
-    rows = []
-    for name in ("ff", "aep", "ilp:beta=0.5"):
+    rows, ran = [], {run.policy for run in runs}
+    for name in (name for name in ("ff", "aep", "ilp:beta=0.5") if name in ran):
         plain = name.partition(":")[0]
         for way in ("first_fit", "easy", "best"):
             own = next(who.label for who in OVERTAKING if who.label.startswith(f"{plain}:overtake={way}"))

@@ -409,7 +409,7 @@ def test_policies(api: Api) -> None:
     assert api("PUT", "/v1/policy", json={"name": "rr"}).json()["name"] == "rr"
     refused = api("PUT", "/v1/policy", json={"name": "best"})
     assert (refused.status_code, refused.json()["title"]) == (422, "Not a policy")
-    assert "unknown option" in api("PUT", "/v1/policy", json={"name": "rr", "beta": 1}).json()["detail"]
+    assert "unknown option" in api("PUT", "/v1/policy", json={"name": "rr", "cursor": 1}).json()["detail"]
     assert api("GET", "/v1/policy").json()["name"] == "rr"
 
 

@@ -12,7 +12,7 @@ from agents.drl.networks_tf import Actor
 from agents.drl.training.teaching import Examples, Lesson, watch_all
 from agents.drl.training.worlds import TEACHING, Worlds, random_of
 from agents.experiments.comparison import contender
-from agents.registry import describe
+from agents.registry import weighs
 from conf.training import ImitationSpec
 from environment.training.episodes import FIRST_TRAINING_SEED
 from environment.types import IntArray
@@ -102,7 +102,7 @@ def _batches(order: IntArray, size: int) -> list[IntArray]:
 def _lessons(worlds: Worlds, imitation: ImitationSpec) -> list[Lesson]:
     teacher, spec = contender(imitation.teacher), worlds.spec
     options = dict(teacher.options)
-    if any(option.name == "beta" for option in describe(teacher.name).options):
+    if weighs(teacher.name, options):
         options.setdefault("beta", spec.objective.beta)
     if spec.drawn is not None:
         weighed = "beta" in options and "beta" not in teacher.options

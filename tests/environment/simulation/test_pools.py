@@ -119,7 +119,12 @@ def test_without_boots_units_and_keeping_the_bill_is_eq_4(policy: str) -> None:
     assert on_pools.bill.idle == pytest.approx(0.0, abs=1e-9)
     if policy in ("rr", "lookahead"):  # which do not care for what is open
         on_fixed = simulate(create(policy), workload, fixed, options=options)
-        assert on_fixed.jobs == on_pools.jobs
+        # Of VMs that are alike lookahead takes those first that are open.
+        runs = [
+            [(job.name, job.started_at, job.ended_at, job.good) for job in run.jobs]
+            for run in (on_fixed, on_pools)
+        ]
+        assert runs[0] == runs[1]
 
 
 @dataclass

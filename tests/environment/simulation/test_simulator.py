@@ -342,7 +342,8 @@ def test_every_policy_keeps_to_the_rules(name: str, world: tuple[Workload, tuple
     assert result.average_duration >= least * (1 - 1e-9) - 1e-6
     assert simulate(create(name), workload, vms) == result
     trace = trace_from_json(json.loads(json.dumps(trace_to_json(result.decisions))))
-    assert simulate(Replay(trace), workload, vms) == result
+    # What was replayed no guard had to decide.
+    assert simulate(Replay(trace), workload, vms) == replace(result, guarded=0)
 
 
 @pytest.mark.parametrize("name", [name for name in POLICIES if name != "ogasched"])  # it makes jobs smaller

@@ -263,7 +263,7 @@ def test_jobs_that_never_fit_are_left_out() -> None:
     [
         ({"workload": "rush"}, "rush: no such workload; known are alibaba, burst"),
         ({"cluster": "moon"}, "moon: no such cluster; known are"),
-        ({"observation": "all"}, "observation: should be paper or rich, found 'all'"),
+        ({"observation": "all"}, "observation: should be paper or rich or natural, found 'all'"),
     ],
 )
 def test_bad_names_are_told(options: dict[str, Any], complaint: str) -> None:
