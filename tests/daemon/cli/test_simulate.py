@@ -88,7 +88,7 @@ def test_vms_that_come_and_go_have_a_bill(
         assert main([*words, "--jobs", "4"]) == 0
         told = capsys.readouterr().out
         if "--cluster elastic" in command:
-            assert told.split()[:3] == ["policy", "bill", "$"]
+            assert told.split()[:4] == ["policy", "knows", "bill", "$"]
     assert main([*words, "--jobs", "4", "-o", "json"]) == 0
     for run in json.loads(capsys.readouterr().out):
         parts = {name: dollars for name, dollars in run["bill_for"].items() if name != "openings"}
