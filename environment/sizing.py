@@ -124,8 +124,9 @@ class Sizing:
     def shown(self, request: PlacementRequest, pressure: "Pressure") -> PlacementRequest:
         """The request for the size that is best under that pressure; itself where that is all it asks for."""
         job = request.job
-        if job.expected_duration is None:
-            return request  # nobody knows what a smaller size would do
+        # Nobody knows what a smaller size would do, or of what it would be a part.
+        if job.expected_duration is None or not (pressure.cpus and pressure.memory_mib):
+            return request
         offers = self._offers_of(job)
         best = _half(offers, pressure) if self.sizes.rule == "half" else self._best(offers, pressure)
         size = offers.sizes[best]

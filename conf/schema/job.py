@@ -175,6 +175,10 @@ class JobSpec(Strict):
                 raise ValueError(
                     "min_executors goes with a number of executors; executors.min is such a bound"
                 )
+            if isinstance(self.cpus, CpuBounds):
+                raise ValueError(
+                    "cpus: bounds go with a number of executors; here the driver asks for executors of one size"
+                )
         elif self.min_executors is not None and self.min_executors > self.executors:
             raise ValueError(
                 f"min_executors should be at most executors, {self.executors}, found {self.min_executors}"

@@ -83,6 +83,10 @@ def test_the_default_config_has_every_key() -> None:
         ("app: x.py\ncpus: -1", "job.yaml:2: cpus: should be greater than 0, found -1"),
         ("app: x.py\ncpus: {min: 2}", "job.yaml:2: cpus.max: missing; it has no default"),
         ("app: x.py\ncpus: {min: 0, max: 2}", "job.yaml:2: cpus.min: should be greater than 0, found 0"),
+        (
+            "app: x.py\ncpus: {min: 1, max: 4}\nexecutors: {max: 4}",
+            "job.yaml:1: cpus: bounds go with a number of executors; here the driver asks for executors of one size",
+        ),
         ("app: x.py\ncpus: {min: 3, max: 2}", "job.yaml:2: cpus: should have min <= max, found 3, 2"),
         ("app: x.py\ncpus: .nan", "job.yaml:2: cpus: should be a finite number, found nan"),
         ("app: x.py\nmemory: 1q",

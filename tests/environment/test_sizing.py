@@ -103,6 +103,16 @@ def test_others_get_what_they_ask_for(fields: dict[str, object]) -> None:
     assert place.sizes in ((), jobs[0].asked)
 
 
+@pytest.mark.filterwarnings("error")
+def test_without_a_vm_it_asks_for_all() -> None:
+    """As long as none is known, there is no share of a cluster to choose by."""
+    job = replace(make_job(cpus=4.0), min_cpus=1.0, expected_duration=9.0)
+    first_fit = create("ff").decide
+    verdict = decide_once(first_fit, make_view(()), [PlacementRequest(job, 1)], sizing=Sizing(Sizes()))
+    assert isinstance(verdict.decision, Wait)
+    assert not verdict.faults
+
+
 def test_a_floor_opens_jobs_that_set_no_bounds() -> None:
     """The config opens those jobs alone that say nothing themselves."""
     rigid = open_job(executors=5, cpus=3.0, min_executors=None, min_cpus=None)
