@@ -177,7 +177,7 @@ class JobSpec(Strict):
                 )
             if isinstance(self.cpus, CpuBounds):
                 raise ValueError(
-                    "cpus: bounds go with a number of executors; here the driver asks for executors of one size"
+                    "cpus: bounds go with a number of executors, and not where the driver asks for them"
                 )
         elif self.min_executors is not None and self.min_executors > self.executors:
             raise ValueError(

@@ -85,7 +85,7 @@ def test_the_default_config_has_every_key() -> None:
         ("app: x.py\ncpus: {min: 0, max: 2}", "job.yaml:2: cpus.min: should be greater than 0, found 0"),
         (
             "app: x.py\ncpus: {min: 1, max: 4}\nexecutors: {max: 4}",
-            "job.yaml:1: cpus: bounds go with a number of executors; here the driver asks for executors of one size",
+            "job.yaml:1: cpus: bounds go with a number of executors, and not where the driver asks for them",
         ),
         ("app: x.py\ncpus: {min: 3, max: 2}", "job.yaml:2: cpus: should have min <= max, found 3, 2"),
         ("app: x.py\ncpus: .nan", "job.yaml:2: cpus: should be a finite number, found nan"),
