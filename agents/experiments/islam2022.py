@@ -73,8 +73,13 @@ def scaled_scenes(jobs: int | None = None) -> tuple[PaperSetting, ...]:
 
 
 def learned() -> tuple[Contender, ...]:
-    """A contender for each model that ships with Stoker, named by its algorithm and beta."""
-    found = {(spec.algorithm, spec.meant_for) for spec in shipped().values()}
+    """The models that ship with Stoker, each at the beta that it is for, or at all that it serves."""
+    found = {
+        (spec.algorithm, beta)
+        for spec in shipped().values()
+        for beta in (BETAS if spec.betas else (spec.meant_for,))
+        if spec.serves(beta)
+    }
     return tuple(Contender(algorithm, {"beta": beta}) for algorithm, beta in sorted(found))
 
 

@@ -79,7 +79,7 @@ def _mixed_is_cheapest(burst: Policies) -> Judged:
         f"{policy.partition('=')[2]}: {_dollars(burst, policy)}" for policy in _of(burst, "reinforce")
     )
     return Judged(
-        "Burst: a REINFORCE trained for a mix (beta 0.75) is cheaper than one trained for cost alone",
+        "Burst: REINFORCE that weighs cost against time is cheaper than for cost alone",
         f"by beta {betas}",
         0 < _beta(own) < 1,
     )

@@ -34,7 +34,8 @@ private class PatientScheduler(sc: SparkContext) extends TaskSchedulerImpl(sc) {
   override def postStartHook(): Unit = ()
 
   override def resourceOffers(offers: IndexedSeq[WorkerOffer], all: Boolean): Seq[Seq[TaskDescription]] = synchronized {
-    enough = enough || backend.isReady()
+    // The backend may make offers by a clock of its own before it is set here.
+    enough = enough || (backend != null && backend.isReady())
     if (enough) super.resourceOffers(offers, all) else Seq.empty
   }
 }

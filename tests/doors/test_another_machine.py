@@ -107,10 +107,15 @@ def driving(command: list[str], environment: dict[str, str], folder: Path) -> It
         ) as driver,
     ):
         deadline = time.monotonic() + PATIENCE
-        while not stays.exists() and driver.poll() is None and time.monotonic() < deadline:
+        said = ""
+        # What Python prints goes through Spark's JVM, and may be there after the file is.
+        while not (stays.exists() and "FETCHED" in said) and driver.poll() is None:
+            if time.monotonic() > deadline:
+                break
             time.sleep(0.1)
+            said = (folder / "printed").read_text()
         try:
-            yield (folder / "printed").read_text()
+            yield said
         finally:
             stays.unlink() if stays.exists() else driver.kill()
     assert driver.returncode == 0
