@@ -190,7 +190,7 @@ def _add_cluster(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     def bill(query: Annotated[bill_schemas.BillQuery, Query()]) -> bill_schemas.BillBody:
         """Show what VMs have cost until now, used or not, from opened to closed."""
         scheduler.charge()
-        found = store.bill(Asked(query.by, query.since, query.until, query.limit))
+        found = store.vms.bill(Asked(query.by, query.since, query.until, query.limit))
         return bill_schemas.bill_body(found, query.by, scheduler.budget())
 
 

@@ -44,11 +44,11 @@ class ApplicationRecords:
         """Keep what is known of an application."""
         if self._store is not None:
             text = seal(json.dumps(asdict(record)))
-            self._store.keep_application(job_id, text, has_secret=bool(record.secret))
+            self._store.applications.keep(job_id, text, has_secret=bool(record.secret))
 
     def kept(self, job_id: str) -> ApplicationRecord | None:
         """The job's application; None when it has none. RecordsError when that cannot be read any more."""
-        text = None if self._store is None else self._store.application(job_id)
+        text = None if self._store is None else self._store.applications.kept(job_id)
         try:
             return None if text is None else unseal(_record, text)
         except UnreadableRowError as error:
@@ -101,14 +101,14 @@ class ApplicationRecords:
             record = self.kept(job_id)
         except RecordsError:
             if self._store is not None:
-                self._store.drop_application(job_id)
+                self._store.applications.drop(job_id)
             return
         if record is not None and record.secret:
             self.keep(job_id, replace(record, secret=""))
 
     def with_secret(self) -> list[str]:
         """The jobs whose application was not forgotten."""
-        return [] if self._store is None else self._store.applications_with_secret()
+        return [] if self._store is None else self._store.applications.with_secret()
 
 
 def _record(values: dict[str, Any]) -> ApplicationRecord:

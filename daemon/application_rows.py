@@ -1,29 +1,36 @@
-"""The rows of applications in the job store, as texts; what these say is in `application_records.py`."""
+"""What the job store keeps of applications, as texts; what these say is in `application_records.py`."""
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
 
+from daemon.store_access import Access
 from daemon.tables import applications, job_id, job_number, upsert
 
 
-def keep_application(connection: Connection, of: str, record: str, *, has_secret: bool) -> None:
-    """Keep what is known of a job's application."""
-    upsert(connection, applications, [{"job": job_number(of), "has_secret": has_secret, "record": record}])
+class Applications:
+    """One text by job. All methods may be called from any thread, and raise StoreError."""
 
+    def __init__(self, access: Access) -> None:
+        self._access = access
 
-def application(connection: Connection, of: str) -> str | None:
-    """What was kept; None when nothing was."""
-    query = sa.select(applications.c.record).where(applications.c.job == job_number(of))
-    found: str | None = connection.scalar(query)
-    return found
+    def keep(self, of: str, record: str, *, has_secret: bool) -> None:
+        """Keep what is known of a job's application, in the place of what was."""
+        row = {"job": job_number(of), "has_secret": has_secret, "record": record}
+        self._access.write(lambda connection: upsert(connection, applications, [row]))
 
+    def kept(self, of: str) -> str | None:
+        """What was kept of a job's application; None when nothing was."""
+        query = sa.select(applications.c.record).where(applications.c.job == job_number(of))
+        with self._access.read() as connection:
+            found: str | None = connection.scalar(query)
+        return found
 
-def applications_with_secret(connection: Connection) -> list[str]:
-    """The jobs whose application has a secret that is kept."""
-    query = sa.select(applications.c.job).where(applications.c.has_secret).order_by(applications.c.job)
-    return [job_id(number) for number in connection.scalars(query)]
+    def with_secret(self) -> list[str]:
+        """The jobs whose application has a secret that is kept."""
+        query = sa.select(applications.c.job).where(applications.c.has_secret).order_by(applications.c.job)
+        with self._access.read() as connection:
+            return [job_id(number) for number in connection.scalars(query)]
 
-
-def drop_application(connection: Connection, of: str) -> None:
-    """Keep nothing of it."""
-    connection.execute(sa.delete(applications).where(applications.c.job == job_number(of)))
+    def drop(self, of: str) -> None:
+        """Keep nothing of it any more."""
+        query = sa.delete(applications).where(applications.c.job == job_number(of))
+        self._access.write(lambda connection: connection.execute(query))

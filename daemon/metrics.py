@@ -85,7 +85,7 @@ class _State(Collector):
             "What providers say that VMs have cost beyond that, in dollars",
             labels=["pool"],
         )
-        for (kind, pool), dollars in sorted(self._store.bill_by_pool().items()):
+        for (kind, pool), dollars in sorted(self._store.vms.bill_by_pool().items()):
             if kind == "difference":
                 differs.add_metric([pool], dollars)
             else:

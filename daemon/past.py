@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from daemon import bill_rows, tables
+from daemon.store_access import Access
 from daemon.tables import applications, comparisons, executors, explanations, jobs, sums
 from environment.model.states import ENDED_JOB
 
@@ -36,29 +37,51 @@ class Kept:
     size: int
 
 
-def kept(connection: Connection) -> Kept:
-    """What is kept of all jobs that are over."""
-    query = sa.select(sa.func.sum(sums.c.number), sa.func.sum(sums.c.size)).where(
-        sums.c.name == "jobs", sums.c.state.in_(sorted(ENDED_JOB))
-    )
-    number, size = connection.execute(query).one()
-    return Kept(int(number or 0), int(size or 0))
+class PastJobs:
+    """The jobs that are over. All methods may be called from any thread, and raise StoreError."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    def kept(self) -> Kept:
+        """What is kept of all jobs that are over."""
+        query = sa.select(sa.func.sum(sums.c.number), sa.func.sum(sums.c.size)).where(
+            sums.c.name == "jobs", sums.c.state.in_(sorted(ENDED_JOB))
+        )
+        with self._access.read() as connection:
+            number, size = connection.execute(query).one()
+        return Kept(int(number or 0), int(size or 0))
+
+    def oldest(self, limit: int, after: Past | None = None) -> list[Past]:
+        """Jobs of which all is over, those that ended first in front; `after` ended the page before."""
+        query = sa.select(jobs.c.number, jobs.c.finished_at, jobs.c.size).where(_OVER)
+        if after is not None:
+            number = tables.job_number(after.job_id) or 0
+            later = jobs.c.finished_at > after.finished_at
+            same = (jobs.c.finished_at == after.finished_at) & (jobs.c.number > number)
+            query = query.where(jobs.c.finished_at >= after.finished_at, later | same)
+        query = query.order_by(jobs.c.finished_at, jobs.c.number).limit(limit)
+        with self._access.read() as connection:
+            return [Past(tables.job_id(row[0]), row[1], row[2]) for row in connection.execute(query)]
+
+    def unmeasured(self, limit: int) -> dict[str, int]:
+        """Some of them that are not measured yet, with the bytes of their rows."""
+        with self._access.read() as connection:
+            return _unmeasured(connection, limit)
+
+    def measured(self, sizes: Mapping[str, int]) -> None:
+        """Keep how many bytes they take."""
+        rows = [{"of": tables.job_number(job_id), "bytes": size} for job_id, size in sizes.items()]
+        change = sa.update(jobs).where(jobs.c.number == sa.bindparam("of")).values(size=sa.bindparam("bytes"))
+        if rows:
+            self._access.write(lambda connection: connection.execute(change, rows))
+
+    def prune(self, job_ids: Sequence[str]) -> int:
+        """Forget those of these jobs of which all is over; how many these are."""
+        return self._access.write(lambda connection: _prune(connection, job_ids)) if job_ids else 0
 
 
-def oldest(connection: Connection, limit: int, after: Past | None = None) -> list[Past]:
-    """Jobs that are over, those that ended first in front; `after` is the last one of the page before."""
-    query = sa.select(jobs.c.number, jobs.c.finished_at, jobs.c.size).where(_OVER)
-    if after is not None:
-        number = tables.job_number(after.job_id) or 0
-        later = jobs.c.finished_at > after.finished_at
-        same = (jobs.c.finished_at == after.finished_at) & (jobs.c.number > number)
-        query = query.where(jobs.c.finished_at >= after.finished_at, later | same)
-    query = query.order_by(jobs.c.finished_at, jobs.c.number).limit(limit)
-    return [Past(tables.job_id(row[0]), row[1], row[2]) for row in connection.execute(query)]
-
-
-def unmeasured(connection: Connection, limit: int) -> dict[str, int]:
-    """Some jobs that are over and not measured yet, with the bytes of their rows."""
+def _unmeasured(connection: Connection, limit: int) -> dict[str, int]:
     query = sa.select(jobs.c.number).where(_OVER, jobs.c.size.is_(None)).order_by(jobs.c.finished_at)
     numbers = list(connection.scalars(query.limit(limit)))
     sizes = dict.fromkeys(numbers, 0)
@@ -75,16 +98,7 @@ def unmeasured(connection: Connection, limit: int) -> dict[str, int]:
     return {tables.job_id(number): size for number, size in sizes.items()}
 
 
-def measured(connection: Connection, sizes: Mapping[str, int]) -> None:
-    """Keep the bytes of jobs."""
-    rows = [{"of": tables.job_number(job_id), "bytes": size} for job_id, size in sizes.items()]
-    if rows:
-        change = sa.update(jobs).where(jobs.c.number == sa.bindparam("of"))
-        connection.execute(change.values(size=sa.bindparam("bytes")), rows)
-
-
-def prune(connection: Connection, job_ids: Sequence[str]) -> int:
-    """Remove all rows of those of these jobs that are over; how many these are."""
+def _prune(connection: Connection, job_ids: Sequence[str]) -> int:
     asked = [tables.job_number(job_id) for job_id in job_ids]
     query = sa.select(jobs.c.number, jobs.c.state).where(jobs.c.number.in_(asked), _OVER)
     numbers = [number for number, state in connection.execute(query) if state in ENDED_JOB]

@@ -85,23 +85,23 @@ class Pruner:
                 troubles.append(f"{job.job_id}: {error.strerror or error}: {error.filename or ''}")
             else:
                 gone.append(job)
-        number = self._store.prune([job.job_id for job in gone])
+        number = self._store.past.prune([job.job_id for job in gone])
         return Pruned(number, sum(job.size or 0 for job in gone), tuple(troubles))
 
     def measure(self) -> int:
         """Measure some jobs that were not yet, when the rules are about bytes; how many."""
         if self._rules.size is None:
             return 0
-        rows = self._store.unmeasured(_STEP)
+        rows = self._store.past.unmeasured(_STEP)
         sizes = {job_id: size + sum(map(measure, self._folders_of(job_id))) for job_id, size in rows.items()}
-        self._store.measured(sizes)
+        self._store.past.measured(sizes)
         return len(sizes)
 
     def due(self, now: float, page_size: int = _STEP) -> Iterator[list[Past]]:
         """All that is to go at that time, in parts, the oldest first."""
-        rules, kept, last = self._rules, self._store.kept(), None
+        rules, kept, last = self._rules, self._store.past.kept(), None
         number, size = kept.jobs, kept.size
-        while page := self._store.oldest(page_size, last):
+        while page := self._store.past.oldest(page_size, last):
             part: list[Past] = []
             for job in page:
                 old = rules.age is not None and job.finished_at < now - rules.age * SECONDS_PER_DAY
@@ -162,8 +162,8 @@ def _keep_to_it(pruner: Pruner, uploads: Uploads, store: Store, stopping: thread
                 swept = began
                 _sweep(uploads, store)
                 long_ago = time.time() - DETAILED * SECONDS_PER_DAY
-                store.forget_details(day_of(long_ago))
-                store.forget_leases(long_ago)
+                store.vms.forget_details(day_of(long_ago))
+                store.vms.forget_leases(long_ago)
         except DeposedError:
             return
         except StoreError as error:

@@ -164,7 +164,7 @@ class SchedulingLoop:
         self._draining = Draining(self.ui, now)
         self._vms = VmDoor(store, self._inbox.put_and_wait, now)
         self._disk = DiskWatch(data_dir)
-        self._budget = BudgetWatch(config.budget, store.spent, now)
+        self._budget = BudgetWatch(config.budget, store.vms.spent, now)
         self._readiness = Readiness(
             store,
             self._tenure,
@@ -345,8 +345,8 @@ class SchedulingLoop:
         """Take up what an earlier daemon left: its jobs, its tasks, its drivers."""
         for damage in self._store.put_damaged_aside(self._clock.now()):
             log.error("a row of the job store cannot be read and is put aside", row=str(damage))
-        (jobs, tasks), leases = self._store.unfinished(), self._store.leases()
-        accounts = self._store.accounts()
+        (jobs, tasks), leases = self._store.unfinished(), self._store.vms.leases()
+        accounts = self._store.vms.accounts()
         self._clock.begin(jobs, [task for task in tasks if not task.ended], accounts)
         self._keep_time()
         restored = ev.Restored(
@@ -356,8 +356,8 @@ class SchedulingLoop:
             self._model.options,
             leases=tuple(leases),
             accounts=tuple(accounts),
-            reserved=tuple(self._store.reservations()),
-            pools=tuple(self._store.pool_setbacks()),
+            reserved=tuple(self._store.vms.reservations()),
+            pools=tuple(self._store.vms.pool_setbacks()),
             policy=self._policies.status().name,
         )
         self._budget.begin()

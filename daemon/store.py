@@ -1,13 +1,14 @@
 """The job store: every job, its executors and why they are where they are, durable in SQL.
 
-What a method has written is on disk when it returns. How records become rows is in `tables.py`, how
+What a method has written is on disk when it returns. What is kept of VMs is in `vm_books.py`, of applications
+in `application_rows.py`, of jobs that are over in `past.py`. How records become rows is in `tables.py`, how
 transactions are made in `database.py`; the life of a job is the model's business, not this one's.
 """
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from secrets import token_hex
 from typing import Any, TypeVar
@@ -17,19 +18,10 @@ from sqlalchemy.engine import Connection
 
 from conf.schema import JobSpec
 from conf.uploaded import SCHEME, SHA256
-from daemon import (
-    application_rows,
-    arrivals,
-    bill_rows,
-    lease_rows,
-    listing,
-    past,
-    store_opening,
-    tables,
-    terms,
-)
+from daemon import arrivals, bill_rows, listing, store_opening, tables, terms
+from daemon.application_rows import Applications
 from daemon.arrivals import Added, IdempotencyConflictError, SubmittedSpec
-from daemon.damage import Damage, Damages, put_aside
+from daemon.damage import Damage, put_aside
 from daemon.database import (
     Database,
     DeposedError,
@@ -38,8 +30,9 @@ from daemon.database import (
     StoreFullError,
     StoreStuckError,
 )
-from daemon.sealed_rows import ACCOUNTS, POOL_SETBACKS, RESERVATIONS, SEALED
+from daemon.past import PastJobs
 from daemon.shadow_comparison import Comparison
+from daemon.store_access import Access
 from daemon.tables import (
     add_explanations,
     comparisons,
@@ -47,16 +40,13 @@ from daemon.tables import (
     explanations,
     facts,
     jobs,
-    leases,
     sums,
     upsert,
 )
 from daemon.terms import Term, Vigil
+from daemon.vm_books import VmBooks
 from environment.explain import Explanation
-from environment.model.accounts import Account
 from environment.model.cluster_model import Changes
-from environment.model.leases import Lease
-from environment.model.moment import PoolSetback, Reserved
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.types import Job, natural_key
 
@@ -95,9 +85,7 @@ class Store:
     def __init__(self, url: str, *, at: float | None = None) -> None:
         """Open the store, made new (at that time, seconds) when there is none; StoreError otherwise."""
         self._database = Database(url)
-        #: In which it is written; None for one that need not care.
-        self._term: Term | None = None
-        self._damages = Damages()
+        self._work_by(Access(self._database))
 
         def prepare(connection: Connection) -> None:
             store_opening.prepare(connection, self._database.name, at)
@@ -109,6 +97,11 @@ class Store:
         except BaseException:
             self._database.close()
             raise
+
+    def _work_by(self, access: Access) -> None:
+        self._access, self._damages, self._write = access, access.damages, access.write
+        #: What is kept of VMs, of applications, and of jobs that are over.
+        self.vms, self.applications, self.past = VmBooks(access), Applications(access), PastJobs(access)
 
     def lock(self, *, shared: bool = False) -> None:
         """Work on the store as its only daemon; StoreBusyError, naming the other one, when there is one.
@@ -141,7 +134,7 @@ class Store:
     def during(self, term: Term) -> "Store":
         """The same store, to be written in that term only."""
         store = copy(self)
-        store._term = term
+        store._work_by(replace(self._access, term=term))
         return store
 
     def leader(self) -> str:
@@ -188,18 +181,14 @@ class Store:
         """
         job_rows = [tables.job_row(record) for record in changes.jobs]
         executor_rows = [tables.executor_row(record) for record in changes.executors]
-        changed_leases = [lease_rows.lease_row(lease) for lease in changes.leases]
+        save_vms = self.vms.saving(changes, (facts_known or {}).get(bill_rows.BATCH, ""))
         explanation_rows = [tables.explanation_row(explanation) for explanation in explanations]
         fact_rows: list[tables.Row] = [{"key": k, "value": v} for k, v in (facts_known or {}).items()]
 
         def work(connection: Connection) -> None:
             upsert(connection, jobs, job_rows)
             upsert(connection, executors, executor_rows)
-            upsert(connection, leases, changed_leases)
-            bill_rows.add_charges(connection, changes.charges, (facts_known or {}).get(bill_rows.BATCH, ""))
-            ACCOUNTS.save(connection, {a.id: None if a.closed else a for a in changes.accounts})
-            RESERVATIONS.save(connection, changes.reserved)
-            POOL_SETBACKS.save(connection, changes.setbacks)
+            save_vms(connection)
             add_explanations(connection, explanation_rows)
             upsert(connection, facts, fact_rows)
 
@@ -221,18 +210,6 @@ class Store:
 
         if rows:
             self._write(work)
-
-    def keep_application(self, job_id: str, record: str, *, has_secret: bool) -> None:
-        """Keep what is known of a job's application, in the place of what was."""
-        self._write(
-            lambda connection: application_rows.keep_application(
-                connection, job_id, record, has_secret=has_secret
-            )
-        )
-
-    def drop_application(self, job_id: str) -> None:
-        """Keep nothing of it any more."""
-        self._write(lambda connection: application_rows.drop_application(connection, job_id))
 
     # ---- reading ---------------------------------------------------------------------------------
 
@@ -337,21 +314,6 @@ class Store:
         tasks = _TASK.join(numbers, numbers.c.number == executors.c.job)
         return self._jobs(records), self._tasks(tasks)
 
-    def application(self, job_id: str) -> str | None:
-        """What was kept of a job's application; None when nothing was."""
-        with self._database.read() as connection:
-            return application_rows.application(connection, job_id)
-
-    def applications_with_secret(self) -> list[str]:
-        """The jobs whose application has a secret that is kept."""
-        with self._database.read() as connection:
-            return application_rows.applications_with_secret(connection)
-
-    def leases(self) -> list[Lease]:
-        """The VMs that may still cost something, in order of asking."""
-        with self._database.read() as connection:
-            return lease_rows.open_leases(connection, self._damages)
-
     def uploads_needed(self) -> set[str]:
         """The hashes of uploaded files that jobs which are not over name."""
         named = jobs.c.spec.contains(f"{SCHEME}:", autoescape=True)
@@ -359,97 +321,19 @@ class Store:
         with self._database.read() as connection:
             return {found for text in connection.scalars(query) for found in _UPLOADED.findall(text)}
 
-    def accounts(self) -> list[Account]:
-        """The accounts of VMs that are paid for."""
-        with self._database.read() as connection:
-            return ACCOUNTS.all(connection, self._damages)
-
-    def reservations(self) -> list[Reserved]:
-        """What is kept on VMs for jobs that wait for others to boot, in order of their placement."""
-        with self._database.read() as connection:
-            found = RESERVATIONS.all(connection, self._damages)
-        return sorted(found, key=lambda reserved: (reserved.at, natural_key(reserved.job_id)))
-
-    def pool_setbacks(self) -> list[PoolSetback]:
-        """The pools that are left alone for a while."""
-        with self._database.read() as connection:
-            return POOL_SETBACKS.all(connection, self._damages)
-
-    def bill(self, asked: bill_rows.Asked) -> bill_rows.Bill:
-        """What VMs have cost."""
-        with self._database.read() as connection:
-            return bill_rows.bill(connection, asked)
-
-    def bill_by_pool(self) -> dict[tuple[str, str], float]:
-        """The same in all, dollars by kind and pool."""
-        with self._database.read() as connection:
-            return bill_rows.by_pool(connection)
-
-    def spent(self, day: str) -> float:
-        """Dollars that VMs have cost on a day (UTC, 2026-11-22)."""
-        with self._database.read() as connection:
-            return bill_rows.spent(connection, day)
-
-    def forget_leases(self, before: float) -> None:
-        """Forget the VMs that cost nothing more since then, in seconds since the epoch."""
-        self._write(lambda connection: lease_rows.forget_leases(connection, before))
-
-    def forget_details(self, before: str) -> int:
-        """Keep the bill of days before that one no longer by VM and job; how many sums were folded."""
-        return self._write(lambda connection: bill_rows.forget_details(connection, before))
-
     def put_damaged_aside(self, at: float) -> tuple[Damage, ...]:
-        """Put aside what cannot be read of what `unfinished` and `leases` give; what that was.
+        """Put aside what cannot be read of what `unfinished` and `vms` give; what that was.
 
         Such jobs have failed since then, and say why.
         """
 
         def work(connection: Connection) -> tuple[Damage, ...]:
             of_jobs = put_aside(connection, list(connection.scalars(_going_on())), at)
-            of_leases = lease_rows.put_leases_aside(connection, None, at)
-            sealed = (damage for rows in SEALED for damage in rows.put_aside(connection, at))
-            return (*of_jobs, *of_leases, *sealed)
+            return (*of_jobs, *self.vms.put_aside(connection, at))
 
         return self._write(work)
 
-    # ---- jobs that are over: see `past` ----------------------------------------------------------
-
-    def kept(self) -> past.Kept:
-        """What is kept of all jobs that are over."""
-        with self._database.read() as connection:
-            return past.kept(connection)
-
-    def oldest(self, limit: int, after: past.Past | None = None) -> list[past.Past]:
-        """Jobs of which all is over, those that ended first in front, after that one."""
-        with self._database.read() as connection:
-            return past.oldest(connection, limit, after)
-
-    def unmeasured(self, limit: int) -> dict[str, int]:
-        """Some of them that were not measured, with the bytes of their rows."""
-        with self._database.read() as connection:
-            return past.unmeasured(connection, limit)
-
-    def measured(self, sizes: Mapping[str, int]) -> None:
-        """Keep how many bytes they take."""
-        if sizes:
-            self._write(lambda connection: past.measured(connection, sizes))
-
-    def prune(self, job_ids: Sequence[str]) -> int:
-        """Forget those of these jobs of which all is over; how many these are."""
-        return self._write(lambda connection: past.prune(connection, job_ids)) if job_ids else 0
-
     # ---- helpers ---------------------------------------------------------------------------------
-
-    def _write(self, work: Callable[[Connection], Result]) -> Result:
-        term = self._term
-        if term is None:
-            return self._database.write(work)
-
-        def in_office(connection: Connection) -> Result:
-            term.fence(connection)
-            return work(connection)
-
-        return self._database.write(in_office)
 
     def _jobs(self, query: sa.Select[Any]) -> list[JobRecord]:
         with self._database.read() as connection:

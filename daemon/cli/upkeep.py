@@ -173,7 +173,7 @@ def prune(
             else:
                 pruned = prune_all(pruner, time.time(), lambda so_far: tell(f"{so_far.jobs} jobs"))
             files, size_of_files = uploads.sweep(store.uploads_needed, _days(older_than), dry_run=dry_run)
-            kept = store.kept().jobs - (pruned.jobs if dry_run else 0)
+            kept = store.past.kept().jobs - (pruned.jobs if dry_run else 0)
     except StoreError as error:
         raise CommandError(str(error)) from None
     for trouble in pruned.troubles[:20]:

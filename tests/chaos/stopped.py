@@ -178,7 +178,7 @@ def wrong(world: World, store: Store) -> Iterator[str]:
     for lease, number in world.cloud.opened.items():
         if number > 1 and not world.opens_twice:
             yield f"{lease} was opened {number} times"
-    yield from (f"{lease.id} is {lease.state} in the store" for lease in store.leases())
+    yield from (f"{lease.id} is {lease.state} in the store" for lease in store.vms.leases())
 
 
 #: What the provider does with the openings and closings of each story, in turn; then all is well.

@@ -25,7 +25,7 @@ def test_who_waits_for_vms_does_so_after_a_stop(tmp_path: Path) -> None:
     run.submit(JOBS[0])
     run.step()
     run.step()
-    before = run.store.reservations()
+    before = run.store.vms.reservations()
     run.close()
     run = Run(world, tmp_path)
     run.restore()
@@ -35,7 +35,7 @@ def test_who_waits_for_vms_does_so_after_a_stop(tmp_path: Path) -> None:
     assert job is not None
     assert job.reason.startswith("waits for p-1 and p-2 to boot")
     assert [reserved.vm_ids for reserved in before] == [("p-1", "p-2")]
-    assert run.store.reservations() == before
+    assert run.store.vms.reservations() == before
     run.close()
 
 

@@ -199,7 +199,7 @@ def test_executors_are_told_where_their_driver_is(api: Api, store: Store, door: 
     assert process.argv[-2:] == ("app-1", "0")
     assert SECRET not in str(process.argv) + str(process.environment)
     assert process.secrets["_SPARK_AUTH_SECRET"] == SECRET
-    store.drop_application("job-1")
+    store.applications.drop("job-1")
     with pytest.raises(RecordsError, match="nobody knows any more where its driver"):
         door.launcher.describe(_task("job-1"), record.job, spec, ())
 
@@ -311,13 +311,13 @@ def test_a_driver_on_the_cluster_goes_on_under_another_host(api: Api, door: Door
     process, _ = again.launcher.describe(_task("job-1"), record.job, spec, (driver,))
     assert (process.secrets["_SPARK_AUTH_SECRET"], process.argv[-2]) == (secret, "app-1")
     again.launcher.forget("job-1")
-    assert secret not in str(store.application("job-1"))
+    assert secret not in str(store.applications.kept("job-1"))
 
 
 def test_without_its_records_nobody_speaks_for_an_application(api: Api, door: Door, store: Store) -> None:
     """Not whoever comes without a key, either."""
     key = register(api)["key"]
-    store.drop_application("job-1")
+    store.applications.drop("job-1")
     again = Door(store)
     again.applications.take_up(store.unfinished()[0])
     other = Api(create_app(again, store, token="t0ken", version="1"))
@@ -403,7 +403,7 @@ def test_a_driver_is_told_of_its_jobs_end(api: Api, door: Door, store: Store) ->
     door.now("job-1", state="killed", reason="killed on request")
     door.launcher.forget("job-1")
     assert speak(api, key)["stop"] == "job-1 was ended: killed on request"
-    assert SECRET not in str(store.application("job-1"))
+    assert SECRET not in str(store.applications.kept("job-1"))
 
 
 @pytest.mark.parametrize(
@@ -526,13 +526,13 @@ def test_nonsense_in_the_records_is_nobodys_key(api: Api, door: Door, store: Sto
         '{"key": "k", "port": "x"}',
         '{"key": "k", "more": 1}',
     ):
-        store.keep_application("job-1", text, has_secret=True)
+        store.applications.keep("job-1", text, has_secret=True)
         with pytest.raises(RecordsError):
             door.launcher.applications.kept("job-1")
     door.applications._sessions.clear()
     assert speak(api, key)["status"] == 404
     door.launcher.forget("job-1")
-    assert store.application("job-1") is None
+    assert store.applications.kept("job-1") is None
 
 
 def test_signs_of_life_are_not_audited(door: Door, store: Store, tmp_path: Path) -> None:

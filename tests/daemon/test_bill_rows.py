@@ -55,28 +55,28 @@ def test_charges_are_added_up_by_what_is_asked_for(store: Store) -> None:
     """By each key, in days; what no job used stands beside what jobs did."""
     save(store, charge(0.5), charge(0.25, job="job-1"), charge(1.0, "2026-11-23", "job-1", vm="vm-2"))
     save(store, charge(0.5), charge(0.125, kind="difference"))
-    assert lines(store.bill(Asked("job"))) == {
+    assert lines(store.vms.bill(Asked("job"))) == {
         "job-1": {"used": 1.25},
         "": {"idle": 1.0, "difference": 0.125},
     }
-    assert lines(store.bill(Asked("vm", until="2026-11-22"))) == {
+    assert lines(store.vms.bill(Asked("vm", until="2026-11-22"))) == {
         "vm-1": {"used": 0.25, "idle": 1.0, "difference": 0.125}
     }
-    whole = store.bill(Asked("day"))
+    whole = store.vms.bill(Asked("day"))
     assert [(line.key, line.total) for line in whole.lines] == [("2026-11-22", 1.25), ("2026-11-23", 1.0)]
     assert (whole.total.total, whole.days) == (2.25, ("2026-11-22", "2026-11-23"))
     by: By
     for by, key in (("owner", "ann"), ("queue", "night"), ("policy", "ff"), ("type", "m1.large")):
-        assert key in lines(store.bill(Asked(by)))
-    assert store.bill(Asked("pool", since="2026-11-23")).total.total == 1.0
-    assert store.spent("2026-11-22") == 1.25
-    assert store.bill_by_pool() == {("used", ""): 1.25, ("idle", ""): 1.0, ("difference", ""): 0.125}
+        assert key in lines(store.vms.bill(Asked(by)))
+    assert store.vms.bill(Asked("pool", since="2026-11-23")).total.total == 1.0
+    assert store.vms.spent("2026-11-22") == 1.25
+    assert store.vms.bill_by_pool() == {("used", ""): 1.25, ("idle", ""): 1.0, ("difference", ""): 0.125}
 
 
 def test_what_is_beyond_the_limit_is_told_in_sum(store: Store) -> None:
     """The dearest are told one by one."""
     save(store, *(charge(float(number), job=f"job-{number}") for number in range(1, 5)))
-    bill = store.bill(Asked("job", limit=2))
+    bill = store.vms.bill(Asked("job", limit=2))
     assert list(lines(bill)) == ["job-4", "job-3"]
     assert bill.rest is not None
     assert (bill.rest.total, bill.total.total) == (3.0, 10.0)
@@ -85,10 +85,10 @@ def test_what_is_beyond_the_limit_is_told_in_sum(store: Store) -> None:
 def test_accounts_are_kept_until_they_are_closed(store: Store) -> None:
     """In the same transaction as what was charged."""
     save(store, charge(0.5), accounts=(ACCOUNT,))
-    assert store.accounts() == [ACCOUNT]
+    assert store.vms.accounts() == [ACCOUNT]
     closed = Account("S1", "vm-1", "m1.large", 0.24, 100.0, 170.0, "S1", closed=True)
     save(store, charge(0.5), accounts=(closed,))
-    assert store.accounts() == []
+    assert store.vms.accounts() == []
 
 
 def test_a_commit_of_which_nobody_heard_is_not_added_again(
@@ -108,7 +108,7 @@ def test_a_commit_of_which_nobody_heard_is_not_added_again(
     for _ in range(2):
         assert tenure.save(Changes((), (), charges=(charge(0.5),)), (), {})
     assert len(calls) == 3
-    assert store.spent("2026-11-22") == 1.0
+    assert store.vms.spent("2026-11-22") == 1.0
 
 
 def test_a_job_that_is_pruned_leaves_what_it_used(store: Store) -> None:
@@ -117,23 +117,23 @@ def test_a_job_that_is_pruned_leaves_what_it_used(store: Store) -> None:
     over = JobRecord(record.job, state="finished", finished_at=6.0)
     save(store, charge(0.25, job="job-1"), charge(0.5, job="job-2"), charge(1.0))
     store.save(Changes((over,), ()))
-    assert store.prune(["job-1"]) == 1
-    assert lines(store.bill(Asked("job"))) == {"": {"used": 0.25, "idle": 1.0}, "job-2": {"used": 0.5}}
-    assert lines(store.bill(Asked("owner")))["ann"] == {"used": 0.75}
+    assert store.past.prune(["job-1"]) == 1
+    assert lines(store.vms.bill(Asked("job"))) == {"": {"used": 0.25, "idle": 1.0}, "job-2": {"used": 0.5}}
+    assert lines(store.vms.bill(Asked("owner")))["ann"] == {"used": 0.75}
 
 
 def test_old_days_are_kept_without_vms_and_jobs(store: Store) -> None:
     """So that there is an end to their number; nothing of the sums is lost, and later charges join them."""
     days = [charge(0.1, f"2026-01-{day:02}", f"job-{n}", vm=f"vm-{n}") for day in (1, 2) for n in range(50)]
     save(store, *days)
-    assert store.forget_details("2026-01-02") == 100
-    assert store.forget_details("2026-01-02") == 0
+    assert store.vms.forget_details("2026-01-02") == 100
+    assert store.vms.forget_details("2026-01-02") == 0
     save(store, charge(0.1, "2026-01-01", "job-7", vm="vm-7"))
-    assert store.forget_details("2026-01-02") == 2
-    bill = store.bill(Asked("day"))
+    assert store.vms.forget_details("2026-01-02") == 2
+    bill = store.vms.bill(Asked("day"))
     assert [line.total for line in bill.lines] == pytest.approx([5.1, 5.0])
-    assert len(store.bill(Asked("vm")).lines) == 51
-    assert lines(store.bill(Asked("owner"))) == {"ann": {"used": pytest.approx(10.1)}}
+    assert len(store.vms.bill(Asked("vm")).lines) == 51
+    assert lines(store.vms.bill(Asked("owner"))) == {"ann": {"used": pytest.approx(10.1)}}
 
 
 def test_a_damaged_account_is_put_aside(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_damaged_account_is_put_aside(tmp_path: Path) -> None:
         connection.execute(sa.update(tables.accounts).values(record="{}"))
     engine.dispose()
     with contextlib.closing(Store(url)) as store:
-        assert store.accounts() == []
+        assert store.vms.accounts() == []
         assert [damage.table for damage in store.put_damaged_aside(7.0)] == ["accounts"]
         assert store.put_damaged_aside(7.0) == ()
 
@@ -168,11 +168,11 @@ def test_a_bill_is_the_same_after_sums_were_parted(tmp_path: Path) -> None:
                 expected[key] = expected.get(key, 0.0) + row["dollars"]
             found = {
                 (line.key, kind): paid
-                for line in store.bill(Asked(by)).lines
+                for line in store.vms.bill(Asked(by)).lines
                 for kind, paid in line.dollars.items()
             }
             assert found == pytest.approx(expected)
-        assert sum(store.bill_by_pool().values()) == pytest.approx(sum(row["dollars"] for row in rows))
+        assert sum(store.vms.bill_by_pool().values()) == pytest.approx(sum(row["dollars"] for row in rows))
 
 
 def test_what_is_asked_again_and_again_is_short(store: Store) -> None:
@@ -184,4 +184,4 @@ def test_what_is_asked_again_and_again_is_short(store: Store) -> None:
             table.name: connection.scalar(sa.select(sa.func.count()).select_from(table)) for table in _TABLES
         }
     assert found == {"charged_days": 2, "charged_jobs": 200, "charged_vms": 14, "charged_pools": 1}
-    assert store.bill_by_pool() == {("used", ""): 100.0}
+    assert store.vms.bill_by_pool() == {("used", ""): 100.0}

@@ -154,11 +154,11 @@ def test_no_query_looks_through_all_jobs(store: Store, tmp_path: Path) -> None:
     store.count_by_state()
     store.totals()
     store.head()
-    store.kept()
-    last = store.oldest(2)[-1]
-    store.oldest(2, last)
-    store.unmeasured(5)
-    store.prune(["job-1"])
+    store.past.kept()
+    last = store.past.oldest(2)[-1]
+    store.past.oldest(2, last)
+    store.past.unmeasured(5)
+    store.past.prune(["job-1"])
     plans: list[str] = []
     with contextlib.closing(sqlite3.connect(tmp_path / "stoker.db")) as sql:
         for statement, values in asked:

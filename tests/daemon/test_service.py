@@ -507,7 +507,7 @@ def test_who_was_not_charged_for_long_is_a_part_at_a_time(store: Store, tmp_path
         service._handle([*map(Item, due)])
     assert handled == [1, 1, 0]
     assert not service._charges_due()
-    before = {account.until for account in store.accounts()}
+    before = {account.until for account in store.vms.accounts()}
     with ThreadPoolExecutor() as pool:
         asked = pool.submit(service.charge)
         for _ in range(2):
@@ -515,7 +515,7 @@ def test_who_was_not_charged_for_long_is_a_part_at_a_time(store: Store, tmp_path
             service._handle([item])
         asked.result(PATIENCE)
     assert len(before) == 2
-    assert len({account.until for account in store.accounts()} & before) == 0
+    assert len({account.until for account in store.vms.accounts()} & before) == 0
     service._policies.close()
     service._journal.close()
 
@@ -530,15 +530,15 @@ def test_a_fixed_cluster_is_paid_for_used_or_not_and_through_restarts(store: Sto
             service = Service(config, store, launcher, options, data_dir=tmp_path)
             with running(service):
                 deadline = time.monotonic() + PATIENCE
-                while not store.accounts() or not service.cluster().vms:
+                while not store.vms.accounts() or not service.cluster().vms:
                     assert time.monotonic() < deadline
                     time.sleep(0.02)
                 time.sleep(0.3)
                 service.charge()
-                accounts, bill = store.accounts(), store.bill(Asked("vm"))
+                accounts, bill = store.vms.accounts(), store.vms.bill(Asked("vm"))
     assert {line.key: set(line.dollars) for line in bill.lines} == {a.name: {"idle"} for a in accounts}
     paid = {a.name: a.price_per_hour / 3600 * (a.until - a.opened_at) for a in accounts}
     assert {line.key: line.total for line in bill.lines} == pytest.approx(paid)
     assert [a.until for a in accounts] == [max(a.until for a in accounts)] * len(accounts)
-    later = {a.name: a.until for a in store.accounts()}
+    later = {a.name: a.until for a in store.vms.accounts()}
     assert all(later[a.name] > a.until for a in accounts), "it is charged for when the daemon ends, too"
