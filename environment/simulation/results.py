@@ -70,6 +70,22 @@ class JobOutcome:
         return self.sizes or (self.size,) * self.executors
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """What executors held, [E]: the number of the job and of the VM, from when to when, and how much.
+
+    An executor that was placed again stands there once for every place. `kind` is its size, by number in
+    `kinds`.
+    """
+
+    job: IntArray
+    vm: IntArray
+    start: FloatArray
+    end: FloatArray
+    kind: IntArray
+    kinds: tuple[Resources, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Traced:
     """A decision as it was executed, when, how many jobs were waiting, and what had been wrong before it."""

@@ -7,36 +7,21 @@ otherwise when that has grown. A job that is placed before older ones becomes th
 first. (Episodes in which only the head is seen wait until a job ends: rule 4.)
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
 
-import numpy as np
-
-from conf.units import SECONDS_PER_HOUR
 from environment.kernel.arrays import checked_vms, jobs_of, refusals
-from environment.kernel.durations import is_good
 from environment.policy import Decide, Guarded, Policy, Timed
-from environment.resources import NOTHING, Resources
 from environment.rounds import Queue, Verdict, decide_once
 from environment.simulation.fitted import Pace
-from environment.simulation.limits import perfect_packing_bound
 from environment.simulation.options import SimulationOptions
-from environment.simulation.results import JobOutcome, Result, Traced, cost_shares
+from environment.simulation.outcomes import result_of
+from environment.simulation.results import Result, Traced
 from environment.simulation.world import World
 from environment.sizing import sizing_for
-from environment.types import (
-    Decision,
-    EndedJob,
-    FloatArray,
-    IntArray,
-    Observer,
-    Place,
-    PlacementRequest,
-    Vm,
-    Wait,
-)
+from environment.types import Decision, EndedJob, Observer, Place, PlacementRequest, Vm, Wait
 from environment.view import ClusterView
 from profiles.workload import Workload
 
@@ -90,7 +75,7 @@ def simulate(
         trace.append(traced if options.scores else _without_scores(traced))
         if progress is not None and isinstance(traced.decision, Place):
             _report(progress, world.head, len(jobs))
-    result = _result(world, trace, refused, watch.seconds)
+    result = result_of(world, trace, refused, watch.seconds)
     return replace(result, cut_short=_cut_short(policy) - cut_short, guarded=_guarded(policy) - guarded)
 
 
@@ -171,100 +156,3 @@ def _without_scores(traced: Traced) -> Traced:
 def _report(progress: Progress, placed: int, jobs: int) -> None:
     if placed == jobs or placed % max(1, jobs // _REPORTS) == 0:
         progress(placed, jobs)
-
-
-def _result(
-    world: World, trace: Sequence[Traced], refused: Mapping[str, str], seconds: Sequence[float]
-) -> Result:
-    state, outcomes = world.batch.state, {outcome.name: outcome for outcome in _outcomes(world)}
-    cost, bill = world.meter.bill()
-    return Result(
-        jobs=tuple(outcomes[job.id] for job in world.jobs if job.id in outcomes),
-        vms=world.vms,
-        vm_seconds=tuple(state.used[0, : len(world.vms)].tolist()),
-        cost=cost,
-        bill=bill,
-        bound=_bound(world) if outcomes else 0.0,
-        decisions=tuple(trace),
-        refused=refused,
-        aside=world.aside(),
-        decision_seconds=np.array(seconds),
-        truth=world.options.truth,
-        belief=str(world.options.belief),
-        spot_belief=str(world.options.spot_belief),
-        interruptions=world.missing.interruptions.vms,
-        executors_lost=world.missing.interruptions.executors,
-        work_lost=world.missing.interruptions.work_lost / SECONDS_PER_HOUR,
-    )
-
-
-def _bound(world: World) -> float:
-    aside = world.aside()
-    ran = [job for job in world.truth.values() if job.id not in aside]
-    return perfect_packing_bound(ran, world.vms, world.partial)
-
-
-def _outcomes(world: World) -> Iterator[JobOutcome]:
-    """Of the jobs that ran; those that wait to the end stand behind them."""
-    jobs, state = world.batch.jobs, world.batch.state
-    placement = state.placement[0].tolist()
-    rows = zip(
-        (request.job for request in world.requests[: world.head]),
-        jobs.first[0].tolist(),
-        jobs.executors[0].tolist(),
-        jobs.prefers[0].tolist(),
-        state.start[0].tolist(),
-        state.end[0].tolist(),
-        _shares(world).tolist(),
-        strict=False,
-    )
-    for number, (job, first, executors, prefers, start, end, cost) in enumerate(rows):
-        vms = tuple(world.missing.first.get(at, placement[at]) for at in range(first, first + executors))
-        yield JobOutcome(
-            job.id, job.type, job.size, job.executors, job.submitted_at, start, end, vms,
-            is_good(prefers, executors, len(set(vms))), cost, world.sizes(number),
-        )  # fmt: skip
-
-
-def _shares(world: World) -> FloatArray:
-    """Each job's share in the cost, dollars, [M]."""
-    jobs, state, executors = world.batch.jobs, world.batch.state, world.batch.jobs.executors[0]
-    job = np.repeat(np.arange(len(executors)), executors)
-    # Jobs with fewer executors than they ask for leave places unused.
-    at = np.arange(len(job)) - np.repeat(np.cumsum(executors) - executors, executors) + jobs.first[0][job]
-    start, end, over = state.start[0][job], state.end[0][job], world.missing.stints
-    job = np.append(job, [stint.job for stint in over]).astype(np.int64)
-    vm = np.append(state.placement[0][at], [stint.vm for stint in over]).astype(np.int64)
-    for moved, since in world.missing.since.items():
-        start[at == moved] = since
-    return cost_shares(
-        job,
-        vm,
-        world.meter.price_seconds(vm, np.append(start, [stint.start for stint in over])),
-        world.meter.price_seconds(vm, np.append(end, [stint.end for stint in over])),
-        _dominant(world, job, at, vm),
-        world.batch.machines.price_per_hour[0],
-    )
-
-
-def _dominant(world: World, job: IntArray, at: IntArray, vm: IntArray) -> FloatArray:
-    """The largest fraction of anything that its VM has that each executor takes, [E].
-
-    `at` are the places in the kernel of those that ran to the end; stints come behind them.
-    """
-    kinds: dict[Resources, int] = {}
-    of_job = np.zeros(world.batch.jobs.executors.shape[1], np.int64)
-    for number, request in enumerate(world.requests):
-        of_job[number] = kinds.setdefault(request.job.size, len(kinds))
-    given = np.full(world.batch.state.placement.shape[1], -1)
-    given[list(world.given)] = [kinds.setdefault(size, len(kinds)) for size in world.given.values()]
-    kind = of_job[job]
-    kind[: len(at)] = np.where(given[at] < 0, kind[: len(at)], given[at])
-    kind[len(at) :] = [kinds.setdefault(stint.size, len(kinds)) for stint in world.missing.stints]
-    wholes: dict[Resources, int] = {}
-    # What is lost is on a VM behind the last, which has nothing.
-    of_vm = [wholes.setdefault(one.resources, len(wholes)) for one in world.vms]
-    of_vm += [wholes.setdefault(NOTHING, len(wholes))]
-    shares = np.array([[size.share_of(whole) for whole in wholes] for size in kinds]).reshape(-1, len(wholes))
-    dominant: FloatArray = shares[kind, np.array(of_vm)[vm]]
-    return dominant
