@@ -1,7 +1,8 @@
-"""Amounts as users write them: memory as 512m, 2g or 2GiB, other resources by name; and lengths of time."""
+"""Amounts as users write them: memory as 512m, 2g or 2GiB, other resources by name; and times."""
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 
 SECONDS_PER_HOUR = 3600.0
 SECONDS_PER_DAY = 86_400.0
@@ -45,6 +46,46 @@ def seconds(value: object) -> float:
     if isinstance(value, str) and (match := _SECONDS.fullmatch(value.strip())):
         return float(match[1]) * _LENGTHS[(match[2] or "s").lower()]
     raise ValueError("should be a time such as 90s, 2m or 1h, or a number of seconds")
+
+
+#: How a deadline that is a text begins; whether the day exists is seen by `deadline`.
+DEADLINE = (
+    r"^(\d{1,9}(\.\d{1,9})?(ms|s|m|min|h|d)?"
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d))$"
+)
+_LONGEST = 1e9
+
+
+def deadline(value: object) -> float | str:
+    """A deadline as it is kept: seconds after submission, or an ISO time with its zone as it was written.
+
+    ValueError, with examples, for what is neither.
+    """
+    right = "should be a time after submission such as 2h or 7200, or one with its zone: 2026-11-22T18:00:00Z"
+    if isinstance(value, datetime):  # as YAML reads it
+        value = value.isoformat()
+    if isinstance(value, str) and "-" in value:
+        try:
+            at = datetime.fromisoformat(value)
+        except ValueError:
+            raise ValueError(right) from None
+        if at.tzinfo is None:
+            raise ValueError(f"{value} has no zone: write {value}Z, or {value}+01:00")
+        return value
+    try:
+        after = seconds(value)
+    except ValueError:
+        raise ValueError(right) from None
+    if not 0 < after <= _LONGEST:
+        raise ValueError(f"should be more than 0, up to {_LONGEST:g} seconds after submission")
+    return after
+
+
+def deadline_at(due: float | str | None, submitted_at: float) -> float | None:
+    """When that is for a job that was submitted then, seconds since the epoch; None without a deadline."""
+    if due is None:
+        return None
+    return datetime.fromisoformat(due).timestamp() if isinstance(due, str) else submitted_at + due
 
 
 def checked_resources(amounts: Mapping[str, float]) -> dict[str, float]:

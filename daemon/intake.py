@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from conf.assumptions import MEASURED_SPREAD
 from conf.carrying import carried
 from conf.schema import DynamicExecutors, JobSpec
+from conf.units import deadline_at
 from daemon.arrivals import IdempotencyConflictError, SubmittedSpec
 from daemon.contract import Admission, RejectedError
 from daemon.launcher import Launcher
@@ -143,6 +144,8 @@ class Intake:
             submitted_at=at,
             driver=self._launcher.driver_size(spec),
             spot_driver=self._launcher.spot_driver(spec),
+            priority=spec.priority or 0,
+            deadline=deadline_at(spec.deadline, at),
             client_driver="" if submitted.client is None else submitted.client.where,
             executors=most,
             min_executors=spec.fewest_executors,

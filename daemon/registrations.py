@@ -22,6 +22,8 @@ _FIELDS = frozenset(
         "type",
         "owner",
         "queue",
+        "priority",
+        "deadline",
         "min_executors",
         "max_runtime",
         "executors",

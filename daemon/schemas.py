@@ -97,6 +97,10 @@ class JobBody(Body):
     """Whose job it is, as whoever submitted it said, which nobody checked; empty where nothing was said."""
     queue: Said
     """Which queue it belongs to."""
+    priority: int
+    """How it stands beside others where the order is by priority: the higher, the earlier."""
+    deadline: float | None
+    """By when it should be over, seconds since the epoch; null: at any time."""
     spark: Said
     """The name of the Spark that runs driver and executors; empty where the store knew but one."""
     spot: SpotUse

@@ -109,7 +109,9 @@ class Job:
     expected of them: the standard deviation of the logarithm of real over expected duration. A job that runs
     for more than `max_runtime` seconds, if given, is ended and has failed; one whose driver fails is started
     again `retries` times. `owner` is whose job it is, as who submitted it said (empty: nothing was said), and
-    `queue` which queue it belongs to. `spark` is the name of the Spark that runs its driver and executors
+    `queue` which queue it belongs to, by its path. `priority` is how it stands beside others, the higher the
+    earlier, and `deadline` by when it should be over (seconds, by the clock of `submitted_at`): the order of
+    jobs may be by these. `spark` is the name of the Spark that runs its driver and executors
     (empty: the only one that there was). `client_driver` is the host of a Spark driver that its user runs,
     and that was there before the job was; empty where Stoker starts the driver.
 
@@ -143,6 +145,8 @@ class Job:
     rework: Rework = MEASURED_REWORK
     curve: Curve | None = None
     min_cpus: float | None = None
+    priority: int = 0
+    deadline: float | None = None
 
     @property
     def cpus(self) -> float:

@@ -24,6 +24,8 @@ class WorkloadJob:
     on fewer than `min_executors`; None: on all of them only. Its executors also run on fewer cpus, but not on
     fewer than `min_cpus`; None: on all of them only. `resources` is what each executor takes besides,
     by name; `owner` says whose job it is, where that is known, and `queue` which queue it belongs to.
+    `priority` is how it stands beside others (None: as its queue), and `deadline` by when it should be over,
+    seconds after its submission; None: at any time.
     ValueError names what is not possible.
     """
 
@@ -43,6 +45,8 @@ class WorkloadJob:
     queue: str = DEFAULT_QUEUE
     #: Whether it may be on spot VMs, or only there.
     spot: SpotUse = "allowed"
+    priority: int | None = None
+    deadline: float | None = None
 
     def __post_init__(self) -> None:
         _check_names(("name", self.name))
@@ -63,6 +67,10 @@ class WorkloadJob:
             raise ValueError(f"input_mib: should be more than 0, up to {MOST_MIB:g}, found {self.input_mib}")
         if self.spot not in get_args(SpotUse):
             raise ValueError(f"spot: should be {', '.join(get_args(SpotUse))}, found {self.spot!r}")
+        if self.priority is not None and not -1000 <= self.priority <= 1000:
+            raise ValueError(f"priority: should be -1000 to 1000, found {self.priority}")
+        if self.deadline is not None and not 0 < self.deadline <= LONGEST:
+            raise ValueError(f"deadline: should be more than 0, up to {LONGEST:g} s, found {self.deadline}")
         if not 0 < self.duration <= LONGEST:
             raise ValueError(f"duration: should be more than 0, up to {LONGEST:g} s, found {self.duration}")
         if self.resources:

@@ -318,6 +318,10 @@ class Job(TypedDict):
     """Whose job it is, as whoever submitted it said, which nobody checked; empty where nothing was said."""
     queue: str
     """Which queue it belongs to."""
+    priority: int
+    """How it stands beside others where the order is by priority: the higher, the earlier."""
+    deadline: float | None
+    """By when it should be over, seconds since the epoch; null: at any time."""
     spark: str
     """The name of the Spark that runs driver and executors; empty where the store knew but one."""
     spot: Literal["never", "allowed", "only"]
@@ -379,6 +383,10 @@ class JobDetail(TypedDict):
     """Whose job it is, as whoever submitted it said, which nobody checked; empty where nothing was said."""
     queue: str
     """Which queue it belongs to."""
+    priority: int
+    """How it stands beside others where the order is by priority: the higher, the earlier."""
+    deadline: float | None
+    """By when it should be over, seconds since the epoch; null: at any time."""
     spark: str
     """The name of the Spark that runs driver and executors; empty where the store knew but one."""
     spot: Literal["never", "allowed", "only"]
@@ -453,6 +461,10 @@ class JobOptions(TypedDict, total=False):
     """Whose job it is, as whoever submits it says; nobody checks it. `stoker submit` says the login name."""
     queue: str
     """Which queue it belongs to."""
+    priority: int | None
+    """How it stands beside others where the order is by priority, higher first; null: as its queue."""
+    deadline: float | str | None
+    """By when it should be over: seconds (or 2h) after it was submitted, or a time with its zone."""
     executors: Any
     """How many executors it asks for; with bounds, its driver asks for them while it runs."""
     min_executors: int | None
@@ -508,6 +520,10 @@ class JobSpec(TypedDict):
     """Whose job it is, as whoever submits it says; nobody checks it. `stoker submit` says the login name."""
     queue: str
     """Which queue it belongs to."""
+    priority: int | None
+    """How it stands beside others where the order is by priority, higher first; null: as its queue."""
+    deadline: float | str | None
+    """By when it should be over: seconds (or 2h) after it was submitted, or a time with its zone."""
     executors: Any
     """How many executors it asks for; with bounds, its driver asks for them while it runs."""
     min_executors: int | None

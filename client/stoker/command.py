@@ -105,6 +105,8 @@ def _add_submit(parser: argparse.ArgumentParser) -> None:
     add("--memory", metavar="SIZE", help="memory of one executor, overhead included: 896m, 2g")
     for name in ("name", "type", "owner", "queue", "spark"):
         add(f"--{name}", metavar=name.upper())
+    add("--priority", type=int, metavar="N", help="how it stands beside others: the higher, the earlier")
+    add("--deadline", metavar="TIME", help="by when it should be over: in 2h, or 2026-11-22T18:00Z")
     add("--class", dest="main_class", metavar="CLASS", help="a jar's main class")
     for name in ("py-files", "files", "jars", "archives", "packages", "repositories"):
         add(f"--{name}", action="append", metavar="A,B")
@@ -127,7 +129,8 @@ def _submit(given: argparse.Namespace) -> int:
         raise StokerError(
             f"{given.app}: job files are read by the daemon's own `stoker submit`; give the app"
         )
-    plain = ("executors", "min_executors", "cpus", "memory", "name", "type", "owner", "queue", "spark")
+    sizes = ("executors", "min_executors", "cpus", "memory")
+    plain = (*sizes, "name", "type", "owner", "queue", "priority", "deadline", "spark")
     options = {name: getattr(given, name) for name in (*plain, "spot", "main_class", "max_runtime")}
     for name in ("py_files", "files", "jars", "archives", "packages", "repositories"):
         if (texts := getattr(given, name)) is not None:

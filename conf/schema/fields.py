@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from conf.characters import LONGEST_NAME, UNSEEN_IN_PLANE_0, unseen
-from conf.units import RESOURCE_NAME, checked_resources, memory_mib, seconds
+from conf.units import DEADLINE, RESOURCE_NAME, checked_resources, deadline, memory_mib, seconds
 
 
 def like(pattern: str, otherwise: str) -> Callable[[str], str]:
@@ -116,6 +116,24 @@ Time = Annotated[
                 {"type": "string", "pattern": r"^\d+(\.\d+)? *(ms|s|m|min|h|d)?$"},
             ],
             "description": "Seconds, or a time with its unit: 90s, 2m, 1h",
+        },
+        mode="validation",
+    ),
+]
+#: How a job stands beside others: the higher, the earlier.
+Priority = Annotated[int, Field(ge=-1000, le=1000)]
+#: Seconds after submission, or a point in time: ISO 8601 with its zone.
+Deadline = Annotated[
+    float | str,
+    BeforeValidator(deadline),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "exclusiveMinimum": 0, "maximum": 1e9},
+                {"type": "string", "pattern": DEADLINE},
+            ],
+            "description": "Seconds after submission, such as 7200 or 2h, or a time with its zone, "
+            "2026-11-22T18:00:00Z",
         },
         mode="validation",
     ),

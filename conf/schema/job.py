@@ -12,10 +12,12 @@ from conf.schema.fields import (
     Archive,
     Arguments,
     Cpus,
+    Deadline,
     Memory,
     Name,
     NameOrNone,
     Package,
+    Priority,
     Repository,
     Resources,
     Seconds,
@@ -115,6 +117,10 @@ class JobSpec(Strict):
     """Whose job it is, as whoever submits it says; nobody checks it. `stoker submit` says the login name."""
     queue: Name = DEFAULT_QUEUE
     """Which queue it belongs to."""
+    priority: Priority | None = None
+    """How it stands beside others where the order is by priority, higher first; null: as its queue."""
+    deadline: Deadline | None = None
+    """By when it should be over: seconds (or 2h) after it was submitted, or a time with its zone."""
     executors: Executors = 1
     """How many executors it asks for; with bounds, its driver asks for them while it runs."""
     min_executors: Annotated[int | None, Field(ge=1)] = None

@@ -52,6 +52,12 @@ def submit(
         str | None, _option("--owner", "Whose job it is; else the job file's, or your login name.", "NAME")
     ] = None,
     queue: Annotated[str | None, _option("--queue", "Which queue it belongs to.", "NAME")] = None,
+    priority: Annotated[
+        int | None, _option("--priority", "How it stands beside others: the higher, the earlier.", "N")
+    ] = None,
+    deadline: Annotated[
+        str | None, _option("--deadline", "By when it should be over: in 2h, or 2026-11-22T18:00Z.", "TIME")
+    ] = None,
     main_class: Annotated[str | None, _option("--class", "A jar's main class.", "CLASS")] = None,
     py_files: Annotated[_Many, _option("--py-files", "Python modules for the executors.", "A,B")] = None,
     files: Annotated[_Many, _option("--files", "Files for the executors.", "A,B")] = None,
@@ -121,6 +127,8 @@ def submit(
         "name": name,
         "owner": owner,
         "queue": queue,
+        "priority": priority,
+        "deadline": deadline,
         "main_class": main_class,
         "py_files": _listed(py_files),
         "files": _listed(files),

@@ -98,6 +98,10 @@ def _facts(job: Json) -> Iterator[tuple[str, str | Text]]:
     yield "name", f"{job['name']} (type {job['type']})"
     yield "owner", job["owner"] or render.NONE
     yield "queue", job["queue"]
+    if job["priority"]:
+        yield "priority", str(job["priority"])
+    if job["deadline"] is not None:
+        yield "deadline", render.clock(job["deadline"])
     yield "state", render.state(job["state"])
     yield "why", job["reason"] or render.NONE
     yield "wants", job_line(job)

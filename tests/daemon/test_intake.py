@@ -72,6 +72,19 @@ def test_policies_see_owner_and_queue(door: Door) -> None:
     assert PlacementRequest(record.job, 1).job.owner == "alice"
 
 
+@pytest.mark.parametrize(
+    ("deadline", "due"), [("2h", 7200.0), (90, 90.0), ("1970-01-01T01:00+01:00", None), (None, None)]
+)
+def test_a_deadline_is_a_point_in_time(door: Door, deadline: object, due: float | None) -> None:
+    """One that is told from submission on, and one that is told by the calendar."""
+    job = door.submit(1, priority=7, deadline=deadline).job
+    assert job.priority == 7
+    if due is not None:
+        assert job.deadline == job.submitted_at + due
+    else:
+        assert job.deadline == (None if deadline is None else 0.0)
+
+
 def test_bounds_are_what_the_driver_may_ask_for(door: Door) -> None:
     """A job that could begin is accepted, whatever it may want later; the store gives it back as it was."""
     bounds = DynamicExecutors(min=2, max=500, initial=3)

@@ -141,7 +141,7 @@ def test_owners_and_queues_are_columns(tmp_path: Path, suffix: str) -> None:
     """An empty cell is nobody, or the default queue; where all are that, there is no column."""
     jobs = (
         WorkloadJob("a", 0.0, "sort", 1.0, 1024, 1, 10.0, owner="alice"),
-        WorkloadJob("b", 1.0, "sort", 1.0, 1024, 1, 10.0, queue="night"),
+        WorkloadJob("b", 1.0, "sort", 1.0, 1024, 1, 10.0, queue="night", priority=-2, deadline=3.5),
         WorkloadJob("c", 2.0, "sort", 1.0, 1024, 1, 10.0),
     )
     path = tmp_path / f"owned{suffix}"

@@ -141,6 +141,8 @@ def test_ours_are_fields_of_the_job() -> None:
     ours = {
         "spark.stoker.type": "wordcount",
         "spark.stoker.queue": "night",
+        "spark.stoker.priority": "-3",
+        "spark.stoker.deadline": "2h",
         "spark.stoker.owner": "ann",
         "spark.stoker.spark": "3.5",
         "spark.stoker.minExecutors": "2",
@@ -154,6 +156,8 @@ def test_ours_are_fields_of_the_job() -> None:
     assert found == {
         "type": "wordcount",
         "queue": "night",
+        "priority": -3,
+        "deadline": "2h",
         "owner": "ann",
         "spark": "3.5",
         "min_executors": 2,

@@ -1,0 +1,190 @@
+"""Many users on one cluster, as config has it: a tree of queues, and in which order they are served.
+
+What these mean, and the types that the rest of Stoker knows them by, is in `environment.sharing.terms`.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from conf.assumptions import DEFAULT_QUEUE
+from conf.characters import LONGEST_NAME
+from conf.schema.fields import Memory, Name, Priority, SpotUse, Strict, Time, like
+
+#: By what jobs are put in order.
+Criterion = Literal["fifo", "priority", "fair", "deadline", "shortest"]
+#: Why one job may take executors from another.
+Cause = Literal["priority", "guarantee"]
+
+_QUEUE_NAME = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}"
+#: What one queue is called; its path has the names of those above it, with dots between them.
+QueueName = Annotated[
+    str,
+    Field(json_schema_extra={"pattern": f"^{_QUEUE_NAME}$"}),
+    AfterValidator(
+        like(_QUEUE_NAME, "should be a queue's name: letters, digits, _ and -, as its path has dots")
+    ),
+]
+Weight = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
+_Amount = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+_Number = Annotated[int, Field(ge=0, le=1_000_000_000)]
+
+
+class Amounts(Strict):
+    """So much of what a cluster has."""
+
+    cpus: _Amount | None = None
+    """Cores."""
+    memory: Memory | None = None
+    """MiB, or an amount with its unit, such as 16g."""
+    gpus: _Number | None = None
+    """Whole GPUs."""
+
+    @property
+    def by_name(self) -> dict[str, float]:
+        """The same by Mesos' names; what is not said is not there."""
+        said = {"cpus": self.cpus, "mem": self.memory, "gpus": self.gpus}
+        return {name: float(amount) for name, amount in said.items() if amount is not None}
+
+
+class Bounds(Amounts):
+    """The most that a queue, or one of its users, may have at once; null: any amount."""
+
+    dollars_per_hour: _Amount | None = None
+    """What that may cost: its share in the prices of VMs."""
+    dollars_per_day: _Amount | None = None
+    """What it may have cost on a day (UTC): from then on nothing more is begun on that day."""
+    running: _Number | None = None
+    """Jobs that have executors."""
+    waiting: _Number | None = None
+    """Jobs that wait: more are not accepted."""
+
+
+class QueueSpec(Strict):
+    """A queue: jobs, or other queues below it, that share what it gets."""
+
+    weight: Weight = 1.0
+    """Its share beside those of its neighbours in the tree."""
+    guaranteed: Amounts = Amounts()
+    """What it gets before others get more than theirs, as long as it has use for it."""
+    most: Bounds = Bounds()
+    """What it may have at most, with all below it."""
+    most_per_user: Bounds = Bounds()
+    """What each of its users may have of it at most."""
+    submit: Annotated[tuple[Name, ...] | None, Field(strict=False)] = None
+    """Who may submit jobs; null: who may above it, at the top everybody."""
+    priority: Priority | None = None
+    """The priority of its jobs that say none; null: as above it, at the top 0."""
+    spot: SpotUse | None = None
+    """Which VMs its jobs may use at most; a job may be stricter. null: as above it, at the top all."""
+    user_weights: Mapping[Name, Weight] = {}
+    """The shares of users beside those of others, who have 1 each."""
+    queues: Mapping[QueueName, "QueueSpec"] = {}
+    """The queues below it; without any, it takes jobs."""
+
+    @model_validator(mode="after")
+    def _promises_what_it_may_have(self) -> "QueueSpec":
+        most = self.most.by_name
+        for name, amount in self.guaranteed.by_name.items():
+            if amount > most.get(name, amount):
+                raise ValueError(f"guaranteed: {amount:g} {name} are more than its most, {most[name]:g}")
+        return self
+
+
+def _in_a_list(order: object) -> object:
+    """One word is a list of one."""
+    return (order,) if isinstance(order, str) else order
+
+
+def _each_once(order: tuple[Criterion, ...]) -> tuple[Criterion, ...]:
+    if len(set(order)) < len(order):
+        raise ValueError(f"should name each at most once, found {', '.join(order)}")
+    if "fifo" in order[:-1]:
+        raise ValueError("fifo: leaves no two jobs together, so nothing should stand behind it")
+    return order
+
+
+Order = Annotated[
+    tuple[Criterion, ...],
+    Field(strict=False, min_length=1),
+    BeforeValidator(_in_a_list),
+    AfterValidator(_each_once),
+]
+
+
+class PreemptionSpec(Strict):
+    """Whether one job may take executors from another, and when not."""
+
+    by: Annotated[tuple[Cause, ...], Field(strict=False)] = ()
+    """What gives the right to: a higher priority, or a queue's guarantee that it is short of."""
+    young: Time = 600.0
+    """A whole job that runs for longer is not taken."""
+    nearly_done: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.8
+    """Nor is one of which so much is believed to be done."""
+    pause: Time = 60.0
+    """What was taken from is left alone for so long, and takes nothing."""
+
+
+class SharingSpec(Strict):
+    """In which order jobs are placed, over all queues."""
+
+    order: Order = ("fifo",)
+    """By what, one behind the other: fifo, priority, fair, deadline, shortest. Of equals, the older."""
+    half_life: Time = 3600.0
+    """After so long `fair` has forgotten half of what a queue has had; 0: what it has counts alone."""
+    starves_after: Annotated[Time, Field(gt=0)] = 12 * 3600.0
+    """A job that has waited for so long goes first, whatever the order; limits hold for it all the same."""
+    window: Annotated[int, Field(ge=1, le=1_000_000)] = 256
+    """How many jobs, the first in order, a policy is shown."""
+    overtaken_at_most: Annotated[int | None, Field(ge=0)] = None
+    """How often the first may be overtaken, whatever the policy would; null: what the policy says."""
+    preemption: PreemptionSpec = PreemptionSpec()
+    """Whether jobs take executors from others."""
+
+
+def _whole(queues: Mapping[str, QueueSpec]) -> Mapping[str, QueueSpec]:
+    """A check that jobs which name no queue have one, and that paths are no longer than a job's may be."""
+    if (default := queues.get(DEFAULT_QUEUE)) is not None and default.queues:
+        raise ValueError(f"{DEFAULT_QUEUE}: takes jobs that name no queue, so it has no queues below it")
+    for path, _ in paths(queues):
+        if len(path) > LONGEST_NAME:
+            raise ValueError(f"{path[:40]}...: should have {LONGEST_NAME} characters at most as a path")
+    _check_spot(queues, "allowed")
+    return queues
+
+
+def stricter(above: SpotUse, said: SpotUse) -> SpotUse | None:
+    """What holds of spot VMs where a queue says one and what is in it the other; None: they contradict."""
+    if above in ("allowed", said):
+        return said
+    return above if said == "allowed" else None
+
+
+def _check_spot(queues: Mapping[str, QueueSpec], above: SpotUse) -> None:
+    for name, queue in queues.items():
+        rule = stricter(above, queue.spot or "allowed")
+        if rule is None:
+            raise ValueError(f"{name}: spot: {queue.spot} is not what the queue above it leaves, {above}")
+        _check_spot(queue.queues, rule)
+
+
+#: The queues of a cluster by name; empty: any queue that a job names is there.
+QueueSpecs = Annotated[Mapping[QueueName, QueueSpec], AfterValidator(_whole)]
+
+
+def paths(queues: Mapping[str, QueueSpec], above: str = "") -> Iterator[tuple[str, QueueSpec]]:
+    """All queues by path, those above first, in the order of the file."""
+    for name, queue in queues.items():
+        path = f"{above}.{name}" if above else name
+        yield path, queue
+        yield from paths(queue.queues, path)
+
+
+class SharingFile(Strict):
+    """What the daemon's config says of sharing, as a file of its own for simulations."""
+
+    queues: QueueSpecs = Field(default={})
+    """The queues by name."""
+    sharing: SharingSpec = SharingSpec()
+    """The order over all of them."""

@@ -1,0 +1,195 @@
+"""What queues and the order of jobs mean, as frozen values that everything else here is a function of.
+
+How config writes them is in `conf.schema.sharing`. Who is next by them is in `ordering`, who is over a limit
+in `limits`; both know a job by its queue (a path), its owner (the user), its priority and its deadline.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from conf.assumptions import DEFAULT_QUEUE
+from conf.schema.fields import SpotUse
+from conf.schema.sharing import Amounts, Bounds, Cause, Criterion, QueueSpec, SharingSpec, paths, stricter
+from environment.resources import NOTHING, Resources
+
+
+@dataclass(frozen=True, slots=True)
+class Most:
+    """The most that a queue, or one of its users, may have; None, and what is not named: any amount.
+
+    `resources` are held at once, by Mesos' names (cpus, mem in MiB, gpus); dollars per hour what all of that
+    costs, per day (UTC) what was charged. `running` are jobs that hold anything, `waiting` those that wait.
+    """
+
+    resources: Mapping[str, float] = field(default_factory=dict)
+    dollars_per_hour: float | None = None
+    dollars_per_day: float | None = None
+    running: int | None = None
+    waiting: int | None = None
+
+    def __bool__(self) -> bool:
+        """Whether it bounds what runs; `waiting` is looked at where jobs are accepted."""
+        bounds = (self.dollars_per_hour, self.dollars_per_day, self.running)
+        return bool(self.resources) or any(bound is not None for bound in bounds)
+
+
+#: No bound at all.
+ANY = Most()
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue by its path, such as prod.etl; see `conf.schema.sharing.QueueSpec`.
+
+    `priority`, `spot` and `submit` (None: everybody) are what holds for it: its own, or that of the nearest
+    queue above it that says one; `spot` the strictest of all of them.
+    """
+
+    path: str
+    weight: float = 1.0
+    guaranteed: Resources = NOTHING
+    most: Most = ANY
+    most_per_user: Most = ANY
+    submit: tuple[str, ...] | None = None
+    priority: int = 0
+    spot: SpotUse = "allowed"
+    user_weights: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def above(self) -> str:
+        """The path of the queue above it; empty at the top."""
+        return self.path.rpartition(".")[0]
+
+    def weight_of(self, user: str) -> float:
+        """The share of a user beside those of others."""
+        return self.user_weights.get(user, 1.0)
+
+
+@dataclass(frozen=True)
+class Queues:
+    """All queues, those above before those below them; empty: whatever queue a job names is there.
+
+    A queue that is not among them has a weight of 1 and no bounds, and is its own at the top: so jobs that
+    were accepted before it went are placed all the same.
+    """
+
+    all: tuple[Queue, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.all)
+
+    def __iter__(self) -> Iterator[Queue]:
+        return iter(self.all)
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._by_path
+
+    @cached_property
+    def _by_path(self) -> Mapping[str, Queue]:
+        return {queue.path: queue for queue in self.all}
+
+    @cached_property
+    def leaves(self) -> tuple[str, ...]:
+        """The paths of those that take jobs."""
+        above = {queue.above for queue in self.all}
+        return tuple(queue.path for queue in self.all if queue.path not in above)
+
+    @cached_property
+    def digest(self) -> str:
+        """A short text that is another one when anything of them is."""
+        return hashlib.sha256(repr(self.all).encode()).hexdigest()[:16]
+
+    def get(self, path: str) -> Queue | None:
+        """The queue of that path; None when it is not among them."""
+        return self._by_path.get(path)
+
+    def line(self, path: str) -> tuple[Queue, ...]:
+        """The queue of that path, and those above it in front of it, the top first."""
+        found = self._by_path.get(path)
+        if found is None:
+            return (Queue(path),)
+        return (*(self.line(found.above) if found.above else ()), found)
+
+    def below(self, path: str) -> tuple[Queue, ...]:
+        """The queues right below that one; those at the top for an empty path."""
+        return tuple(queue for queue in self.all if queue.above == path)
+
+
+@dataclass(frozen=True, slots=True)
+class Preemption:
+    """Whether one job may take executors from another; see `conf.schema.sharing.PreemptionSpec`. Seconds."""
+
+    by: tuple[Cause, ...] = ()
+    young: float = 600.0
+    nearly_done: float = 0.8
+    pause: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """How a cluster is shared; see `conf.schema.sharing.SharingSpec`. Seconds.
+
+    Where there is none (None), jobs are placed as they come, whatever their queues are called.
+    """
+
+    order: tuple[Criterion, ...] = ("fifo",)
+    half_life: float = 3600.0
+    starves_after: float = 12 * 3600.0
+    window: int = 256
+    overtaken_at_most: int | None = None
+    preemption: Preemption = field(default_factory=Preemption)
+    queues: Queues = field(default_factory=Queues)
+
+    def priority_of(self, asked: int | None, queue: str) -> int:
+        """The priority of a job that asks for this one, or for none, in that queue."""
+        return self.queues.line(queue)[-1].priority if asked is None else asked
+
+
+def sharing_of(spec: SharingSpec | None, queues: Mapping[str, QueueSpec]) -> Sharing | None:
+    """What the two sections of a config mean; None where neither is there."""
+    if spec is None and not queues:
+        return None
+    spec = spec or SharingSpec()
+    preemption = spec.preemption
+    return Sharing(
+        spec.order,
+        spec.half_life,
+        spec.starves_after,
+        spec.window,
+        spec.overtaken_at_most,
+        Preemption(preemption.by, preemption.young, preemption.nearly_done, preemption.pause),
+        queues_of(queues),
+    )
+
+
+def queues_of(specs: Mapping[str, QueueSpec]) -> Queues:
+    """The tree that a config describes; `default` is there in any, unless there is none at all."""
+    if not specs:
+        return Queues()
+    found: dict[str, Queue] = {}
+    for path, spec in paths({DEFAULT_QUEUE: QueueSpec()} | dict(specs)):
+        above = found.get(path.rpartition(".")[0], Queue(""))
+        found[path] = Queue(
+            path,
+            spec.weight,
+            _resources(spec.guaranteed),
+            _most(spec.most),
+            _most(spec.most_per_user),
+            above.submit if spec.submit is None else spec.submit,
+            above.priority if spec.priority is None else spec.priority,
+            above.spot if spec.spot is None else stricter(above.spot, spec.spot) or spec.spot,
+            dict(spec.user_weights),
+        )
+    return Queues(tuple(found.values()))
+
+
+def _resources(amounts: Amounts) -> Resources:
+    return Resources.named(amounts.by_name)
+
+
+def _most(bounds: Bounds) -> Most:
+    return Most(
+        bounds.by_name, bounds.dollars_per_hour, bounds.dollars_per_day, bounds.running, bounds.waiting
+    )
