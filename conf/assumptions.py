@@ -23,3 +23,7 @@ DEFAULT_QUEUE = "default"
 
 #: Which Spark runs a job that names none, where the config names no other.
 DEFAULT_SPARK = "4.3"
+
+#: How much what a job takes of the cluster counts where its size is chosen and nobody waits; the rest is its
+#: own time. Chosen: both alike.
+RESOURCE_WEIGHT = 0.5

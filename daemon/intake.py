@@ -14,7 +14,7 @@ from environment.check import whole_cluster_shortfall
 from environment.model.moment import Quota
 from environment.model.reach import ONLY_SPOT, Reach, over_quota
 from environment.resources import NOTHING, Resources
-from environment.sizing import Sizes
+from environment.sizing import Sizes, smallest
 from environment.types import MEASURED_REWORK, Dynamic, Job, Rework, Vm, barred
 from profiles.job_profile import JobProfile
 
@@ -179,7 +179,7 @@ class Intake:
         """Why our roles may never have what the job needs at least; None when they may."""
         fewest = spec.fewest_executors or spec.most_executors
         driver = self._launcher.driver_size(spec) or NOTHING
-        return over_quota(self._quota, _size(spec) * fewest + driver)
+        return over_quota(self._quota, smallest(_size(spec), spec.fewest_cpus) * fewest + driver)
 
     def _shortfall(self, spec: JobSpec) -> str | None:
         """Why the job fits no cluster of the VMs that are or were there; None when it does."""
@@ -187,7 +187,8 @@ class Intake:
         there = [vm for vm in vms if not barred(spec.spot, spot=vm.spot)]
         if vms and not there:
             return f"no VM is there that it may use (spot: {spec.spot})"
-        shortfall = whole_cluster_shortfall(there, _size(spec), spec.most_executors, spec.fewest_executors)
+        least = smallest(_size(spec), spec.fewest_cpus)
+        shortfall = whole_cluster_shortfall(there, least, spec.most_executors, spec.fewest_executors)
         driver = self._launcher.driver_size(spec)
         if shortfall is None and driver is not None:
             there = [vm for vm in vms if self._launcher.spot_driver(spec) or not vm.spot]

@@ -8,11 +8,12 @@ these.
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from conf.assumptions import RESOURCE_WEIGHT
 from environment.resources import Resources
 from environment.types import Job
 
-#: How much what a job takes counts beside its own time, while nobody waits. As `Sizes.beta` of 0.5.
-_TAKEN = 1.0
+#: How much what a job takes counts beside its own time, while nobody waits.
+_TAKEN = RESOURCE_WEIGHT / (1 - RESOURCE_WEIGHT)
 
 
 class Grown(NamedTuple):

@@ -136,7 +136,7 @@ class Fitting(Sequence[PlacementRequest]):
             return request
         if self._pressure is None:
             self._pressure = pressure_on(self._view, self._queue)
-        return self._sizing.shown(request, self._pressure)
+        return self._sizing.shown(request, self._view, self._pressure)
 
     def _fitting(self, request: PlacementRequest) -> PlacementRequest:
         if request.fewest == request.count:

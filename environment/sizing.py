@@ -13,11 +13,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from conf.assumptions import RESOURCE_WEIGHT
 from conf.schema.daemon import SizesSection
 from conf.units import SECONDS_PER_HOUR
 from environment.policy import Sizer
 from environment.resources import CPUS, THOUSANDTHS, Resources
-from environment.types import FloatArray, Job, Place, PlacementRequest
+from environment.types import FloatArray, Job, Place, PlacementRequest, Vm
 from environment.view import ClusterView
 
 #: For each that waits, how many a job holds up: itself, and one that comes meanwhile. Chosen: of 1 to 8, from
@@ -38,7 +39,7 @@ class Sizes:
     #: The least share of its executors, and of their cpus, that a job gets which sets no bounds itself.
     floor: float = 1.0
     #: How much what a job takes of the cluster counts where nobody waits; the rest is its own time.
-    beta: float = 0.5
+    beta: float = RESOURCE_WEIGHT
     #: `marginal`: what a core more costs and saves. `half`: half the cpus while more than one job waits.
     rule: Literal["marginal", "half"] = "marginal"
 
@@ -107,6 +108,7 @@ class _Offers:
     """The sizes that a job may have, the largest first: seconds that it takes, and how large they are."""
 
     job: Job
+    vms: tuple[Vm, ...]  # by which they were found
     sizes: tuple[Size, ...]
     seconds: FloatArray  # [S]
     cpus: FloatArray  # [S] of all executors
@@ -121,16 +123,23 @@ class Sizing:
         self._offers: dict[str, _Offers] = {}
         self._shown: dict[tuple[str, Size], Job] = {}
 
-    def shown(self, request: PlacementRequest, pressure: "Pressure") -> PlacementRequest:
-        """The request for the size that is best under that pressure; itself where that is all it asks for."""
+    def shown(self, request: PlacementRequest, view: ClusterView, pressure: "Pressure") -> PlacementRequest:
+        """The request for the size that is best under that pressure; itself where that is all it asks for.
+
+        Of sizes for which the view's VMs have room when nobody holds anything; of all where there is none.
+        """
         job = request.job
-        # Nobody knows what a smaller size would do, or of what it would be a part.
-        if job.expected_duration is None or not (pressure.cpus and pressure.memory_mib):
+        if not (pressure.cpus and pressure.memory_mib):  # nobody knows of what it would be a part
             return request
-        offers = self._offers_of(job)
-        best = _half(offers, pressure) if self.sizes.rule == "half" else self._best(offers, pressure)
+        offers = self._offers_of(job, view)
+        if job.expected_duration is None:  # nobody knows what a smaller size would do
+            best = 0
+        elif self.sizes.rule == "half":
+            best = _half(offers, pressure)
+        else:
+            best = self._best(offers, pressure)
         size = offers.sizes[best]
-        if size == offers.sizes[0]:
+        if size.executors == job.executors and size.each == job.size:
             return request
         return replace(request, job=self._job(job, size), count=size.executors)
 
@@ -144,13 +153,13 @@ class Sizing:
         weight = _HELD_UP * pressure.waiting + self.sizes.beta / (1 - self.sizes.beta) / share[0]
         return int(np.argmin(offers.seconds * (1 + weight * share)))
 
-    def _offers_of(self, job: Job) -> _Offers:
+    def _offers_of(self, job: Job, view: ClusterView) -> _Offers:
         offers = self._offers.get(job.id)
-        if offers is None or offers.job is not job:
+        if offers is None or offers.job is not job or offers.vms is not view.vms:
             if len(self._offers) >= _KEPT:
                 self._offers.clear()
                 self._shown.clear()
-            offers = self._offers[job.id] = _offers(job)
+            offers = self._offers[job.id] = _offers(job, view)
         return offers
 
     def _job(self, job: Job, size: Size) -> Job:
@@ -164,7 +173,7 @@ class Sizing:
                 executors=size.executors,
                 min_executors=None if fewest is None or fewest >= size.executors else fewest,
                 min_cpus=None,
-                expected_duration=job.duration_on((size.each,) * size.executors),
+                expected_duration=job.duration_with(size.cores, size.memory_mib),
             )
         return shown
 
@@ -225,14 +234,26 @@ def _half(offers: "_Offers", pressure: Pressure) -> int:
     return max((n for n in all_of_them if offers.sizes[n].each.cpus >= least), default=0)
 
 
-def _offers(job: Job) -> _Offers:
-    least = job.cpus if job.min_cpus is None else job.min_cpus
-    cpus = (job.cpus, *(float(c) for c in range(math.ceil(job.cpus) - 1, math.ceil(least) - 1, -1)))
+def smallest(size: Resources, min_cpus: float | None) -> Resources:
+    """What the smallest executor takes that a job may have which asks for that size and sets this bound."""
+    least = size.cpus if min_cpus is None else math.ceil(min_cpus)
+    return size if least >= size.cpus else size.without((CPUS,)) + Resources.of(float(least))
+
+
+def _offers(job: Job, view: ClusterView) -> _Offers:
+    least = math.ceil(smallest(job.size, job.min_cpus).cpus)
+    cpus = (job.cpus, *(float(c) for c in range(math.ceil(job.cpus) - 1, least - 1, -1)))
     counts = np.unique(np.linspace(job.executors, job.fewest, _COUNTS).astype(int))[::-1].tolist()
     others = job.size.without((CPUS,))
-    sizes = tuple(Size(count, others + Resources.of(each)) for count in counts for each in cpus)
+    eachs = [others + Resources.of(each) for each in cpus]
+    room = view.capacity.rooms(eachs).tolist()
+    sizes = tuple(
+        Size(count, each) for count in counts for each, most in zip(eachs, room, strict=True) if count <= most
+    )
+    sizes = sizes or tuple(Size(count, each) for count in counts for each in eachs)
     return _Offers(
         job,
+        view.vms,
         sizes,
         np.array([job.duration_with(size.cores, size.memory_mib) for size in sizes], np.float64),
         np.array([size.cores for size in sizes]),

@@ -17,6 +17,7 @@ from environment.kernel.durations import is_good
 from environment.kernel.rule_options import DurationOptions, RewardOptions
 from environment.kernel.rule_options import rules as numbers_of
 from environment.kernel.state import PREFERENCES, make_batch
+from environment.resource_arrays import ResourceArrays
 from environment.simulation.options import SimulationOptions
 from environment.types import FloatArray, IntArray, Job, Vm
 from profiles.workload import Workload
@@ -116,10 +117,8 @@ def instance_of(
     size = np.array([[job.size.get(name) for name in names] for job in jobs], np.int64)
     capacity = np.array([[vm.resources.get(name) for name in names] for vm in vms], np.int64)
     executors = np.array([job.executors for job in jobs], np.int64)
-    fits = np.min(
-        np.where(size[:, None] > 0, capacity[None] // np.maximum(size[:, None], 1), np.iinfo(np.int64).max),
-        axis=2,
-    )
+    empty = ResourceArrays.of([vm.resources for vm in vms], names)
+    room = np.array([np.minimum(empty.room(job.size), job.executors) for job in jobs], np.int64)
     return Instance(
         jobs=jobs,
         vms=vms,
@@ -132,7 +131,7 @@ def instance_of(
         prefers=np.array([PREFERENCES[job.prefers] for job in jobs], np.int64),
         price=np.array([vm.price_per_hour for vm in vms]) / SECONDS_PER_HOUR,
         penalty=options.durations.penalty if options.durations.model == "paper" else 1.0,
-        room=np.minimum(fits, executors[:, None]),
+        room=room,
     )
 
 

@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from conf.assumptions import DEFAULT_SPARK
+from conf.assumptions import DEFAULT_SPARK, RESOURCE_WEIGHT
 from conf.schema.fields import (
     SPARK_VERSION,
     Name,
@@ -195,7 +195,7 @@ class SizesSection(Strict):
     """How sizes are chosen that jobs leave open; with a floor below 1, also of jobs that set no bounds."""
 
     floor: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 1.0
-    beta: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] = 0.5
+    beta: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] = RESOURCE_WEIGHT
 
 
 class EventLogSection(Strict):

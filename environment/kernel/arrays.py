@@ -25,6 +25,7 @@ from environment.kernel.leases import (
 from environment.kernel.state import LEASE_COLUMNS, PREFERENCES, Episode, JobArrays, Machines
 from environment.pools import BREAK_EVEN, Keeping
 from environment.resources import CPUS, Resources
+from environment.sizing import smallest
 from environment.types import MEASURED_REWORK, FloatArray, Job, Rework, Vm, barred
 from profiles.job_profile import JobProfile
 from profiles.workload import Workload
@@ -90,8 +91,9 @@ def checked_vms(vms: Sequence[Vm]) -> tuple[Vm, ...]:
 
 def refusals(jobs: Sequence[Job], vms: Sequence[Vm]) -> dict[str, str]:
     """Why which jobs (by id) could not run even on the empty cluster."""
+    least = [smallest(job.size, job.min_cpus) for job in jobs]
     asked = {
-        name: np.array([job.size.get(name) for job in jobs], np.int64)
+        name: np.array([size.get(name) for size in least], np.int64)
         for name in {CPUS, *(name for job in jobs for name in job.size.thousandths)}
     }
     room = np.zeros(len(jobs), np.int64)
@@ -109,7 +111,7 @@ def refusals(jobs: Sequence[Job], vms: Sequence[Vm]) -> dict[str, str]:
     for number in np.flatnonzero(room < [job.fewest for job in jobs]).tolist():
         job = jobs[number]
         there = [vm for vm in vms if not barred(job.spot, spot=vm.spot)]
-        why = whole_cluster_shortfall(there, job.size, job.executors, job.min_executors)
+        why = whole_cluster_shortfall(there, least[number], job.executors, job.min_executors)
         found[job.id] = why or f"no VM is there that it may use (spot: {job.spot})"
     return found
 

@@ -13,6 +13,7 @@ from environment.check import whole_cluster_shortfall
 from environment.model.moment import Quota
 from environment.model.records import ExecutorRecord
 from environment.resources import Resources, thousandths, told, total
+from environment.sizing import smallest
 from environment.types import PlacementRequest, Vm
 
 #: Why a driver on the cluster has no place where all VMs are spot VMs.
@@ -133,4 +134,5 @@ class Reach:
 
 def _least(request: PlacementRequest) -> Resources:
     """What its smallest executor takes, so that nobody is said not to fit who might."""
-    return reduce(and_, request.sizes, request.size)
+    least = reduce(and_, request.sizes, request.size)
+    return least if request.joins else smallest(least, request.job.min_cpus)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from conf.schema import Config, Driver, DynamicExecutors, JobSpec
+from conf.schema.job import CpuBounds
 from daemon import intake as intake_module
 from daemon import tables
 from daemon.arrivals import SubmittedSpec
@@ -99,6 +100,13 @@ def test_bounds_are_what_the_driver_may_ask_for(door: Door) -> None:
         door.admit(JobSpec(app=APP, executors=DynamicExecutors(min=9, max=500)))
     with pytest.raises(RejectedError, match="fits no VM"):
         door.admit(JobSpec(app=APP, cpus=64, executors=DynamicExecutors(max=5, initial=0)))
+
+
+def test_the_least_that_a_job_may_have_must_fit(door: Door) -> None:
+    """Bounds of cpus are what Stoker chooses between, so a VM for the least of them will do."""
+    assert door.admit(JobSpec(app=APP, cpus=CpuBounds(min=2, max=64))).job.min_cpus == 2
+    with pytest.raises(RejectedError, match=r"8 cpus.* fits no VM"):
+        door.admit(JobSpec(app=APP, cpus=CpuBounds(min=8, max=64)))
 
 
 def test_the_master_is_asked_before_a_job_is_refused(door: Door) -> None:

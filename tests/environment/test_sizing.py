@@ -8,6 +8,8 @@ import pytest
 from agents.registry import create
 from environment.cluster_files import load_cluster
 from environment.explain import explain
+from environment.kernel.arrays import refusals
+from environment.model.reach import Reach
 from environment.resources import Resources
 from environment.rounds import decide_in_turn, decide_once
 from environment.simulation.expectations import Belief
@@ -104,6 +106,24 @@ def test_others_get_what_they_ask_for(fields: dict[str, object]) -> None:
 
 
 @pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("known", [True, False])
+def test_what_no_vm_has_is_not_chosen(known: bool) -> None:
+    """A job may have sizes that fit no VM: it is shown with one that does, and is not refused for them."""
+    vms = make_vms(3)
+    job = open_job(cpus=16.0, executors=9, min_cpus=2.0, min_executors=2)
+    job = job if known else replace(job, expected_duration=None)
+    place = first(make_view(vms), queue_of(job), Sizes(beta=0.0))
+    most = max(vm.cpus for vm in vms)
+    assert {size.cpus for size in place.sizes} <= {2.0, 3.0, most}
+    if not known:
+        assert cores(place, job) == 12.0
+    assert not refusals([job], vms)
+    assert refusals([replace(job, min_cpus=None)], vms)
+    reach = Reach(tuple(vms), known=True)
+    assert not reach.beyond_vms(queue_of(job)[0])
+    assert reach.beyond_vms(queue_of(replace(job, min_cpus=most + 1))[0])
+
+
 def test_without_a_vm_it_asks_for_all() -> None:
     """As long as none is known, there is no share of a cluster to choose by."""
     job = replace(make_job(cpus=4.0), min_cpus=1.0, expected_duration=9.0)
