@@ -1,34 +1,32 @@
 """A simulated cluster: one episode of the kernel, shown as views and requests and moved by placements.
 
-The rules are the kernel's, and who asks a policy when is in `simulator`. What happens is apart from what is
-believed of it: a view is made of belief alone.
+The rules are the kernel's, what is shown of VMs is in `cluster`, who asks a policy when is in `simulator`.
+What happens is apart from what is believed of it: a view is made of belief alone.
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from environment.kernel import ends, rules, sized
 from environment.kernel.arrays import episode_of
-from environment.kernel.leases import BOOT, CLOSES, READY, TAKEN
+from environment.kernel.leases import TAKEN
 from environment.kernel.rule_options import DurationOptions, RewardOptions
 from environment.kernel.rule_options import rules as numbers_of
 from environment.kernel.state import Batch, SmallIntArray, make_batch
-from environment.model.reach import Reach
-from environment.pools import Openings
-from environment.resource_arrays import ResourceArrays
-from environment.resources import BASIC, CPUS, NOTHING, Resources
+from environment.resources import CPUS, NOTHING, Resources
 from environment.rounds import Queue
 from environment.simulation.billing import Meter
+from environment.simulation.cluster import Cluster
 from environment.simulation.fitted import Pace
 from environment.simulation.growing import Growing
 from environment.simulation.idle_vms import IdleVms
 from environment.simulation.losses import Loss
 from environment.simulation.missing import Missing
 from environment.simulation.options import SimulationOptions, believed
-from environment.types import EndedJob, IntArray, Job, Place, PlacementRequest, Vm
+from environment.types import EndedJob, Job, Place, PlacementRequest, Vm
 from environment.view import ClusterView, RunningJob
 
 #: Where lost executors are until they are placed again: it has nothing, and costs nothing.
@@ -45,20 +43,13 @@ class World:
         self.truth = {job.id: job for job in jobs}
         #: `jobs` are in order of arrival, with what is believed of them.
         self.jobs, self.vms = believed(jobs, options, pace), vms
-        #: The VMs with what is believed of them.
-        self._believed = vms
-        #: By number in the kernel: the VMs that are there, and one behind them for what is lost, if anything.
-        self._there: IntArray = np.arange(len(vms))
-        #: The rows of the kernel's that are shown: as a slice, which is quicker, as long as none is lost.
-        self._shown: IntArray | slice = slice(len(vms))
+        believed_vms = vms
         self._losses = sorted(options.losses, key=lambda loss: loss.at)
-        #: What could be had of the VMs that are left; None as long as none is lost.
-        self._reach: Reach | None = None
         #: Whether some of the VMs are spot VMs, so that their cloud may take them away.
         self._spot = any(vm.spot for vm in vms)
         if self._spot:
             self.jobs = options.spot_belief.of_jobs(self.jobs, options.seed)
-            self._believed = options.spot_belief.of_vms(vms, options.seed)
+            believed_vms = options.spot_belief.of_vms(vms, options.seed)
         self._tracks = self._spot or bool(self._losses)
         rows = (*vms, _NOWHERE) if self._tracks else vms
         # With a pace, what a job takes is known to it alone, and told to the kernel when the job is placed.
@@ -70,6 +61,8 @@ class World:
         )
         #: What all that costs.
         self.meter = Meter(self.batch, vms, options.prices)
+        self._cluster = Cluster(self.batch, believed_vms, jobs, self.meter)
+        self._ids, self._take = self._cluster.ids, self._cluster.take
         #: Of the jobs that have arrived, placed or not, in the kernel's order; the head is at `head`.
         self.requests: list[PlacementRequest] = []
         self._running: dict[int, RunningJob] = {}
@@ -78,14 +71,8 @@ class World:
         self._sizes: dict[int, tuple[Resources, ...]] = {}
         self.spared = sized.nothing_spared(self.batch)
         self.options = options
-        self._ids = [vm.id for vm in vms]
-        self._index = {vm.id: number for number, vm in enumerate(vms)}
         #: What executors take, by their place in the kernel, where that is not what their job asks for.
         self.given: dict[int, Resources] = {}
-        #: What is free beside cpus and memory, of which the kernel knows nothing: thousandths, [N] by name.
-        others = sorted({name for job in jobs for name in job.size.thousandths} - {*BASIC})
-        self._others = {name: np.array([vm.resources.get(name) for vm in vms], np.int64) for name in others}
-        self._empty = _empty(self._believed, others)
         as_daemon = not options.belief.exact and (pace is None or options.as_daemon)
         self.missing = Missing(
             self.batch, self.spared, self._ids, self._running, self.given, self._take, as_daemon=as_daemon
@@ -103,8 +90,7 @@ class World:
             exact=options.belief.exact,
         )
         rules.reset(self.batch, 0)
-        self._price_changes = 0.0
-        self._reprice()
+        self._cluster.reprice()
         self._idle = IdleVms(self.batch, vms, options.keeping)
         self._lose_until(self.now)
         self._arrive()
@@ -122,59 +108,34 @@ class World:
     @property
     def elastic(self) -> bool:
         """Whether some of its VMs come and go."""
-        return self.batch.machines.leases.shape[1] > 0
+        return self._cluster.elastic
 
     def view(self) -> ClusterView:
         """What policies see."""
-        state, shown = self.batch.state, self._shown
-        return self._empty.changed(
-            at=self.now,
-            free=ResourceArrays.basic(
-                state.free_milli_cpus[0, shown],
-                state.free_memory_mib[0, shown],
-                {name: free[shown].copy() for name, free in self._others.items()},
-            ),
-            executors=state.held[0, shown].copy(),
-            running=tuple(self._running.values()),
-            openings=self._openings(),
-        )
-
-    def _openings(self) -> Openings | None:
-        """Which VMs are open; None where all are, always."""
-        if not self.elastic:
-            return None
-        lease = self.batch.machines.leases[0, self._there]
-        is_open = (lease[:, CLOSES] >= self.now) & (lease[:, TAKEN] > self.now)
-        return Openings(is_open, np.where(is_open, lease[:, READY], self.now + lease[:, BOOT]))
+        return self._cluster.view(self._running.values())
 
     def queue(self) -> Queue:
         """Who waits: lost executors that may be placed again, then jobs in order; not who is aside."""
         due = self.missing.requests()
         queue = new = Queue(self.requests, self.head)
-        if self._reach is not None:
-            queue = Queue([request for request in (*due, *new) if not self._beyond(request)])
+        if self._cluster.lossy:
+            queue = Queue([request for request in (*due, *new) if not self._cluster.beyond(request)])
         elif due:
             queue = Queue([*due, *new])
         # Those that are behind lost executors wait as well.
         alone = not any(not request.again for request in queue)
         if not (alone and self._growing):
             return queue
-        return Queue([*queue, *(more for more in self._growing.requests() if not self._beyond(more))])
+        return Queue([*queue, *(more for more in self._growing.requests() if not self._cluster.beyond(more))])
 
     def aside(self) -> dict[str, str]:
         """The jobs, by id, that wait and could not run even alone on the VMs that are left, and why."""
         waiting = self.requests[self.head :]
-        return {request.job.id: why for request in waiting if (why := self._beyond(request))}
-
-    def _beyond(self, request: PlacementRequest) -> str:
-        """Why the VMs that are left would not do even if nobody held anything; empty when they would."""
-        if self._reach is None:
-            return ""
-        return self._reach.beyond_vms(request) if self._reach.vms else "no VM is left"
+        return {request.job.id: why for request in waiting if (why := self._cluster.beyond(request))}
 
     def place(self, request: PlacementRequest, place: Place) -> None:
         """Execute a decision about a request of the queue."""
-        head, placement = self.head, self._there[list(place.placement)].astype(np.int32)
+        head, placement = self.head, self._cluster.numbers(place.placement)
         if request.again:
             self.missing.place(request, placement.tolist(), request.granted(place))
             self._growing.look(self._number(request))
@@ -259,12 +220,6 @@ class World:
         best = self.pace.mean(job) or self.truth[job.id].expected_duration
         return mean * job.expected_duration / best if best else job.expected_on(sizes, vms)
 
-    def _take(self, vm_ids: Sequence[str], sizes: Sequence[Resources], times: int = 1) -> None:
-        """Executors on these VMs take what they have beside cpus and memory; times -1 they give it back."""
-        for name, free in self._others.items():
-            taken = [times * size.get(name) for size in sizes]
-            np.subtract.at(free, [self._index[vm_id] for vm_id in vm_ids], taken)
-
     def next_event(self) -> float | None:
         """When the next job ends or arrives, or something is lost or due; None when nothing will happen."""
         running = [ends.next_completion(self.batch, 0)] if self.batch.state.running[0] else []
@@ -272,7 +227,7 @@ class World:
         if not (running or arrives):
             return None
         lost = [self._losses[0].at] if self._losses else []
-        soon = self.missing.next_due(), self._next_taken(), self._price_changes
+        soon = self.missing.next_due(), self._next_taken(), self._cluster.price_changes
         found = min((*running, *arrives, *lost, *soon))
         return found if found < math.inf else None
 
@@ -299,25 +254,16 @@ class World:
             self.missing.ended(number)
         self._lose_until(until)
         self._take_away_until(until)
-        if until >= self._price_changes:
-            self._reprice()
+        if until >= self._cluster.price_changes:
+            self._cluster.reprice()
         self._arrive()
         self._idle.look()
         return ended
 
     def plan(self, keeps: Sequence[tuple[int, float]]) -> None:
         """Somebody waits, and is to be placed on these idle VMs, by number in the view, until then."""
-        self._idle.plan([(int(self._there[vm]), until) for vm, until in keeps])
-
-    def _reprice(self) -> None:
-        """From now on VMs cost what they cost now."""
-        self.meter.change(self.now)
-        self._price_changes = self.meter.next_change(self.now)
-        if changed := self.meter.prices(self.now):
-            vms = list(self._believed)
-            for number, price in changed.items():
-                vms[number] = replace(vms[number], price_per_hour=price)
-            self._empty = _empty(tuple(vms[vm] for vm in self._there), self._others)
+        numbers = self._cluster.numbers([vm for vm, _ in keeps]).tolist()
+        self._idle.plan(list(zip(numbers, (until for _, until in keeps), strict=True)))
 
     # ---- what is lost ------------------------------------------------------------------------------
 
@@ -327,12 +273,8 @@ class World:
 
     def _lose(self, loss: Loss) -> None:
         """The VM, or the executor, is gone."""
-        if loss.vm in self._index:
-            gone = self._index[loss.vm]
-            self._there = self._shown = self._there[self._there != gone]
-            there = tuple(self._believed[vm] for vm in self._there)
-            self._empty, self._reach = _empty(there, self._others), Reach(there, known=True)
-            self._reprice()
+        if loss.vm in self._cluster:
+            gone = self._cluster.lose(loss.vm)
             for number, executors in self.missing.there(gone):
                 self.missing.lose(number, executors)
         for number, running in list(self._running.items()):
@@ -380,16 +322,6 @@ class World:
         while len(self.requests) < len(jobs) and jobs[len(self.requests)].submitted_at <= now:
             job = jobs[len(self.requests)]
             self.requests.append(PlacementRequest(job, job.executors))
-
-
-def _empty(vms: tuple[Vm, ...], others: Collection[str]) -> ClusterView:
-    """These VMs with nothing free, from which all views are made."""
-    view = ClusterView(
-        0.0, vms, ResourceArrays.of((NOTHING,) * len(vms), others), np.zeros(len(vms), np.int64)
-    )
-    view.prices_per_hour.flags.writeable = False  # computed here once, and kept by all views
-    _ = view.capacity, view.index
-    return view
 
 
 def _seconds(job: Job, sizes: tuple[Resources, ...], options: SimulationOptions) -> float:

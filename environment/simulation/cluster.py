@@ -1,0 +1,129 @@
+"""The VMs of a simulated cluster as policies are shown them: which are there, open, how free and how dear.
+
+What they hold of cpus and memory is the kernel's, who runs there the world's, what is charged the meter's.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from environment.kernel.leases import BOOT, CLOSES, READY, TAKEN
+from environment.kernel.state import Batch, SmallIntArray
+from environment.model.reach import Reach
+from environment.pools import Openings
+from environment.resource_arrays import ResourceArrays
+from environment.resources import BASIC, NOTHING, Resources
+from environment.simulation.billing import Meter
+from environment.types import IntArray, Job, PlacementRequest, Vm
+from environment.view import ClusterView, RunningJob
+
+
+class Cluster:
+    """The VMs of row 0 of a batch; their numbers are the kernel's, and in a view those of what is there."""
+
+    def __init__(self, batch: Batch, vms: Sequence[Vm], jobs: Sequence[Job], meter: Meter) -> None:
+        """`vms` with what is believed of them; `jobs` are all that may run there.
+
+        To be told of prices (`reprice`) before the first view.
+        """
+        self._batch, self._vms, self._meter = batch, vms, meter
+        self.ids = [vm.id for vm in vms]
+        self._index = {vm.id: number for number, vm in enumerate(vms)}
+        #: By number in the kernel: the VMs that are there, and one behind them for what is lost, if anything.
+        self._there: IntArray = np.arange(len(vms))
+        #: The rows of the kernel's that are shown: as a slice, which is quicker, as long as none is lost.
+        self._shown: IntArray | slice = slice(len(vms))
+        #: What could be had of the VMs that are left; None as long as none is lost.
+        self._reach: Reach | None = None
+        #: What is free beside cpus and memory, of which the kernel knows nothing: thousandths, [N] by name.
+        others = sorted({name for job in jobs for name in job.size.thousandths} - {*BASIC})
+        self._others = {name: np.array([vm.resources.get(name) for vm in vms], np.int64) for name in others}
+        self._empty = _empty(vms, others)
+        #: When prices change next, seconds.
+        self.price_changes = 0.0
+
+    def __contains__(self, vm_id: str) -> bool:
+        return vm_id in self._index
+
+    @property
+    def elastic(self) -> bool:
+        """Whether some of its VMs come and go."""
+        return self._batch.machines.leases.shape[1] > 0
+
+    def view(self, running: Collection[RunningJob]) -> ClusterView:
+        """What policies see, where these jobs run."""
+        state, shown = self._batch.state, self._shown
+        return self._empty.changed(
+            at=self._now,
+            free=ResourceArrays.basic(
+                state.free_milli_cpus[0, shown],
+                state.free_memory_mib[0, shown],
+                {name: free[shown].copy() for name, free in self._others.items()},
+            ),
+            executors=state.held[0, shown].copy(),
+            running=tuple(running),
+            openings=self._openings(),
+        )
+
+    def _openings(self) -> Openings | None:
+        """Which VMs are open; None where all are, always."""
+        if not self.elastic:
+            return None
+        lease = self._batch.machines.leases[0, self._there]
+        is_open = (lease[:, CLOSES] >= self._now) & (lease[:, TAKEN] > self._now)
+        return Openings(is_open, np.where(is_open, lease[:, READY], self._now + lease[:, BOOT]))
+
+    def numbers(self, placement: Sequence[int]) -> SmallIntArray:
+        """The kernel's numbers of VMs by their numbers in the view."""
+        return self._there[list(placement)].astype(np.int32)
+
+    def take(self, vm_ids: Sequence[str], sizes: Sequence[Resources], times: int = 1) -> None:
+        """Executors on these VMs take what they have beside cpus and memory; times -1 they give it back."""
+        for name, free in self._others.items():
+            taken = [times * size.get(name) for size in sizes]
+            np.subtract.at(free, [self._index[vm_id] for vm_id in vm_ids], taken)
+
+    @property
+    def lossy(self) -> bool:
+        """Whether a VM was lost, so that some requests may be beyond what is left."""
+        return self._reach is not None
+
+    def beyond(self, request: PlacementRequest) -> str:
+        """Why the VMs that are left would not do even if nobody held anything; empty when they would."""
+        if self._reach is None:
+            return ""
+        return self._reach.beyond_vms(request) if self._reach.vms else "no VM is left"
+
+    def lose(self, vm_id: str) -> int:
+        """A VM is gone; its number."""
+        gone = self._index[vm_id]
+        self._there = self._shown = self._there[self._there != gone]
+        there = tuple(self._vms[vm] for vm in self._there)
+        self._empty, self._reach = _empty(there, self._others), Reach(there, known=True)
+        self.reprice()
+        return gone
+
+    def reprice(self) -> None:
+        """From now on VMs cost what they cost now."""
+        self._meter.change(self._now)
+        self.price_changes = self._meter.next_change(self._now)
+        if changed := self._meter.prices(self._now):
+            vms = list(self._vms)
+            for number, price in changed.items():
+                vms[number] = replace(vms[number], price_per_hour=price)
+            self._empty = _empty(tuple(vms[vm] for vm in self._there), self._others)
+
+    @property
+    def _now(self) -> float:
+        return float(self._batch.state.clock[0])
+
+
+def _empty(vms: Sequence[Vm], others: Collection[str]) -> ClusterView:
+    """These VMs with nothing free, from which all views are made."""
+    view = ClusterView(
+        0.0, tuple(vms), ResourceArrays.of((NOTHING,) * len(vms), others), np.zeros(len(vms), np.int64)
+    )
+    view.prices_per_hour.flags.writeable = False  # computed here once, and kept by all views
+    _ = view.capacity, view.index
+    return view
