@@ -21,10 +21,12 @@ from sqlalchemy.engine import make_url
 from agents.registry import PolicyError, create
 from conf.loader import ConfigError, find
 from conf.reading import read_secret
-from conf.schema import Config, PolicyChoice
+from conf.schema import Config, PolicyChoice, promised
+from conf.schema.sharing import paths
 from daemon.providing import foreign_provider, places_of
 from daemon.tls import Certificate
 from environment.cluster_files import load_cluster
+from environment.resources import told, total
 from environment.types import Vm
 from framework.accounts import find_account
 from framework.guard import is_loopback
@@ -75,6 +77,8 @@ def check(config: Config, folder: Path) -> Iterator[ConfigFinding]:
         ("mesos.secret_file", lambda: _secret(config.mesos.secret_file)),
         ("provider", lambda: _provider(config, folder)),
         ("budget", lambda: _budget(config, folder)),
+        ("queues", lambda: _queues(config, folder)),
+        ("sharing", lambda: _sharing(config)),
         ("spark.default", lambda: _default_spark(homes)),
         *((f"spark.versions.{name}", partial(_spark, homes, name)) for name in homes.names()),
         ("leader.zookeeper", lambda: _zookeeper(config)),
@@ -227,6 +231,30 @@ def _budget(config: Config, folder: Path) -> str:
         what = f"${per_day:,.2f} a day, but VMs that are always there cost ${always:,.2f}"
         raise _DoubtError(what)
     return f"${per_day:,.2f} a day (UTC){', then no VM is opened' if config.budget.hold else ''}"
+
+
+def _queues(config: Config, folder: Path) -> str:
+    """What is guaranteed to queues, against what is there and the order by which they would get it."""
+    if not config.queues:
+        return "none: jobs may name any queue"
+    if config.mesos.master == "embedded":
+        there = total(vm.resources for vm in _vms(config, folder))
+        for name, amount in promised(config.queues).items():
+            if amount > there.amount(name):
+                what = f"{told(name, amount)} are guaranteed in all, and the cluster has"
+                raise _DoubtError(f"{what} {told(name, there.amount(name))}")
+    found = dict(paths(config.queues))
+    shared = [path for path, queue in found.items() if queue.weight != 1 or queue.guaranteed.by_name]
+    if shared and (config.sharing is None or "fair" not in config.sharing.order):
+        what = "weights and guarantees mean nothing unless fair is in sharing.order"
+        raise _DoubtError(f"{shared[0]}: {what}")
+    return f"{len(found)}, of which {sum(not queue.queues for queue in found.values())} take jobs"
+
+
+def _sharing(config: Config) -> str:
+    if config.sharing is None:
+        return "none: first come, first served"
+    return f"by {', '.join(config.sharing.order)}"
 
 
 def _vms(config: Config, folder: Path) -> Sequence[Vm]:

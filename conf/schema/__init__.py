@@ -23,6 +23,15 @@ from conf.schema.daemon import (
 from conf.schema.fields import Arguments, Cpus, Memory, Name, NameOrNone, Seconds, SpotUse, Strict, Text
 from conf.schema.job import Driver, DynamicExecutors, Executors, JobSpec
 from conf.schema.provider import CommandProvider, Ec2Provider, EmbeddedProvider, Provider
+from conf.schema.sharing import (
+    QueueName,
+    QueueSettings,
+    QueueSpec,
+    SharingFile,
+    SharingSpec,
+    promised,
+    stricter,
+)
 
 __all__ = [
     "Arguments",
@@ -50,8 +59,13 @@ __all__ = [
     "PolicyChoice",
     "Pool",
     "Provider",
+    "QueueName",
+    "QueueSettings",
+    "QueueSpec",
     "Retention",
     "Seconds",
+    "SharingFile",
+    "SharingSpec",
     "Spark",
     "SparkVersion",
     "Spot",
@@ -61,4 +75,6 @@ __all__ = [
     "Tls",
     "UploadsSection",
     "VmGroup",
+    "promised",
+    "stricter",
 ]

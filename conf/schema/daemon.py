@@ -28,6 +28,7 @@ from conf.schema.fields import (
 )
 from conf.schema.job import Driver
 from conf.schema.provider import Provider
+from conf.schema.sharing import QueueSpecs, SharingSpec
 
 _ZOOKEEPER = r"[^\s/,:]+:\d+(,[^\s/,:]+:\d+)*(/[^\s/]+)+"
 
@@ -266,6 +267,8 @@ class Config(Strict):
     keep: Keep = Keep()
     budget: Budget | None = None
     sizes: SizesSection = SizesSection()
+    queues: QueueSpecs = Field(default={})
+    sharing: SharingSpec | None = None
     spark: Spark = Spark()
     driver: Annotated[Driver, AfterValidator(_of_ours)] = Driver()
     leader: Leader = Leader()

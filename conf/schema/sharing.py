@@ -4,7 +4,7 @@ What these mean, and the types that the rest of Stoker knows them by, is in `env
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -61,8 +61,8 @@ class Bounds(Amounts):
     """Jobs that wait: more are not accepted."""
 
 
-class QueueSpec(Strict):
-    """A queue: jobs, or other queues below it, that share what it gets."""
+class QueueSettings(Strict):
+    """What a queue says of itself: jobs, or other queues below it, share what it gets."""
 
     weight: Weight = 1.0
     """Its share beside those of its neighbours in the tree."""
@@ -80,16 +80,21 @@ class QueueSpec(Strict):
     """Which VMs its jobs may use at most; a job may be stricter. null: as above it, at the top all."""
     user_weights: Mapping[Name, Weight] = {}
     """The shares of users beside those of others, who have 1 each."""
-    queues: Mapping[QueueName, "QueueSpec"] = {}
-    """The queues below it; without any, it takes jobs."""
 
     @model_validator(mode="after")
-    def _promises_what_it_may_have(self) -> "QueueSpec":
+    def _promises_what_it_may_have(self) -> Self:
         most = self.most.by_name
         for name, amount in self.guaranteed.by_name.items():
             if amount > most.get(name, amount):
                 raise ValueError(f"guaranteed: {amount:g} {name} are more than its most, {most[name]:g}")
         return self
+
+
+class QueueSpec(QueueSettings):
+    """A queue with those below it."""
+
+    queues: Mapping[QueueName, "QueueSpec"] = {}
+    """The queues below it; without any, it takes jobs."""
 
 
 def _in_a_list(order: object) -> object:
@@ -144,13 +149,14 @@ class SharingSpec(Strict):
 
 
 def _whole(queues: Mapping[str, QueueSpec]) -> Mapping[str, QueueSpec]:
-    """A check that jobs which name no queue have one, and that paths are no longer than a job's may be."""
+    """A check that queues go together: jobs that name none have one, and no guarantee is an empty one."""
     if (default := queues.get(DEFAULT_QUEUE)) is not None and default.queues:
         raise ValueError(f"{DEFAULT_QUEUE}: takes jobs that name no queue, so it has no queues below it")
     for path, _ in paths(queues):
         if len(path) > LONGEST_NAME:
             raise ValueError(f"{path[:40]}...: should have {LONGEST_NAME} characters at most as a path")
     _check_spot(queues, "allowed")
+    promised(queues)
     return queues
 
 
@@ -167,6 +173,26 @@ def _check_spot(queues: Mapping[str, QueueSpec], above: SpotUse) -> None:
         if rule is None:
             raise ValueError(f"{name}: spot: {queue.spot} is not what the queue above it leaves, {above}")
         _check_spot(queue.queues, rule)
+
+
+def promised(queues: Mapping[str, QueueSpec], above: str = "") -> dict[str, float]:
+    """What is guaranteed to these queues and those below them together, by Mesos' names.
+
+    ValueError for one below which more is guaranteed than it may have.
+    """
+    found: dict[str, float] = {}
+    for name, queue in queues.items():
+        path = f"{above}.{name}" if above else name
+        own, inner, most = queue.guaranteed.by_name, promised(queue.queues, path), queue.most.by_name
+        for key, amount in inner.items():
+            if amount > most.get(key, amount) + 1e-9:
+                text = (
+                    f"below it {amount:g} {key} are guaranteed, which are more than its most, {most[key]:g}"
+                )
+                raise ValueError(f"{path}: {text}")
+        for key in {**own, **inner}:
+            found[key] = found.get(key, 0.0) + max(own.get(key, 0.0), inner.get(key, 0.0))
+    return found
 
 
 #: The queues of a cluster by name; empty: any queue that a job names is there.

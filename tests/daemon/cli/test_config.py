@@ -175,3 +175,48 @@ def test_a_budget_is_held_against_what_is_always_there(
     """Twelve VMs for a day are dearer than some budgets."""
     _, found = checked(capsys, *settings)
     assert (found["budget"]["verdict"], found["budget"]["what"]) == (verdict, says)
+
+
+@pytest.mark.parametrize(
+    ("settings", "verdict", "says"),
+    [
+        ((), "ok", "none: jobs may name any queue"),
+        (("queues={prod: {queues: {etl: {}, adhoc: {}}}}",), "ok", "3, of which 2 take jobs"),
+        (("queues={prod: {weight: 3}}", "sharing={order: fair}"), "ok", "1, of which 1 take jobs"),
+        (("queues={prod: {weight: 3}}",), "warning",
+         "prod: weights and guarantees mean nothing unless fair is in sharing.order"),
+        (("queues={prod: {guaranteed: {cpus: 90}}, dev: {guaranteed: {cpus: 90}}}", "sharing={order: fair}"),
+         "warning", "180 cpus are guaranteed in all, and the cluster has 96 cpus"),
+        (("queues={prod: {guaranteed: {cpus: 1}, queues: {a: {guaranteed: {memory: 1t}}}}}",), "warning",
+         "1048576 MiB are guaranteed in all, and the cluster has 393216 MiB"),
+    ],
+)  # fmt: skip
+def test_guarantees_are_held_against_what_is_there(
+    settings: tuple[str, ...], verdict: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And weights against the order that would follow them."""
+    code, found = checked(capsys, *settings)
+    assert (code, found["queues"]["verdict"], found["queues"]["what"]) == (0, verdict, says)
+
+
+@pytest.mark.parametrize(
+    ("queues", "says"),
+    [
+        ("prod: {weight: 0}", "2: queues.prod.weight: should be greater than 0, found 0"),
+        ("prod: {wieght: 2}", "2: queues.prod.wieght: unknown key; did you mean weight?"),
+        ("prod: {most: {cpu: 2}}", "2: queues.prod.most.cpu: unknown key; did you mean cpus?"),
+        ("prod: {}\n  prod: {}", "3: prod: given twice, first in line 2"),
+        ("the lab: {}", "should be a queue's name: letters, digits, _ and -"),
+        ("prod: {guaranteed: {cpus: 4}, most: {cpus: 2}}", "4 cpus are more than its most, 2"),
+        ("prod: {most: {cpus: 2}, queues: {a: {guaranteed: {cpus: 1.5}}, b: {guaranteed: {cpus: 1.5}}}}",
+         "prod: below it 3 cpus are guaranteed, which are more than its most, 2"),
+    ],
+)  # fmt: skip
+def test_queues_that_cannot_be_are_told_with_their_line(
+    queues: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As anything that is no config; a daemon would not start."""
+    file = tmp_path / "stoker.yaml"
+    file.write_text(f"queues:\n  {queues}\n")
+    assert main(["config", "check", str(file)]) == 2
+    assert says in capsys.readouterr().err
