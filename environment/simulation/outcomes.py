@@ -23,14 +23,16 @@ def result_of(
     held = _held(world)
     state, outcomes = world.batch.state, {outcome.name: outcome for outcome in _outcomes(world, held)}
     cost, bill = world.meter.bill()
+    ran = tuple(outcomes[job.id] for job in world.jobs if job.id in outcomes)
     return Result(
-        jobs=tuple(outcomes[job.id] for job in world.jobs if job.id in outcomes),
+        jobs=ran,
         vms=world.vms,
         vm_seconds=tuple(state.used[0, : len(world.vms)].tolist()),
         cost=cost,
         bill=bill,
         bound=_bound(world) if outcomes else 0.0,
         decisions=tuple(trace),
+        held=_of(ran, world, held),
         refused=refused,
         aside=world.aside(),
         decision_seconds=np.array(seconds),
@@ -68,6 +70,7 @@ def _outcomes(world: World, held: Held) -> Iterator[JobOutcome]:
         yield JobOutcome(
             job.id, job.type, job.size, job.executors, job.submitted_at, start, end, vms,
             is_good(prefers, executors, len(set(vms))), cost, world.sizes(number),
+            job.owner, job.queue, job.priority, job.deadline,
         )  # fmt: skip
 
 
@@ -95,6 +98,22 @@ def _held(world: World) -> Held:
         np.append(end, [stint.end for stint in over]),
         np.append(kind, more).astype(np.int64),
         tuple(kinds),
+    )
+
+
+def _of(ran: Sequence[JobOutcome], world: World, held: Held) -> Held:
+    """The same by the numbers of these jobs."""
+    numbers = {job.name: number for number, job in enumerate(ran)}
+    of = np.array([numbers.get(request.job.id, -1) for request in world.requests], np.int64)
+    job = of[held.job]
+    ran_too = job >= 0
+    return Held(
+        job[ran_too],
+        held.vm[ran_too],
+        held.start[ran_too],
+        held.end[ran_too],
+        held.kind[ran_too],
+        held.kinds,
     )
 
 

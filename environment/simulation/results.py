@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from conf.assumptions import DEFAULT_QUEUE
 from conf.units import SECONDS_PER_HOUR
 from environment.resources import Resources
 from environment.types import (
@@ -43,6 +44,16 @@ class JobOutcome:
     cost: float
     #: What each executor in `placement` took, when that is not what the job asks for all of them.
     sizes: tuple[Resources, ...] = ()
+    owner: str = ""
+    queue: str = DEFAULT_QUEUE
+    priority: int = 0
+    #: By when it should have been over.
+    deadline: float | None = None
+
+    @property
+    def wait(self) -> float:
+        """Seconds from submission to start."""
+        return self.started_at - self.submitted_at
 
     @property
     def cpus(self) -> float:
@@ -74,8 +85,8 @@ class JobOutcome:
 class Held:
     """What executors held, [E]: the number of the job and of the VM, from when to when, and how much.
 
-    An executor that was placed again stands there once for every place. `kind` is its size, by number in
-    `kinds`.
+    An executor that was placed again stands there once for every place; one that was missing, on the VM
+    behind the last. `kind` is its size, by number in `kinds`.
     """
 
     job: IntArray
@@ -140,6 +151,8 @@ class Result:
     #: Dollars below which no schedule can stay.
     bound: float
     decisions: tuple[Traced, ...] = field(repr=False)
+    #: Who held what, by number in `jobs`.
+    held: Held = field(compare=False, repr=False)
     #: Jobs that could not run even on the empty cluster, and why; they are in nothing else.
     refused: Mapping[str, str]
     #: Jobs that waited to the end, as they fit no more when VMs were lost, and why; they are in nothing else.
@@ -185,7 +198,7 @@ class Result:
     @property
     def longest_wait(self) -> float:
         """Seconds from submission to start of the job that waited longest."""
-        return max((job.started_at - job.submitted_at for job in self.jobs), default=0.0)
+        return max((job.wait for job in self.jobs), default=0.0)
 
     @property
     def makespan(self) -> float:

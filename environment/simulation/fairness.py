@@ -1,0 +1,334 @@
+"""How fair a run was: what each queue, or each user of a queue, held, and what weights would have given it.
+
+At every moment what all held together is divided by the weights of the tree among those who had jobs that
+were not over, to nobody more than his jobs asked for: that is a party's fair part. Everything here is a
+function of a result and of the queues; who was to go first, a run has not been asked.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from environment.resources import Resources
+from environment.sharing.terms import Queue, Queues
+from environment.simulation.results import JobOutcome, Result
+from environment.types import FloatArray, IntArray
+
+By = Literal["queue", "user"]
+
+#: So many numbers, moments times parties, are computed at once.
+_AT_ONCE = 2_000_000
+#: Of shares; what is below is dust of adding and taking away.
+_DUST = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Party:
+    """How a queue, or a user in it, fared. Shares are of the cluster, of what is scarcest to it (dominant).
+
+    `share` is what it held and `fair` what it should have, on average over the `demand` seconds in which jobs
+    of it were not over; slowdown is completion over duration, of its jobs, and `late` counts those that were
+    over after their deadlines. Times in seconds, cost in dollars.
+    """
+
+    queue: str
+    #: None where all users of the queue are meant; empty of jobs that are nobody's.
+    user: str | None
+    weight: float
+    jobs: int
+    demand: float
+    share: float
+    fair: float
+    slowdown: float
+    p95_slowdown: float
+    wait: float
+    longest_wait: float
+    completion: float
+    in_time: int
+    late: int
+    cost: float
+
+    @property
+    def name(self) -> str:
+        """For tables and pictures."""
+        return _name(self.queue, self.user)
+
+    @property
+    def normalised(self) -> float | None:
+        """What it held of its fair part: 1 is just that; None when it should have had nothing."""
+        return self.share / self.fair if self.fair > _DUST else None
+
+
+@dataclass(frozen=True, slots=True)
+class Fairness:
+    """How fair a run was to its queues, or to their users."""
+
+    by: By
+    parties: tuple[Party, ...]
+
+    @property
+    def jain(self) -> float:
+        """Jain's index of what parties held of their fair parts: 1 when all alike, 1/n when one has all."""
+        return jain([party.normalised for party in self.parties if party.normalised is not None])
+
+    @property
+    def furthest(self) -> float:
+        """How far the furthest from its fair part is: 0.05 for five per cent too much, or too little."""
+        there = (party.normalised for party in self.parties)
+        return max((abs(each - 1.0) for each in there if each is not None), default=0.0)
+
+    @property
+    def in_time(self) -> int:
+        """How many jobs with a deadline were over by then."""
+        return sum(party.in_time for party in self.parties)
+
+    @property
+    def late(self) -> int:
+        """How many were not."""
+        return sum(party.late for party in self.parties)
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        parties = [
+            {name: getattr(party, name) for name in Party.__slots__} | {"normalised": party.normalised}
+            for party in self.parties
+        ]
+        told = {"jain": self.jain, "furthest": self.furthest, "in_time": self.in_time, "late": self.late}
+        return {"by": self.by, **told, "parties": parties}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharesOverTime:
+    """Mean shares of the parties in equal parts of a run: what they held, and their fair parts, [P, G]."""
+
+    names: tuple[str, ...]
+    #: Where the parts begin, seconds.
+    at: FloatArray
+    held: FloatArray
+    fair: FloatArray
+
+
+def fairness(
+    result: Result,
+    queues: Queues | None = None,
+    by: By = "queue",
+    between: tuple[float, float] | None = None,
+) -> Fairness:
+    """How fair the run was; with `between`, as far as what was held in these seconds tells.
+
+    Without queues all that jobs name have the weight 1, and so have users in any.
+    """
+    queues = queues or Queues()
+    division = _Division(result, queues, by)
+    start, end = between or (0.0, float("inf"))
+    demand, held, fair = np.zeros((3, len(division.parties)))
+    for at, seconds, shares, parts, wanted in division.moments():
+        inside = np.clip(np.minimum(at + seconds, end) - np.maximum(at, start), 0.0, None)
+        demand += inside @ (wanted > 0)
+        held += inside @ shares
+        fair += inside @ parts
+    jobs: list[list[JobOutcome]] = [[] for _ in division.parties]
+    for job, party in zip(result.jobs, division.party.tolist(), strict=True):
+        jobs[party].append(job)
+    return Fairness(
+        by,
+        tuple(
+            _party(key, queues, of, *numbers)
+            for key, of, *numbers in zip(
+                division.parties, jobs, demand.tolist(), held.tolist(), fair.tolist(), strict=True
+            )
+        ),
+    )
+
+
+def shares_over_time(
+    result: Result, queues: Queues | None = None, by: By = "queue", parts: int = 200
+) -> SharesOverTime:
+    """What each held over the time of the run, and what it should have."""
+    division = _Division(result, queues or Queues(), by)
+    edges = np.linspace(0.0, max((job.ended_at for job in result.jobs), default=1.0), parts + 1)
+    held, fair = np.zeros((2, parts, len(division.parties)))
+    for at, seconds, shares, should, _ in division.moments():
+        ends = at + seconds
+        for sums, values in ((held, shares), (fair, should)):
+            for number in range(parts):
+                first = np.searchsorted(ends, edges[number], "right")
+                last = np.searchsorted(at, edges[number + 1], "left")
+                of = slice(first, max(first, last))
+                inside = np.minimum(ends[of], edges[number + 1]) - np.maximum(at[of], edges[number])
+                sums[number] += np.clip(inside, 0.0, None) @ values[of]
+    width = np.diff(edges)[:, None]
+    return SharesOverTime(
+        tuple(_name(*key) for key in division.parties), edges[:-1], held / width, fair / width
+    )
+
+
+def _name(queue: str, user: str | None) -> str:
+    return queue if user is None else f"{user or 'nobody'} in {queue}"
+
+
+def jain(values: Sequence[float]) -> float:
+    """Jain's index of fairness of shares: 1 when all are the same, 1/n when one has everything; 1 of none."""
+    squares = sum(value * value for value in values)
+    return sum(values) ** 2 / (len(values) * squares) if squares > 0 else 1.0
+
+
+def divided(amount: FloatArray, wanted: FloatArray, weights: FloatArray) -> FloatArray:
+    """Amounts, [T], divided by weights, [G], to nobody more than is wanted, [T, G]: weighted max-min.
+
+    What is left where all have what they want stays undivided.
+    """
+    order = np.argsort(wanted / weights, axis=1, kind="stable")
+    want, weight = np.take_along_axis(wanted, order, 1), weights[order]
+    # With the k least demanding served, the rest shares what is left by weight: the level for each k.
+    before = np.cumsum(want, axis=1) - want
+    rest = np.cumsum(weight[:, ::-1], axis=1)[:, ::-1]
+    level = (amount[:, None] - before) / rest
+    served = level * weight >= want
+    first = np.where(served.all(axis=1), len(weights) - 1, np.argmin(served, axis=1))
+    found = level[np.arange(len(amount)), first][:, None]
+    return np.minimum(np.clip(found, 0.0, None) * weights, wanted)
+
+
+class _Division:
+    """Who held what and wanted what at every moment of a run between two of its events."""
+
+    def __init__(self, result: Result, queues: Queues, by: By) -> None:
+        keys = [(job.queue, job.owner if by == "user" else None) for job in result.jobs]
+        #: Queue and user of each party, those of a tree first, in its order.
+        order = {queue.path: number for number, queue in enumerate(queues)}
+        self.parties = sorted(
+            set(keys), key=lambda key: (order.get(key[0], len(order)), key[0], key[1] or "")
+        )
+        numbers = {key: number for number, key in enumerate(self.parties)}
+        #: The party of each job, [M].
+        self.party: IntArray = np.array([numbers[key] for key in keys], np.int64)
+        self._tree = _tree(self.parties, queues)
+        self._whole = sum((vm.resources for vm in result.vms), Resources())
+        self._names = sorted(self._whole.thousandths)
+        self._events(result)
+
+    def _events(self, result: Result) -> None:
+        """Times of all changes, [E], of which party, and what each adds to what is held, and is wanted."""
+        held, count = result.held, len(result.jobs)
+        there = (held.vm < len(result.vms)) & (held.end > held.start)
+        kinds = np.array([self._shares(size) for size in held.kinds]).reshape(-1, len(self._names))
+        taken, whose = kinds[held.kind[there]], self.party[held.job[there]]
+        asked = np.array([self._shares(job.size * job.executors) for job in result.jobs])
+        asked = asked.reshape(count, len(self._names))
+        came = np.array([job.submitted_at for job in result.jobs])
+        over = np.array([job.ended_at for job in result.jobs])
+        at = np.concatenate((held.start[there], held.end[there], came, over))
+        party = np.concatenate((whose, whose, self.party, self.party))
+        nothing, none = np.zeros_like(taken), np.zeros_like(asked)
+        holds = np.concatenate((taken, -taken, none, none))
+        wants = np.concatenate((nothing, nothing, asked, -asked))
+        order = np.argsort(at, kind="stable")
+        self._at, self._whose, self._holds, self._wants = at[order], party[order], holds[order], wants[order]
+
+    def _shares(self, size: Resources) -> list[float]:
+        """Which share of the whole cluster's of each resource that is."""
+        return [size.get(name) / self._whole.get(name) for name in self._names]
+
+    def moments(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]]:
+        """Begins and lengths, [T], of times without change; shares held, fair parts and wanted then, [T, G].
+
+        In several pieces, so that a long run of many users needs no more memory than a short one.
+        """
+        parties = len(self.parties)
+        times, which = np.unique(self._at, return_inverse=True)
+        length = np.diff(times, append=times[-1:])
+        had, wanted = np.zeros((2, parties, len(self._names)))
+        rows = max(1, _AT_ONCE // max(1, parties * len(self._names)))
+        for first in range(0, len(times), rows):
+            last = min(first + rows, len(times))
+            of = slice(np.searchsorted(which, first), np.searchsorted(which, last))
+            changes = np.zeros((2, last - first, parties, len(self._names)))
+            np.add.at(changes[0], (which[of] - first, self._whose[of]), self._holds[of])
+            np.add.at(changes[1], (which[of] - first, self._whose[of]), self._wants[of])
+            now = np.cumsum(changes, axis=1) + np.stack((had, wanted))[:, None]
+            had, wanted = now[:, -1]
+            dominant = now.max(axis=3)
+            dominant[dominant < _DUST] = 0.0
+            held, wants = dominant
+            # Growth beyond what was asked at first, and lost ones elsewhere, are wanted too.
+            wants = np.maximum(wants, held)
+            fair = np.zeros_like(held)
+            self._divide(self._tree, held.sum(axis=1), wants, fair)
+            yield times[first:last], length[first:last], held, fair, wants
+
+    def _divide(self, node: "_Node", amount: FloatArray, wants: FloatArray, fair: FloatArray) -> None:
+        """Divide what a node gets among what is below it, [T], down to the parties, [T, G]."""
+        if node.party is not None:
+            fair[:, node.party] = amount
+            return
+        below = np.stack([wants[:, child.members].sum(axis=1) for child in node.below], axis=1)
+        parts = divided(amount, below, np.array([child.weight for child in node.below]))
+        for number, child in enumerate(node.below):
+            self._divide(child, parts[:, number], wants, fair)
+
+
+@dataclass(slots=True)
+class _Node:
+    """A queue of the tree, or a party: then it has its number and nothing below it."""
+
+    weight: float
+    members: list[int] = field(default_factory=list)
+    below: "list[_Node]" = field(default_factory=list)
+    party: int | None = None
+
+
+def _tree(parties: Sequence[tuple[str, str | None]], queues: Queues) -> _Node:
+    """The queues above the parties, and these."""
+    root, nodes = _Node(1.0), dict[str, _Node]()
+    for number, (path, user) in enumerate(parties):
+        above = root
+        for queue in queues.line(path):
+            if queue.path not in nodes:
+                nodes[queue.path] = _Node(queue.weight)
+                above.below.append(nodes[queue.path])
+            above.members.append(number)
+            above = nodes[queue.path]
+        above.members.append(number)
+        if user is not None:
+            above.below.append(_Node(_weight(path, user, queues), [number], party=number))
+        else:
+            above.party = number
+    return root
+
+
+def _weight(path: str, user: str | None, queues: Queues) -> float:
+    """That of a user in a queue, or of the queue among its neighbours."""
+    queue: Queue = queues.line(path)[-1]
+    return queue.weight if user is None else queue.weight_of(user)
+
+
+def _party(
+    key: tuple[str, str | None],
+    queues: Queues,
+    jobs: Sequence[JobOutcome],
+    demand: float,
+    held: float,
+    fair: float,
+) -> Party:
+    slowdowns = [job.completion / job.duration for job in jobs if job.duration > 0]
+    waits = [job.wait for job in jobs]
+    due = [job.ended_at <= job.deadline for job in jobs if job.deadline is not None]
+    return Party(
+        *key,
+        weight=_weight(*key, queues),
+        jobs=len(jobs),
+        demand=demand,
+        share=held / demand if demand > 0 else 0.0,
+        fair=fair / demand if demand > 0 else 0.0,
+        slowdown=float(np.mean(slowdowns)) if slowdowns else 0.0,
+        p95_slowdown=float(np.percentile(slowdowns, 95)) if slowdowns else 0.0,
+        wait=float(np.mean(waits)) if waits else 0.0,
+        longest_wait=max(waits, default=0.0),
+        completion=float(np.mean([job.completion for job in jobs])) if jobs else 0.0,
+        in_time=sum(due),
+        late=len(due) - sum(due),
+        cost=sum(job.cost for job in jobs),
+    )
