@@ -101,6 +101,8 @@ class JobBody(Body):
     """How it stands beside others where the order is by priority: the higher, the earlier."""
     deadline: float | None
     """By when it should be over, seconds since the epoch; null: at any time."""
+    restartable: bool
+    """Whether it may be stopped for a job that goes before it, and begin anew."""
     spark: Said
     """The name of the Spark that runs driver and executors; empty where the store knew but one."""
     spot: SpotUse

@@ -111,9 +111,10 @@ class Job:
     again `retries` times. `owner` is whose job it is, as who submitted it said (empty: nothing was said), and
     `queue` which queue it belongs to, by its path. `priority` is how it stands beside others, the higher the
     earlier, and `deadline` by when it should be over (seconds, by the clock of `submitted_at`): the order of
-    jobs may be by these. `spark` is the name of the Spark that runs its driver and executors
-    (empty: the only one that there was). `client_driver` is the host of a Spark driver that its user runs,
-    and that was there before the job was; empty where Stoker starts the driver.
+    jobs may be by these. One that is not `restartable` is never stopped for another. `spark` is the name of
+    the Spark that runs its driver and executors (empty: the only one that there was). `client_driver` is the
+    host of a Spark driver that its user runs, and that was there before the job was; empty where Stoker
+    starts the driver.
 
     With `dynamic`, its driver asks for executors while it runs, and `executors` is the most that it may have
     of each resource profile. `spot` says whether executors may be on VMs that their cloud may take away, or
@@ -147,6 +148,7 @@ class Job:
     min_cpus: float | None = None
     priority: int = 0
     deadline: float | None = None
+    restartable: bool = True
 
     @property
     def cpus(self) -> float:

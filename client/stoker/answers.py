@@ -322,6 +322,8 @@ class Job(TypedDict):
     """How it stands beside others where the order is by priority: the higher, the earlier."""
     deadline: float | None
     """By when it should be over, seconds since the epoch; null: at any time."""
+    restartable: bool
+    """Whether it may be stopped for a job that goes before it, and begin anew."""
     spark: str
     """The name of the Spark that runs driver and executors; empty where the store knew but one."""
     spot: Literal["never", "allowed", "only"]
@@ -387,6 +389,8 @@ class JobDetail(TypedDict):
     """How it stands beside others where the order is by priority: the higher, the earlier."""
     deadline: float | None
     """By when it should be over, seconds since the epoch; null: at any time."""
+    restartable: bool
+    """Whether it may be stopped for a job that goes before it, and begin anew."""
     spark: str
     """The name of the Spark that runs driver and executors; empty where the store knew but one."""
     spot: Literal["never", "allowed", "only"]
@@ -465,6 +469,8 @@ class JobOptions(TypedDict, total=False):
     """How it stands beside others where the order is by priority, higher first; null: as its queue."""
     deadline: float | str | None
     """By when it should be over: seconds (or 2h) after it was submitted, or a time with its zone."""
+    restartable: bool
+    """Whether it may be stopped for a job that goes before it, and begin anew; its executors may be taken."""
     executors: Any
     """How many executors it asks for; with bounds, its driver asks for them while it runs."""
     min_executors: int | None
@@ -524,6 +530,8 @@ class JobSpec(TypedDict):
     """How it stands beside others where the order is by priority, higher first; null: as its queue."""
     deadline: float | str | None
     """By when it should be over: seconds (or 2h) after it was submitted, or a time with its zone."""
+    restartable: bool
+    """Whether it may be stopped for a job that goes before it, and begin anew; its executors may be taken."""
     executors: Any
     """How many executors it asks for; with bounds, its driver asks for them while it runs."""
     min_executors: int | None

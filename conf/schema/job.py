@@ -121,6 +121,8 @@ class JobSpec(Strict):
     """How it stands beside others where the order is by priority, higher first; null: as its queue."""
     deadline: Deadline | None = None
     """By when it should be over: seconds (or 2h) after it was submitted, or a time with its zone."""
+    restartable: bool = True
+    """Whether it may be stopped for a job that goes before it, and begin anew; its executors may be taken."""
     executors: Executors = 1
     """How many executors it asks for; with bounds, its driver asks for them while it runs."""
     min_executors: Annotated[int | None, Field(ge=1)] = None

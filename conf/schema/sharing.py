@@ -78,6 +78,8 @@ class QueueSettings(Strict):
     """The priority of its jobs that say none; null: as above it, at the top 0."""
     spot: SpotUse | None = None
     """Which VMs its jobs may use at most; a job may be stricter. null: as above it, at the top all."""
+    protected: bool | None = None
+    """Whether nothing is taken from its jobs for others; null: as above it, at the top it may be."""
     user_weights: Mapping[Name, Weight] = {}
     """The shares of users beside those of others, who have 1 each."""
 

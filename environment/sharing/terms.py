@@ -43,8 +43,8 @@ ANY = Most()
 class Queue:
     """A queue by its path, such as prod.etl; see `conf.schema.sharing.QueueSpec`.
 
-    `priority`, `spot` and `submit` (None: everybody) are what holds for it: its own, or that of the nearest
-    queue above it that says one; `spot` the strictest of all of them.
+    `priority`, `protected`, `spot` and `submit` (None: everybody) are what holds for it: its own, or that of
+    the nearest queue above it that says one; `spot` the strictest of all of them.
     """
 
     path: str
@@ -55,6 +55,7 @@ class Queue:
     submit: tuple[str, ...] | None = None
     priority: int = 0
     spot: SpotUse = "allowed"
+    protected: bool = False
     user_weights: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -180,6 +181,7 @@ def queues_of(specs: Mapping[str, QueueSpec]) -> Queues:
             above.submit if spec.submit is None else spec.submit,
             above.priority if spec.priority is None else spec.priority,
             above.spot if spec.spot is None else stricter(above.spot, spec.spot) or spec.spot,
+            above.protected if spec.protected is None else spec.protected,
             dict(spec.user_weights),
         )
     return Queues(tuple(found.values()))
