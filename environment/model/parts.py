@@ -1,0 +1,181 @@
+"""Of what the cluster model is made, which part knows which, and how all of it is kept and taken up again.
+
+Here are no events but `Restored`: what the others mean for whom is in `cluster_model.py`.
+"""
+
+from copy import copy
+
+from environment.model import events as ev
+from environment.model.comings import Comings
+from environment.model.decisions import Decisions
+from environment.model.doubts import Watch
+from environment.model.drivers import Drivers
+from environment.model.fleet import Fleet
+from environment.model.ledger import Ledger
+from environment.model.life import JobLives
+from environment.model.moment import Moment, Reserved
+from environment.model.offer_book import OfferBook
+from environment.model.places import Places
+from environment.model.reach import Reach
+from environment.model.records import ExecutorRecord
+from environment.model.reservations import Reservations
+from environment.model.room import Room
+from environment.model.roster import Roster
+from environment.model.setbacks import Setbacks
+from environment.model.supply import Supply
+from environment.model.tasks import Tasks
+from environment.model.timings import ModelOptions
+from environment.model.turn import Turn
+from environment.model.waiting import WaitingLine
+from environment.types import Job, Vm
+
+
+class Parts:
+    """All that a cluster model knows."""
+
+    def __init__(self, options: ModelOptions) -> None:
+        """Know nothing."""
+        self.options = options
+        self.turn = Turn()
+        self.roster = Roster()
+        self.ledger = Ledger(self._job)
+        self.accounts = self.ledger.accounts
+        self.setbacks = Setbacks(self.turn)
+        self.reservations = Reservations()
+        room = Room(self.roster, self.reservations, options.jvms)
+        # What VMs of pools would cost that are opened for it is more than a job gains that runs already.
+        self.line = WaitingLine(
+            self.roster, self.setbacks, room, self.reservations, grows_by_itself=not options.places
+        )
+        self.book = OfferBook(self.ledger, self.reservations)
+        self.places = Places(self.turn, self.book, self.accounts, options.places)
+        self.fleet = Fleet(self.turn, self.places, self.ledger, self.reservations, options)
+        self.supply = Supply(self.turn, self.book, self.places)
+        self.watch = Watch(self.turn, self.roster, options)
+        self.lives = JobLives(
+            self.turn, self.roster, self.line, self.supply, self.watch, self.setbacks, options
+        )
+        self.drivers = Drivers(self.turn, self.roster, self.lives, self.watch)
+        self.tasks = Tasks(
+            self.turn,
+            self.roster,
+            self.book,
+            self.ledger,
+            self.supply,
+            self.watch,
+            self.lives,
+            self.fleet.idling,
+            self.drivers,
+        )
+        self.decisions = Decisions(
+            self.turn,
+            self.roster,
+            self.line,
+            self.book,
+            self.ledger,
+            self.supply,
+            self.setbacks,
+            self.lives,
+            self.fleet,
+            self.places,
+            self.reservations,
+        )
+        self.comings = Comings(
+            self.fleet, self.reservations, self.decisions, self.tasks, self.setbacks, self.supply
+        )
+
+    # ---- what is kept ------------------------------------------------------------------------------
+
+    def snapshot(self) -> ev.Restored:
+        """An event after which any model goes on exactly as these parts do."""
+        relaunch_at, told, growing = self.line.state()
+        moment = Moment(
+            self.turn.number,
+            self.supply.state(),
+            self.book.state(),
+            self.watch.state(),
+            relaunch_at,
+            told,
+            *self.setbacks.state(),
+            growing,
+            self.fleet.state(),
+        )
+        jobs, tasks = self.roster.records()
+        leases, accounts, policy = self.places.leases(), self.accounts.state(), self.accounts.policy
+        return ev.Restored(self.turn.now, jobs, tasks, self.options, moment, leases, accounts, policy)
+
+    @classmethod
+    def restored(cls, event: ev.Restored) -> "Parts":
+        """What an earlier daemon, or an earlier part of a log, left."""
+        parts = cls(event.options)
+        parts._restore(event)
+        return parts
+
+    def _restore(self, event: ev.Restored) -> None:
+        self.turn.begin(event.at)
+        for job in map(copy, event.jobs):
+            self.roster.add(job)
+        for task in map(copy, event.tasks):
+            self.roster.add_task(task)
+            if not task.ended:
+                self.ledger.reopen(task)
+        known = event.moment is not None
+        self.accounts.resume(event.accounts, event.policy, event.leases, self.turn.now, found=known)
+        self.fleet.restore(event.leases, event.pools, event.moment.fleet if event.moment else None)
+        if event.moment is None:
+            self.reservations.take_up(event.reserved, self._still_waits)
+        for job in self.roster.jobs():
+            if job.state == "queued" and job.job.begins_with and job.job.id not in self.reservations:
+                self.line.join(job)
+        if event.moment is None:
+            self._take_up()
+        else:
+            self._go_on(event.moment)
+
+    def _still_waits(self, reserved: Reserved) -> bool:
+        """Whether a job that waited for VMs to boot does, and all of these are there or come."""
+        job, places = self.roster.job(reserved.job_id), self.places
+        come = all(places.is_up(vm_id) or places.at(vm_id) is not None for vm_id in reserved.all_vms)
+        return bool(places) and job is not None and not job.ended and come
+
+    def _job(self, job_id: str) -> Job | None:
+        record = self.roster.job(job_id)
+        return None if record is None else record.job
+
+    def _take_up(self) -> None:
+        """A daemon has started with what an earlier one kept."""
+        for task in self.roster.all_open():
+            self.book.guess(_vm_of(task))
+            if task.state == "unreachable":
+                self.watch.lost_sight(task)
+        self.lives.take_up()
+
+    def _go_on(self, moment: Moment) -> None:
+        self.turn.number = moment.number
+        self.book.resume(moment.book)
+        self.supply.resume(moment.supply)
+        self.watch.resume(moment.watch)
+        self.line.resume(moment.relaunch_at, moment.told, moment.growing)
+        self.setbacks.resume(moment.job_setbacks, moment.vm_setbacks, moment.vms_started)
+
+    # ---- where nothing can be had ------------------------------------------------------------------
+
+    def left_out(self) -> dict[str, str]:
+        """The VMs on which nothing is placed now, by id, and why."""
+        closed = self.book.closed(self.turn.now, self.options.maintenance_margin)
+        return {**self.setbacks.left_out(), **self.places.left_out, **closed}
+
+    def reach(self) -> Reach:
+        """What could be had now if nobody held anything."""
+        return self.book.reach(self.left_out())
+
+
+def _vm_of(task: ExecutorRecord) -> Vm:
+    return Vm(
+        task.vm_id,
+        task.vm_name,
+        task.vm_type,
+        task.resources,
+        task.price_per_hour,
+        task.address,
+    )
