@@ -23,6 +23,7 @@ from agents.estimates import (
     effective_prices,
     held_for,
 )
+from agents.smallest import smallest
 from conf.assumptions import BAD_PLACEMENT_FACTOR, UNKNOWN_DURATION
 from conf.units import SECONDS_PER_HOUR
 from environment.check import shortage
@@ -94,6 +95,8 @@ class Greedy:
         self._options = options
         self._pricing = pricing
         self._patience = Patience(options.limits)
+        view, known = smallest()
+        self._choose(view, known, self._work(view, known))  # which compiles it
 
     def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
         """Place the job of the window that adds least, of those that had better not wait, or wait."""

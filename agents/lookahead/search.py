@@ -29,11 +29,10 @@ from agents.lookahead.plans import (
 )
 from agents.lookahead.rollout import replay, score, search
 from agents.lookahead.situation import Situations, grain_of
+from agents.smallest import smallest
 from conf.units import SECONDS_PER_HOUR
 from environment.kernel.state import Batch, Rules
-from environment.resource_arrays import ResourceArrays
-from environment.resources import Resources
-from environment.types import FloatArray, IntArray, Job, PlacementRequest, Vm
+from environment.types import FloatArray, IntArray, PlacementRequest
 from environment.view import ClusterView
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ class CandidatePlayer:
         self._plan: dict[str, int] = {}
         #: How many decisions took longer than the time limit.
         self.cut_short = 0
-        self._compile()
+        self.play(*smallest(), seed=0, may_wait=True)  # which compiles it
         self.cut_short = 0  # that was no decision
 
     def play(
@@ -227,12 +226,6 @@ class CandidatePlayer:
             found = make_arrays(self._candidates, vms, executors, jobs)
             self._arrays = found
         return found
-
-    def _compile(self) -> None:
-        one = Resources.of(1.0, 1)
-        vm, job = Vm("", "", "", one, 1.0), Job("", "", one, 1, 0.0)
-        view = ClusterView(0.0, (vm,), ResourceArrays.of([one]), np.zeros(1, np.int64))
-        self.play(view, [PlacementRequest(job, 1)], seed=0, may_wait=True)
 
 
 def _shown(batch: Batch, queue: Sequence[PlacementRequest], unknown: float) -> int:

@@ -2,11 +2,14 @@
 
 from collections import Counter
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import pytest
+from numba.core.dispatcher import Dispatcher
 
 from agents.estimates import dollars_per_cpu_second, held_for
+from agents.greedy import pricing
 from agents.greedy.greedy_policy import Greedy, GreedyOptions
 from environment.pools import Openings, Terms
 from environment.rounds import decide_in_turn
@@ -153,3 +156,13 @@ def test_options_are_checked(option: str) -> None:
     """Numbers below 0 say what would be right."""
     with pytest.raises(ValueError, match=f"{option}: should be 0 or more"):
         GreedyOptions(**{option: -1})
+
+
+def test_its_first_decision_compiles_nothing() -> None:
+    """A daemon's jobs do not wait, nor does the fallback decide, while the policy is being compiled."""
+    policy = Greedy(GreedyOptions())
+    compiled = {*cast(Dispatcher, pricing.choose).signatures}
+    decision = policy.decide(make_view(make_vms(3)), [PlacementRequest(make_job("job-1", 2), 2)])
+    assert isinstance(decision, Place)
+    assert compiled
+    assert {*cast(Dispatcher, pricing.choose).signatures} == compiled
