@@ -117,7 +117,7 @@ class ClusterModel:
             soon, due = parts.line.due(self.now + timings.RELAUNCH_GRACE), parts.line.due(self.now)
             later, launches_due = parts.line.wants_vms, False
             if parts.places:
-                later, launches_due = later or parts.fleet.boots, parts.decisions.launches_due
+                later, launches_due = later or bool(parts.joining), parts.decisions.launches_due
             parts.supply.balance(anyone=soon or launches_due, due=due or launches_due, later=later)
         return parts.turn.end(counted=not isinstance(event, ev.Tick))
 
@@ -261,28 +261,28 @@ class ClusterModel:
 
     def _on_subscribed(self, _: ev.Subscribed) -> None:
         self._parts.supply.connect()
-        self._parts.fleet.connected(self.now)
+        self._parts.joining.connected(self.now)
         self._parts.watch.reconnected()
 
     def _on_disconnected(self, event: ev.Disconnected) -> None:
         self._parts.supply.disconnect(event.why)
-        self._parts.fleet.connected(None)
+        self._parts.joining.connected(None)
 
     def _on_task_changed(self, event: ev.TaskChanged) -> None:
         self._parts.tasks.changed(event)
         task = self._parts.roster.task(event.task_id)
         if task is not None and event.state in ("starting", "running"):
-            self._parts.fleet.heard(task.vm_id)
+            self._parts.joining.heard(task.vm_id)
 
     def _on_offers(self, event: ev.OffersReceived) -> None:
-        self._parts.supply.take(self._parts.fleet.met(event.offers) if self._parts.places else event.offers)
+        self._parts.supply.take(self._parts.joining.met(event.offers) if self._parts.places else event.offers)
 
     def _on_vm_lost(self, event: ev.VmLost) -> None:
         self._parts.book.lose(event.vm_id)
-        self._parts.fleet.lost_sight(event.vm_id)
+        self._parts.joining.lost_sight(event.vm_id)
 
     def _on_measured(self, event: ev.VmsMeasured) -> None:
-        if self._parts.book.measure(self._parts.fleet.measured(event) if self._parts.places else event):
+        if self._parts.book.measure(self._parts.joining.measured(event) if self._parts.places else event):
             self._parts.supply.want()  # what was not known before may be a place
 
     def _on_inverse_offers(self, event: ev.InverseOffersReceived) -> None:

@@ -1,11 +1,11 @@
-"""What opens and closes the VMs of pools, and what is told of them by their provider and by their agents.
+"""What opens and closes the VMs of pools, and what is told of them by their provider.
 
-Where they are is in `places.py`, what is kept on them for jobs in `reservations.py`, how long a pool is left
-alone that refuses in `refusals.py`, what its provider's lists say in `listings.py`. Who calls providers is
-outside of the model.
+Where they are is in `places.py`, what the master tells of their agents in `joining.py`, what is kept on them
+for jobs in `reservations.py`, how long a pool is left alone that refuses in `refusals.py`, what its
+provider's lists say in `listings.py`. Who calls providers is outside of the model.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import replace
 
@@ -13,11 +13,12 @@ from environment.model import commands as cmd
 from environment.model import events as ev
 from environment.model import timings
 from environment.model.idling import Idling
-from environment.model.leases import Lease
+from environment.model.joining import Joining
+from environment.model.leases import Lease, due
 from environment.model.ledger import Ledger
 from environment.model.listings import Listings
-from environment.model.moment import Fleeted, Offer, PoolSetback
-from environment.model.places import Places, boot_of
+from environment.model.moment import Fleeted, PoolSetback
+from environment.model.places import Places
 from environment.model.refusals import Refusals, pool_of
 from environment.model.reservations import Reservations
 from environment.model.timings import ModelOptions
@@ -40,17 +41,12 @@ class Fleet:
         self._turn = turn
         self._places = places
         self._reservations = reservations
-        self._options = options
-        self._refusals = Refusals(turn)
+        self._refusals = Refusals(turn, places)
         #: Who is idle; to be told of all that is put on VMs or leaves them.
         self.idling = Idling(turn, places, ledger, reservations, options.keeping)
         self._listings = Listings()
-        #: When VMs are given up that do not come, by lease.
-        self._awaited: dict[str, float] = {}
-        #: Since when agents are gone whose VMs should be up, by lease.
-        self._away: dict[str, float] = {}
-        #: Since when the master would tell of agents that come; None while there is no connection.
-        self._connected_at: float | None = None
+        #: Whose agents come and go; to be told what the master tells of these.
+        self.joining = Joining(turn, places, reservations, self.idling, options)
         #: The number of the last lease.
         self._number = 0
         #: VMs that will not come, or are gone, and why; VMs that are to be empty, and why.
@@ -62,18 +58,19 @@ class Fleet:
     def state(self) -> Fleeted:
         """All but the leases."""
         seen, orphans, lost = self._listings.state()
+        away, connected_at = self.joining.state()
         return Fleeted(
             self._number,
             self._refusals.state(),
             self._reservations.state(),
             seen,
             orphans,
-            tuple(self._away.items()),
+            away,
             self._places.sizes(),
             self._refusals.held,
             self.idling.state(),
             lost,
-            self._connected_at,
+            connected_at,
             self._places.prices(),
         )
 
@@ -87,24 +84,21 @@ class Fleet:
             self._restore(lease)
         if moment is None:
             self._refusals.resume(pools)
-            self._show_pools()
             self._take_up()
             return
         self._number = moment.number
-        self._away, self._connected_at = dict(moment.away), moment.connected_at
+        self.joining.resume(moment.away, moment.connected_at)
         self._listings.resume(moment.seen, moment.orphans, moment.lost)
-        self._refusals.resume(moment.pools)
         self._reservations.resume(moment.reserved)
         for pool, size in moment.sizes:
             self._places.learn(pool, size)
         self._places.cost(moment.prices)
-        self._refusals.held = moment.held
-        self._show_pools()
+        self._refusals.resume(moment.pools, moment.held)
 
     def _restore(self, lease: Lease) -> None:
         self._number = max(self._number, _number_of(lease.id))
         if lease.state in ("opening", "booting"):
-            self._await(lease)
+            self.joining.wait_for(lease)
         elif lease.state == "closing":
             self._places.leave_out(lease, _closing(lease))
         elif lease.state == "draining":
@@ -119,17 +113,12 @@ class Fleet:
             elif lease.state == "closing":
                 self._turn.command(cmd.CloseVm, lease.id, lease.machine_id)
             elif lease.agent_id:
-                self._away[lease.id] = self._turn.now
+                self.joining.miss(lease)
             self._listings.seen(lease, self._turn.now)
 
     def take_setbacks(self) -> dict[str, PoolSetback | None]:
         """The pools that are left alone, as far as that changed since the last call; None of no more."""
         return self._refusals.take_changes()
-
-    @property
-    def boots(self) -> bool:
-        """Whether the agent of a VM is waited for."""
-        return bool(self._awaited or self._away)
 
     # ---- opening -------------------------------------------------------------------------------------
 
@@ -142,16 +131,10 @@ class Fleet:
         self._number = max(self._number + 1, int(now))
         lease = Lease(f"{place_id}.{self._number}", vm, now, reason=why)
         self._places.add(lease)
-        self._await(lease)
+        self.joining.wait_for(lease)
         self.idling.touch(place_id)
         self._places.mark(lease)
         self._turn.command(cmd.OpenVm, lease.id)
-
-    def _await(self, lease: Lease) -> None:
-        self._awaited[lease.id] = lease.asked_at + self._patience(lease)
-
-    def _patience(self, lease: Lease) -> float:
-        return boot_of(lease.vm) + self._options.boot_timeout
 
     def opened(self, event: ev.LeaseOpened) -> None:
         """The provider has opened the VM of a lease."""
@@ -186,7 +169,6 @@ class Fleet:
     def _refuse(self, lease: Lease, why: str, *, for_good: bool = False) -> None:
         """The VM of a lease will not come: leave its pool alone for a while."""
         self._refusals.refused(lease, why, for_good=for_good)
-        self._places.leave_pool_out(pool_of(lease), self._refusals.why_not(pool_of(lease)))
         self._gone[lease.agent_id or lease.vm.id] = f"{lease.vm.name} does not come: {why}"
 
     def useless(self, vm_id: str, why: str, since: float, at: float) -> None:
@@ -195,10 +177,9 @@ class Fleet:
         Where it is of a pool, another of it would hardly be better: leave that alone for a while.
         """
         lease = self._places.at(vm_id)
-        if lease is None or self._connected_at is None or self._connected_at > since:
+        if lease is None or not self.joining.could_tell(since):
             return  # there was nobody who could have offered it
         self._refusals.refused(lease, f"{lease.vm.name} is up, but {why}", at=at)
-        self._places.leave_pool_out(pool_of(lease), self._refusals.why_not(pool_of(lease)))
 
     def used(self, vm_id: str) -> None:
         """Something is launched on a VM."""
@@ -208,89 +189,11 @@ class Fleet:
 
     def wake(self) -> float | None:
         """When the last pause of a pool ended that was not told yet: its places may be opened again."""
-        ended = list(self._refusals.wake())
-        for pool, _ in ended:
-            self._places.leave_pool_out(pool, self._refusals.why_not(pool))
-        return max((at for _, at in ended), default=None)
+        return self._refusals.wake()
 
     def hold(self, why: str) -> None:
         """Open no more VMs, for this reason; or, if it is empty, as before."""
-        self._refusals.held = why
-        self._show_pools()
-
-    def _show_pools(self) -> None:
-        for pool in self._places.pools():
-            self._places.leave_pool_out(pool, self._refusals.why_not(pool))
-
-    # ---- its agent -----------------------------------------------------------------------------------
-
-    def connected(self, since: float | None) -> None:
-        """The master tells of agents since then; with None it does not, and who comes is not known."""
-        if self._places:
-            self._connected_at = since
-
-    def met(self, offers: Iterable[Offer]) -> tuple[Offer, ...]:
-        """These offers, with VMs as their leases have them; those of unknown leases are declined."""
-        kept, strange = [], []
-        for offer in offers:
-            if not offer.vm.lease:
-                kept.append(offer)
-            elif (vm := self._join(offer.vm)) is None:
-                strange.append(offer.id)
-            else:
-                kept.append(replace(offer, vm=vm))
-        if strange:
-            self._turn.command(cmd.Decline, tuple(strange), timings.ORPHAN_GRACE)
-        return tuple(kept)
-
-    def measured(self, event: ev.VmsMeasured) -> ev.VmsMeasured:
-        """What the master tells of agents, without those of leases that are not known, or over."""
-        found = [self._join(vm) if vm.lease else vm for vm in event.vms]
-        for vm in found:
-            if vm is not None and vm.lease and vm.terms is not None:
-                self._places.learn(vm.terms.pool, vm.resources)
-        strange = {vm.id for vm, known in zip(event.vms, found, strict=True) if known is None}
-        return replace(
-            event,
-            vms=tuple(vm for vm in found if vm is not None),
-            sizes=tuple(size for size in event.sizes if size.vm_id not in strange),
-        )
-
-    def _join(self, agent: Vm) -> Vm | None:
-        """The agent as the VM of its lease, which is up from now on; None if it is of none that is known."""
-        lease = self._places.lease(agent.lease)
-        if lease is None or not self._places.has(lease):
-            return None
-        if lease.agent_id != agent.id:
-            self._come(lease, agent.id)
-        self._places.heard(lease)
-        self._away.pop(lease.id, None)
-        vm = lease.vm
-        return replace(agent, name=vm.name, type=vm.type, terms=vm.terms, price_per_hour=vm.price_per_hour)
-
-    def _come(self, lease: Lease, agent_id: str) -> None:
-        """The agent on the VM of a lease is there, or another than before."""
-        before = self._places.come(lease, agent_id)
-        self._awaited.pop(lease.id, None)
-        if lease.ready_at is None:
-            lease.ready_at = self._turn.now
-        if lease.state in ("opening", "booting"):
-            lease.state = "up"
-        self._reservations.moved(before, agent_id)
-        self.idling.touch(agent_id)
-        self._places.mark(lease)
-
-    def lost_sight(self, vm_id: str) -> None:
-        """The master says that an agent is gone."""
-        lease = self._places.at(vm_id)
-        if lease is not None and lease.state != "closing":
-            self._away.setdefault(lease.id, self._turn.now)
-
-    def heard(self, vm_id: str) -> None:
-        """Something runs there: its agent is not gone, though all of it is taken and nothing offered."""
-        lease = self._places.at(vm_id)
-        if lease is not None and lease.agent_id == vm_id:
-            self._away.pop(lease.id, None)
+        self._refusals.hold(why)
 
     # ---- its provider --------------------------------------------------------------------------------
 
@@ -312,7 +215,7 @@ class Fleet:
         lease.reason = f"is taken away by its provider at {clock(away_at)}{why and f': {why}'}"
         if lease.state != "draining":
             lease.state, lease.draining_at = "draining", self._turn.now
-            self._awaited.pop(lease.id, None)
+            self.joining.expect_no_more(lease)
             self._drained[lease.agent_id or lease.vm.id] = f"{lease.vm.name} {lease.reason}"
         self._places.leave_out(lease, lease.reason)
 
@@ -323,7 +226,7 @@ class Fleet:
         lease.state, lease.draining_at = "up" if lease.agent_id else "booting", None
         lease.reason = "its provider leaves it after all"
         if not lease.agent_id:
-            self._await(lease)
+            self.joining.wait_for(lease)
         self._places.leave_out(lease, "")
 
     def listed(self, event: ev.MachinesListed) -> None:
@@ -338,7 +241,7 @@ class Fleet:
                 self.opened(ev.LeaseOpened(event.at, lease.id, machine.machine_id, opened_at, price))
         for lease in found.missing:
             closing = lease.state == "closing"
-            if lease.agent_id and lease.id not in self._away and not closing:
+            if lease.agent_id and not self.joining.misses(lease) and not closing:
                 continue  # the master has its agent, and a list may be wrong
             why = "its provider does not list it any more"
             self._tell_gone(lease, f"{lease.vm.name} is gone: {why}")
@@ -385,26 +288,13 @@ class Fleet:
         """
         now = self._turn.now
         patience = timings.DECISION_PATIENCE if pending else 0.0
-        for lease in self._due(self.idling.closes, now - patience):
+        for lease in due(self.idling.closes, now - patience, self._places.lease):
             self._close(lease, "idle")
-        if self._connected_at is not None and now - self._connected_at >= self._options.boot_timeout:
-            self._give_up_agents(now)
+        for lease, why in self.joining.overdue():
+            self._give_up(lease, why)
         for place_id in self._places.always:
             if self._places.at(place_id) is None and not self._places.why_not(place_id):
                 self.open(place_id, "always there")
-
-    def _give_up_agents(self, now: float) -> None:
-        """Give up VMs of which the master should have told that they are there, for so long."""
-        for lease in self._due(self._awaited, now):
-            self._give_up(lease, f"it did not boot within {self._patience(lease):g} s")
-        for lease in self._due(self._away, now - self._options.boot_timeout):
-            self._give_up(lease, f"its agent is gone since {self._options.boot_timeout:g} s")
-
-    def _due(self, times: Mapping[str, float], now: float) -> list[Lease]:
-        """Those whose time has come, in order: the same, however they came to be known."""
-        due = sorted((at, lease_id) for lease_id, at in times.items() if at <= now)
-        found = (self._places.lease(lease_id) for _, lease_id in due)
-        return [lease for lease in found if lease is not None]
 
     def _give_up(self, lease: Lease, why: str) -> None:
         self._refuse(lease, why)
@@ -431,8 +321,7 @@ class Fleet:
     def _forget(self, lease: Lease) -> None:
         """Nothing is due of it any more."""
         self.idling.ended(lease)
-        for times in (self._awaited, self._away):
-            times.pop(lease.id, None)
+        self.joining.forget(lease)
 
     # ---- what others have to know --------------------------------------------------------------------
 

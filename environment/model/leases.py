@@ -5,6 +5,7 @@ The model owns and changes leases; everyone else reads copies. When one is opene
 `environment.pools`.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -57,3 +58,10 @@ class Lease:
     def ended(self) -> bool:
         """Whether it costs nothing more."""
         return self.state in ENDED_LEASE
+
+
+def due(times: Mapping[str, float], now: float, find: Callable[[str], Lease | None]) -> list[Lease]:
+    """The leases, which `find` gives by id, whose time has come, in order: the same, however they came up."""
+    ids = sorted((at, lease_id) for lease_id, at in times.items() if at <= now)
+    found = (find(lease_id) for _, lease_id in ids)
+    return [lease for lease in found if lease is not None]

@@ -50,6 +50,7 @@ class Parts:
         self.book = OfferBook(self.ledger, self.reservations)
         self.places = Places(self.turn, self.book, self.accounts, options.places)
         self.fleet = Fleet(self.turn, self.places, self.ledger, self.reservations, options)
+        self.joining = self.fleet.joining
         self.supply = Supply(self.turn, self.book, self.places)
         self.watch = Watch(self.turn, self.roster, options)
         self.lives = JobLives(

@@ -4,12 +4,13 @@ The pause doubles with each refusal until something is launched on one that was 
 were asked for at once count as one.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from environment.model import timings
 from environment.model.leases import Lease
 from environment.model.moment import PoolSetback
+from environment.model.places import Places
 from environment.model.turn import Turn
 from environment.words import clock
 
@@ -28,10 +29,14 @@ class _Pool:
 
 
 class Refusals:
-    """By pool. Invariant: a pool is not known here if one of it was asked for since, and used."""
+    """By pool. Invariant: a pool is not known here if one of it was asked for since, and used.
 
-    def __init__(self, turn: Turn) -> None:
+    What follows for the places of a pool is told to these.
+    """
+
+    def __init__(self, turn: Turn, places: Places) -> None:
         self._turn = turn
+        self._places = places
         self._pools: dict[str, _Pool] = {}
         self._changed: dict[str, None] = {}
         #: Why none of any pool is to be opened; empty when they may be.
@@ -49,10 +54,20 @@ class Refusals:
         self._changed.clear()
         return {name: None if pool is None else _told(name, pool) for name, pool in changed.items()}
 
-    def resume(self, state: Iterable[PoolSetback]) -> None:
+    def resume(self, state: Iterable[PoolSetback], held: str = "") -> None:
         """Go on from there."""
         self._pools = {p.pool: _Pool(p.times, p.last, p.until, p.message) for p in state}
         self._woken_at = self._turn.now
+        self.hold(held)
+
+    def hold(self, why: str) -> None:
+        """Open no more VMs of any pool, for this reason; or, if it is empty, as before."""
+        self.held = why
+        for pool in self._places.pools():
+            self._show(pool)
+
+    def _show(self, pool: str) -> None:
+        self._places.leave_pool_out(pool, self.why_not(pool))
 
     def refused(self, lease: Lease, message: str, *, for_good: bool = False, at: float | None = None) -> None:
         """The VM of a lease does not come, or was of no use, now or `at` a time before.
@@ -68,6 +83,7 @@ class Refusals:
             pause = min(timings.REFUSED_FIRST * 2.0 ** min(pool.times - 1, 30), timings.REFUSED_LONGEST)
             pool.until = now + (timings.REFUSED_LONGEST if for_good else pause)
         pool.message = message[:_LONGEST_MESSAGE]
+        self._show(pool_of(lease))
 
     def used(self, lease: Lease) -> None:
         """Something is launched on the VM of a lease."""
@@ -85,10 +101,13 @@ class Refusals:
             return ""
         return f"cannot be opened until {clock(known.until)}: {known.message}"
 
-    def wake(self) -> Iterator[tuple[str, float]]:
-        """The pools whose pauses ended since this was last asked, and when."""
+    def wake(self) -> float | None:
+        """When the last pause of a pool ended that was not told yet: its places may be opened again."""
         since, self._woken_at = self._woken_at, self._turn.now
-        return ((n, p.until) for n, p in self._pools.items() if since < p.until <= self._turn.now)
+        ended = [(n, p.until) for n, p in self._pools.items() if since < p.until <= self._turn.now]
+        for pool, _ in ended:
+            self._show(pool)
+        return max((at for _, at in ended), default=None)
 
 
 def _told(name: str, pool: _Pool) -> PoolSetback:
