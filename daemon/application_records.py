@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from daemon.launch_records import LaunchRecord, LaunchRecords, RecordsError
+from daemon.sealing import UnreadableRowError, seal, unseal
 from daemon.store import Store
-from daemon.tables import UnreadableRowError, seal, unseal
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from conf.schema import JobSpec
-from daemon import tables
+from daemon import record_rows, sealing, tables
 from daemon.damage import Damages
 from daemon.tables import jobs
 from environment.model.records import JobRecord
@@ -65,8 +65,10 @@ def add(
             continue
         number += 1
         record = JobRecord(job(tables.job_id(number), each))
-        sealed = tables.seal(spec.model_dump_json())
-        rows.append({**tables.job_row(record), "spec": sealed, "idempotency_key": key, "accepted_at": at})
+        sealed = sealing.seal(spec.model_dump_json())
+        rows.append(
+            {**record_rows.job_row(record), "spec": sealed, "idempotency_key": key, "accepted_at": at}
+        )
         if key is not None:
             by_key[key] = record, spec
         outcomes.append((record, True))
@@ -85,7 +87,7 @@ def _known(connection: Connection, key: str) -> tuple[JobRecord, JobSpec | None]
     if known is None:
         return None
     record = Damages().job(connection, known.number, known.record)
-    return record, Damages().read("specs", record.job.id, known.number, tables.read_spec, known.spec)
+    return record, Damages().read("specs", record.job.id, known.number, record_rows.read_spec, known.spec)
 
 
 def _again(spec: JobSpec, record: JobRecord, kept: JobSpec | None) -> Added | IdempotencyConflictError:

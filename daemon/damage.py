@@ -15,8 +15,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from conf.schema import JobSpec
-from daemon import tables
-from daemon.tables import UnreadableRowError, executors, jobs, quarantine
+from daemon import record_rows, tables
+from daemon.sealing import UnreadableRowError
+from daemon.tables import executors, jobs, quarantine
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.model.states import ENDED_JOB
 from environment.resources import NOTHING, Resources
@@ -85,12 +86,14 @@ class Damages:
 
     def job_record(self, number: int, text: Any) -> JobRecord | None:
         """The record of a row of `jobs`; None when it is damaged."""
-        return self.read("jobs", tables.job_id(number), number, partial(tables.read_job, number=number), text)
+        return self.read(
+            "jobs", tables.job_id(number), number, partial(record_rows.read_job, number=number), text
+        )
 
     def executors(self, connection: Connection, query: sa.Select[Any]) -> list[ExecutorRecord]:
         """The tasks that a query of `executors.task_id`, `.job` and `.record` finds, but for damaged ones."""
         rows = connection.execute(query).all()
-        found = (self.read("executors", key, job, tables.read_executor, text) for key, job, text in rows)
+        found = (self.read("executors", key, job, record_rows.read_executor, text) for key, job, text in rows)
         return [task for task in found if task is not None]
 
 
@@ -139,7 +142,7 @@ def put_aside(connection: Connection, numbers: Sequence[int], at: float) -> tupl
             elif (
                 spec is not None
                 and not record.ended
-                and damages.read("specs", key, number, tables.read_spec, spec) is None
+                and damages.read("specs", key, number, record_rows.read_spec, spec) is None
             ):
                 failed[number] = "its specification in the job store is damaged"
         _put_tasks_aside(connection, part, damages, failed, at)
@@ -155,7 +158,7 @@ def _put_tasks_aside(
     for key, number, state, text in connection.execute(
         sa.select(*columns).where(executors.c.job.in_(numbers))
     ).all():
-        if damages.read("executors", key, number, tables.read_executor, text) is None:
+        if damages.read("executors", key, number, record_rows.read_executor, text) is None:
             keep(connection, next(d for d in damages.all() if d.key == key), text, at)
             connection.execute(sa.delete(executors).where(executors.c.task_id == key))
             if state in tables.OPEN_EXECUTOR:
@@ -168,12 +171,12 @@ def _fail(connection: Connection, damages: Damages, number: int, why: str, at: f
     if not record.ended:
         record = replace(record, state="failed", finished_at=at, aborting=False)
     record = replace(record, reason=f"{why}, and put aside", finished_at=record.finished_at or at)
-    connection.execute(sa.update(jobs).where(jobs.c.number == number), tables.job_row(record))
+    connection.execute(sa.update(jobs).where(jobs.c.number == number), record_rows.job_row(record))
     open_tasks = sa.select(executors.c.task_id, executors.c.job, executors.c.record).where(
         executors.c.job == number, executors.c.state.in_(tables.OPEN_EXECUTOR)
     )
     for task in damages.executors(connection, open_tasks):
-        row = tables.executor_row(replace(task, killed_at=task.killed_at or at))
+        row = record_rows.executor_row(replace(task, killed_at=task.killed_at or at))
         connection.execute(sa.update(executors).where(executors.c.task_id == task.task_id), row)
 
 
@@ -186,7 +189,7 @@ def keep(connection: Connection, damage: Damage, body: Any, at: float) -> None:
 
 def _spec(text: Any) -> JobSpec | None:
     try:
-        return tables.read_spec(text)
+        return record_rows.read_spec(text)
     except UnreadableRowError:
         return None
 

@@ -21,7 +21,7 @@ from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from daemon import storefile
-from daemon.tables import UnreadableRowError
+from daemon.sealing import UnreadableRowError
 
 Result = TypeVar("Result")
 

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from conf.loader import ConfigError
-from daemon import storefile, tables
+from daemon import record_rows, storefile, tables
 from daemon.damage import Damages, put_aside
 from daemon.database import Database, StoreError
 from daemon.folders import Folders
@@ -159,18 +159,18 @@ class Doctor:
             states["jobs", row.state] += 1
             record = damages.job_record(number, row.record)
             if row.spec is not None:
-                damages.read("specs", tables.job_id(number), number, tables.read_spec, row.spec)
+                damages.read("specs", tables.job_id(number), number, record_rows.read_spec, row.spec)
             if record is not None:
-                right = tables.job_row(record)
+                right = record_rows.job_row(record)
                 if any(getattr(row, name) != value for name, value in right.items() if name != "record"):
                     wrong_columns.append(number)
         for key, row in self._rows(database, executors, executors.c.task_id):
             states["executors", row.state] += 1
-            damages.read("executors", key, row.job, tables.read_executor, row.record)
+            damages.read("executors", key, row.job, record_rows.read_executor, row.record)
         for key, row in self._rows(database, explanations, explanations.c.number):
-            damages.read("explanations", str(key), row.job, tables.read_explanation, row.body)
+            damages.read("explanations", str(key), row.job, record_rows.read_explanation, row.body)
         for key, row in self._rows(database, comparisons, comparisons.c.number):
-            damages.read("comparisons", str(key), row.job, tables.read_comparison, row.body)
+            damages.read("comparisons", str(key), row.job, record_rows.read_comparison, row.body)
         for key, row in self._rows(database, leases, leases.c.id):
             damages.read("leases", key, None, read_lease, row.record)
         for sealed in SEALED:
@@ -214,7 +214,7 @@ class Doctor:
         def columns(connection: Connection) -> None:
             for number in wrong_columns:
                 text = connection.scalar(sa.select(jobs.c.record).where(jobs.c.number == number))
-                row = tables.job_row(tables.read_job(str(text), number))
+                row = record_rows.job_row(record_rows.read_job(str(text), number))
                 connection.execute(sa.update(jobs).where(jobs.c.number == number), row)
 
         if found:

@@ -10,9 +10,10 @@ import sqlalchemy as sa
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy.engine import Connection
 
-from daemon import tables
+from daemon import sealing
 from daemon.damage import Damage, Damages, keep
-from daemon.tables import Row, UnreadableRowError, leases
+from daemon.sealing import UnreadableRowError
+from daemon.tables import Row, leases
 from environment.model.leases import ENDED_LEASE, Lease
 
 _LEASE = TypeAdapter(Lease)
@@ -29,14 +30,14 @@ def lease_row(lease: Lease) -> Row:
         "state": lease.state,
         "asked_at": lease.asked_at,
         "closed_at": lease.closed_at,
-        "record": tables.seal(json.dumps(_LEASE.dump_python(lease), separators=(",", ":"))),
+        "record": sealing.seal(json.dumps(_LEASE.dump_python(lease), separators=(",", ":"))),
     }
 
 
 def read_lease(text: str) -> Lease:
     """The lease that `lease_row` wrote; UnreadableRowError."""
     try:
-        return tables.unseal(_LEASE.validate_python, text)
+        return sealing.unseal(_LEASE.validate_python, text)
     except ValidationError as error:
         raise UnreadableRowError(str(error)) from error
 

@@ -10,7 +10,7 @@ from typing import Any, get_args
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from daemon import tables
+from daemon import record_rows, tables
 from daemon.damage import Damages
 from daemon.shadow_comparison import Comparison
 from daemon.tables import comparisons, jobs
@@ -76,7 +76,7 @@ def comparisons_of(connection: Connection, damages: Damages) -> list[tuple[Compa
     query = sa.select(*columns).join(jobs, jobs.c.number == comparisons.c.job)
     found: list[tuple[Comparison, JobRecord]] = []
     for row in connection.execute(query.order_by(comparisons.c.number.desc())).all():
-        read = tables.read_comparison
+        read = record_rows.read_comparison
         comparison = damages.read("comparisons", str(row.number), row.job, read, row.body)
         if comparison is not None:
             found.append((comparison, damages.job(connection, row.job, row.record)))

@@ -11,9 +11,10 @@ import sqlalchemy as sa
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy.engine import Connection
 
-from daemon import tables
+from daemon import sealing, tables
 from daemon.damage import Damage, Damages, keep
-from daemon.tables import UnreadableRowError, upsert
+from daemon.sealing import UnreadableRowError
+from daemon.tables import upsert
 from environment.model.accounts import Account
 from environment.model.moment import PoolSetback, Reserved
 
@@ -39,12 +40,12 @@ class SealedRows(Generic[Kept]):
             connection.execute(sa.delete(self.table).where(self.table.c.id.in_(gone)))
 
     def _sealed(self, record: Kept) -> str:
-        return tables.seal(json.dumps(self._adapter.dump_python(record), separators=(",", ":")))
+        return sealing.seal(json.dumps(self._adapter.dump_python(record), separators=(",", ":")))
 
     def read(self, text: str) -> Kept:
         """The record that `save` wrote; UnreadableRowError."""
         try:
-            return tables.unseal(self._adapter.validate_python, text)
+            return sealing.unseal(self._adapter.validate_python, text)
         except ValidationError as error:
             raise UnreadableRowError(str(error)) from error
 

@@ -1,8 +1,8 @@
 """The job store: every job, its executors and why they are where they are, durable in SQL.
 
 What a method has written is on disk when it returns. What is kept of VMs is in `vm_books.py`, of applications
-in `application_rows.py`, of jobs that are over in `past.py`. How records become rows is in `tables.py`, how
-transactions are made in `database.py`; the life of a job is the model's business, not this one's.
+in `application_rows.py`, of jobs that are over in `past.py`. How records become rows is in `record_rows.py`,
+how transactions are made in `database.py`; the life of a job is the model's business, not this one's.
 """
 
 import re
@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection
 
 from conf.schema import JobSpec
 from conf.uploaded import SCHEME, SHA256
-from daemon import arrivals, bill_rows, listing, store_opening, tables, terms
+from daemon import arrivals, bill_rows, listing, record_rows, store_opening, tables, terms
 from daemon.application_rows import Applications
 from daemon.arrivals import Added, IdempotencyConflictError, SubmittedSpec
 from daemon.damage import Damage, put_aside
@@ -179,10 +179,10 @@ class Store:
         A job's explanation of its waiting is its only one. By the fact `bill_rows.BATCH` it is known whether
         the charges were added already, when all is saved again since nobody knows what came of it.
         """
-        job_rows = [tables.job_row(record) for record in changes.jobs]
-        executor_rows = [tables.executor_row(record) for record in changes.executors]
+        job_rows = [record_rows.job_row(record) for record in changes.jobs]
+        executor_rows = [record_rows.executor_row(record) for record in changes.executors]
         save_vms = self.vms.saving(changes, (facts_known or {}).get(bill_rows.BATCH, ""))
-        explanation_rows = [tables.explanation_row(explanation) for explanation in explanations]
+        explanation_rows = [record_rows.explanation_row(explanation) for explanation in explanations]
         fact_rows: list[tables.Row] = [{"key": k, "value": v} for k, v in (facts_known or {}).items()]
 
         def work(connection: Connection) -> None:
@@ -201,7 +201,7 @@ class Store:
 
     def add_comparisons(self, found: Sequence[Comparison]) -> None:
         """Keep comparisons, and of all only the latest `COMPARISONS_KEPT`."""
-        rows = [tables.comparison_row(comparison) for comparison in found]
+        rows = [record_rows.comparison_row(comparison) for comparison in found]
 
         def work(connection: Connection) -> None:
             connection.execute(sa.insert(comparisons), rows)
@@ -236,7 +236,7 @@ class Store:
         text = self._first(str, sa.select(jobs.c.spec).where(jobs.c.number == number))
         if number is None or text is None:
             return None
-        return self._damages.read("specs", job_id, number, tables.read_spec, text)
+        return self._damages.read("specs", job_id, number, record_rows.read_spec, text)
 
     def job_by_key(self, key: str) -> JobRecord | None:
         """The job that was submitted with this idempotency key; None when there is none."""
@@ -295,7 +295,7 @@ class Store:
         query = sa.select(explanations.c.number, explanations.c.body).where(explanations.c.job == number)
         with self._database.read() as connection:
             rows = connection.execute(query.order_by(explanations.c.number)).all()
-        read, of = self._damages.read, tables.read_explanation
+        read, of = self._damages.read, record_rows.read_explanation
         found = (read("explanations", str(key), number or 0, of, body) for key, body in rows)
         return [explanation for explanation in found if explanation is not None]
 

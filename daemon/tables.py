@@ -1,45 +1,26 @@
-"""The job store's tables, and the one place where records become rows and rows records.
+"""The job store's tables, the ids of jobs, and how rows get in.
 
-What is filtered or summed has a column of its own; the record as a whole is JSON in plain ASCII, so that any
-text comes back as it went in, with a checksum behind it, as a disk may change a digit and nobody would see.
-Who reads and writes the tables is `store.py`; whoever changes them adds a step to `migrations.py`.
+What is filtered or summed has a column of its own; the record as a whole is a text (`record_rows.py`). Who
+reads and writes the tables is `store.py`; whoever changes them adds a step to `migrations.py`.
 """
 
-import json
 import re
-import zlib
-from collections.abc import Callable, Mapping
-from dataclasses import fields
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
-import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from conf.accepted import accepted
 from conf.assumptions import DEFAULT_QUEUE
-from conf.schema import JobSpec
-from daemon.amounts import flat, flat_free, free_taken_out, taken_out
-from daemon.shadow_comparison import Comparison, Outcome
-from environment.explain import CandidateVm, Choice, Explanation
-from environment.growth import Grown
-from environment.model.records import Asked, ExecutorRecord, JobRecord
 from environment.model.states import ENDED_EXECUTOR, ENDED_JOB, ExecutorState, JobState
-from environment.resources import Resources
-from environment.types import MEASURED_REWORK, Dynamic, Job, Rework
-from profiles.curve import Curve
 
 Row = dict[str, Any]
-Result = TypeVar("Result")
 
 OPEN_JOB = tuple(state for state in get_args(JobState) if state not in ENDED_JOB)
 OPEN_EXECUTOR = tuple(state for state in get_args(ExecutorState) if state not in ENDED_EXECUTOR)
 
 _NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 _JOB_ID = re.compile(r"job-([1-9][0-9]{0,17})")
-#: Explanations repeat themselves: the quickest level already makes them a tenth of their size.
-_COMPRESSION = 1
 
 metadata = sa.MetaData()
 #: Small facts such as the framework id; the schema's version is one of them.
@@ -174,10 +155,6 @@ quarantine = sa.Table(
 )
 
 
-class UnreadableRowError(Exception):
-    """A row that this program did not write so, or that has been damaged."""
-
-
 def job_number(job_id: str) -> int | None:
     """7 for `job-7`; None for a text that is no job's id."""
     match = _JOB_ID.fullmatch(job_id)
@@ -187,176 +164,6 @@ def job_number(job_id: str) -> int | None:
 def job_id(number: int) -> str:
     """`job-7` for 7."""
     return f"job-{number}"
-
-
-def job_row(record: JobRecord) -> Row:
-    """The columns that follow from a job's record; ValueError for an id that the store did not give."""
-    return {
-        "number": _number(record.job.id),
-        "state": record.state,
-        "cost": record.cost,
-        "finished_at": record.finished_at if record.ended else None,
-        "owner": record.job.owner,
-        "queue": record.job.queue,
-        "record": seal(_encode(record)),
-    }
-
-
-def executor_row(record: ExecutorRecord) -> Row:
-    """The row of an executor's record."""
-    return {
-        "task_id": record.task_id,
-        "job": _number(record.job_id),
-        "state": record.state,
-        "launched_at": record.launched_at,
-        "record": seal(_encode(record)),
-    }
-
-
-def explanation_row(explanation: Explanation) -> Row:
-    """The row of an explanation, but for its number."""
-    return {
-        "job": _number(explanation.job_id),
-        "decision": explanation.decision,
-        "body": zlib.compress(_encode(explanation).encode("ascii"), _COMPRESSION),
-    }
-
-
-def comparison_row(comparison: Comparison) -> Row:
-    """The row of a comparison, but for its number."""
-    return {"job": _number(comparison.job_id), "body": seal(_encode(comparison))}
-
-
-def read_comparison(text: str) -> Comparison:
-    """The comparison that `comparison_row` wrote."""
-
-    def build(values: Row) -> Comparison:
-        sides = {side: Outcome(**values[side]) for side in ("acting", "shadow")}
-        return Comparison(**{**values, **sides})
-
-    return unseal(build, text)
-
-
-def seal(text: str) -> str:
-    """The JSON text with its checksum behind it."""
-    return f"{text}#{zlib.crc32(text.encode()):08x}"
-
-
-def read_job(text: str, number: int) -> JobRecord:
-    """The record that `job_row` wrote under that number."""
-    record = unseal(_job, text)
-    if record.job.id != job_id(number):
-        raise UnreadableRowError(f"it is that of {record.job.id}")
-    return record
-
-
-def read_spec(text: str) -> JobSpec:
-    """The spec whose JSON was kept; what was accepted once is not refused for rules that came later."""
-    return unseal(lambda values: accepted(JobSpec, values), text)
-
-
-def read_executor(text: str) -> ExecutorRecord:
-    """The record that `executor_row` wrote."""
-    return unseal(_executor, text)
-
-
-def read_explanation(body: bytes) -> Explanation:
-    """The explanation that `explanation_row` wrote."""
-    try:
-        text = zlib.decompress(body)
-    except zlib.error as error:
-        raise UnreadableRowError(str(error)) from error
-    return unseal(_explanation, text)
-
-
-def _number(of: str) -> int:
-    number = job_number(of)
-    if number is None:
-        raise ValueError(f"{of!r} is not an id that the job store gave")
-    return number
-
-
-_FIELDS: Mapping[type, tuple[str, ...]] = {
-    kind: tuple(field.name for field in fields(kind))
-    for kind in (
-        JobRecord,
-        Job,
-        ExecutorRecord,
-        Explanation,
-        Choice,
-        CandidateVm,
-        Comparison,
-        Outcome,
-    )
-}
-
-
-#: Whose field holds an amount, which is written as `flat` has it.
-_AMOUNTS = {Job: "size", ExecutorRecord: "resources", Choice: "size"}
-
-
-def _encode(record: object) -> str:
-    return json.dumps(record, default=_plain, separators=(",", ":"))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):  # a policy's scores may be numpy's
-        return value.item()
-    if isinstance(value, Resources):  # a driver's
-        return {name: amount for name, amount in flat(value).items() if amount != {}}
-    row = {name: getattr(value, name) for name in _FIELDS[type(value)]}
-    if isinstance(value, CandidateVm):
-        return row | flat_free(row.pop("free"))
-    return row | flat(row.pop(_AMOUNTS[type(value)])) if type(value) in _AMOUNTS else row
-
-
-def unseal(build: Callable[[Row], Result], text: str | bytes) -> Result:
-    """What is built of the JSON in a text that `seal` made; UnreadableRowError."""
-    if isinstance(text, str) and text[-9:-8] == "#":  # the first Stoker wrote none
-        text, check = text[:-9], text[-8:]
-        if check != f"{zlib.crc32(text.encode('utf-8', 'surrogateescape')):08x}":
-            raise UnreadableRowError("its checksum is another one")
-    try:
-        return build(json.loads(text))
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
-        raise UnreadableRowError(str(error)) from error
-
-
-def _job(values: Row) -> JobRecord:
-    job = values["job"]
-    driver, dynamic = job["driver"] and _amounts(job["driver"]), job.get("dynamic")
-    made = {"driver": driver, "dynamic": dynamic and Dynamic(*dynamic)}
-    made["rework"] = Rework(*job.get("rework", MEASURED_REWORK))  # jobs of earlier versions say none
-    made["curve"] = Curve(*job["curve"]) if job.get("curve") else None
-    grown = tuple(Grown(*each) for each in values.get("grown", ()))
-    asked = tuple(Asked(profile, _amounts(size), total) for profile, size, total in values.get("wanted", ()))
-    return JobRecord(
-        **{**values, "job": Job(**{"size": _amounts(job), **job, **made}), "wanted": asked, "grown": grown}
-    )
-
-
-def _executor(values: Row) -> ExecutorRecord:
-    return ExecutorRecord(**{"resources": _amounts(values), **values, "ports": tuple(values["ports"])})
-
-
-def _amounts(values: Row) -> Resources:
-    found = taken_out(values)
-    if found is None:
-        raise ValueError("its amounts of resources are missing")
-    return found
-
-
-def _explanation(values: Row) -> Explanation:
-    choices = tuple(_choice(choice) for choice in values["choices"])
-    return Explanation(**{**values, "faults": tuple(values["faults"]), "choices": choices})
-
-
-def _choice(values: Row) -> Choice:
-    candidates = tuple(
-        CandidateVm(**{"free": free_taken_out(c), **c, "lacks": tuple(c["lacks"])})
-        for c in values["candidates"]
-    )
-    return Choice(**{"size": taken_out(values), **values, "candidates": candidates})
 
 
 #: The highest number that a job ever had, pruned ones too.

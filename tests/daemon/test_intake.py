@@ -10,7 +10,7 @@ import pytest
 from conf.schema import Config, Driver, DynamicExecutors, JobSpec
 from conf.schema.job import CpuBounds
 from daemon import intake as intake_module
-from daemon import tables
+from daemon import record_rows
 from daemon.arrivals import SubmittedSpec
 from daemon.contract import Admission, RejectedError
 from daemon.intake import Intake
@@ -152,7 +152,7 @@ def test_what_a_job_leaves_open_is_kept_of_it(door: Door) -> None:
     record = door.admit(JobSpec.model_validate({"app": APP, **asked}))
     assert (record.job.fewest, record.job.cpus, record.job.min_cpus) == (2, 3.0, 1.0)
     assert record.job.curve == load_profiles()["sort"].curve
-    assert tables.read_job(tables.job_row(record)["record"], 1).job == record.job
+    assert record_rows.read_job(record_rows.job_row(record)["record"], 1).job == record.job
 
 
 def test_a_driver_of_its_users_is_no_job_file(door: Door) -> None:
