@@ -73,6 +73,7 @@ def jobs_of(workload: Workload, profiles: Mapping[str, JobProfile]) -> tuple[Job
             dynamic=None,
             retries=0,
             spot_driver=False,
+            restartable=True,
             priority=job.priority or 0,
             deadline=None if job.deadline is None else job.submitted_at + job.deadline,
         )
