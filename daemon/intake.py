@@ -146,7 +146,6 @@ class Intake:
             spot_driver=self._launcher.spot_driver(spec),
             priority=spec.priority or 0,
             deadline=deadline_at(spec.deadline, at),
-            restartable=spec.restartable,
             client_driver="" if submitted.client is None else submitted.client.where,
             executors=most,
             min_executors=spec.fewest_executors,
