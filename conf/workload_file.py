@@ -5,7 +5,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from conf.assumptions import DEFAULT_QUEUE
 from conf.schema import Name, Strict
+from conf.schema.fields import Priority
 
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -55,6 +57,15 @@ class Recorded(Strict):
     speedup: Positive = 1.0
 
 
+class Deadlines(Strict):
+    """When jobs should be over: so many times their duration after their submission."""
+
+    #: Between which numbers of times that is, drawn uniformly; less than 1 nobody can meet.
+    slack: Annotated[tuple[Positive, Positive], Field(strict=False), AfterValidator(_in_order)]
+    #: How many of all jobs have one.
+    share: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 1.0
+
+
 class Mix(Strict):
     """Which jobs there are: sizes are drawn uniformly between bounds, the rest by weight."""
 
@@ -70,18 +81,63 @@ class Mix(Strict):
     #: Whose jobs they are and in which queues, by weight too. Where none is named: nobody's, the default one.
     owners: Mapping[Name, Weight] = {}
     queues: Mapping[Name, Weight] = {}
+    #: How they stand beside others, by weight too; where none is named, as their queues.
+    priorities: Mapping[Annotated[Priority, Field(strict=False)], Weight] = {}
+    deadlines: Deadlines | None = None
 
     @model_validator(mode="after")
     def _some_weight(self) -> "Mix":
-        for key in ("types", "owners", "queues"):
+        for key in ("types", "owners", "queues", "priorities"):
             weights = getattr(self, key)
             if weights and not any(weights.values()):
                 raise ValueError(f"{key}: one of the weights should be more than 0")
         return self
 
 
+class User(Strict):
+    """A user, or `count` users alike, called ann-1, ann-2, ...: whose jobs come how often, and what they are.
+
+    How often says one of the four; `share` where the arrivals of all are given, the others where not.
+    """
+
+    queue: Name = DEFAULT_QUEUE
+    count: Whole = 1
+    #: Of the arrivals of all, beside the shares of the others, for each of those alike; 1 if nothing is said.
+    share: Positive | None = None
+    #: As many jobs an hour on average, each independent of the others.
+    jobs_per_hour: Positive | None = None
+    #: As many jobs an hour as keep so many cores busy on average, when they run as they are expected to.
+    cores: Positive | None = None
+    #: So many jobs, all of them at the moment `after`.
+    at_once: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    #: Seconds before the first of them may come.
+    after: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    #: What the jobs are; null: as the workload says.
+    mix: Mix | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "User":
+        if len(self.ways) > 1:
+            raise ValueError(f"should have one of {', '.join(_WAYS)}, found {' and '.join(self.ways)}")
+        if self.mix and (self.mix.owners or self.mix.queues):
+            raise ValueError("mix: owners and queues: the jobs are this user's, in his queue")
+        return self
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """What it says of how often jobs come."""
+        return tuple(way for way in _WAYS if getattr(self, way) is not None)
+
+
+_WAYS = ("share", "jobs_per_hour", "cores", "at_once")
+
+
 class WorkloadSpec(Strict):
-    """A workload file: how many jobs, when they arrive and what they are; or the tasks of a trace."""
+    """A workload file: how many jobs, when they arrive and what they are; or the tasks of a trace.
+
+    With `users`, each job is one of theirs: by their shares where the arrivals are given, in a trace by a
+    hash of the task's name; else their jobs come as each says, and `jobs` is how many are taken, the first.
+    """
 
     jobs: Annotated[int, Field(ge=1, le=10_000_000)]
     seed: Annotated[int, Field(ge=0)] = 0
@@ -89,14 +145,31 @@ class WorkloadSpec(Strict):
     mix: Mix | None = None
     alibaba: Alibaba | None = None
     recorded: Recorded | None = None
+    users: Mapping[Name, User] = {}
 
     @model_validator(mode="before")
     @classmethod
     def _one_source(cls, values: Any) -> Any:
         if isinstance(values, dict):
             sources = [name for name in ("arrivals", "alibaba", "recorded") if name in values]
-            if len(sources) != 1:
-                raise ValueError("a workload has either arrivals (and a mix) or alibaba or recorded")
-            if "mix" in values and sources != ["arrivals"]:
+            if len(sources) > 1 or not (sources or values.get("users")):
+                raise ValueError("a workload has either arrivals (and a mix) or alibaba or recorded or users")
+            if "mix" in values and sources not in ([], ["arrivals"]):
                 raise ValueError(f"the jobs of {sources[0]} bring their sizes along: no mix beside it")
         return values
+
+    @model_validator(mode="after")
+    def _users_that_go_with_it(self) -> "WorkloadSpec":
+        given = self.arrivals or self.alibaba or self.recorded
+        for name, user in self.users.items():
+            if given and user.ways not in ((), ("share",)):
+                raise ValueError(f"users: {name}: {user.ways[0]}: arrivals are given, to have a share of")
+            if not given and (not user.ways or user.share):
+                raise ValueError(f"users: {name}: should have one of {', '.join(_WAYS[1:])}")
+            if given and user.after:
+                raise ValueError(f"users: {name}: after: arrivals are given, to have a share of")
+            if user.mix and not (self.arrivals or not given):
+                raise ValueError(f"users: {name}: mix: the jobs of a trace bring their sizes along")
+        if self.users and self.mix and (self.mix.owners or self.mix.queues):
+            raise ValueError("mix: owners and queues: users are named, and say their queues")
+        return self

@@ -1,25 +1,30 @@
 """Workloads from a description (`conf.workload_file`) and a seed; the one way to get any workload by name.
 
-The same description and seed give the same jobs. Arrivals, sizes, owners and queues draw from streams of
-their own, so two workloads that differ in their arrivals alone have the same jobs.
+The same description and seed give the same jobs. Arrivals, sizes, owners, queues, priorities and deadlines
+draw from streams of their own, so two workloads that differ in their arrivals alone have the same jobs. What
+users submit is drawn in `users`.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from conf.loader import ConfigError, find, load
-from conf.workload_file import Alibaba, Facebook, Mix, Poisson, Recorded, WorkloadSpec
+from conf.units import SECONDS_PER_HOUR
+from conf.workload_file import Alibaba, Deadlines, Facebook, Mix, Poisson, Recorded, WorkloadSpec
 from profiles.job_profile import JobProfile, load_profiles
 from profiles.traces import WINDOWS, arrivals_in, read_alibaba_tasks, read_facebook
+from profiles.users import jobs_of_users, split
 from profiles.workload import Workload, WorkloadJob, workload_of
 from profiles.workload_files import WorkloadError, read_workload
 
-_SECONDS_PER_HOUR = 3600.0
 _MIB_PER_GIB = 1024
+#: Of a seed: arrivals, sizes, owners, queues, priorities, deadlines, and whose jobs they are.
+_STREAMS = 7
 
 
 def load_workload(name: str | Path, seed: int | None = None, jobs: int | None = None) -> Workload:
@@ -52,22 +57,19 @@ def source_of(name: str | Path) -> Callable[[int], Workload]:
 
 def generate(spec: WorkloadSpec, seed: int | None = None) -> Workload:
     """Make the workload that the description asks for; `seed` takes precedence over the description's."""
+    seed = spec.seed if seed is None else seed
     if spec.alibaba is not None:
-        return _alibaba(spec.alibaba, spec.jobs)
+        return split(_alibaba(spec.alibaba, spec.jobs), spec.users)
     if spec.recorded is not None:
-        return _recorded(spec.recorded, spec.jobs, spec.seed if seed is None else seed)
-    seeds = np.random.SeedSequence(spec.seed if seed is None else seed).spawn(4)
-    arrivals, sizes = map(np.random.default_rng, seeds[:2])
-    if isinstance(spec.arrivals, Facebook):
-        times = _facebook(spec.arrivals, spec.jobs, arrivals)
-    elif isinstance(spec.arrivals, Poisson):
-        gaps = arrivals.exponential(_SECONDS_PER_HOUR / spec.arrivals.jobs_per_hour, spec.jobs)
-        times = np.cumsum(gaps)
-    else:
-        raise ConfigError("a workload has either arrivals (and a mix) or alibaba")
+        return split(_recorded(spec.recorded, spec.jobs, seed), spec.users)
+    arrivals, *_, users = np.random.SeedSequence(seed).spawn(_STREAMS)
+    times = None if spec.arrivals is None else _arrivals(spec.arrivals, spec.jobs, arrivals)
     mix = spec.mix or Mix()
-    workload = _mixed(mix, times, sizes)
-    return _labelled(_labelled(workload, "owner", mix.owners, seeds[2]), "queue", mix.queues, seeds[3])
+    if spec.users:
+        return jobs_of_users(spec.users, mix, spec.jobs, users, _drawn, times)
+    if times is None:
+        raise ConfigError("a workload has either arrivals (and a mix) or alibaba or recorded or users")
+    return Workload(_drawn(mix, times, np.random.SeedSequence(seed)))
 
 
 def _find(name: str) -> Path:
@@ -80,6 +82,13 @@ def _find(name: str) -> Path:
         raise ConfigError(
             f"{name}: no such workload; known are {known}, or a file (.yaml, .csv, .parquet)"
         ) from None
+
+
+def _arrivals(source: Poisson | Facebook, count: int, seed: np.random.SeedSequence) -> NDArray[np.float64]:
+    random = np.random.default_rng(seed)
+    if isinstance(source, Facebook):
+        return _facebook(source, count, random)
+    return np.cumsum(random.exponential(SECONDS_PER_HOUR / source.jobs_per_hour, count))
 
 
 def _recorded(source: Recorded, count: int, seed: int) -> Workload:
@@ -98,7 +107,18 @@ def _recorded(source: Recorded, count: int, seed: int) -> Workload:
     )
 
 
-def _mixed(mix: Mix, times: NDArray[np.float64], random: np.random.Generator) -> Workload:
+def _drawn(mix: Mix, times: NDArray[np.float64], seed: np.random.SeedSequence) -> tuple[WorkloadJob, ...]:
+    """Jobs of the mix that arrive at these times, one part of them from each stream of the seed."""
+    _, sizes, *rest, _ = seed.spawn(_STREAMS)
+    owners, queues, priorities, deadlines = map(np.random.default_rng, rest)
+    jobs = _sized(mix, times, np.random.default_rng(sizes))
+    jobs = _labelled(jobs, "owner", mix.owners, owners)
+    jobs = _labelled(jobs, "queue", mix.queues, queues)
+    jobs = _labelled(jobs, "priority", mix.priorities, priorities)
+    return jobs if mix.deadlines is None else _due(jobs, mix.deadlines, deadlines)
+
+
+def _sized(mix: Mix, times: NDArray[np.float64], random: np.random.Generator) -> tuple[WorkloadJob, ...]:
     profiles = _profiles(mix)
     weights = np.array(list(mix.types.values()))
     count = len(times)
@@ -112,19 +132,30 @@ def _mixed(mix: Mix, times: NDArray[np.float64], random: np.random.Generator) ->
     for number, (at, which, cpus, memory_gib, executors) in enumerate(rows, 1):
         kind, size = names[which], (float(cpus), memory_gib * _MIB_PER_GIB, executors)
         jobs.append(WorkloadJob(f"job-{number}", at, kind, *size, profiles[kind].duration(*size)))
-    return Workload(tuple(jobs))
+    return tuple(jobs)
 
 
 def _labelled(
-    workload: Workload, key: str, weights: Mapping[str, float], seed: np.random.SeedSequence
-) -> Workload:
-    """The workload with this field of its jobs drawn by weight; itself where there are none."""
+    jobs: tuple[WorkloadJob, ...], key: str, weights: Mapping[Any, float], random: np.random.Generator
+) -> tuple[WorkloadJob, ...]:
+    """The jobs with this field of theirs drawn by weight; as they are where there are no weights."""
     if not weights:
-        return workload
+        return jobs
     chances = np.array(list(weights.values()))
-    drawn = np.random.default_rng(seed).choice(list(weights), len(workload), p=chances / chances.sum())
-    jobs = zip(workload.jobs, drawn.tolist(), strict=True)
-    return Workload(tuple(replace(job, **{key: value}) for job, value in jobs))
+    drawn = random.choice(list(weights), len(jobs), p=chances / chances.sum())
+    return tuple(replace(job, **{key: value}) for job, value in zip(jobs, drawn.tolist(), strict=True))
+
+
+def _due(
+    jobs: tuple[WorkloadJob, ...], deadlines: Deadlines, random: np.random.Generator
+) -> tuple[WorkloadJob, ...]:
+    """The jobs with deadlines, as many as are to have one."""
+    has = random.random(len(jobs)) < deadlines.share
+    slack = random.uniform(*deadlines.slack, len(jobs))
+    return tuple(
+        replace(job, deadline=job.duration * times) if due else job
+        for job, due, times in zip(jobs, has.tolist(), slack.tolist(), strict=True)
+    )
 
 
 def _profiles(mix: Mix) -> Mapping[str, JobProfile]:
