@@ -28,6 +28,7 @@ from daemon.cli import (
     simulate,
     spark,
     spark_conf,
+    submit,
     train,
     ui,
     up,
@@ -102,7 +103,7 @@ def version() -> None:
 
 
 app.command()(up.up)
-app.command(cls=SubmitCommand)(jobs.submit)
+app.command(cls=SubmitCommand)(submit.submit)
 app.command()(jobs.jobs)
 app.command()(jobs.job)
 app.command()(jobs.logs)

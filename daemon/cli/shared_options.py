@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import fields, is_dataclass
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from conf.characters import visible_json
+from conf.characters import visible, visible_json
 
 if TYPE_CHECKING:
     from daemon.cli.client import Client
@@ -45,7 +46,14 @@ BeliefOption = Annotated[
     ),
 ]
 ReportFolder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the report goes.")]
+#: Of a flag that can be repeated.
+Many = list[str] | None
 JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id.", show_default=False)]
+
+
+def option(flag: str, text: str, metavar: str | None = None) -> Any:
+    """A flag without a default that help would show."""
+    return typer.Option(flag, help=text, metavar=metavar, show_default=False)
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
@@ -90,3 +98,8 @@ def connect(url: str, token_file: Path | None, ca: Path | None) -> "AbstractCont
 def print_json(value: Any) -> None:
     """Print an answer of the API as it came."""
     print(visible_json(json.dumps(value, indent=2, ensure_ascii=False)))
+
+
+def notice(text: str) -> None:
+    """Say something beside what a command prints."""
+    print(f"stoker: {visible(text)}", file=sys.stderr, flush=True)

@@ -6,7 +6,7 @@ import pytest
 
 from conf.loader import ConfigError
 from conf.schema import DynamicExecutors
-from daemon.cli import jobs
+from daemon.cli import submit
 from daemon.cli.jobfile import amounts, assignments, read_spec
 
 
@@ -76,17 +76,17 @@ def test_docs_submit_says_how_many_executors_there_may_be(folder: Path) -> None:
     (folder / "etl.yaml").write_text(section.partition("```yaml\n")[2].partition("```")[0])
     assert read_spec(str(folder / "etl.yaml"), [], {}).executors == DynamicExecutors(min=1, max=20)
     assert "`stoker submit etl.py --max-executors 20 --min-executors 1`" in section
-    assert jobs._executors(None, 1, 20) == {"executors": {"min": 1, "max": 20}}
-    assert jobs._executors(3, 2, None) == {"executors": 3, "min_executors": 2}
+    assert submit._executors(None, 1, 20) == {"executors": {"min": 1, "max": 20}}
+    assert submit._executors(3, 2, None) == {"executors": 3, "min_executors": 2}
 
 
 def test_flags_say_how_few_cpus_are_enough() -> None:
     """Bounds of both make what a job file says as `cpus: {min, max}`."""
-    assert jobs._cpus(4.0, 1.0) == {"min": 1.0, "max": 4.0}
-    assert jobs._cpus(4.0, None) == 4.0
-    assert jobs._cpus(None, None) is None
+    assert submit._cpus(4.0, 1.0) == {"min": 1.0, "max": 4.0}
+    assert submit._cpus(4.0, None) == 4.0
+    assert submit._cpus(None, None) is None
     with pytest.raises(ConfigError, match=r"cpus\.max: missing"):
-        read_spec("app.py", [], {"cpus": jobs._cpus(None, 1.0)})
+        read_spec("app.py", [], {"cpus": submit._cpus(None, 1.0)})
 
 
 def test_archives_are_found_without_the_folder_that_they_become(folder: Path) -> None:
