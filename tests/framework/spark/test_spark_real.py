@@ -218,6 +218,8 @@ def test_job_survives_the_loss_of_an_executor(cluster: Cluster, tmp_path: Path) 
     assert b"spark.authenticate.secret" in shown
     assert b"spark.stoker.KeyFilter.param.secret" in shown
     assert [secret for secret in (cluster.secret, key) if secret.encode() in shown] == []
+    kept = Path(cluster.spark.home).with_name("classes.jsa")
+    assert (str(kept) in Path(f"/proc/{third.pid}/maps").read_text()) == kept.exists()
     assert answers_to_strangers((driver / "stderr").read_text()) == {"SparkUI": {401}, "MasterUI": {401}}
     (tmp_path / "go").touch()
 
