@@ -7,7 +7,7 @@ otherwise when that has grown. A job that is placed before older ones becomes th
 first. (Episodes in which only the head is seen wait until a job ends: rule 4.)
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
@@ -61,8 +61,20 @@ def simulate(
     jobs = tuple(map(options.sizes.opened, jobs))
     refused = refusals(jobs, vms)
     jobs = tuple(job for job in jobs if job.id not in refused)
+    return play(World(jobs, vms, options, pace), policy, refused, fallback=fallback, progress=progress)
+
+
+def play(
+    world: World,
+    policy: Policy,
+    refused: Mapping[str, str] | None = None,
+    *,
+    fallback: Policy | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Run the policy in a world until all jobs have ended, as `simulate` does; it refused these before."""
+    options, jobs = world.options, len(world.jobs)
     watch, cut_short, guarded = _Stopwatch(policy), _cut_short(policy), _guarded(policy)
-    world = World(jobs, vms, options, pace)
     trace = []
     observe = policy.observe if isinstance(policy, Observer) else None
     decide = partial(
@@ -74,8 +86,8 @@ def simulate(
     for traced in _run(world, decide, fallback.decide if fallback else None, observe):
         trace.append(traced if options.scores else _without_scores(traced))
         if progress is not None and isinstance(traced.decision, Place):
-            _report(progress, world.head, len(jobs))
-    result = result_of(world, trace, refused, watch.seconds)
+            _report(progress, world.head, jobs)
+    result = result_of(world, trace, refused or {}, watch.seconds)
     return replace(result, cut_short=_cut_short(policy) - cut_short, guarded=_guarded(policy) - guarded)
 
 

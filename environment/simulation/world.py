@@ -37,12 +37,20 @@ class World:
     """One episode of the kernel as views and requests."""
 
     def __init__(
-        self, jobs: Sequence[Job], vms: tuple[Vm, ...], options: SimulationOptions, pace: Pace | None = None
+        self,
+        jobs: Sequence[Job],
+        vms: tuple[Vm, ...],
+        options: SimulationOptions,
+        pace: Pace | None = None,
+        *,
+        told: Sequence[Job] | None = None,
     ) -> None:
+        """`jobs` in order of arrival; what is believed of them is by the options, unless it is `told`."""
         #: The jobs by id, with what they really take.
         self.truth = {job.id: job for job in jobs}
         #: `jobs` are in order of arrival, with what is believed of them.
-        self.jobs, self.vms = believed(jobs, options, pace), vms
+        self.jobs = believed(jobs, options, pace) if told is None else tuple(told)
+        self.vms = vms
         believed_vms = vms
         self._losses = sorted(options.losses, key=lambda loss: loss.at)
         #: Whether some of the VMs are spot VMs, so that their cloud may take them away.

@@ -1,0 +1,113 @@
+"""What comes of a cluster as it is now, held to a simulation of the same from its beginning."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import fmean
+
+import numpy as np
+import pytest
+
+from agents.registry import create
+from environment.cluster_files import load_cluster
+from environment.simulation.ahead import Played, play_ahead
+from environment.simulation.expectations import Belief
+from environment.simulation.options import SimulationOptions
+from environment.simulation.simulator import simulate
+from environment.types import Decision, Job, PlacementRequest, Wait
+from environment.view import ClusterView, RunningJob
+from profiles.generators import load_workload
+from tests.builders import make_job, make_view, make_vms
+
+ONE = make_job("job-1", 4, 2.0, 1024, expected_duration=100.0)
+#: A type about which all is known.
+SURE = replace(ONE, spread=0.0)
+
+
+def asked(*jobs: Job) -> list[PlacementRequest]:
+    """All of them wait as a whole."""
+    return [PlacementRequest(job, job.executors) for job in jobs]
+
+
+def holding(job: Job, vms: Sequence[str], since: float, at: float) -> ClusterView:
+    """A view of two VMs of four cpus, of which these hold one executor each of a running job."""
+    running = RunningJob(job, tuple(vms), since, job.expected_duration, (job.size,) * len(vms))
+    view = make_view(make_vms(2), at=at)
+    numbers = tuple(view.index[vm] for vm in vms)
+    view = view.with_placement(PlacementRequest(job, len(vms)), numbers)
+    return view.changed(running=(running,))
+
+
+def test_who_fits_starts_at_once_and_the_next_when_what_runs_is_over() -> None:
+    """Seconds count from now; what runs is believed to have 40 left."""
+    vms = [vm.id for vm in make_vms(2)]
+    view = holding(replace(SURE, id="job-0"), [vms[0], vms[0]], 1000.0, 1060.0)
+    first, second = replace(SURE, id="job-1", executors=2), replace(SURE, id="job-2", executors=4)
+    played = play_ahead(create("ff"), view, asked(first, second))
+    assert (played.jobs["job-1"].start, played.jobs["job-1"].end) == (0.0, 100.0)
+    assert played.jobs["job-2"].start == 100.0
+    alone = play_ahead(create("ff"), view, asked(second))
+    assert alone.jobs["job-2"].start == pytest.approx(40.0)
+    assert play_ahead(create("ff"), view, []).jobs == {}
+    assert play_ahead(create("ff"), make_view(make_vms(2)), []) == Played({}, 0.0)
+
+
+def test_what_never_fits_says_so() -> None:
+    """It is no job that starts at any time."""
+    big = replace(ONE, executors=99)
+    played = play_ahead(create("ff"), make_view(make_vms(2)), asked(big, replace(ONE, id="job-2")))
+    assert "room for 4" in played.never["job-1"]
+    assert set(played.jobs) == {"job-2"}
+
+
+def test_draws_spread_around_what_is_believed() -> None:
+    """A seed says what is drawn; what runs is never over before now, however long it has run."""
+    vms = [vm.id for vm in make_vms(2)]
+    view = holding(replace(ONE, id="job-0", spread=0.3), vms * 2, 0.0, 150.0)
+    queue = asked(replace(ONE, id="job-1", spread=0.3))
+    drawn = [play_ahead(create("ff"), view, queue, seed=seed) for seed in range(200)]
+    assert drawn[3] == play_ahead(create("ff"), view, queue, seed=3)
+    starts = [played.jobs["job-1"].start for played in drawn]
+    took = [played.jobs["job-1"].end - played.jobs["job-1"].start for played in drawn]
+    assert min(starts) > 0.0
+    assert len({*starts}) > 150
+    assert fmean(took) == pytest.approx(100.0, rel=0.1)
+    # Given that it took 150 s already, where 100 were expected: the mean of the rest of such a distribution.
+    sample = np.exp(np.random.default_rng(0).normal(np.log(100.0) - 0.045, 0.3, 400_000))
+    assert fmean(starts) == pytest.approx(float(sample[sample > 150.0].mean()) - 150.0, rel=0.2)
+
+
+class Pausing:
+    """First fit that shows somebody what it is shown after so many decisions."""
+
+    def __init__(self, after: int) -> None:
+        self._after, self._policy = after, create("ff")
+        self.seen: tuple[ClusterView, list[PlacementRequest]] | None = None
+
+    def decide(self, view: ClusterView, queue: Sequence[PlacementRequest]) -> Decision:
+        """As first fit does."""
+        self._after -= 1
+        decision = self._policy.decide(view, queue)
+        if self.seen is None and self._after < 0 and isinstance(decision, Wait):
+            self.seen = view, list(queue)
+        return decision
+
+
+@pytest.mark.parametrize("cluster", ["paper", "elastic"])
+def test_it_goes_on_as_the_simulation_it_is_taken_from(cluster: str) -> None:
+    """From the middle of a run, all of whose jobs have come, the rest is as it was."""
+    workload = load_workload("burst", seed=4)
+    jobs = tuple(replace(job, submitted_at=0.0) for job in workload.jobs[:40])
+    workload = replace(workload, jobs=jobs)
+    options = SimulationOptions(belief=Belief("exact"))
+    vms = load_cluster(cluster)[:8]
+    pausing = Pausing(12)
+    whole = simulate(pausing, workload, vms, options=options)
+    assert pausing.seen is not None
+    view, queue = pausing.seen
+    rest = play_ahead(create("ff"), view, queue, options=options)
+    told = {job.name: job for job in whole.jobs}
+    assert len(rest.jobs) == len(queue) > 5
+    for name, ahead in rest.jobs.items():
+        assert (view.at + ahead.start, view.at + ahead.end) == pytest.approx(
+            (told[name].started_at, told[name].ended_at)
+        )
