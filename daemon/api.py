@@ -18,13 +18,14 @@ from starlette.responses import RedirectResponse
 
 from agents.registry import list_policies
 from conf.schema import Driver, JobSpec, PolicyChoice, Spark
-from daemon import bill_schemas, cluster_schemas, explanation_schemas, handing, policy_schemas, schemas
+from conf.schema.users import UsersSection
+from daemon import bill_schemas, cluster_schemas, explanation_schemas, policy_schemas, schemas
 from daemon.application_routes import add_applications
 from daemon.audit import Audit
 from daemon.bill_rows import Asked
 from daemon.contract import WITH_DRIVER, RejectedError, Scheduler, Standing
 from daemon.file_routes import add_files
-from daemon.gate import OPEN, Gate
+from daemon.gate import Gate
 from daemon.metrics import Metrics
 from daemon.problems import describe, handle_problems
 from daemon.shadow_comparison import report
@@ -32,12 +33,21 @@ from daemon.spark_protocol import SparkErrors
 from daemon.spark_rest import add_spark_rest, version_teller
 from daemon.spark_ui import SparkUi
 from daemon.store import Store
-from daemon.submissions import PATH, IdempotencyKey, ShortWay, Submissions
+from daemon.submissions import PATH, IdempotencyKey, Login, ShortWay, Submissions
+from daemon.tables import OPEN_JOB
+from daemon.users.directory import Directory
+from daemon.users.doorkeeper import Doorkeeper
+from daemon.users.entrance import Entrance
+from daemon.users.permissions import Permissions
+from daemon.users.permits import Permit, no_such_job, permit_of
+from daemon.users.user_routes import add_users
 from daemon.vm_routes import add_vms
 from environment.model.records import ExecutorRecord, JobRecord
 from framework.guard import Guard
 from framework.spark import SparkHomes
 
+#: Jobs of one user whose executors are shown on VMs.
+MOST_SHOWN = 10_000
 #: A job in a path.
 JobName = Annotated[str, Path(description="The job's id, such as job-17.")]
 
@@ -53,11 +63,14 @@ def create_app(
     audit: Audit | None = None,
     homes: SparkHomes | None = None,
     driver: Driver | None = None,
+    users: UsersSection | None = None,
+    directory: Directory | None = None,
 ) -> FastAPI:
     """The API as an ASGI app, which answers so many requests at once and no more.
 
-    Without a token, only requests for localhost, a loopback address or one of `hosts` are answered. `homes`
-    are the Sparks that are served, those of this host unless given; `driver` is what the config says of them.
+    Without a token and users, only requests for localhost, a loopback address or one of `hosts` are answered.
+    `homes` are the Sparks that are served, those of this host unless given; `driver` is what the config says
+    of them, `users` what it says of users, who are in the `directory` then.
     """
     homes = homes or SparkHomes(Spark(), os.environ)
     app = FastAPI(
@@ -78,13 +91,17 @@ def create_app(
     _add_cluster(app, scheduler, store)
     _add_policy(app, scheduler, store)
     add_spark_rest(app, scheduler, store, homes, driver or Driver())
+    add_users(app, directory, users)
     _add_operations(app, scheduler, metrics, version, audit)
-    guard = Guard(token, hosts, open_paths=OPEN, open_below=handing.PATH)
+    doorkeeper = Doorkeeper(token, directory, None if users is None else users.header)
+    guard = Guard(hosts, any_name=doorkeeper.wants_somebody)
+    see = "all" if users is None else users.see
+    entrance = Entrance(guard, doorkeeper, Permissions(lambda: app.routes), directory, see)
     app.add_middleware(ShortWay, submissions=submissions)
-    app.add_middleware(Gate, guard=guard, observe=metrics.observe, most=max_requests, audit=audit)
+    app.add_middleware(Gate, entrance=entrance, observe=metrics.observe, most=max_requests, audit=audit)
     app.add_middleware(SparkErrors, spark_version=version_teller(homes))
     handle_problems(app)
-    describe(app, with_token=token is not None)
+    describe(app, with_token=doorkeeper.wants_somebody)
     return app
 
 
@@ -92,41 +109,44 @@ def _add_submissions(app: FastAPI, submissions: Submissions) -> None:
     known = {"model": schemas.JobBody, "description": "Known already"}
 
     @app.post(PATH, status_code=201, response_model=schemas.JobBody, responses={200: known})
-    async def submit(spec: JobSpec, idempotency_key: IdempotencyKey = None) -> Response:
+    async def submit(
+        request: Request, spec: JobSpec, idempotency_key: IdempotencyKey = None, stoker_login: Login = ""
+    ) -> Response:
         """Submit a job. When the answer is 201, or 200 for a key used before, the job is on disk."""
-        return await submissions.accept(spec, idempotency_key)
+        return await submissions.accept(permit_of(request), spec, idempotency_key, stoker_login)
 
 
 def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     uis = SparkUi()
 
-    def known(job_id: str) -> JobRecord:
+    def known(request: Request, job_id: str) -> JobRecord:
+        """The job, where whoever asks may do this with it."""
         record = store.job(job_id)
         if record is None:
-            raise RejectedError(404, "No such job", f"there is no job {job_id}")
+            raise no_such_job(job_id)
+        permit_of(request).check(record)
         return record
 
     @app.get("/v1/jobs")
-    def jobs(query: Annotated[schemas.JobsQuery, Query()]) -> schemas.JobList:
+    def jobs(request: Request, query: Annotated[schemas.JobsQuery, Query()]) -> schemas.JobList:
         """List jobs, the newest first."""
+        permit, states, queues = permit_of(request), query.state, query.queue
+        if (owners := permit.owners(query.owner)) is None:
+            return schemas.JobList(jobs=[], next=None)
         records = store.jobs(
-            states=query.state,
-            owners=query.owner,
-            queues=query.queue,
-            limit=query.limit,
-            before=query.before,
+            states=states, owners=owners, queues=queues, limit=query.limit, before=query.before
         )
-        reasons, due = _reasons(store, records, scheduler.standing()), scheduler.due()
+        reasons, due = _reasons(store, permit, records, scheduler.standing()), scheduler.due()
         return schemas.JobList(
             jobs=[schemas.job_body(_now(record, due), reasons[record.job.id]) for record in records],
             next=records[-1].job.id if len(records) == query.limit else None,
         )
 
     @app.get("/v1/jobs/{job_id}")
-    def job(job_id: JobName) -> schemas.JobDetail:
+    def job(request: Request, job_id: JobName) -> schemas.JobDetail:
         """Show a job with its executors."""
-        record = known(job_id)
-        reason = _reasons(store, [record], scheduler.standing())[job_id]
+        record = known(request, job_id)
+        reason = _reasons(store, permit_of(request), [record], scheduler.standing())[job_id]
         due, spec = scheduler.due(), store.spec(job_id)
         tasks = [_task_now(task, due.get(job_id, {})) for task in store.executors(job_id)]
         ui = _ui(record)
@@ -135,28 +155,30 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
 
     @app.delete("/v1/jobs/{job_id}", status_code=202)
     @app.post("/v1/jobs/{job_id}/kill", status_code=202)
-    def kill(job_id: JobName) -> schemas.JobBody:
+    def kill(request: Request, job_id: JobName) -> schemas.JobBody:
         """Ask for a job's end; one that has ended is left alone."""
-        return schemas.job_body(scheduler.kill(known(job_id).job.id))
+        return schemas.job_body(scheduler.kill(known(request, job_id).job.id))
 
     @app.post("/v1/jobs/{job_id}/decommission", status_code=202)
-    def decommission(job_id: JobName, asked: schemas.DecommissionBody) -> schemas.JobBody:
+    def decommission(request: Request, job_id: JobName, asked: schemas.DecommissionBody) -> schemas.JobBody:
         """Have the job's driver give executors up, once their blocks are elsewhere; it may get others."""
         numbers = list(dict.fromkeys(asked.executors))
-        return schemas.job_body(scheduler.decommission(known(job_id).job.id, numbers, asked.reason))
+        return schemas.job_body(scheduler.decommission(known(request, job_id).job.id, numbers, asked.reason))
 
     @app.get("/v1/jobs/{job_id}/explain")
-    def explain(job_id: JobName) -> explanation_schemas.ExplanationBody:
+    def explain(request: Request, job_id: JobName) -> explanation_schemas.ExplanationBody:
         """Say why a job's executors are where they are, or why it waits."""
-        record = known(job_id)
-        reason = _reasons(store, [record], scheduler.standing())[job_id]
+        record = known(request, job_id)
+        reason = _reasons(store, permit_of(request), [record], scheduler.standing())[job_id]
         explanations = store.explanations(job_id)
         return explanation_schemas.explanation_body(record, reason + _unreadable(store, job_id), explanations)
 
     @app.get("/v1/jobs/{job_id}/logs")
-    def logs(job_id: JobName, query: Annotated[schemas.LogQuery, Query()]) -> schemas.LogBody:
+    def logs(
+        request: Request, job_id: JobName, query: Annotated[schemas.LogQuery, Query()]
+    ) -> schemas.LogBody:
         """Read part of the driver's log, or of an executor's."""
-        record, executor = known(job_id), None
+        record, executor = known(request, job_id), None
         if query.executor is not None:
             found = [task for task in store.executors(job_id) if task.number == query.executor]
             if not found:
@@ -165,14 +187,14 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         return schemas.log_body(scheduler.log(record, executor, query.stream, query.offset, query.limit))
 
     @app.get("/v1/jobs/{job_id}/ui", include_in_schema=False)
-    def ui_root(job_id: JobName) -> Response:
+    def ui_root(request: Request, job_id: JobName) -> Response:
         """Links in the driver's UI are relative to this."""
-        return RedirectResponse(f"/v1/jobs/{known(job_id).job.id}/ui/", 308)
+        return RedirectResponse(f"/v1/jobs/{known(request, job_id).job.id}/ui/", 308)
 
     @app.get("/v1/jobs/{job_id}/ui/{path:path}", include_in_schema=False)
     async def ui(job_id: JobName, path: str, request: Request) -> Response:
         """Show a page of the Spark UI of the job's driver, while it runs."""
-        record = await run_in_threadpool(known, job_id)
+        record = await run_in_threadpool(known, request, job_id)
         shown = await run_in_threadpool(scheduler.ui, record)
         if shown is None:
             raise RejectedError(404, "No driver's UI", f"{job_id} is {record.state}: no driver shows a UI")
@@ -182,9 +204,13 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
 
 def _add_cluster(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     @app.get("/v1/cluster")
-    def cluster() -> cluster_schemas.ClusterBody:
+    def cluster(request: Request) -> cluster_schemas.ClusterBody:
         """Show all VMs and what is used of them."""
-        return cluster_schemas.cluster_body(scheduler.cluster())
+        found, owners = scheduler.cluster(), permit_of(request).owners(())
+        if not owners:
+            return cluster_schemas.cluster_body(found)  # all of it
+        own = store.jobs(states=OPEN_JOB, owners=owners, limit=MOST_SHOWN)
+        return cluster_schemas.cluster_body(found, {record.job.id for record in own})
 
     @app.get("/v1/bill")
     def bill(query: Annotated[bill_schemas.BillQuery, Query()]) -> bill_schemas.BillBody:
@@ -270,8 +296,12 @@ def _task_now(task: ExecutorRecord, due: Mapping[str, float]) -> ExecutorRecord:
     return task if task.ended else replace(task, cost=task.cost + due.get(task.task_id, 0.0))
 
 
-def _reasons(store: Store, records: Sequence[JobRecord], standing: Standing | None) -> dict[str, str]:
+def _reasons(
+    store: Store, permit: Permit, records: Sequence[JobRecord], standing: Standing | None
+) -> dict[str, str]:
     """Why each job is in its state; a queued one that is not the head of the queue waits for that.
+
+    Of the head nothing is told that whoever asks may not see.
 
     Paused ones are before nobody, and have reasons of their own.
     """
@@ -287,12 +317,14 @@ def _reasons(store: Store, records: Sequence[JobRecord], standing: Standing | No
     for position, record in zip(positions, queued, strict=True):
         ahead = known.ahead(record.job.id, position)
         if ahead > 0 and record.job.id not in known.paused:
-            reasons[record.job.id] = _behind(ahead, head)
+            reasons[record.job.id] = _behind(ahead, head if permit.sees(head.job.owner) else None)
     return reasons
 
 
-def _behind(position: int, head: JobRecord) -> str:
+def _behind(position: int, head: JobRecord | None) -> str:
     jobs = "1 job is" if position == 1 else f"{position} jobs are"
+    if head is None:
+        return f"{jobs} before it, first come first served"
     first = head.job.id if position == 1 else f"{head.job.id}, the first of them,"
     return f"{jobs} before it, first come first served; {first} waits because: {head.reason}"
 

@@ -7,7 +7,7 @@ the answers mean is in `applications.py`; the driver's side is `framework/spark/
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Header, Path
+from fastapi import FastAPI, Header, Path, Request
 from fastapi.responses import FileResponse
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -16,6 +16,7 @@ from conf.characters import UNSEEN_IN_PLANE_0
 from conf.schema import NameOrNone, Text
 from daemon.contract import Registration, Scheduler
 from daemon.schemas import Body, Said
+from daemon.users.permits import permit_of
 
 _HOST = r"([A-Za-z0-9]([A-Za-z0-9._-]{0,252}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\])"
 _MOST = 10_000
@@ -52,7 +53,7 @@ class ApplicationBody(DriverMessage):
     spark: Annotated[str, Field(pattern=r"^\d{1,3}\.\d{1,3}[A-Za-z0-9._+-]{0,40}$")]
     """The version of its Spark."""
     user: NameOrNone = ""
-    """Who runs it, as it says; nobody checks it."""
+    """Who runs it, as it says: the job's owner where no users are configured."""
     secret: Annotated[str, Field(pattern=r"^[\x21-\x7e]{16,256}$")] | None = None
     """By which driver and executors know each other; of a driver that registers for the first time."""
     driver: DriverBody
@@ -180,9 +181,10 @@ def add_applications(app: FastAPI, scheduler: Scheduler) -> None:
     """Add the routes for drivers."""
 
     @app.post("/v1/applications", status_code=201)
-    def register(asked: ApplicationBody) -> RegisteredBody:
+    def register(request: Request, asked: ApplicationBody) -> RegisteredBody:
         """Ask for executors for a driver that is there; when the answer is 201, its job is on disk."""
-        return carried(RegisteredBody, scheduler.applications.register(_registration(asked)))
+        admit = permit_of(request).admit
+        return carried(RegisteredBody, scheduler.applications.register(_registration(asked), admit))
 
     @app.put("/v1/applications/{job_id}")
     def attach(job_id: JobName, asked: ApplicationBody, key: Key = None) -> RegisteredBody:

@@ -18,6 +18,7 @@ from typing import Literal
 from daemon.application_records import ApplicationRecord, application_key
 from daemon.arrivals import ClientDriver, SubmittedSpec
 from daemon.contract import (
+    Admit,
     Goodbye,
     Orders,
     RegisteredApplication,
@@ -110,12 +111,12 @@ class Applications:
 
     # ---- what drivers say --------------------------------------------------------------------------
 
-    def register(self, asked: Registration) -> RegisteredApplication:
+    def register(self, asked: Registration, admit: Admit) -> RegisteredApplication:
         """Make a job for a user's driver that is there; it is on disk when this returns.
 
-        RejectedError when what its properties ask for cannot be.
+        RejectedError when what its properties ask for cannot be, or is not for who asks.
         """
-        spec = registered_spec(asked, self._launcher.homes.for_client)
+        spec, submitter = admit(registered_spec(asked, self._launcher.homes.for_client), asked.user)
         if asked.secret is None:
             raise RejectedError(422, "Not a driver", "secret: missing; executors know their driver by it")
         key = application_key(asked.secret)
@@ -129,7 +130,7 @@ class Applications:
                 self._sessions[job.job.id] = _DriverSession(key, client=True, record=job)
             self._records.keep(job.job.id, record)
 
-        submitted = SubmittedSpec(spec, None, ClientDriver(asked.ui or asked.host, keep))
+        submitted = SubmittedSpec(spec, None, ClientDriver(asked.ui or asked.host, keep), submitter)
         (admission,) = (found[submitted] for found in self._intake.accept([submitted]) if found)
         if isinstance(admission, StoreError) and made is not None:
             why = f"its driver's address cannot be kept: {admission}"

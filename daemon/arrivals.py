@@ -11,6 +11,7 @@ from conf.schema import JobSpec
 from daemon import record_rows, sealing, tables
 from daemon.damage import Damages
 from daemon.tables import jobs
+from daemon.users.people import NOBODY, Submitter
 from environment.model.records import JobRecord
 from environment.types import Job
 
@@ -31,11 +32,12 @@ class ClientDriver(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SubmittedSpec:
-    """What a user wants to run; sent again with the same key, it stands for the same job."""
+    """What a user wants to run, and who submits it; with the same key, it stands for the same job."""
 
     spec: JobSpec
     key: str | None = None
     client: ClientDriver | None = None
+    submitter: Submitter = NOBODY
 
 
 #: A job's record, and whether it is new.

@@ -28,8 +28,10 @@ _REFUSALS = 5.0
 #: Of a body, what says what was asked for; nothing else of it is kept.
 _TOLD = ("app", "appResource", "clientSparkVersion", "name", "type", "executors", "cpus", "memory")
 _LONGEST = 200
-#: Where an ASGI scope holds whether the client has the token, and what its body says (None: nothing).
-AUTHORIZED, BODY = "stoker.authorized", "stoker.body"
+#: Where an ASGI scope holds who asks, with the id of their token, and what its body says (None: nothing).
+WHO, BODY = "stoker.who", "stoker.body"
+#: What somebody is called who has shown nothing.
+NOBODY = "nobody known"
 _CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _REFUSED = frozenset({401, 403, 421})
 #: A file comes in many parts: what is kept is that all of it came, or that it could not.
@@ -62,16 +64,18 @@ class Audit:
 
         `location` is what the answer says was made; the scope holds what the gate put there.
         """
-        authorized = bool(scope.get(AUTHORIZED))
-        refused = status in _REFUSED and not authorized
+        who, token = scope.get(WHO, (NOBODY, ""))
+        changing = scope["method"] in _CHANGING
+        refused = status in _REFUSED and (who == NOBODY or not changing)
         part = status == _PART and scope["path"].startswith(_FILES)
         unchanging = part or scope["path"].endswith(_SIGN_OF_LIFE)
-        if not refused and (scope["method"] not in _CHANGING or unchanging):
+        if not refused and (not changing or unchanging):
             return
         record: dict[str, Any] = {
             "at": round(time.time(), 3),
             "peer": _peer(scope),
-            "who": "token" if authorized else "nobody known",
+            "who": who,
+            **({"token": token} if token else {}),
             "method": scope["method"],
             "path": masked_text(scope["path"])[:_LONGEST],
             "status": status,

@@ -3,6 +3,7 @@
 Memory is MiB, prices are dollars per hour.
 """
 
+from collections.abc import Collection, Iterable
 from typing import Literal
 
 from conf.carrying import carried
@@ -37,7 +38,7 @@ class VmBody(Body):
     used_resources: dict[str, float]
     """What our tasks hold besides, by name."""
     executors: list[Said]
-    """The ids of our tasks on it."""
+    """The ids of our tasks on it, as far as whoever asks may see their jobs."""
     note: Said
     """What is wrong with what its agent tells of it, or why nothing is placed there."""
     state: OpenState
@@ -117,10 +118,14 @@ class IndexBody(Body):
     """Paths, by what is there."""
 
 
-def cluster_body(cluster: ClusterStatus) -> ClusterBody:
-    """All VMs, and the pools."""
+def cluster_body(cluster: ClusterStatus, job_ids: Collection[str] | None = None) -> ClusterBody:
+    """All VMs, and the pools; with the ids of tasks of these jobs alone (None: of all)."""
+
+    def shown(tasks: Iterable[str]) -> list[str]:
+        return [task for task in tasks if job_ids is None or task.partition(".")[0] in job_ids]
+
     return ClusterBody(
-        vms=[carried(VmBody, vm, executors=list(vm.executors)) for vm in cluster.vms],
+        vms=[carried(VmBody, vm, executors=shown(vm.executors)) for vm in cluster.vms],
         pools=[carried(PoolBody, pool) for pool in cluster.pools],
         provider=cluster.provider.trouble,
     )

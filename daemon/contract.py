@@ -4,7 +4,7 @@ The scheduling loop in `service.py` is the one implementation; tests may bring a
 """
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,7 @@ from conf.schema import JobSpec
 from daemon.arrivals import Added, SubmittedSpec
 from daemon.cluster_status import ClusterStatus
 from daemon.tables import job_number
+from daemon.users.people import Submitter
 from environment.model.records import ExecutorRecord, JobRecord
 from framework.spark import DriverUi
 
@@ -220,14 +221,18 @@ class Goodbye(Protocol):
         ...
 
 
+#: What says whose a submitted job is, given who its client says to be; see `daemon.users.permits`.
+Admit = Callable[[JobSpec, str], tuple[JobSpec, Submitter]]
+
+
 class ApplicationDoor(Protocol):
     """What drivers say that ask for executors themselves; every method raises `RejectedError` only.
 
     All but the first know the job by its id and want the `key` that the driver was answered.
     """
 
-    def register(self, asked: Registration) -> RegisteredApplication:
-        """Make a job for a driver that is there."""
+    def register(self, asked: Registration, admit: Admit) -> RegisteredApplication:
+        """Make a job for a driver that is there, once `admit` has said whose it is."""
         ...
 
     def attach(self, job_id: str, key: str | None, asked: Registration) -> RegisteredApplication:
@@ -370,9 +375,8 @@ class Scheduler(Protocol):
         ...
 
 
-def submit_one(scheduler: Scheduler, spec: JobSpec, key: str | None = None) -> Added:
+def submit_one(scheduler: Scheduler, each: SubmittedSpec) -> Added:
     """Have a job accepted; raises what it is refused for."""
-    each = SubmittedSpec(spec, key)
     (admission,) = (admissions[each] for admissions in scheduler.submit([each]) if admissions)
     if isinstance(admission, Exception):
         raise admission

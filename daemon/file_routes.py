@@ -17,6 +17,7 @@ from daemon.contract import RejectedError, Scheduler
 from daemon.gate import FILES
 from daemon.store import Store
 from daemon.uploads import Upload
+from daemon.users.permits import permit_of
 
 #: Beyond what any file system takes.
 _LARGEST = 1 << 50
@@ -60,9 +61,9 @@ def add_files(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     known = {"model": UploadBody, "description": "The file was there already"}
 
     @app.get(FILES + "{sha256}")
-    def upload(sha256: Sha256) -> UploadBody:
-        """Say what is there of a file."""
-        found = scheduler.uploads().status(sha256)
+    def upload(request: Request, sha256: Sha256) -> UploadBody:
+        """Say what is there of a file; of those of other users nothing is."""
+        found = scheduler.uploads().status(sha256, permit_of(request).person.name)
         if found is None:
             raise RejectedError(404, "No such file", f"nothing is there of a file with the hash {sha256}")
         return _body(found)
@@ -72,12 +73,13 @@ def add_files(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         sha256: Sha256, query: Annotated[PartQuery, Query()], request: Request, response: Response
     ) -> UploadBody:
         """Send the next part of a file; 201 says that with it the file is there, and is on disk."""
-        data = await request.body()
+        data, user = await request.body(), permit_of(request).person.name
 
         def put() -> tuple[bool, Upload]:
             uploads = scheduler.uploads()
-            before = uploads.status(sha256)
-            return before is not None and before.complete, uploads.put(sha256, query.size, query.offset, data)
+            before = uploads.status(sha256, user)
+            put = uploads.put(sha256, query.size, query.offset, data, user)
+            return before is not None and before.complete, put
 
         known_before, found = await run_in_threadpool(put)
         response.status_code = 200 if known_before else 201 if found.complete else 202

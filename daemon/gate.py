@@ -1,7 +1,7 @@
 """What every HTTP request passes before it reaches a route, and every answer on its way out.
 
-Who may ask (`framework/guard.py` says), how large and of what kind a body may be, counting, and the answer
-when something unexpected is raised.
+Who may ask (`users/` says who somebody is, and what each route asks for), how large and of what kind a body
+may be, counting, and the answer when something unexpected is raised.
 """
 
 import asyncio
@@ -15,12 +15,13 @@ import structlog
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from daemon.audit import AUTHORIZED, BODY, Audit
+from daemon.audit import BODY, WHO, Audit
 from daemon.problems import Refusal, problem
-from daemon.spark_protocol import CREATE, by_id, token_taken
-from framework.guard import Guard
-from framework.providers.joining import VMS
-from framework.spark.spark_properties import TOKEN
+from daemon.spark_protocol import CREATE, token_taken
+from daemon.users.doorkeeper import Visitor
+from daemon.users.entrance import Entrance
+from daemon.users.permissions import Rule
+from framework.guard import Denial
 
 log = structlog.get_logger("api")
 
@@ -37,13 +38,8 @@ _SMALL = 4 << 10
 SLOWEST_BODY = 20.0
 #: Chosen: no body that any route takes is nested deeper than a policy's options may sensibly be.
 _DEEPEST = 32
-#: Asked without a token and by any name, by whatever watches over the daemon.
-OPEN = frozenset({"/healthz", "/readyz"})
 #: Below this, a body is part of a file, and is not looked into.
 FILES = "/v1/files/"
-#: Below these nobody is asked for the token: applications and VMs have keys of their own, Spark's jar is for
-#: everybody.
-WITHOUT_TOKEN = ("/v1/applications/", "/v1/spark/", VMS)
 _AGAIN = {"Retry-After": "1"}
 _CLOSE = {"Connection": "close"}
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -58,7 +54,7 @@ class Gate:
     """ASGI middleware around the whole API."""
 
     def __init__(
-        self, app: ASGIApp, guard: Guard, observe: Observer, most: int, audit: Audit | None = None
+        self, app: ASGIApp, entrance: Entrance, observe: Observer, most: int, audit: Audit | None = None
     ) -> None:
         self._audit = audit
         self._app = app
@@ -66,7 +62,7 @@ class Gate:
         self._under_way = 0
         self._strangers = 0
         self._held = 0
-        self._guard = guard
+        self._entrance = entrance
         self._observe = observe
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -98,24 +94,33 @@ class Gate:
                 self._audit.note(scope, status, location)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers, method, path = Headers(scope=scope), scope["method"], scope["path"]
-        keyless = path.startswith(WITHOUT_TOKEN)
-        keyless |= "authorization" not in headers and (path == CREATE or by_id(path))
-        refusal = self._denied(method, path, headers, keyless=keyless)
-        scope[AUTHORIZED] = refusal is None and self._guard.has_token and not keyless
+        headers, method = Headers(scope=scope), scope["method"]
+        rule = self._entrance.rule(scope)
+        visitor = self._entrance.visitor(rule, method, _joined(headers), _peer(scope))
+        refusal = self._refusal(scope, rule, visitor)
         if refusal is not None:
             await refusal.response()(scope, receive, send)
         elif method in _SAFE:
-            await self._ask(scope, receive, send)
+            await self._ask(scope, receive, send, always=rule.entry == "open")
         else:
-            held = bytearray()
+            held, strange = bytearray(), visitor is None and self._entrance.wants_somebody
             try:
-                await self._serve_body(held, scope, receive, send, strange=keyless and self._guard.has_token)
+                await self._serve_body(held, scope, receive, send, rule, strange=strange)
             finally:
                 self._held -= len(held)
 
+    def _refusal(self, scope: Scope, rule: Rule, visitor: Visitor | Denial | None) -> Refusal | None:
+        """Why a request is refused; None, and what routes and the audit log go by is in the scope."""
+        found = visitor
+        if isinstance(visitor, Visitor):
+            scope[WHO] = visitor.label, visitor.token
+            found = self._entrance.permit(rule, visitor, scope)
+        return (
+            Refusal(found.status, found.detail, headers=found.headers) if isinstance(found, Denial) else None
+        )
+
     async def _serve_body(
-        self, held: bytearray, scope: Scope, receive: Receive, send: Send, *, strange: bool
+        self, held: bytearray, scope: Scope, receive: Receive, send: Send, rule: Rule, *, strange: bool
     ) -> None:
         """Serve a request once its body is there, which is read into `held`."""
         headers = Headers(scope=scope)
@@ -135,26 +140,16 @@ class Gate:
             # Behind this line nobody sees the token: it cannot be kept, logged or shown.
             token = token_taken(scope.get(BODY))
             body = json.dumps(scope.get(BODY)).encode()
-            refusal = self._stranger_refusal(token) if strange else None
-            scope[AUTHORIZED] = refusal is None and self._guard.has_token
+            if strange:
+                refusal = self._refusal(scope, rule, self._entrance.in_body(token, _peer(scope)))
         if refusal is not None:
             await refusal.response()(scope, receive, send)
             return
         await self._ask(scope, _replayed(body, receive), send)
 
-    def _stranger_refusal(self, token: str | None) -> Refusal | None:
-        """Why a submission is not taken from whoever gave that token; None when it is."""
-        if self._guard.knows(token):
-            return None
-        if token is None:
-            return Refusal(
-                401, f"this daemon wants its token: write {TOKEN} into a file for --properties-file"
-            )
-        return Refusal(401, f"{TOKEN} is not the token that this daemon was given")
-
-    async def _ask(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _ask(self, scope: Scope, receive: Receive, send: Send, *, always: bool = False) -> None:
         """Let the app answer, unless it has enough to do; a body that is slow to come is not done yet."""
-        if self._under_way >= self._most and scope["path"] not in OPEN:
+        if self._under_way >= self._most and not always:
             detail = f"{self._most} requests are under way already (max_requests)"
             await Refusal(429, detail, headers=_AGAIN).response()(scope, receive, send)
             return
@@ -163,10 +158,6 @@ class Gate:
             await self._app(scope, receive, send)
         finally:
             self._under_way -= 1
-
-    def _denied(self, method: str, path: str, headers: Headers, *, keyless: bool) -> Refusal | None:
-        denial = self._guard.denial(method, path, _joined(headers), keyless=keyless)
-        return None if denial is None else Refusal(denial.status, denial.detail, headers=denial.headers)
 
     async def _read_strange(self, held: bytearray, headers: Headers, receive: Receive) -> Refusal | None:
         """Read the body of somebody who may have the token or not; few large ones at a time."""
@@ -219,6 +210,11 @@ def _joined(headers: Headers) -> dict[str, str]:
     for name, value in headers.items():
         joined[name] = f"{joined[name]}, {value}" if name in joined else value
     return joined
+
+
+def _peer(scope: Scope) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else ""
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

@@ -61,12 +61,14 @@ def wanted(files: Iterable[Uploaded], secret: str, given: str) -> Uploaded | Non
     return next((file for file in files if hmac.compare_digest(key(secret, file).encode(), asked)), None)
 
 
-def copy_in(uploads: Uploads, files: Collection[Uploaded], folder: Path, account: Account | None) -> None:
-    """Put files into a driver's folder under their own names, for `account` to read and write.
+def copy_in(
+    uploads: Uploads, files: Collection[Uploaded], owner: str, folder: Path, account: Account | None
+) -> None:
+    """Put files of an owner's into a driver's folder under their names, for `account` to read and write.
 
     ValueError when one is not kept any more, OSError when one cannot be copied.
     """
-    sources = [(uploads.path(file), file.name) for file in files]
+    sources = [(uploads.path(file, owner), file.name) for file in files]
     if not sources:
         return
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

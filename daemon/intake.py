@@ -147,6 +147,7 @@ class Intake:
             priority=spec.priority or 0,
             deadline=deadline_at(spec.deadline, at),
             client_driver="" if submitted.client is None else submitted.client.where,
+            unix_user=submitted.submitter.unix_user,
             executors=most,
             min_executors=spec.fewest_executors,
             min_cpus=spec.fewest_cpus,
@@ -165,7 +166,7 @@ class Intake:
         if spec.driver is not None and spec.driver.on == "client" and submitted.client is None:
             why = "driver.on: a driver of its user's asks for its executors itself, by POST /v1/applications"
             raise ValueError(why)
-        self._launcher.check(spec)
+        self._launcher.check(spec, submitted.submitter)
 
     def _misfit(self, spec: JobSpec) -> RejectedError | None:
         """Why there is no cluster for the job, as far as is known; None when there may be."""

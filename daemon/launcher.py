@@ -12,6 +12,7 @@ import re
 import secrets
 import socket
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from conf.schema import Config, Driver, JobSpec
@@ -23,6 +24,7 @@ from daemon.rights import Rights, own_rights
 from daemon.runnable import LaunchCheck, application_of, driver_of
 from daemon.store import Store, StoreError
 from daemon.uploads import Uploads
+from daemon.users.people import NOBODY, Submitter
 from environment.model.records import ExecutorRecord, sizes_of
 from environment.resources import Resources
 from environment.types import Job
@@ -117,9 +119,9 @@ class Launcher:
         """The heap (MiB) of the job's executors, unless they are of another resource profile."""
         return application_of(spec).heap_mib(spec.memory)
 
-    def check(self, spec: JobSpec) -> None:
+    def check(self, spec: JobSpec, submitter: Submitter = NOBODY) -> None:
         """Raise ValueError when the job could not be launched, whatever the cluster."""
-        self._launch_check.check(spec)
+        self._launch_check.check(spec, submitter)
 
     def handed(self, job_id: str, spec: JobSpec, key: str) -> tuple[Path, str] | None:
         """The file that this key opens for the job's driver, and its name; None when it opens none."""
@@ -127,7 +129,7 @@ class Launcher:
             launch = self.applications.launch(job_id)
             file = None if launch is None else wanted(files_of(spec).values(), launch.secret, key)
             if file is not None:
-                return self.uploads.path(file), file.name
+                return self.uploads.path(file, spec.owner), file.name
         return None
 
     def describe(
@@ -137,6 +139,12 @@ class Launcher:
 
         ValueError when it cannot be made, StoreError when it cannot be looked up now.
         """
+        process, name = self._described(task, job, spec, tasks)
+        return replace(process, user=job.unix_user), name
+
+    def _described(
+        self, task: ExecutorRecord, job: Job, spec: JobSpec, tasks: Sequence[ExecutorRecord]
+    ) -> tuple[ProcessSpec, str]:
         if job.client_driver:
             known = self.applications.kept(job.id)
             if known is None or not known.secret:
@@ -202,6 +210,7 @@ class Launcher:
             raise HostError(str(error)) from error
         if status.state != "absent":
             return status
+        account = self._rights.of(job.unix_user).account
         # Of a job that begins without executors nothing was launched before.
         launch = self._launches.kept(job.id) if job.begins_with else self._launches.of(job.id)
         if launch is None:
@@ -223,14 +232,14 @@ class Launcher:
         )
         address = endpoint.bind_address or endpoint.host
         try:
-            copy_in(self.uploads, set(files.values()), folder, self._rights.account)
+            copy_in(self.uploads, set(files.values()), spec.owner, folder, account)
         except OSError as error:
             raise HostError(f"a file of it cannot be copied: {error}") from error
         place = DriverPlace(
             folder,
             records,
             tuple((address, port) for port in launch.ports),
-            self._rights.account,
+            account,
             self._groups(job.id),
         )
         status = start_driver(process, place, os.environ, before=before)

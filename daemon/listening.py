@@ -56,17 +56,19 @@ def token_of(config: Config) -> str | None:
     if config.token_file:
         return secret_in(config.token_file, "token_file")
     host, _ = config.address
-    if host != "localhost" and not is_loopback(host):
+    if config.users is None and host != "localhost" and not is_loopback(host):
         raise ConfigError(
             f"listen: {config.listen}: whoever may submit may run code here, so an address other than "
-            "loopback needs token_file, a file with the token that clients must send"
+            "loopback needs users, or token_file, a file with the token that clients must send"
         )
     return None
 
 
 def say_who_may_ask(config: Config, token: str | None) -> None:
     """Log what protects the API, and what does not."""
-    if token is None:
+    if config.users is not None:
+        log.info("clients need a token of a user's; whoever may submit may run code here")
+    elif token is None:
         log.warning("no token_file: every user of this machine may submit jobs, and so run code as you")
     else:
         log.info("clients need the token of token_file; whoever has it may run code here")

@@ -141,6 +141,10 @@ _WAITING_FOR_VMS = tuple(
     f"CREATE TABLE {name} (id TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY (id))"
     for name in ("reservations", "pool_setbacks")
 )
+_USERS = (
+    "CREATE TABLE users (id TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY (id))",
+    "CREATE TABLE token_uses (id TEXT NOT NULL, day TEXT NOT NULL, PRIMARY KEY (id))",
+)
 _APPLICATIONS = (
     "CREATE TABLE applications (job {} NOT NULL, has_secret BOOLEAN NOT NULL, record TEXT NOT NULL,"
     " PRIMARY KEY (job), FOREIGN KEY (job) REFERENCES jobs (number))"
@@ -251,6 +255,8 @@ STEPS: Mapping[int, Migration] = {
     ),
     # Jobs with the curve of their type and the fewest cpus: an earlier program would take them for damaged.
     11: Migration(sqlite=(), postgresql=()),
+    # Users and when their tokens were used last; jobs with whom they run as.
+    12: Migration(sqlite=_USERS, postgresql=_USERS),
 }
 
 #: The schema that this program reads and writes.

@@ -47,7 +47,6 @@ def registered_spec(asked: Registration, spark_for: Callable[[str], str]) -> Job
     conf = {key: text for key, text in found.get("conf", {}).items() if key.startswith("spark.executor")}
     conf.pop("spark.executor.id", None)  # the driver's own
     values = {
-        "owner": asked.user,
         **fields,
         "conf": conf,
         "spark": name,

@@ -7,6 +7,7 @@ is the daemon's is closed to others then, but for the way to the folders of jobs
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -28,11 +29,47 @@ _PASSAGE = 0o711
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """`account` is whom jobs run as, None for the daemon's own user; `own` is what belongs to the daemon."""
+    """`account` is whom jobs run as, None for the daemon's own user; `own` is what belongs to the daemon.
+
+    `needed` is what a job must be able to read besides its folder, `jobs` where those folders are. With
+    `root`, a user's jobs may run as root.
+    """
 
     account: Account | None
     own: tuple[Path, ...]
     allowed: tuple[Path, ...] | None
+    needed: tuple[Path, ...] = ()
+    jobs: Path | None = None
+    root: bool = False
+
+    def of(self, unix_user: str, *, here: bool = True) -> "Rights":
+        """The rights of jobs that run as this user (empty: as all whose users have none).
+
+        ValueError when jobs cannot run as that user. With `here`, their driver or executors are processes of
+        this host; elsewhere Mesos' agents take another user's part.
+        """
+        if not unix_user:
+            return self
+        try:
+            account = find_account(unix_user)
+        except KeyError:
+            account = None
+        if not self.root and (unix_user == "root" or (account is not None and account.uid == 0)):
+            raise ValueError(f"unix_user: {unix_user}: no job runs as root, unless users.root says so")
+        if not here:
+            return replace(self, account=account)
+        if account is None:
+            raise ValueError(f"unix_user: {unix_user}: there is no such user on the daemon's host")
+        if account.uid == os.geteuid():
+            return replace(self, account=None)
+        if os.geteuid() != 0:
+            raise ValueError(
+                f"unix_user: {unix_user}: only a daemon that root runs can run jobs as another user"
+            )
+        enter = [] if self.jobs is None else [self.jobs]
+        if why := _cannot(account, tuple(enter), self.needed):
+            raise ValueError(f"unix_user: {why}")
+        return replace(self, account=account)
 
     def check(self, reference: str) -> None:
         """Raise ValueError when a job may not name this file (a path or a URI) as a part of itself."""
@@ -67,6 +104,7 @@ def rights_of(config: Config, data_dir: Path, needed: Sequence[Path]) -> Rights:
     """
     rights = own_rights(config, data_dir)
     account = _account(config.run_as, data_dir, needed)
+    rights = replace(rights, needed=tuple(needed), jobs=data_dir / "jobs")
     for path in rights.own[1:]:
         if account is not None and path.exists() and not cannot(account, read=[path]):
             log.warning("jobs can read a secret of the daemon's: close it to others", file=str(path))
@@ -76,11 +114,19 @@ def rights_of(config: Config, data_dir: Path, needed: Sequence[Path]) -> Rights:
 def own_rights(config: Config, data_dir: Path) -> Rights:
     """As `rights_of`, for jobs that run as the daemon's own user."""
     key = None if config.tls is None else config.tls.key or config.tls.cert
-    secrets = (config.token_file, config.mesos.secret_file, key)
+    users = config.users
+    secrets = (config.token_file, config.mesos.secret_file, key, users and users.file)
     own = (data_dir, *(Path(name).expanduser() for name in secrets if name))
     allowed = config.allowed_paths
     folders = None if allowed is None else tuple(Path(one).expanduser().resolve() for one in allowed)
-    return Rights(None, tuple(path.resolve() for path in own), folders)
+    root = users is not None and users.root
+    return Rights(None, tuple(path.resolve() for path in own), folders, root=root)
+
+
+@lru_cache(maxsize=1024)
+def _cannot(account: Account, enter: tuple[Path, ...], needed: tuple[Path, ...]) -> str:
+    """As `cannot`; asked once of a user, not of each job."""
+    return cannot(account, enter=enter, read=needed)
 
 
 def _account(run_as: str | None, data_dir: Path, needed: Sequence[Path]) -> Account | None:

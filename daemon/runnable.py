@@ -11,6 +11,7 @@ from conf.uploaded import uploaded
 from daemon.handing import files_of
 from daemon.rights import Rights
 from daemon.uploads import Uploads
+from daemon.users.people import NOBODY, Submitter
 from framework.spark import Application, SparkHomes, archive_parts, unserved
 from framework.spark.backend_jar import BackendJarError
 
@@ -57,8 +58,10 @@ class LaunchCheck:
     reachable: bool
     backend_jar: Callable[[str], Path]
 
-    def check(self, spec: JobSpec) -> None:
+    def check(self, spec: JobSpec, submitter: Submitter = NOBODY) -> None:
         """Raise ValueError when the job could not be launched, whatever the cluster."""
+        here = driver_of(spec, self.config).on == "host" or self.config.mesos.master == "embedded"
+        rights = self.rights.of(submitter.unix_user, here=here)
         self.homes.there(spec.spark)
         if driver_of(spec, self.config).on == "host":
             self.homes.here(spec.spark)
@@ -70,7 +73,7 @@ class LaunchCheck:
         application.heap_mib(driver_of(spec, self.config).memory, "driver")
         if spec.main_class and spec.app.endswith(".py"):
             raise ValueError(f"main_class: {spec.main_class} goes with a jar, not with a Python file")
-        self._check_uploaded(spec)
+        self._check_uploaded(spec, submitter)
         if isinstance(spec.executors, DynamicExecutors):
             self._check_asking(spec)
         for reference in spec.references:
@@ -79,19 +82,19 @@ class LaunchCheck:
             path = archive_parts(reference)[0] if reference in spec.archives else reference
             if path.startswith("/"):
                 _check_file(Path(path))
-            self.rights.check(path)
+            rights.check(path)
             if path.startswith("/"):
                 _check_jar(path, Path(path))
             if why := unserved(path, (*spec.jars, *spec.packages), spec.conf, self._home_jars(spec)):
                 raise ValueError(f"{masked_urls(path)}: {why}")
         for repository in spec.repositories:
-            self.rights.check(repository)
+            rights.check(repository)
 
-    def _check_uploaded(self, spec: JobSpec) -> None:
+    def _check_uploaded(self, spec: JobSpec, submitter: Submitter) -> None:
         files = files_of(spec).values()
         for file in files:
-            self.uploads.use(file)
-            _check_jar(file.name, self.uploads.path(file))
+            self.uploads.use(file, submitter.name, spec.owner)
+            _check_jar(file.name, self.uploads.path(file, spec.owner))
         if files and driver_of(spec, self.config).on == "cluster" and not self.reachable:
             raise ValueError(
                 "a driver on the cluster fetches uploaded files from this daemon, which listens on loopback "

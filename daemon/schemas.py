@@ -94,7 +94,7 @@ class JobBody(Body):
     type: Said
     """What jobs of its kind are called: profiles and policies know jobs by it."""
     owner: Said
-    """Whose job it is, as whoever submitted it said, which nobody checked; empty where nothing was said."""
+    """Whose job it is: a user, or without users as was said, which nobody checked; empty: nothing was."""
     queue: Said
     """Which queue it belongs to."""
     priority: int

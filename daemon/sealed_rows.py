@@ -15,6 +15,7 @@ from daemon import sealing, tables
 from daemon.damage import Damage, Damages, keep
 from daemon.sealing import UnreadableRowError
 from daemon.tables import upsert
+from daemon.users.people import UserRecord
 from environment.model.accounts import Account
 from environment.model.moment import PoolSetback, Reserved
 
@@ -76,5 +77,7 @@ ACCOUNTS = SealedRows(tables.accounts, Account)
 RESERVATIONS = SealedRows(tables.reservations, Reserved)
 #: For how long pools are left alone that refused, by pool.
 POOL_SETBACKS = SealedRows(tables.pool_setbacks, PoolSetback)
+#: Users by name; one who cannot be read is not let in.
+USERS = SealedRows(tables.users, UserRecord)
 #: All of them.
-SEALED: tuple[SealedRows[Any], ...] = (ACCOUNTS, RESERVATIONS, POOL_SETBACKS)
+SEALED: tuple[SealedRows[Any], ...] = (ACCOUNTS, RESERVATIONS, POOL_SETBACKS, USERS)

@@ -29,6 +29,9 @@ from daemon.notify import Notifier
 from daemon.rights import Rights, rights_of
 from daemon.store import Store, StoreFullError
 from daemon.tls import Certificate
+from daemon.users.directory import Directory
+from daemon.users.examining import lacks_admin
+from daemon.users.users_file import users_path
 from framework.spark import SparkHomes
 
 log = structlog.get_logger("daemon")
@@ -55,6 +58,7 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
         token = token_of(config)
         store = _opened(config.database or f"sqlite:///{data_dir / 'stoker.db'}")
         stack.callback(store.close)
+        directory = _directory(config, config_dir, store, token, stack)
         url = url_of(config, listener)
         setting = DaemonSetting(config, config_dir, data_dir, rights, url)
         candidate = stack.enter_context(candidacy(setting, store, restored=_settle))
@@ -74,6 +78,8 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
             audit=_audit(config, data_dir, stack),
             homes=SparkHomes(config.spark, os.environ),
             driver=config.driver,
+            users=config.users,
+            directory=directory,
         )
         _settle()
         # Several threads make an answer in turn: each of their turns would wait 5 ms for somebody else's.
@@ -141,6 +147,20 @@ def _loop(candidate: Candidate, failures: list[BaseException]) -> None:
         log.exception("the scheduling loop failed")
         failures.append(error)
         os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _directory(
+    config: Config, config_dir: Path, store: Store, token: str | None, stack: ExitStack
+) -> Directory | None:
+    if config.users is None:
+        return None
+    file = config.users.file
+    directory = Directory(store.users, None if file is None else users_path(file, config_dir))
+    directory.start()
+    stack.callback(directory.close)
+    if why := lacks_admin(config.users, token, (user for user, _, _ in directory.all())):
+        log.warning("nobody may manage users", why=why)
+    return directory
 
 
 def _audit(config: Config, data_dir: Path, stack: ExitStack) -> Audit | None:

@@ -24,8 +24,6 @@ UNKNOWN_VERSION = 468
 CREATE = f"/{VERSION}/submissions/create"
 
 _OURS = re.compile(r"/v[0-9]{1,9}/submissions(/.*)?")
-#: Whoever knows a submission's id may ask for these.
-_BY_ID = re.compile(rf"/{VERSION}/submissions/(status|kill)/[^/]+")
 _PROBLEM = b"application/problem+json"
 
 DriverState = Literal[
@@ -140,11 +138,6 @@ class Written(Response):
         """The message's text."""
         told = content.model_dump(by_alias=True, exclude_none=True)
         return json.dumps(told, indent=2, separators=(",", " : "), sort_keys=True).encode()
-
-
-def by_id(path: str) -> bool:
-    """Whether a path names a submission by an id that nobody can guess."""
-    return _BY_ID.fullmatch(path) is not None
 
 
 def token_taken(body: Any) -> str | None:

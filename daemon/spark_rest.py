@@ -13,21 +13,24 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 from urllib.parse import unquote, urlsplit
 
-from fastapi import FastAPI, Path
-from pydantic import ValidationError
+from fastapi import FastAPI, Path, Request
+from pydantic import TypeAdapter, ValidationError
 from starlette.convertors import StringConvertor, register_url_convertor
 
 from conf.loader import what_is_right
-from conf.schema import Driver, JobSpec
+from conf.schema import Driver, JobSpec, NameOrNone
 from daemon import spark_protocol as protocol
+from daemon.arrivals import SubmittedSpec
 from daemon.contract import RejectedError, Scheduler, submit_one
 from daemon.spark_protocol import DriverState, SubmissionRequest, Written
 from daemon.store import Store
+from daemon.users.permits import permit_of
 from environment.model.records import JobRecord
 from framework.spark import RESERVED_ENVIRONMENT, SparkHomes
 from framework.spark.application import is_reserved
 from framework.spark.spark_properties import job_properties
 
+_NAME: TypeAdapter[str] = TypeAdapter(NameOrNone)
 #: A blank is in no key that a header can have.
 _KEY = "spark submission "
 _ID = re.compile(r"driver-[0-9]{14}-[0-9]{39}")
@@ -108,14 +111,16 @@ def add_spark_rest(
         return Written(kind(server_spark_version=spark_version(), success=success, **fields))
 
     @app.post(protocol.CREATE, response_model=protocol.CreatedBody, **_BY_ID)
-    def create_submission(request: SubmissionRequest) -> Written:
+    def create_submission(asked: Request, request: SubmissionRequest) -> Written:
         """Submit a job as spark-submit does in cluster mode. When this is answered, it is on disk.
 
         The API's token may be the property spark.stoker.token.
         """
-        spec, set_aside = _job(request, homes, driver)
+        said, set_aside = _job(request, homes, driver)
+        spec, submitter = permit_of(asked).admit(said, _login(request.environment_variables))
         submission_id = f"driver-{time.strftime('%Y%m%d%H%M%S')}-{secrets.randbelow(10**39):039d}"
-        record, _ = submit_one(scheduler, spec, _key(submission_id))
+        submitted = SubmittedSpec(spec, _key(submission_id), submitter=submitter)
+        record, _ = submit_one(scheduler, submitted)
         told = f"{record.job.id}: `stoker explain {record.job.id}` says where it runs, or why it waits"
         if set_aside:
             told += f"; without effect, as Stoker sets them itself: {', '.join(set_aside)}"
@@ -227,13 +232,21 @@ def _job(request: SubmissionRequest, homes: SparkHomes, driver: Driver) -> tuple
         **{name: value for name, value in variables.items() if not is_reserved(name, _OF_THE_CLIENT)},
         **fields.get("env", {}),
     }
-    if owner := variables.get("SPARK_USER"):
-        fields.setdefault("owner", owner)
     given = {"app": app, "args": request.app_args, "main_class": request.main_class or None, **fields}
     try:
         return JobSpec.model_validate(given), said.set_aside
     except ValidationError as error:
         raise RejectedError(422, "The submission is not valid", _words(error)) from error
+
+
+def _login(variables: Mapping[str, str]) -> str:
+    """Who the client says to be; RejectedError for what is no name."""
+    try:
+        return _NAME.validate_python(variables.get("SPARK_USER", ""))
+    except ValidationError as error:
+        (wrong, *_) = error.errors()
+        what = what_is_right(wrong, JobSpec, ("owner",))
+        raise RejectedError(422, "The submission is not valid", f"SPARK_USER: {what}") from error
 
 
 def _words(error: ValidationError) -> str:

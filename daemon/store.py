@@ -44,6 +44,8 @@ from daemon.tables import (
     upsert,
 )
 from daemon.terms import Term, Vigil
+from daemon.uploads import stored_name
+from daemon.users.user_rows import Users
 from daemon.vm_books import VmBooks
 from environment.explain import Explanation
 from environment.model.cluster_model import Changes
@@ -100,8 +102,9 @@ class Store:
 
     def _work_by(self, access: Access) -> None:
         self._access, self._damages, self._write = access, access.damages, access.write
-        #: What is kept of VMs, of applications, and of jobs that are over.
+        #: What is kept of VMs, of applications, of jobs that are over, and of users.
         self.vms, self.applications, self.past = VmBooks(access), Applications(access), PastJobs(access)
+        self.users = Users(access)
 
     def lock(self, *, shared: bool = False) -> None:
         """Work on the store as its only daemon; StoreBusyError, naming the other one, when there is one.
@@ -315,11 +318,16 @@ class Store:
         return self._jobs(records), self._tasks(tasks)
 
     def uploads_needed(self) -> set[str]:
-        """The hashes of uploaded files that jobs which are not over name."""
+        """What uploaded files are called that jobs which are not over name, whoever sent them."""
         named = jobs.c.spec.contains(f"{SCHEME}:", autoescape=True)
-        query = sa.select(jobs.c.spec).where(jobs.c.state.in_(tables.OPEN_JOB), named)
+        query = sa.select(jobs.c.owner, jobs.c.spec).where(jobs.c.state.in_(tables.OPEN_JOB), named)
         with self._database.read() as connection:
-            return {found for text in connection.scalars(query) for found in _UPLOADED.findall(text)}
+            return {
+                stored_name(found, user)
+                for owner, text in connection.execute(query)
+                for found in _UPLOADED.findall(text)
+                for user in ("", owner)
+            }
 
     def put_damaged_aside(self, at: float) -> tuple[Damage, ...]:
         """Put aside what cannot be read of what `unfinished` and `vms` give; what that was.

@@ -10,18 +10,20 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Annotated
+from urllib.parse import unquote
 
 from fastapi import Header, Request, Response
-from pydantic import TypeAdapter
+from pydantic import BeforeValidator, TypeAdapter
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from conf.schema import JobSpec
+from conf.schema import JobSpec, NameOrNone
 from daemon import schemas
 from daemon.arrivals import Added, SubmittedSpec
 from daemon.audit import BODY
 from daemon.contract import Admission, Scheduler
 from daemon.problems import REFUSED, answer
+from daemon.users.permits import Permit, permit_of
 
 #: Where jobs are submitted.
 PATH = "/v1/jobs"
@@ -44,6 +46,15 @@ IdempotencyKey = Annotated[
     ),
 ]
 _KEY: TypeAdapter[str | None] = TypeAdapter(IdempotencyKey)
+Login = Annotated[
+    NameOrNone,
+    BeforeValidator(lambda text: unquote(text) if isinstance(text, str) else text),
+    Header(
+        description="The login name of whoever submits, percent-encoded: the job's owner where no users are "
+        "configured, and the job names none"
+    ),
+]
+_LOGIN: TypeAdapter[str] = TypeAdapter(Login)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +81,14 @@ class Submissions:
         self._sent: list[_Batch] = []
         self._timer: asyncio.TimerHandle | None = None
 
-    async def accept(self, spec: JobSpec, key: str | None) -> Response:
-        """Submit a job, and answer when it is on disk; raises what the scheduler says."""
+    async def accept(self, permit: Permit, spec: JobSpec, key: str | None, login: str) -> Response:
+        """Submit a job for whoever may, and answer when it is on disk; raises what the scheduler says."""
+        admitted, submitter = permit.admit(spec, login)
         loop = asyncio.get_running_loop()
         awaited: asyncio.Future[Added] = loop.create_future()
         if not self._next:
             self._send_after(_PATIENCE if any(self._sent) else 0.0, loop)
-        self._next[SubmittedSpec(spec, key)] = awaited
+        self._next[SubmittedSpec(admitted, permit.key(key), submitter=submitter)] = awaited
         record, new = await awaited
         headers = {"Location": f"/v1/jobs/{record.job.id}"}
         body = schemas.job_body(record).model_dump_json()  # which nobody needs to check once more
@@ -133,16 +145,18 @@ class ShortWay:
             return
         scope["route"] = _ROUTE
         try:
-            response = await self._submissions.accept(*asked)
+            response = await self._submissions.accept(permit_of(scope), *asked)
         except REFUSED as error:
             response = await answer(Request(scope), error)
         await response(scope, receive, send)
 
 
-def _read(scope: Scope) -> tuple[JobSpec, str | None] | None:
-    """What is submitted, and its key; None when something about it is wrong. The gate read the body."""
+def _read(scope: Scope) -> tuple[JobSpec, str | None, str] | None:
+    """What is submitted, its key, by whose login; None when something is wrong. The gate read the body."""
+    headers = Headers(scope=scope)
     try:
         spec = JobSpec.model_validate(scope.get(BODY))
-        return spec, _KEY.validate_python(Headers(scope=scope).get("idempotency-key"))
+        key = _KEY.validate_python(headers.get("idempotency-key"))
+        return spec, key, _LOGIN.validate_python(headers.get("stoker-login", ""))
     except ValueError:  # pydantic's errors are some
         return None

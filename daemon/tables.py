@@ -142,6 +142,14 @@ accounts = _sealed("accounts")
 reservations = _sealed("reservations")
 #: Pools that are left alone for a while, by name.
 pool_setbacks = _sealed("pool_setbacks")
+#: Users by name (`users/user_rows.py`), and the day (UTC, 2026-11-22) on which each token was used last.
+users = _sealed("users")
+token_uses = sa.Table(
+    "token_uses",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("day", sa.Text, nullable=False),
+)
 #: Rows of other tables (`name`, `key`) as they were when they could not be read.
 quarantine = sa.Table(
     "quarantine",

@@ -1,7 +1,9 @@
 """Files that clients send for their jobs, kept by what is in them: taken in parts, checked and removed.
 
-Under the data folder, `uploads/SHA256` is a whole file and `uploads/SHA256.part` what has come of one. Nobody
-but the daemon reads them there: how drivers get them is in `handing.py`.
+Under the data folder, `uploads/NAME` is a whole file and `uploads/NAME.part` what has come of one. The name
+is the file's SHA-256; where it is a user's, one that follows from both: each user has those files alone that
+they have sent, as who knows a hash need not know the file. Nobody but the daemon reads them there: how
+drivers get them is in `handing.py`.
 """
 
 import contextlib
@@ -57,17 +59,18 @@ class Uploads:
         #: Bytes that are here; None: not counted yet.
         self._used: int | None = None
 
-    def status(self, sha256: str) -> Upload | None:
-        """What is there of a file, which is kept for now; None when nothing is."""
-        self._touch(sha256)
+    def status(self, sha256: str, user: str = "") -> Upload | None:
+        """What is there of a file of a user's, which is kept for now; None when nothing is."""
+        name = stored_name(sha256, user)
+        self._touch(name)
         # In this order: when all of it has come, the one becomes the other.
-        for path, complete in ((self._part(sha256), False), (self._folder / sha256, True)):
+        for path, complete in ((self._part(name), False), (self._folder / name, True)):
             with contextlib.suppress(FileNotFoundError):
                 return Upload(sha256, path.stat().st_size, complete)
         return None
 
-    def put(self, sha256: str, size: int, offset: int, data: bytes) -> Upload:
-        """Take the part of a file of `size` bytes that begins at `offset`; with the last one it is there.
+    def put(self, sha256: str, size: int, offset: int, data: bytes, user: str = "") -> Upload:
+        """Take the part of a user's file of `size` bytes that begins at `offset`; with the last it is there.
 
         RejectedError when it is too large, does not follow what is there, is not what its hash says, or
         cannot be kept; nothing of the part is then.
@@ -79,52 +82,63 @@ class Uploads:
         if offset + len(data) > size:
             detail = f"{offset + len(data)} bytes of a file that is said to have {size}"
             raise RejectedError(422, "The part does not fit", detail)
-        with self._lock(sha256):
-            found = self.status(sha256)
+        name = stored_name(sha256, user)
+        with self._lock(name):
+            found = self.status(sha256, user)
             if found is not None and found.complete:
                 return found
             there = 0 if found is None else found.received
             if there > size:  # whoever sent that did not mean this file
-                self._unlink(self._part(sha256))
+                self._unlink(self._part(name))
                 there = 0
             if offset != there:
                 detail = f"{there} bytes are there: the next part begins at {there}, not at {offset}"
                 raise RejectedError(409, "Not the next part", detail, {"Upload-Offset": str(there)})
             try:
-                return self._take(sha256, size, offset, data)
+                return self._take(sha256, name, size, offset, data)
             except OSError as error:
                 status, title = (507, "No room") if is_full(error) else (503, "The file cannot be kept")
                 detail = f"the daemon's disk does not take it: {error.strerror or error}"
                 raise RejectedError(status, title, detail, {"Retry-After": "30"}) from error
 
-    def use(self, file: Uploaded) -> None:
-        """Note that a job is to have this file, which keeps it for now; ValueError when it is not there."""
-        with self._lock(file.sha256):
-            if not self._touch(file.sha256):
+    def use(self, file: Uploaded, user: str = "", owner: str = "") -> None:
+        """Note that a job of the owner's is to have this file of the user's, which keeps it for now.
+
+        ValueError when the user has sent no such file.
+        """
+        name = stored_name(file.sha256, user)
+        with self._lock(name):
+            if not self._touch(name):
                 raise ValueError(
                     f"{file.name}: no file with the hash {file.sha256} was uploaded, or it is kept no longer"
                 )
+            if user and owner and user != owner:
+                with contextlib.suppress(FileExistsError):
+                    os.link(self._folder / name, self._folder / stored_name(file.sha256, owner))
+                    self._count((self._folder / name).stat().st_size)
 
-    def path(self, file: Uploaded) -> Path:
-        """Where the daemon has this file; ValueError when it is not there (any more)."""
-        path = self._folder / file.sha256
-        if not path.is_file():
-            raise ValueError(f"{file.name}: this daemon has no file with the hash {file.sha256} (any more)")
-        return path
+    def path(self, file: Uploaded, owner: str = "") -> Path:
+        """Where the daemon has this file of a job of the owner's; ValueError when it is not there (any more).
+
+        Not for who asks: it is theirs by `use`, which was asked when the job was taken.
+        """
+        for name in dict.fromkeys((stored_name(file.sha256, owner), file.sha256)):
+            if (path := self._folder / name).is_file():
+                return path
+        raise ValueError(f"{file.name}: this daemon has no file with the hash {file.sha256} (any more)")
 
     def sweep(
         self, needed: Callable[[], Collection[str]], age: float | None = None, *, dry_run: bool = False
     ) -> tuple[int, int]:
         """Remove what nobody touched for `age` days (None: by the rules) and is not needed: files, bytes.
 
-        `needed` gives the hashes of files that jobs still need. With `dry_run`, only say what would go.
+        `needed` gives the names of files that jobs still need. With `dry_run`, only say what would go.
         """
         old = [entry.name for entry in self._entries() if self._is_old(Path(entry.path), age)]
         kept = needed() if old else ()
         number = size = 0
         for name in old:
-            sha256 = name.removesuffix(".part")
-            with self._lock(sha256):
+            with self._lock(name.removesuffix(".part")):
                 path = self._folder / name
                 # Somebody may have begun to use it since.
                 if name not in kept and self._is_old(path, age):
@@ -141,9 +155,9 @@ class Uploads:
             return False
         return untouched > (min(limit, _PART_AGE) if path.name.endswith(".part") else limit)
 
-    def _take(self, sha256: str, size: int, offset: int, data: bytes) -> Upload:
+    def _take(self, sha256: str, name: str, size: int, offset: int, data: bytes) -> Upload:
         self._make_room(len(data))
-        part = self._part(sha256)
+        part = self._part(name)
         file = os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             try:
@@ -163,7 +177,7 @@ class Uploads:
                 raise RejectedError(422, "Not that file", detail)
         finally:
             os.close(file)
-        part.rename(self._folder / sha256)
+        part.rename(self._folder / name)
         _sync(self._folder)
         log.info("a file was uploaded", sha256=sha256, bytes=size)
         return Upload(sha256, size, complete=True)
@@ -187,9 +201,9 @@ class Uploads:
         path.unlink()
         self._count(-size)
 
-    def _touch(self, sha256: str) -> bool:
+    def _touch(self, name: str) -> bool:
         try:
-            os.utime(self._folder / sha256, (self._now(), self._now()))
+            os.utime(self._folder / name, (self._now(), self._now()))
         except FileNotFoundError:
             return False
         return True
@@ -207,11 +221,16 @@ class Uploads:
         with contextlib.suppress(FileNotFoundError), os.scandir(self._folder) as entries:
             yield from (entry for entry in entries if _NAME.fullmatch(entry.name))
 
-    def _part(self, sha256: str) -> Path:
-        return self._folder / f"{sha256}.part"
+    def _part(self, name: str) -> Path:
+        return self._folder / f"{name}.part"
 
-    def _lock(self, sha256: str) -> threading.Lock:
-        return self._locks[int(sha256[:8], 16) % _LOCKS]
+    def _lock(self, name: str) -> threading.Lock:
+        return self._locks[int(name[:8], 16) % _LOCKS]
+
+
+def stored_name(sha256: str, user: str) -> str:
+    """What a file of a user's with that hash is called here; of nobody's in particular, as its hash."""
+    return hashlib.sha256(f"{user}/{sha256}".encode()).hexdigest() if user else sha256
 
 
 def _write(file: int, offset: int, data: bytes) -> None:

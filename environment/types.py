@@ -114,7 +114,7 @@ class Job:
     jobs may be by these. One that is not `restartable` is never stopped for another. `spark` is the name of
     the Spark that runs its driver and executors (empty: the only one that there was). `client_driver` is the
     host of a Spark driver that its user runs, and that was there before the job was; empty where Stoker
-    starts the driver.
+    starts the driver. `unix_user` is whom driver and executors run as (empty: as the daemon's config says).
 
     With `dynamic`, its driver asks for executors while it runs, and `executors` is the most that it may have
     of each resource profile. `spot` says whether executors may be on VMs that their cloud may take away, or
@@ -139,6 +139,7 @@ class Job:
     queue: str = DEFAULT_QUEUE
     spark: str = ""
     client_driver: str = ""
+    unix_user: str = ""
     dynamic: Dynamic | None = None
     retries: int = 0
     spot: SpotUse = "allowed"

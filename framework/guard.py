@@ -1,10 +1,9 @@
-"""Who may ask a server of ours: token, host and origin of a request, whatever server it came to.
+"""Which requests no server of ours takes: host and origin of a request, whatever server it came to.
 
 The daemon's API and the embedded Mesos listen where every local user, and every page in a browser on this
-machine, can knock; both ask a guard first.
+machine, can knock; both ask a guard first. Who somebody is, is not its business.
 """
 
-import hmac
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -27,74 +26,38 @@ class Denial:
 
 
 class Guard:
-    """Says who may not ask.
+    """Says which requests nobody may make, whoever it is.
 
-    With a token, whoever does not send it. Without one, whoever comes by another name than this machine's
-    loopback: a page in the user's browser can reach loopback under a name of its own (DNS rebinding).
-    And always a page of another site that wants something done.
+    Where no token is wanted, those by another name than this machine's loopback: a page in the user's browser
+    can reach loopback under a name of its own (DNS rebinding). And always a page of another site that wants
+    something done.
     """
 
-    def __init__(
-        self,
-        token: str | None,
-        hosts: Collection[str] = (),
-        open_paths: Collection[str] = (),
-        open_below: str | None = None,
-    ) -> None:
-        """Open to whoever comes are `open_paths`, and what has a path that begins with `open_below`."""
-        self._token = None if token is None else token.encode()
+    def __init__(self, hosts: Collection[str] = (), *, any_name: bool = False) -> None:
+        """With `any_name`, it does not matter by which name a request comes, as a token has to come along."""
         self._hosts = frozenset(host.lower() for host in (*hosts, "localhost"))
-        self._open = frozenset(open_paths)
-        self._open_below = open_below
+        self._any_name = any_name
 
-    @property
-    def has_token(self) -> bool:
-        """Whether only those are let in who have a token."""
-        return self._token is not None
-
-    def denial(
-        self, method: str, path: str, headers: Mapping[str, str], *, keyless: bool = False
-    ) -> Denial | None:
+    def denial(self, method: str, headers: Mapping[str, str]) -> Denial | None:
         """Why the request is refused; None when it is not.
 
         Names of headers are in lower case; the values of one that came several times are joined by a comma.
-        Of a `keyless` request no token is wanted: it brings one elsewhere, or asks by what nobody can guess.
         """
-        if path in self._open or (self._open_below is not None and path.startswith(self._open_below)):
-            return None
         host = headers.get("host", "")
         if not _HOST.fullmatch(host):
             return Denial(400, f"the header Host should be there once, as HOST:PORT, found {host!r}")
         if "," in headers.get("origin", ""):
             return Denial(400, "the header Origin may be there once")
-        if self._token is None and not self._is_known(host):
+        if not self._any_name and not self._is_known(host):
             return Denial(421, f"this server is not {host or 'without a name'}; ask for it as localhost")
         origin = headers.get("origin")
         if origin is not None and method not in _SAFE and origin.partition("://")[2].lower() != host.lower():
             return Denial(403, f"pages of {origin} may not ask this server for anything")
-        return None if self._token is None or keyless else self._token_denial(headers.get("authorization"))
-
-    def knows(self, token: str | None) -> bool:
-        """Whether that is the token, or none is wanted."""
-        return self._token is None or hmac.compare_digest(
-            (token or "").encode("utf-8", "replace"), self._token
-        )
+        return None
 
     def _is_known(self, host: str) -> bool:
         name = _name(host)
         return name in self._hosts or is_loopback(name)
-
-    def _token_denial(self, authorization: str | None) -> Denial | None:
-        if authorization is None:
-            detail = "this server wants a token: send the header Authorization: Bearer TOKEN"
-            return Denial(401, detail, {"WWW-Authenticate": 'Bearer realm="stoker"'})
-        scheme, _, given = authorization.partition(" ")
-        # Headers are Latin-1; compared as bytes, so that any text can be.
-        right = hmac.compare_digest(given.strip().encode("latin-1", "replace"), self._token or b"")
-        if scheme.lower() == "bearer" and right:
-            return None
-        challenge = {"WWW-Authenticate": 'Bearer realm="stoker", error="invalid_token"'}
-        return Denial(401, "the token is not the one that this server was given", challenge)
 
 
 @lru_cache(maxsize=64)  # clients ask by few names, again and again

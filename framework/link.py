@@ -294,7 +294,7 @@ class MesosLink:
                     process,
                     name,
                     resources,
-                    user=self._options.task_user,
+                    user=process.user or self._options.task_user,
                     secret_variables=self._options.secret_variables,
                 )
             )

@@ -315,7 +315,7 @@ class Job(TypedDict):
     type: str
     """What jobs of its kind are called: profiles and policies know jobs by it."""
     owner: str
-    """Whose job it is, as whoever submitted it said, which nobody checked; empty where nothing was said."""
+    """Whose job it is: a user, or without users as was said, which nobody checked; empty: nothing was."""
     queue: str
     """Which queue it belongs to."""
     priority: int
@@ -382,7 +382,7 @@ class JobDetail(TypedDict):
     type: str
     """What jobs of its kind are called: profiles and policies know jobs by it."""
     owner: str
-    """Whose job it is, as whoever submitted it said, which nobody checked; empty where nothing was said."""
+    """Whose job it is: a user, or without users as was said, which nobody checked; empty: nothing was."""
     queue: str
     """Which queue it belongs to."""
     priority: int
@@ -462,7 +462,7 @@ class JobOptions(TypedDict, total=False):
     type: str
     """What jobs of its kind are called: profiles and policies know jobs by it."""
     owner: str
-    """Whose job it is, as whoever submits it says; nobody checks it. `stoker submit` says the login name."""
+    """Whose job it is: the user who submits it, or whom an operator names; without users, what is said."""
     queue: str
     """Which queue it belongs to."""
     priority: int | None
@@ -523,7 +523,7 @@ class JobSpec(TypedDict):
     type: str
     """What jobs of its kind are called: profiles and policies know jobs by it."""
     owner: str
-    """Whose job it is, as whoever submits it says; nobody checks it. `stoker submit` says the login name."""
+    """Whose job it is: the user who submits it, or whom an operator names; without users, what is said."""
     queue: str
     """Which queue it belongs to."""
     priority: int | None
@@ -596,6 +596,36 @@ class Lost(TypedDict):
     """Its number."""
     reason: str
     """What is known of its end."""
+
+
+class MadeToken(TypedDict):
+    """A token that was made."""
+
+    user: str
+    """Whose it is."""
+    id: str
+    """By which it is ended."""
+    token: str
+    """The token, which is told this once."""
+    expires_at: float | None
+    """Until when, seconds since the epoch; null: for ever."""
+
+
+class Me(TypedDict):
+    """Who asks."""
+
+    name: str
+    """The user; empty for whoever has the daemon's own token, or where no users are configured."""
+    role: Literal["read", "submit", "operate", "admin"]
+    """What they may do."""
+    unix_user: str
+    """Whom their jobs run as; empty: as the config says."""
+    queues: list[str]
+    """The only queues to which they submit; empty: all that take their jobs."""
+    token: str
+    """The id of the token by which they are known; empty where they are by something else."""
+    sees: Literal["own", "all"]
+    """Whose jobs they may look at."""
 
 
 class Option(TypedDict):
@@ -780,6 +810,19 @@ class Sparks(TypedDict):
     """All of them, the default one first."""
 
 
+class Token(TypedDict):
+    """What is kept of a token."""
+
+    id: str
+    """By which it is ended; it stands in the token, too."""
+    made_at: float | None
+    """When, seconds since the epoch; null for one of the file."""
+    expires_at: float | None
+    """Until when, seconds since the epoch; null: for ever."""
+    used_on: str | None
+    """The last day (UTC, 2026-11-22) on which it was used; null: on none."""
+
+
 class Totals(TypedDict):
     """Sums over the decisions that two policies took."""
 
@@ -814,6 +857,32 @@ class Upload(TypedDict):
     """Whether all of it is there, and is what its hash says: jobs can name it, stoker-file:SHA256/NAME."""
 
 
+class User(TypedDict):
+    """A user."""
+
+    name: str
+    """By which jobs are theirs."""
+    role: Literal["read", "submit", "operate", "admin"]
+    """What they may do."""
+    unix_user: str
+    """Whom their jobs run as; empty: as the config says."""
+    queues: list[str]
+    """The only queues to which they submit; empty: all that take their jobs."""
+    source: Literal["file", "store"]
+    """Where they stand: only those of the store can be changed here."""
+    made_at: float | None
+    """When, seconds since the epoch; null for one of the file."""
+    tokens: list[Token]
+    """Their tokens."""
+
+
+class UserList(TypedDict):
+    """The users."""
+
+    users: list[User]
+    """By name."""
+
+
 class Vm(TypedDict):
     """A VM, and which tasks hold how much of it."""
 
@@ -840,7 +909,7 @@ class Vm(TypedDict):
     used_resources: dict[str, float]
     """What our tasks hold besides, by name."""
     executors: list[str]
-    """The ids of our tasks on it."""
+    """The ids of our tasks on it, as far as whoever asks may see their jobs."""
     note: str
     """What is wrong with what its agent tells of it, or why nothing is placed there."""
     state: Literal["opening", "booting", "up", "draining", "closing"]

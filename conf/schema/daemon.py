@@ -29,6 +29,7 @@ from conf.schema.fields import (
 from conf.schema.job import Driver
 from conf.schema.provider import Provider
 from conf.schema.sharing import QueueSpecs, SharingSpec
+from conf.schema.users import UsersSection
 
 _ZOOKEEPER = r"[^\s/,:]+:\d+(,[^\s/,:]+:\d+)*(/[^\s/]+)+"
 
@@ -244,6 +245,7 @@ class Config(Strict):
 
     listen: Text = "127.0.0.1:8642"
     token_file: Text | None = None
+    users: UsersSection | None = None
     data_dir: Text = "~/.local/state/stoker"
     run_as: Annotated[Text | None, BeforeValidator(lambda user: str(user) if type(user) is int else user)] = (
         "auto"

@@ -114,7 +114,7 @@ class JobSpec(Strict):
     type: Name = "unknown"
     """What jobs of its kind are called: profiles and policies know jobs by it."""
     owner: NameOrNone = ""
-    """Whose job it is, as whoever submits it says; nobody checks it. `stoker submit` says the login name."""
+    """Whose job it is: the user who submits it, or whom an operator names; without users, what is said."""
     queue: Name = DEFAULT_QUEUE
     """Which queue it belongs to."""
     priority: Priority | None = None

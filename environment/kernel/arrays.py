@@ -69,6 +69,7 @@ def jobs_of(workload: Workload, profiles: Mapping[str, JobProfile]) -> tuple[Job
             driver=None,
             spark="",
             client_driver="",
+            unix_user="",
             max_runtime=None,
             dynamic=None,
             retries=0,

@@ -53,7 +53,7 @@ def serve(
     work_dir = work_dir.resolve()
     work_dir.mkdir(parents=True, exist_ok=True)
     _allow_many_files()
-    access = Access(Guard(None, _names(host)), credentials, may_fail=may_fail)
+    access = Access(Guard(_names(host)), credentials, may_fail=may_fail)
     with _alone_in(work_dir), _listen(host, port) as listener:
         return keep(
             lambda: asyncio.run(

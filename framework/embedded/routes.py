@@ -73,7 +73,7 @@ class Routes:
 
     def handle(self, request: Request) -> Response | None:
         """Answer a request; None when it became an event stream."""
-        denial = self._access.guard.denial(request.method, request.path, request.headers)
+        denial = self._access.guard.denial(request.method, request.headers)
         if denial is not None:
             return text_response(denial.status, denial.detail)
         route = _route(request.path)

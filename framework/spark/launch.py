@@ -83,6 +83,8 @@ class ProcessSpec:
     uris: tuple[Uri, ...] = ()
     image: str | None = None
     """The container image that it runs in, where that is said."""
+    user: str = ""
+    """Whom it runs as; empty: as all do of which nothing is said."""
 
 
 def driver_process(

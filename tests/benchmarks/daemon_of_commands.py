@@ -15,6 +15,7 @@ from conf.loader import load
 from conf.schema import Config, JobSpec
 from daemon import assembly, server
 from daemon.launcher import Launcher
+from daemon.users.people import NOBODY, Submitter
 from environment.model.records import ExecutorRecord
 from environment.types import Job
 from framework.spark import DriverStatus, ProcessSpec
@@ -25,7 +26,7 @@ class CommandLauncher(Launcher):
 
     command: tuple[str, ...] = ("true",)
 
-    def check(self, spec: JobSpec) -> None:
+    def check(self, spec: JobSpec, submitter: Submitter = NOBODY) -> None:
         """Everything can be launched."""
 
     def describe(

@@ -24,7 +24,7 @@ from daemon.connections import Connections, Visit, allow_many_files
 from daemon.front import make_server
 from daemon.gate import Gate
 from daemon.http_connection import Connection
-from framework.guard import Guard
+from tests.daemon.bare_entrance import bare_entrance
 
 #: So long may a test wait for what should come soon.
 PATIENCE = 30.0
@@ -45,7 +45,7 @@ async def answer(scope: Any, receive: Any, send: Any) -> None:
 @contextlib.contextmanager
 def served(limits: Http, app: Any = None) -> Iterator[tuple[str, int]]:
     """The server in a thread; its address."""
-    app = app or Gate(answer, guard=Guard(None), observe=lambda *_: None, most=200)
+    app = app or Gate(answer, entrance=bare_entrance(), observe=lambda *_: None, most=200)
     with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
         address = listener.getsockname()
         server = make_server(app, listener, limits)

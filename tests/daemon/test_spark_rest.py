@@ -15,6 +15,7 @@ from starlette.types import Message, Receive, Scope, Send
 from conf.schema import Driver, Spark
 from daemon import spark_rest
 from daemon.api import create_app
+from daemon.arrivals import SubmittedSpec
 from daemon.audit import Audit
 from daemon.contract import ElsewhereError, submit_one
 from daemon.gate import Gate
@@ -22,8 +23,8 @@ from daemon.spark_protocol import StatusBody, Written
 from daemon.store import Store
 from environment.model.cluster_model import Changes
 from environment.model.states import JobState
-from framework.guard import Guard
 from framework.spark import SparkHomes
+from tests.daemon.bare_entrance import bare_entrance
 from tests.daemon.small_scheduler import SmallScheduler
 
 CLIENT = "3.5.9"
@@ -243,7 +244,7 @@ def test_all_submissions_are_ended_and_no_other_jobs(
     door.made()
     door("POST", "/v1/submissions/clear")
     door.made()
-    submit_one(scheduler, store.spec("job-1"))  # type: ignore[arg-type]  # it is there
+    submit_one(scheduler, SubmittedSpec(store.spec("job-1")))  # type: ignore[arg-type]  # it is there
     answer = door("POST", "/v1/submissions/killall").json()
     assert (answer["action"], answer["success"]) == ("KillAllSubmissionResponse", True)
     assert [store.job(f"job-{n}").state for n in (1, 2, 3)] == ["killed", "killed", "queued"]  # type: ignore[union-attr]
@@ -395,7 +396,7 @@ def test_nothing_behind_the_gate_sees_the_token(token: str | None) -> None:
         )
         await Written(answer)(scope, receive, send)
 
-    gate: Any = Gate(app, Guard(token), lambda *_: None, 5)
+    gate: Any = Gate(app, bare_entrance(token), lambda *_: None, 5)
     assert Door(gate).create(properties={"spark.stoker.token": TOKEN}).status_code == 200
     [(body, scope)] = seen
     assert json.loads(body)["sparkProperties"] == {"spark.app.name": "wc"}
@@ -437,7 +438,7 @@ def test_strangers_with_much_to_say_keep_no_driver_silent() -> None:
         return status[0] or 0
 
     async def crowd() -> tuple[int, int]:
-        gate = Gate(app, Guard(TOKEN), lambda *_: None, 100)
+        gate = Gate(app, bare_entrance(TOKEN), lambda *_: None, 100)
         slow = [asyncio.create_task(asked(gate, 100_000, never)) for _ in range(70)]
         await asyncio.sleep(0.1)
         found = await asked(gate, 100_000, told), await asked(gate, 2, told)

@@ -271,7 +271,7 @@ def test_copies_are_the_jobs_and_go_nowhere_else(uploads: Uploads, tmp_path: Pat
     elsewhere.write_text("mine")
     (folder / "app.py").symlink_to(elsewhere)
     owner = Account("nobody", 65534, 65534) if os.geteuid() == 0 else None
-    handing.copy_in(uploads, {FILE}, folder, owner)
+    handing.copy_in(uploads, {FILE}, "", folder, owner)
     copy = folder / "app.py"
     assert (copy.is_symlink(), copy.read_bytes(), elsewhere.read_text()) == (False, DATA, "mine")
     assert copy.stat().st_uid == (os.geteuid() if owner is None else 65534)
@@ -280,7 +280,7 @@ def test_copies_are_the_jobs_and_go_nowhere_else(uploads: Uploads, tmp_path: Pat
     folder.rename(tmp_path / "moved")
     folder.symlink_to(tmp_path / "moved")
     with pytest.raises(OSError, match="driver"):
-        handing.copy_in(uploads, {FILE}, folder, owner)
+        handing.copy_in(uploads, {FILE}, "", folder, owner)
 
 
 def test_the_store_knows_which_files_are_needed(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ async def connect_and_end(rounds: int, folder: Path) -> None:
     cluster = EmbeddedCluster(
         small_cluster(), options=MasterOptions(), work_dir=folder, host=host, port=port, cells={}
     )
-    front = _Front(cluster, (host, port), Access(Guard(None)))
+    front = _Front(cluster, (host, port), Access(Guard()))
     await front.open(listener)
     with socket.create_connection((host, port)):
         for _ in range(rounds):

@@ -1,0 +1,22 @@
+"""The gate's entrance without an app behind it: its routes are those of the table."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+import daemon.spark_rest  # noqa: F401  it registers how versions stand in paths
+from daemon.users.doorkeeper import Doorkeeper
+from daemon.users.entrance import Entrance
+from daemon.users.permissions import TABLE, Permissions
+from framework.guard import Guard
+
+
+def bare_entrance(token: str | None = None) -> Entrance:
+    """The entrance of a daemon with that token, and without users."""
+
+    async def nothing(_: Request) -> Response:
+        raise AssertionError
+
+    routes = [Route(path, nothing, methods=[method]) for method, path in TABLE]
+    guard = Guard(any_name=token is not None)
+    return Entrance(guard, Doorkeeper(token), Permissions(lambda: routes))

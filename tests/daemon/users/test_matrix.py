@@ -1,0 +1,238 @@
+"""Who may ask which route: each of the app, asked by each kind of person, about own and others' jobs."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+import httpx
+import pytest
+from fastapi import FastAPI
+from starlette.routing import Route
+
+from conf.loader import build
+from conf.schema.users import UsersSection
+from daemon.api import create_app
+from daemon.store import Store
+from daemon.users.directory import Directory
+from daemon.users.permissions import TABLE
+from tests.daemon.small_scheduler import SmallScheduler
+
+SHA = "a" * 64
+PROXY = "10.1.2.3"
+JOB = {"app": "count.py"}
+SUBMISSION = {
+    "action": "CreateSubmissionRequest",
+    "clientSparkVersion": "4.3.0",
+    "appResource": "file:/apps/app.py",
+    "sparkProperties": {},
+}
+APPLICATION = {
+    "application_id": "app-1", "spark": "4.3.0", "user": "somebody", "secret": "s" * 32,
+    "driver": {"host": "10.0.0.7", "port": 7078}, "properties": {},
+}  # fmt: skip
+#: What each route asks for, and what to send it. `own`: about a job, which is its owner's; `change`: and does
+#: something to it; `everybody`: about all jobs; `key`: has keys of its own, and no person is asked for; `id`:
+#: by what nobody can guess, or by a person of that role; `open`: for whoever comes.
+ROUTES: Mapping[tuple[str, str], tuple[str, Any]] = {
+    ("GET", "/"): ("read", None),
+    ("GET", "/openapi.json"): ("read", None),
+    ("HEAD", "/openapi.json"): ("read", None),
+    ("GET", "/healthz"): ("open", None),
+    ("GET", "/readyz"): ("open", None),
+    ("GET", "/metrics"): ("read", None),
+    ("GET", "/v1/jobs"): ("read", None),
+    ("POST", "/v1/jobs"): ("submit", JOB),
+    ("GET", "/v1/jobs/{job_id}"): ("own", None),
+    ("DELETE", "/v1/jobs/{job_id}"): ("change", None),
+    ("POST", "/v1/jobs/{job_id}/kill"): ("change", None),
+    ("POST", "/v1/jobs/{job_id}/decommission"): ("change", {"executors": [0]}),
+    ("GET", "/v1/jobs/{job_id}/explain"): ("own", None),
+    ("GET", "/v1/jobs/{job_id}/logs"): ("own", None),
+    ("GET", "/v1/jobs/{job_id}/ui"): ("own", None),
+    ("GET", "/v1/jobs/{job_id}/ui/{path:path}"): ("own", None),
+    ("GET", "/v1/files/{sha256}"): ("submit", None),
+    ("PUT", "/v1/files/{sha256}"): ("submit", b"x"),
+    ("GET", "/v1/fetch/{job_id}/{key}/{name}"): ("open", None),
+    ("POST", "/v1/applications"): ("submit", APPLICATION),
+    ("PUT", "/v1/applications/{job_id}"): ("key", APPLICATION),
+    ("DELETE", "/v1/applications/{job_id}"): ("key", {}),
+    ("PUT", "/v1/applications/{job_id}/executors"): ("key", {"profiles": []}),
+    ("POST", "/v1/applications/{job_id}/release"): ("key", {"numbers": [0]}),
+    ("POST", "/v1/applications/{job_id}/heartbeat"): ("key", {}),
+    ("GET", "/v1/spark"): ("read", None),
+    ("GET", "/v1/spark/{name}/stoker-backend.jar"): ("key", None),
+    ("POST", "/v1/vms/{lease:path}/notice"): ("key", {"action": "stop", "time": "2026-11-22T00:00:00Z"}),
+    ("GET", "/v1/cluster"): ("read", None),
+    ("GET", "/v1/bill"): ("everybody", None),
+    ("GET", "/v1/policies"): ("read", None),
+    ("GET", "/v1/policy"): ("read", None),
+    ("PUT", "/v1/policy"): ("operate", {"name": "rr"}),
+    ("PUT", "/v1/policy/shadow"): ("operate", {"name": "rr"}),
+    ("DELETE", "/v1/policy/shadow"): ("operate", None),
+    ("GET", "/v1/policy/comparison"): ("everybody", None),
+    ("POST", "/v1/submissions/create"): ("submit", SUBMISSION),
+    ("GET", "/v1/submissions/status/{submission_id}"): ("id read", None),
+    ("POST", "/v1/submissions/kill/{submission_id}"): ("id submit", None),
+    ("POST", "/v1/submissions/killall"): ("operate", None),
+    ("POST", "/v1/submissions/clear"): ("operate", None),
+    **{(method, "/v{number:version}/submissions/{rest:path}"): ("read", None)
+       for method in ("GET", "POST", "PUT", "PATCH", "DELETE")},
+    ("GET", "/v1/me"): ("read", None),
+    ("GET", "/v1/users"): ("admin", None),
+    ("PUT", "/v1/users/{name}"): ("admin", {}),
+    ("DELETE", "/v1/users/{name}"): ("admin", None),
+    ("POST", "/v1/users/{name}/tokens"): ("admin", {}),
+    ("DELETE", "/v1/tokens/{token}"): ("read", None),
+}  # fmt: skip
+PATHS = {
+    "{sha256}": SHA, "{key}": "k", "{name}": "zed", "{path:path}": "jobs/", "{lease:path}": "p-1.7",
+    "{submission_id}": f"driver-20261122000000-{'0' * 39}", "{number:version}": "2",
+    "{rest:path}": "status/x", "{token}": "0" * 16,
+}  # fmt: skip
+RANKS = ("read", "submit", "operate", "admin")
+#: Of whom nobody is let in.
+STRANGERS = ("nobody", "bad", "expired", "forged")
+KNOWN = {"reader": "read", "ann": "submit", "bob": "submit", "proxied": "submit", "oper": "operate",
+         "admin": "admin", "config": "admin"}  # fmt: skip
+Outcome = Literal["served", "unknown", "forbidden", "hidden"]
+
+
+@dataclass
+class House:
+    """A daemon with users: its app, and the headers by which each person asks."""
+
+    app: FastAPI
+    people: Mapping[str, Mapping[str, str]]
+    asked: int = 0
+
+    async def outcome(self, who: str, method: str, path: str, body: Any) -> Outcome:
+        """What becomes of a request."""
+        self.asked += 1  # wrong tokens come from another address each time, so that nobody has to wait
+        peer = PROXY if who == "proxied" else f"10.9.{self.asked >> 8}.{self.asked & 255}"
+        sent = {"content": body} if isinstance(body, bytes) else {} if body is None else {"json": body}
+        transport = httpx.ASGITransport(self.app, client=(peer, 1))
+        query = {"size": "1"} if isinstance(body, bytes) else {}
+        async with httpx.AsyncClient(transport=transport, base_url="http://h") as client:
+            request = client.build_request(method, path, headers=self.people[who], params=query, **sent)
+            answer = await client.send(request)
+        text = answer.text
+        assert answer.status_code not in (405, 415, 429, 500), (who, method, path, text)
+        if answer.status_code == 401:
+            return "unknown"
+        if answer.status_code == 403:
+            return "forbidden"
+        return "hidden" if answer.status_code == 404 and "there is no job" in text else "served"
+
+
+@pytest.fixture(params=["own", "all"])
+def see(request: pytest.FixtureRequest) -> str:
+    """What users see."""
+    return str(request.param)
+
+
+@pytest.fixture
+def house(store: Store, tmp_path: Path, see: str) -> Iterator[House]:
+    """With a user of each role; job-1 is ann's, and runs."""
+    header = {"from": ["10.1.0.0/16"], "role_header": "X-Forwarded-Role"}
+    section = build(UsersSection, {"see": see, "header": header}, "config")
+    clock = [1000.0]
+    with closing(Directory(store.users, now=lambda: clock[0])) as directory:
+        people: dict[str, dict[str, str]] = {
+            "nobody": {},
+            "bad": {"Authorization": f"Bearer stoker_{'0' * 16}_{'x' * 43}"},
+            "forged": {"X-Forwarded-User": "admin"},
+            "proxied": {"X-Forwarded-User": "ann"},
+            "config": {"Authorization": "Bearer t0ken"},
+        }
+        for name, role in {**KNOWN, "expired": "admin"}.items():
+            if name not in people:
+                directory.put(name, role, None, None)  # type: ignore[arg-type]
+                token, _ = directory.make_token(name, 1001.0 if name == "expired" else None)
+                people[name] = {"Authorization": f"Bearer {token}"}
+        clock[0] = 2000.0
+        scheduler = SmallScheduler(store)
+        app = create_app(scheduler, store, token="t0ken", version="1", users=section, directory=directory)
+        house = House(app, people)
+        assert anyio.run(house.outcome, "ann", "POST", "/v1/jobs", JOB) == "served"
+        yield house
+
+
+def expected(kind: str, who: str, see: str) -> Outcome:
+    """What becomes of a request of that kind, about ann's job."""
+    if kind == "open":
+        return "served"
+    if kind.startswith("id ") and who in ("nobody", "forged"):
+        return "served"
+    if who in STRANGERS:
+        return "unknown"
+    rank, operator = RANKS.index(KNOWN[who]), KNOWN[who] in ("operate", "admin")
+    if kind == "everybody":
+        return "served" if see == "all" or operator else "forbidden"
+    if kind in ("own", "change"):
+        if rank < RANKS.index("submit" if kind == "change" else "read"):
+            return "forbidden"
+        if operator or who in ("ann", "proxied"):
+            return "served"
+        if see == "own":
+            return "hidden"
+        return "forbidden" if kind == "change" else "served"
+    return "served" if rank >= RANKS.index(kind.removeprefix("id ")) else "forbidden"
+
+
+def test_every_route_has_a_rule(house: House) -> None:
+    """Those of the app, those that it does not describe too, are those of the table and of this test."""
+    there = {(method, route.path) for route in house.app.routes if isinstance(route, Route)
+             for method in route.methods or ()}  # fmt: skip
+    assert there == ROUTES.keys()
+    assert {(method, path) for method, path in there if method != "HEAD"} == TABLE.keys()
+    described = {(m.upper(), p) for p, found in house.app.openapi()["paths"].items() for m in found}
+    assert {path.replace(":path", "") for _, path in there} >= {path for _, path in described}
+
+
+def test_the_matrix(house: House, see: str) -> None:
+    """Each route, asked by each kind of person; what has keys of its own is the same for all of them."""
+    wrong: list[str] = []
+
+    async def ask() -> None:
+        for (method, template), (kind, body) in ROUTES.items():
+            path = template.replace("{job_id}", "job-1").replace("{name}/stoker", "4.3/stoker")
+            for name, value in PATHS.items():
+                path = path.replace(name, value)
+            found = {who: await house.outcome(who, method, path, body) for who in house.people}
+            if kind == "key":
+                wrong.extend([f"{method} {path}: {found}"] if len(set(found.values())) > 1 else [])
+                continue
+            for who, outcome in found.items():
+                if outcome != (right := expected(kind, who, see)):
+                    wrong.append(f"{method} {path} of {who}: {outcome}, should be {right}")
+
+    anyio.run(ask)
+    assert wrong == []
+
+
+def test_a_route_without_a_rule_is_denied(house: House) -> None:
+    """To everybody, whatever they may do otherwise."""
+
+    @house.app.get("/v1/forgotten")
+    def forgotten() -> dict[str, str]:
+        raise AssertionError
+
+    for who in house.people:
+        right = "unknown" if who in STRANGERS else "forbidden"
+        assert anyio.run(house.outcome, who, "GET", "/v1/forgotten", None) == right
+
+
+def test_the_token_of_a_submission_may_be_in_its_body(house: House) -> None:
+    """As spark-submit sends it: the same people may, as by a header."""
+    for who, headers in house.people.items():
+        token = headers.get("Authorization", "Bearer ").removeprefix("Bearer ")
+        if not token:
+            continue
+        body = {**SUBMISSION, "sparkProperties": {"spark.stoker.token": token}}
+        house.people = {**house.people, who: {}}
+        outcome = anyio.run(house.outcome, who, "POST", "/v1/submissions/create", body)
+        assert outcome == expected("submit", who, "own"), (who, json.dumps(body))
