@@ -18,7 +18,7 @@ jars_first() {
       *) [ -n "$entry" ] && [ ! -e "$entry" ] || return 1 ;;
     esac
   done
-  path=$home/jars/*$ours$rest
+  path=$(cd -P "$home/jars" && pwd)/*$ours$rest # by whatever way it was come to, it was kept as this
 }
 
 option='' kept='' own=''

@@ -51,6 +51,7 @@ HOME = "{0}/9.9/spark"
             "stoker-ui:/x/stoker-backend-4.3.0-1a.jar:stoker-backend.jar:{home}/jars/*",
             "{home}/jars/*:stoker-ui:/x/stoker-backend-4.3.0-1a.jar:stoker-backend.jar",
         ),
+        ("{top}/way/spark/jars/*", "{home}/jars/*"),
         ("stoker-ui:extra:{home}/jars/*", None),
         (":{home}/jars/*", None),
         ("{top}/other/jars/*", None),
@@ -60,6 +61,7 @@ HOME = "{0}/9.9/spark"
 def test_the_jars_come_first_where_nothing_else_has_to(place: Path, given: str, taken: str | None) -> None:
     """What a user has before them stays there, and then Java has its own classes alone."""
     (place / "stoker-ui").mkdir()
+    (place / "way").symlink_to("9.9")
     home = HOME.format(place)
     path = given.format(home=home, top=place)
     options = ["-Xmx1g", "-cp", path, "-Da=b c", "Main", "-cp"]
