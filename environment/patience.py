@@ -22,6 +22,7 @@ placed, and where, is the policies' business.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from conf.assumptions import UNKNOWN_DURATION
 from environment.types import Job, PlacementRequest
@@ -62,6 +63,7 @@ class Limits:
         return _times(self.patience) * seconds
 
 
+@cache
 def _times(text: str) -> float:
     """The number of `2x`; ValueError when it is none."""
     try:

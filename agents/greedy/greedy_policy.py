@@ -171,11 +171,7 @@ class Greedy:
     def _jobs(self, view: ClusterView, known: Sequence[PlacementRequest]) -> "Jobs":
         unknown, left = self._options.unknown_duration, self._patience.left
         like = _alike(known)
-        prices: dict[int, FloatArray] = {}
-        most: dict[int, IntArray | None] = {}
-        for number in dict.fromkeys(like.tolist()):
-            prices[number] = effective_prices(view, known[number].job, unknown) / SECONDS_PER_HOUR
-            most[number] = view.most_for(known[number])
+        most = {number: view.most_for(known[number]) for number in dict.fromkeys(like.tolist())}
         limits = np.zeros((0, len(view.vms)), np.int64)
         if any(limit is not None for limit in most.values()):
             every = np.full(len(view.vms), np.iinfo(np.int64).max)
@@ -189,7 +185,7 @@ class Greedy:
             # Lost executors are replaced at once: their job runs already, and is slow without them.
             np.array([0.0 if r.joins else left(r, view.at) for r in known]),
             like,
-            np.stack([prices[number] for number in like.tolist()]),
+            _prices(view, known, like, unknown),
             limits,
         )
 
@@ -210,6 +206,17 @@ class Greedy:
             np.zeros(len(known), np.bool_),
             np.zeros(vms),
         )
+
+
+def _prices(
+    view: ClusterView, known: Sequence[PlacementRequest], like: IntArray, unknown: float
+) -> FloatArray:
+    """Dollars per second of each VM for each job, `effective_prices`; float64 [M, N]."""
+    if not view.spot.any():  # then they are the same for all
+        return np.tile(view.prices_per_hour / SECONDS_PER_HOUR, (len(known), 1))
+    numbers = dict.fromkeys(like.tolist())
+    prices = {number: effective_prices(view, known[number].job, unknown) for number in numbers}
+    return np.stack([prices[number] for number in like.tolist()]) / SECONDS_PER_HOUR
 
 
 def _alike(known: Sequence[PlacementRequest]) -> IntArray:
