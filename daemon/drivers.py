@@ -106,6 +106,8 @@ class HostDrivers:
         #: Jobs whose driver the host failed: when (monotonic) to do what about it.
         self._again: dict[str, tuple[float, Callable[[], None]]] = {}
         self._fresh_starts: dict[str, int] = {}
+        #: Jobs whose driver ends for another job: it has not failed, and is started again later.
+        self._yielding: set[str] = set()
         self._looking = False
 
     def spec(self, job_id: str) -> JobSpec:
@@ -135,6 +137,12 @@ class HostDrivers:
     def stop(self, job_id: str) -> None:
         """Ask the job's driver to end."""
         self._hand(job_id, lambda: self._stop(job_id))
+
+    def give_way(self, job_id: str) -> None:
+        """End the job's driver for another job, and tell when another may be started for it."""
+        with self._lock:
+            self._yielding.add(job_id)
+        self._hand(job_id, lambda: self._give_way(job_id))
 
     def tend(self) -> None:
         """Have what is due done: late starts, further tries, a look at who runs. Never waits."""
@@ -185,6 +193,7 @@ class HostDrivers:
             self._specs.pop(job_id, None)
             self._fresh_starts.pop(job_id, None)
             self._retried.discard(job_id)
+            self._yielding.discard(job_id)
             self._hand(job_id, lambda job_id=job_id: self._launcher.forget(job_id))  # type: ignore[misc]
 
     def close(self) -> None:
@@ -234,6 +243,19 @@ class HostDrivers:
                 self._running.add(job.id)
             if status.state == "running":
                 self._put(ev.DriverStarted(self._now(), job.id))
+
+    def _give_way(self, job_id: str) -> None:
+        """Have a driver end that runs; one that has ended by itself is told of as ever."""
+        try:
+            ended = self._launcher.driver_status(job_id).state == "ended"
+        except OSError:
+            ended = False
+        with self._lock:
+            if ended:
+                self._yielding.discard(job_id)
+                return
+            self._running.add(job_id)  # so that it is looked at, whatever came of its start
+        self._stop(job_id)
 
     def _stop(self, job_id: str) -> None:
         with self._lock:
@@ -303,6 +325,12 @@ class HostDrivers:
             if job_id not in self._running:
                 return
             self._running.discard(job_id)
+            yields = job_id in self._yielding
+            self._yielding.discard(job_id)
+        if yields:
+            again = ev.DriverEnded(self._now(), job_id, None, requeue=True)
+            self._crew.hand(job_id, lambda: self._clear(again))
+            return
         if status.state == "ended" and (why := self._launcher.host_trouble(job_id, status)):
             self._crew.hand(job_id, lambda: self._begin_afresh(job_id, why))
             return
@@ -319,15 +347,15 @@ class HostDrivers:
             self._put(event)
 
     def _clear(self, event: ev.DriverEnded) -> None:
-        """Put a failed driver's launch aside for another one, and only then tell that it failed."""
+        """Put the launch of a driver that has ended aside for another one, and only then tell that it has."""
         try:
             self._launcher.abandon(event.job_id, afresh=True)
         except OSError as error:
-            log.warning("a failed driver cannot be put aside", job=event.job_id, why=str(error))
+            log.warning("a driver cannot be put aside", job=event.job_id, why=str(error))
             with self._lock:
                 self._again[event.job_id] = (time.monotonic() + 1.0, lambda: self._clear(event))
             return
-        self._put(replace(event, cleared=True))
+        self._put(event if event.requeue else replace(event, cleared=True))
 
     def _kept_spec(self, job_id: str) -> JobSpec | None:
         with contextlib.suppress(StoreError):

@@ -46,6 +46,8 @@ class Effects:
                 self._start_driver(job_id)
             case cmd.KillDriver(job_id=job_id):
                 self._drivers.stop(job_id)
+            case cmd.YieldDriver(job_id=job_id):
+                self._drivers.give_way(job_id)
             case cmd.Decommission():
                 pass  # its driver is told when it asks, as often as it asks: the executors' records say so
             case cmd.OpenVm(lease_id=lease_id):

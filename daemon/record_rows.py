@@ -19,7 +19,7 @@ from daemon.shadow_comparison import Comparison, Outcome
 from daemon.tables import Row, job_id, job_number
 from environment.explain import CandidateVm, Choice, Explanation
 from environment.growth import Grown
-from environment.model.records import Asked, ExecutorRecord, JobRecord
+from environment.model.records import Asked, ExecutorRecord, Gave, JobRecord, Took
 from environment.resources import Resources
 from environment.types import MEASURED_REWORK, Dynamic, Job, Rework
 from profiles.curve import Curve
@@ -150,10 +150,11 @@ def _job(values: Row) -> JobRecord:
     made = {"driver": driver, "dynamic": dynamic and Dynamic(*dynamic)}
     made["rework"] = Rework(*job.get("rework", MEASURED_REWORK))  # jobs of earlier versions say none
     made["curve"] = Curve(*job["curve"]) if job.get("curve") else None
-    grown = tuple(Grown(*each) for each in values.get("grown", ()))
+    lists = {"grown": Grown, "gave": Gave, "took": Took}
+    of = {key: tuple(kind(*each) for each in values.get(key, ())) for key, kind in lists.items()}
     asked = tuple(Asked(profile, _amounts(size), total) for profile, size, total in values.get("wanted", ()))
     return JobRecord(
-        **{**values, "job": Job(**{"size": _amounts(job), **job, **made}), "wanted": asked, "grown": grown}
+        **{**values, "job": Job(**{"size": _amounts(job), **job, **made}), "wanted": asked, **of}
     )
 
 

@@ -240,6 +240,8 @@ class SchedulingLoop:
                 self._held = False
                 items.append(Item(ev.PolicyChanged(self._clock.now())))
             items.append(Item(ev.Tick(self._clock.now())))
+            if self._model.seeks_room(self._clock.now()):
+                items.append(Item(ev.RoomSought(self._clock.now())))
             items += map(Item, self._charges_due())
             items += map(Item, self._budget.look())
         self._handle(items)

@@ -17,7 +17,7 @@ _TAKEN = RESOURCE_WEIGHT / (1 - RESOURCE_WEIGHT)
 
 
 class Grown(NamedTuple):
-    """Executors joined a running job at that time, in seconds: so many were there before, and after."""
+    """Executors joined a running job at that time, in seconds, or left it: so many before, and after."""
 
     at: float
     before: int
@@ -59,19 +59,22 @@ def sooner(job: Job, sizes: Sequence[Resources], grown: Grown) -> float:
 
     `sizes` are those of its executors, the first of them from before.
     """
-    before, after = (
-        job.duration_on(tuple(sizes[: grown.before])),
-        job.duration_on(tuple(sizes[: grown.after])),
-    )
+    before, after = (job.duration_on(_first(sizes, count)) for count in (grown.before, grown.after))
     return after / before if before and after else 1.0
+
+
+def _first(sizes: Sequence[Resources], count: int) -> tuple[Resources, ...]:
+    """The sizes of so many executors; those that are not there any more were like the last."""
+    there = tuple(sizes[:count])
+    return there + there[-1:] * (count - len(there))
 
 
 def expected_of(
     job: Job, sizes: Sequence[Resources], vm_ids: Sequence[str], since: float, grown: Sequence[Grown]
 ) -> float | None:
-    """Seconds that a job is expected to take that began at `since` with the first of these executors."""
+    """Seconds that a job is expected to take that began at `since`, with what it has now and `grown`."""
     first = grown[0].before if grown else len(sizes)
-    seconds = job.expected_on(tuple(sizes[:first]), len({*vm_ids[:first]}))
+    seconds = job.expected_on(_first(sizes, first), len({*vm_ids[:first]}))
     if seconds is None:
         return None
     for each in grown:

@@ -53,6 +53,8 @@ class ClusterModel:
             ev.VmLost: self._on_vm_lost,
             ev.Decided: lambda event: self._parts.decisions.take(event),
             ev.PolicyChanged: self._on_policy_changed,
+            ev.SharingChanged: self._on_sharing_changed,
+            ev.RoomSought: lambda _: self._parts.preempting.seek(self.view()),
             ev.ChargesDue: lambda event: self._parts.accounts.charge_all(self.now, event.before, event.most),
             ev.ClockMoved: lambda event: self._parts.accounts.skip(event.seconds),
             ev.TaskChanged: self._on_task_changed,
@@ -104,11 +106,11 @@ class ClusterModel:
         woken = parts.setbacks.wake() if parts.setbacks else None
         if woken is not None:
             parts.supply.reconsider(woken)
-        if parts.places:
+        if parts.keeps:
             parts.comings.wake()
         self._handlers[type(event)](event)
         parts = self._parts  # others, when it was `Restored`
-        if parts.places:
+        if parts.keeps:
             parts.comings.settle()
         reach = parts.reach()
         parts.accounts.see(parts.book.vms(), self.now, known=reach.known)
@@ -116,7 +118,7 @@ class ClusterModel:
         if not isinstance(event, ev.Restored):
             soon, due = parts.line.due(self.now + timings.RELAUNCH_GRACE), parts.line.due(self.now)
             later, launches_due = parts.line.wants_vms, False
-            if parts.places:
+            if parts.keeps:
                 later, launches_due = later or bool(parts.joining), parts.decisions.launches_due
             parts.supply.balance(anyone=soon or launches_due, due=due or launches_due, later=later)
         return parts.turn.end(counted=not isinstance(event, ev.Tick))
@@ -125,10 +127,11 @@ class ClusterModel:
         """The cluster as a policy may see it now: what is free, and what of it is offered."""
         parts = self._parts
         running, asked = tuple(parts.roster.running()), sorted(parts.roster.resources)
-        if not parts.places:
+        if not parts.keeps:
             return parts.book.view(self.now, running, asked, parts.left_out())
         running = with_reserved(running, parts.reservations, parts.roster, parts.places.starts_at)
-        return parts.places.shown(parts.book.view(self.now, running, asked, parts.left_out()))
+        view = parts.book.view(self.now, running, asked, parts.left_out())
+        return parts.places.shown(view) if parts.places else view
 
     def reach(self) -> Reach:
         """What could be had now if nobody held anything."""
@@ -169,6 +172,10 @@ class ClusterModel:
     def ready_to_decide(self) -> bool:
         """Whether a decision is due: something waits, offers are there, and no more of them are expected."""
         return self._parts.supply.ready() and self._parts.line.due(self.now)
+
+    def seeks_room(self, now: float) -> bool:
+        """Whether it is time for `RoomSought`."""
+        return self.subscribed and self._parts.preempting.due(now)
 
     def vms(self) -> tuple[Vm, ...]:
         """All VMs that are there, in the order in which policies see them."""
@@ -300,6 +307,10 @@ class ClusterModel:
         if event.policy:
             self._parts.accounts.charge_all(self.now)
             self._parts.accounts.policy = event.policy
+        self._parts.supply.reconsider()
+
+    def _on_sharing_changed(self, event: ev.SharingChanged) -> None:
+        self._parts.preempting.sharing = event.sharing
         self._parts.supply.reconsider()
 
     def _on_openings_held(self, event: ev.OpeningsHeld) -> None:

@@ -1,10 +1,13 @@
 """What follows for jobs and tasks when VMs of pools come, do not come, are taken away, or are gone.
 
+And when jobs have given to others what these wait for, see `preempting.py`.
+
 When that is so is found in `fleet.py`.
 """
 
 from environment.model.decisions import Decisions
 from environment.model.fleet import Fleet
+from environment.model.preempting import Preempting
 from environment.model.reservations import Reservations
 from environment.model.setbacks import Setbacks
 from environment.model.supply import Supply
@@ -22,6 +25,7 @@ class Comings:
         tasks: Tasks,
         setbacks: Setbacks,
         supply: Supply,
+        preempting: Preempting,
     ) -> None:
         self._fleet = fleet
         self._reservations = reservations
@@ -29,9 +33,11 @@ class Comings:
         self._tasks = tasks
         self._setbacks = setbacks
         self._supply = supply
+        self._preempting = preempting
 
     def wake(self) -> None:
         """Before an event: pauses of pools are over by now, or the patience of jobs that wait for offers."""
+        self._preempting.wake()
         if self._reservations.any_ready:
             self._decisions.wake()  # first: a pause of a pool that begins here may be over, too
         if (woken := self._fleet.wake()) is not None:
@@ -46,6 +52,8 @@ class Comings:
         for vm_id, why in self._fleet.drained():
             self._decisions.undo(vm_id, why)
             self._tasks.drain(vm_id, why)
+        self._preempting.settle()
         if self._reservations:
             self._decisions.launch_reserved()
+            self._preempting.settle()
         self._fleet.idling.look()

@@ -40,6 +40,13 @@ class KillDriver(Command):
 
 
 @dataclass(frozen=True, slots=True)
+class YieldDriver(Command):
+    """End the driver process on the daemon's host, if it has not ended, and tell when another may start."""
+
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Decommission(Command):
     """Have the job's driver give these executors up, once their blocks are elsewhere."""
 

@@ -4,6 +4,7 @@ What a placement becomes on its VMs is in `launches.py`, what it means for its j
 for jobs that wait for VMs to boot in `reservations.py`.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from environment.model import timings
@@ -60,6 +61,12 @@ class Decisions:
         self._fleet = fleet
         self._places = places
         self._reservations = reservations
+        #: Jobs that wait until others have given what is kept for them, and why, in words.
+        self._taken: Mapping[str, str] = {}
+
+    def wait_for(self, taken: Mapping[str, str]) -> None:
+        """From now on these jobs, by id, are not launched as long as they are there, for that reason."""
+        self._taken = taken
 
     def take(self, event: Decided) -> None:
         """A round is over."""
@@ -99,6 +106,9 @@ class Decisions:
                 continue
             if not all(map(self._places.is_up, reserved.all_vms)):
                 self._say(job, self._places.why_waits(reserved))
+                continue
+            if why := self._taken.get(reserved.job_id):
+                self._say(job, why)
                 continue
             if reserved.ready_at is None:
                 reserved = self._reservations.ready(reserved.job_id, self._turn.now)
@@ -162,6 +172,11 @@ class Decisions:
         if self._places:
             for vm_id in _vms(placement):
                 self._fleet.used(vm_id)
+
+    def keep(self, job: JobRecord, placement: Placement) -> None:
+        """Keep for the job what it takes there, until that is not held by others any more."""
+        new = self._line.is_new(job)
+        self._reserve(self._launches(), job, self._as_called_now(placement), new=new)
 
     def _reserve(self, launches: Launches, job: JobRecord, placement: Placement, *, new: bool) -> None:
         """Keep for the job what it takes, and open those of its VMs that are closed."""

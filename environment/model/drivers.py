@@ -40,7 +40,7 @@ class Drivers:
         if job is None or job.ended:
             return
         if event.requeue:
-            self._lives.start_afresh(job, event.message)
+            self._lives.start_afresh(job, event.message or job.reason)
             return
         state = event.state or ("finished" if event.exit_code == 0 else "failed")
         if state != "failed":
@@ -88,17 +88,26 @@ class Drivers:
 
     def give_up(self, job: JobRecord, executors: list[ExecutorRecord], why: str) -> None:
         """Its driver is to give these executors up, once it runs; others take their place."""
-        if not self._roster.stands(job):
-            return
-        found = [task for task in executors if task.decommissioned_at is None and task.killed_at is None]
         why = why or "asked"
+        if found := self._drain(job, executors, why):
+            self._lives.left(job, found, why)
+
+    def give_away(self, job: JobRecord, executors: list[ExecutorRecord], why: str, due: float) -> None:
+        """Its driver is to give these executors up for another job; from `due` on it may have more again."""
+        if found := self._drain(job, executors, why):
+            self._lives.gave(job, found, due)
+
+    def _drain(self, job: JobRecord, executors: list[ExecutorRecord], why: str) -> list[ExecutorRecord]:
+        if not self._roster.stands(job):
+            return []
+        found = [task for task in executors if task.decommissioned_at is None and task.killed_at is None]
         for task in found:
             task.decommissioned_at = self._turn.now
             self._roster.move(task, task.state, f"is to end, once its blocks are elsewhere: {why}")
         if found:
             numbers = tuple(task.number for task in found if task.number is not None)
             self._turn.command(cmd.Decommission, job.job.id, numbers)
-            self._lives.left(job, found, why)
+        return found
 
     def _may_be_there(self, job: JobRecord) -> bool:
         """Whether somebody may speak for its driver; what is heard late of an earlier one is void."""

@@ -14,6 +14,7 @@ from environment.model.records import Asked, ExecutorRecord, JobRecord
 from environment.model.task_states import TaskState
 from environment.model.timings import ModelOptions
 from environment.resources import Resources
+from environment.sharing.terms import Sharing
 from environment.types import Job, Vm
 
 
@@ -52,6 +53,8 @@ class Restored(Event):
     #: Where there is no moment: who waits for VMs that boot, in order, and which pools are left alone.
     reserved: tuple[Reserved, ...] = ()
     pools: tuple[PoolSetback, ...] = ()
+    #: How the cluster is shared; None: jobs are placed as they come.
+    sharing: Sharing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +202,18 @@ class PolicyChanged(Event):
     """
 
     policy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SharingChanged(Event):
+    """The cluster is shared like that from now on; None: jobs are placed as they come."""
+
+    sharing: Sharing | None
+
+
+@dataclass(frozen=True, slots=True)
+class RoomSought(Event):
+    """Somebody has waited for a while: it is seen whether others are to give way to him."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,6 +186,13 @@ def _request(job: JobRecord, lack: Lack, present: Sequence[str]) -> PlacementReq
 
 def runs_on(job: JobRecord, roster: Roster) -> str:
     """On how many executors a dynamic job runs, and why on no more if it wants more than it may have."""
-    number = len(roster.executors(job))
+    number = sum(not task.gone for task in roster.executors(job))
     said = f"runs on {number} executor{'' if number == 1 else 's'}"
-    return f"{said}; {job.capped}" if job.capped else said
+    return "; ".join(filter(None, (said, _gave(job, roster), job.capped)))
+
+
+def _gave(job: JobRecord, roster: Roster) -> str:
+    """What it last gave to another job since it was placed, until it has more again."""
+    since = max((each.at for each in job.grown if each.after > each.before), default=job.placed_at or 0.0)
+    gave = [each.told for each in job.gave if each.at >= since and not each.whole]
+    return gave[-1] if gave and (job.job.dynamic is None or lacks(job, roster)) else ""

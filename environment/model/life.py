@@ -213,6 +213,24 @@ class JobLives:
             task.replaced = True  # how many it wants is known without it
         self.look_for_growth(job)
 
+    def gave(self, job: JobRecord, executors: list[ExecutorRecord], due: float) -> None:
+        """It gives these executors to another job, and goes on without; from then on it may have others."""
+        before = len([task for task in self._roster.executors(job) if not task.gone]) + len(executors)
+        for task in executors:
+            task.replaced = True
+        if job.job.dynamic is None:
+            job.grown = (*job.grown, Grown(self._turn.now, before, before - len(executors)))
+        self.look_for_growth(job, due)
+        self._roster.explain(job, runs_on(job, self._roster))
+
+    def give_way(self, job: JobRecord, why: str) -> None:
+        """All of it ends for another job; then it waits again in its place, and has lost work alone."""
+        self._roster.explain(job, why)
+        if job.job.driver_here:
+            self._turn.command(cmd.YieldDriver, job.job.id)
+        else:
+            self.start_afresh(job, why)
+
     def look_for_growth(self, job: JobRecord, due: float = 0.0) -> None:
         """See whether it has fewer executors than it wants; it gets more from that time on."""
         if self._line.grow(job, self._turn.now, due):
@@ -227,6 +245,8 @@ class JobLives:
                 self._line.relaunch(job, self._turn.now)
             elif job.aborting:
                 self.requeue_when_clear(job)
+            elif job.gives_way and job.job.driver_here:
+                self._turn.command(cmd.YieldDriver, job.job.id)
             elif job.state == "queued" and not job.job.begins_with:
                 self.begin(job)
         for job in self._roster.jobs():
@@ -251,7 +271,7 @@ class JobLives:
         job, state = self._roster.job_of(task), end.state
         if job.ended:
             return
-        if task.number is None and not never_ran:
+        if task.number is None and not never_ran and not (job.aborting and state != "finished"):
             self._cluster_driver_ended(job, task, end)
         elif job.aborting:
             self.requeue_when_clear(job)

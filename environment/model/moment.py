@@ -130,6 +130,16 @@ class Reserved(NamedTuple):
         return self.vm_ids if self.driver_vm_id is None else (*self.vm_ids, self.driver_vm_id)
 
 
+class Taking(NamedTuple):
+    """What is taken for a job: which tasks, by id, since when, and until when it is waited for, seconds."""
+
+    taker: str
+    tasks: tuple[str, ...]
+    at: float
+    until: float
+    why: str
+
+
 class PoolSetback(NamedTuple):
     """A pool of which VMs were refused or did not boot; what each field means is said in `refusals.py`."""
 
@@ -182,3 +192,6 @@ class Moment:
     vms_started: tuple[tuple[str, float], ...] = ()
     growing: tuple[Growth, ...] = ()
     fleet: Fleeted = field(default_factory=Fleeted)
+    takings: tuple[Taking, ...] = ()
+    #: When it was last seen whether somebody is to give way.
+    sought_at: float = 0.0

@@ -16,6 +16,7 @@ from environment.model.life import JobLives
 from environment.model.moment import Moment, Reserved
 from environment.model.offer_book import OfferBook
 from environment.model.places import Places
+from environment.model.preempting import Preempting
 from environment.model.reach import Reach
 from environment.model.records import ExecutorRecord
 from environment.model.reservations import Reservations
@@ -81,8 +82,24 @@ class Parts:
             self.places,
             self.reservations,
         )
+        self.preempting = Preempting(
+            self.turn,
+            self.roster,
+            self.line,
+            self.lives,
+            self.drivers,
+            self.decisions,
+            self.reservations,
+            self.places,
+        )
         self.comings = Comings(
-            self.fleet, self.reservations, self.decisions, self.tasks, self.setbacks, self.supply
+            self.fleet,
+            self.reservations,
+            self.decisions,
+            self.tasks,
+            self.setbacks,
+            self.supply,
+            self.preempting,
         )
 
     # ---- what is kept ------------------------------------------------------------------------------
@@ -100,10 +117,14 @@ class Parts:
             *self.setbacks.state(),
             growing,
             self.fleet.state(),
+            *self.preempting.state(),
         )
         jobs, tasks = self.roster.records()
         leases, accounts, policy = self.places.leases(), self.accounts.state(), self.accounts.policy
-        return ev.Restored(self.turn.now, jobs, tasks, self.options, moment, leases, accounts, policy)
+        sharing = self.preempting.sharing
+        return ev.Restored(
+            self.turn.now, jobs, tasks, self.options, moment, leases, accounts, policy, sharing=sharing
+        )
 
     @classmethod
     def restored(cls, event: ev.Restored) -> "Parts":
@@ -120,6 +141,7 @@ class Parts:
             self.roster.add_task(task)
             if not task.ended:
                 self.ledger.reopen(task)
+        self.preempting.sharing = event.sharing
         known = event.moment is not None
         self.accounts.resume(event.accounts, event.policy, event.leases, self.turn.now, found=known)
         self.fleet.restore(event.leases, event.pools, event.moment.fleet if event.moment else None)
@@ -158,6 +180,12 @@ class Parts:
         self.watch.resume(moment.watch)
         self.line.resume(moment.relaunch_at, moment.told, moment.growing)
         self.setbacks.resume(moment.job_setbacks, moment.vm_setbacks, moment.vms_started)
+        self.preempting.resume(moment.takings, moment.sought_at)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether something is kept for jobs, or may be: VMs come, or jobs give way to others."""
+        return bool(self.places or self.preempting)
 
     # ---- where nothing can be had ------------------------------------------------------------------
 

@@ -290,8 +290,8 @@ class Places:
         return view.changed(
             vms=vms,
             running=tuple(map(self._runs_on_places, view.running)),
-            left_out={self._place_id(vm_id): why for vm_id, why in view.left_out.items()},
-            leaves_at={self._place_id(vm_id): at for vm_id, at in view.leaves_at.items()},
+            left_out={self.place_id(vm_id): why for vm_id, why in view.left_out.items()},
+            leaves_at={self.place_id(vm_id): at for vm_id, at in view.leaves_at.items()},
             openings=self._openings(),
         )
 
@@ -299,15 +299,16 @@ class Places:
         """The request in the same words."""
         if not (request.present_on or request.avoided):
             return request
-        present, avoided = (map(self._place_id, ids) for ids in (request.present_on, request.avoided))
+        present, avoided = (map(self.place_id, ids) for ids in (request.present_on, request.avoided))
         return replace(request, present_on=tuple(present), avoided=tuple(avoided))
 
     def over(self, ended: EndedJob) -> EndedJob:
         """A job that is over, in the same words, as long as it is handed out before the changes of leases."""
         gone = {lease.agent_id: lease.vm.id for lease in self._changed.values() if lease.ended}
-        return replace(ended, vm_ids=tuple(gone.get(i) or self._place_id(i) for i in ended.vm_ids))
+        return replace(ended, vm_ids=tuple(gone.get(i) or self.place_id(i) for i in ended.vm_ids))
 
-    def _place_id(self, vm_id: str) -> str:
+    def place_id(self, vm_id: str) -> str:
+        """What policies call a VM: by its place, where it has one."""
         return self._agents[vm_id].vm.id if vm_id in self._agents else vm_id
 
     def _as_places(self, vms: tuple[Vm, ...]) -> tuple[Vm, ...]:
@@ -333,7 +334,7 @@ class Places:
     def _runs_on_places(self, job: RunningJob) -> RunningJob:
         if not any(vm_id in self._agents for vm_id in job.vm_ids):
             return job
-        return replace(job, vm_ids=tuple(map(self._place_id, job.vm_ids)))
+        return replace(job, vm_ids=tuple(map(self.place_id, job.vm_ids)))
 
     def _openings(self) -> Openings:
         """Which of the VMs that are shown are open, and when each could be ready, or is."""

@@ -21,6 +21,60 @@ class Asked(NamedTuple):
     total: int
 
 
+class Gave(NamedTuple):
+    """A job gave so many executors to another, of that queue and priority, or was stopped for it.
+
+    `lost` is what that cost of its work, dollars.
+    """
+
+    at: float
+    to: str
+    queue: str
+    priority: int
+    executors: int
+    lost: float
+    whole: bool
+
+    @property
+    def told(self) -> str:
+        """The same in words."""
+        whom = f"{self.to} of queue {self.queue} (priority {self.priority})"
+        cost = f"which cost {dollars(self.lost)} of its work"
+        if self.whole:
+            return f"was stopped for {whom}, {cost}; waits in its place to begin again"
+        again = "it" if self.executors == 1 else "them"
+        return f"gave {_executors(self.executors)} to {whom}, {cost}; waits to have {again} again"
+
+
+class Took(NamedTuple):
+    """A job was given so many executors of another, or its place; what that cost of the other's work.
+
+    `given_up` says why it did not have them after all; empty when it had, or waits for them yet.
+    """
+
+    at: float
+    of: str
+    executors: int
+    lost: float
+    whole: bool
+    given_up: str = ""
+
+    @property
+    def told(self) -> str:
+        """The same in words."""
+        what = "the place" if self.whole else _executors(self.executors)
+        return f"{what} of {self.of} ({dollars(self.lost)} of its work)"
+
+
+def dollars(amount: float) -> str:
+    """An amount of money in words, to two digits that say something: 0.0031 $."""
+    return f"{amount:.2f} $" if amount >= 1 else f"{amount:.2g} $" if amount >= 1e-6 else "nothing"
+
+
+def _executors(count: int) -> str:
+    return "1 executor" if count == 1 else f"{count} executors"
+
+
 @dataclass(slots=True)
 class ExecutorRecord:
     """One Mesos task of a job: an executor, or the driver when it runs on the cluster (`number` None)."""
@@ -104,8 +158,18 @@ class JobRecord:
     wanted: tuple[Asked, ...] = ()
     #: Why that is less than its driver asks for; empty when it is not.
     capped: str = ""
-    #: When executors joined it while it ran, for one that began with fewer than it asks for.
+    #: When executors joined it while it ran, for one that began with fewer than it asks for, or left it for
+    #: another job.
     grown: tuple[Grown, ...] = ()
+    #: What was taken from it for others, and from others for it, the last behind.
+    gave: tuple[Gave, ...] = ()
+    took: tuple[Took, ...] = ()
+
+    @property
+    def gives_way(self) -> bool:
+        """Whether all of it is to end for another job, and it is to wait again."""
+        last = self.gave[-1] if self.gave else None
+        return last is not None and last.whole and self.placed_at is not None and last.at >= self.placed_at
 
     @property
     def ended(self) -> bool:

@@ -149,6 +149,11 @@ class Reservations:
             self._changed[job_id] = None
             self._unseen[job_id] = None
 
+    def look_again(self, job_id: str) -> None:
+        """Something changed of whether the job may be launched."""
+        if job_id in self._of:
+            self._unseen[job_id] = None
+
     def take_due(self) -> list[Reserved]:
         """Those that may be launched now, in order: all whose VMs are up are among them."""
         if not (self._ready or self._unseen):

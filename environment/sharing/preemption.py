@@ -27,6 +27,8 @@ from environment.view import ClusterView
 
 #: For how long a job has waited at least that takes from others, seconds. Chosen: some rounds of offers.
 HOLD = 5.0
+#: How often it is looked whether somebody gives way, seconds.
+LOOK = 2.0
 #: What is believed to end within so long is waited for: it is about as long as executors are drained.
 SOON = DRAIN_SECONDS
 #: For how long what was taken is kept for its taker, until all of it is there. Chosen: a driver gives the
@@ -82,6 +84,13 @@ def plan(
         return _Search(view, taker, holders, sharing, awaited or {}).plan()
     except NothingTakenError as why:
         return str(why)
+
+
+def short_queue(request: PlacementRequest, sharing: Sharing) -> bool:
+    """Whether something is guaranteed to the queue of a request, so that it may be short of that."""
+    if "guarantee" not in sharing.preemption.by:
+        return False
+    return any(queue.guaranteed for queue in sharing.queues.line(request.job.queue))
 
 
 def is_in(path: str, queue: str) -> bool:
