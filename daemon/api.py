@@ -28,6 +28,7 @@ from daemon.file_routes import add_files
 from daemon.gate import Gate
 from daemon.metrics import Metrics
 from daemon.problems import describe, handle_problems
+from daemon.queues.routes import add_queues
 from daemon.shadow_comparison import report
 from daemon.spark_protocol import SparkErrors
 from daemon.spark_rest import add_spark_rest, version_teller
@@ -88,6 +89,7 @@ def create_app(
     add_files(app, scheduler, store)
     add_applications(app, scheduler)
     add_vms(app, scheduler)
+    add_queues(app, scheduler)
     _add_cluster(app, scheduler, store)
     _add_policy(app, scheduler, store)
     add_spark_rest(app, scheduler, store, homes, driver or Driver())

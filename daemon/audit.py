@@ -7,7 +7,8 @@ import json
 import queue
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ _REFUSALS = 5.0
 #: Of a body, what says what was asked for; nothing else of it is kept.
 _TOLD = ("app", "appResource", "clientSparkVersion", "name", "type", "executors", "cpus", "memory")
 _LONGEST = 200
+#: Of what is asked of queues all is told, up to so many values.
+_QUEUES, _MOST_TOLD = "/v1/queues/", 50
 #: Where an ASGI scope holds who asks, with the id of their token, and what its body says (None: nothing).
 WHO, BODY = "stoker.who", "stoker.body"
 #: What somebody is called who has shown nothing.
@@ -85,7 +88,7 @@ class Audit:
                 record |= self._throttle(None, "", {"event": "refused"})
             except structlog.DropEvent:
                 return
-        elif asked := _asked(scope.get(BODY)):
+        elif asked := _asked(scope.get(BODY), whole=scope["path"].startswith(_QUEUES)):
             record["asked"] = asked
         if location:
             record["made"] = location[:_LONGEST]
@@ -126,14 +129,24 @@ def _peer(scope: Mapping[str, Any]) -> str:
     return f"{client[0]} port {client[1]}" if client else "unknown"
 
 
-def _asked(value: object) -> dict[str, Any]:
-    """What a body asks for, without anything that may be a secret."""
+def _asked(value: object, *, whole: bool = False) -> dict[str, Any]:
+    """What a body asks for, without anything that may be a secret; `whole` where nothing in it can be one."""
     if not isinstance(value, dict):
         return {}
     told: dict[str, Any] = {}
-    for key in _TOLD:
-        if isinstance(each := value.get(key), str):
+    for key, each in islice(_dotted(value), _MOST_TOLD) if whole else ((k, value.get(k)) for k in _TOLD):
+        if isinstance(each, str):
             told[key] = masked_text(each)[:_LONGEST]
-        elif isinstance(each, int | float):
+        elif isinstance(each, int | float) or (whole and each is None):
             told[key] = each
     return told
+
+
+def _dotted(value: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """What is in keys and values within each other, by dotted keys; a list is one text."""
+    for key, each in value.items():
+        name = f"{above}{key}"[:_LONGEST]
+        if isinstance(each, dict):
+            yield from _dotted(each, f"{name}.")
+        else:
+            yield name, ", ".join(map(str, each)) if isinstance(each, list) else each

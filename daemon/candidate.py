@@ -26,6 +26,7 @@ from daemon.contract import (
     Standing,
 )
 from daemon.leadership import Election
+from daemon.queues.desk import QueueDesk
 from daemon.service import Service
 from daemon.store import Store, StoreError
 from daemon.terms import Term
@@ -170,6 +171,11 @@ class Candidate:
     def vms(self) -> VmDoor:
         """See `Scheduler.vms`."""
         return self._leader().vms
+
+    @property
+    def queues(self) -> QueueDesk:
+        """See `Scheduler.queues`."""
+        return self._leader().queues
 
     def cluster(self) -> ClusterStatus:
         """See `Scheduler.cluster`."""

@@ -19,6 +19,7 @@ from environment.model.records import ExecutorRecord, JobRecord
 from framework.spark import DriverUi
 
 if TYPE_CHECKING:
+    from daemon.queues.desk import QueueDesk
     from daemon.uploads import Uploads
     from daemon.vm_door import VmDoor
 
@@ -368,6 +369,11 @@ class Scheduler(Protocol):
     @property
     def vms(self) -> "VmDoor":
         """What VMs of pools say."""
+        ...
+
+    @property
+    def queues(self) -> "QueueDesk":
+        """How queues do, and what is changed of them."""
         ...
 
     def health(self) -> Health:

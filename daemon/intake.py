@@ -1,6 +1,6 @@
 """What a submission passes before it is a job: it can be launched, fits, finds room in the queue, is kept."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from conf.assumptions import MEASURED_SPREAD
 from conf.carrying import carried
@@ -9,17 +9,17 @@ from conf.units import deadline_at
 from daemon.arrivals import IdempotencyConflictError, SubmittedSpec
 from daemon.contract import Admission, RejectedError
 from daemon.launcher import Launcher
+from daemon.queues import admission
 from daemon.store import Store, StoreError, StoreFullError, StoreStuckError
 from environment.check import whole_cluster_shortfall
 from environment.model.moment import Quota
 from environment.model.reach import ONLY_SPOT, Reach, over_quota
-from environment.resources import NOTHING, Resources
+from environment.resources import Resources, total
+from environment.sharing.terms import Queues
 from environment.sizing import Sizes, smallest
 from environment.types import MEASURED_REWORK, Dynamic, Job, Rework, Vm, barred
 from profiles.job_profile import JobProfile
 
-#: After how many seconds a submission to a full queue may be tried again.
-_PAUSE = "30"
 #: For so many seconds a VM that is gone is taken for one that reboots: a job that fits only there may wait.
 OF_LATE = 3600.0
 
@@ -37,10 +37,11 @@ class Intake:
         most: int,
         now: Callable[[], float],
         sizes: Sizes | None = None,
+        queues: Callable[[], Queues] = Queues,
     ) -> None:
         """`arrive` takes the jobs that were accepted, with their time; `most` may wait at once.
 
-        `look` finds out which VMs there are by now, and notes them.
+        `look` finds out which VMs there are by now, and notes them. `queues` are those that there are now.
         """
         self._now = now
         self._sizes = sizes or Sizes()
@@ -53,18 +54,26 @@ class Intake:
         self._most = most
         #: Jobs that wait for a placement, as of the last event.
         self._queued = 0
-        #: Those that were accepted and are not among them yet.
-        self._arriving: set[str] = set()
+        self._queues = queues
+        self._rooms = admission.Rooms()
+        #: Those that were accepted and are not among them yet, with queue and user where there are queues.
+        self._arriving: dict[str, tuple[str, str] | None] = {}
         self._vms: tuple[Vm, ...] = ()
         #: The most that we may have in all, by Mesos' names of resources.
         self._quota: Quota = {}
         #: VMs that are not there any more, and when they were noted last, by name: they may be back soon.
         self._late: dict[str, tuple[Vm, float]] = {}
 
-    def note(self, queued: int, reach: Reach, arrived: set[str]) -> None:
+    def note(
+        self, queued: int, reach: Reach, arrived: Iterable[str], waiting: admission.Waiting | None = None
+    ) -> None:
         """So many jobs wait now, so much may be had, and these jobs are among those that wait."""
         self._queued, self._quota, vms = queued, reach.quota, reach.vms
-        self._arriving -= arrived
+        if waiting is not None:
+            self._rooms.note(waiting)
+        for job_id in arrived:
+            if (place := self._arriving.pop(job_id, None)) is not None:
+                self._rooms.leave(*place)
         if vms is not self._vms:
             self._note_late(vms)
             self._vms = vms
@@ -101,28 +110,45 @@ class Intake:
         room = max(0, self._most - self._queued - len(self._arriving))
         detail = f"{self._most} jobs are queued already (max_queued_jobs)"
         admissions: dict[SubmittedSpec, Admission] = {
-            each: RejectedError(429, "The queue is full", detail, {"Retry-After": _PAUSE})
+            each: RejectedError(429, "The queue is full", detail, {"Retry-After": admission.PAUSE})
             for each in submitted[room:]
         }
-        at, submitted = self._now(), submitted[:room]
-        if not submitted:
-            return admissions
+        queues, let_in = self._queues(), []
+        for each in submitted[:room]:
+            if (full := self._rooms.enter(queues, each.spec)) is not None:
+                admissions[each] = full
+            else:
+                let_in.append(each)
+        if let_in:
+            new: set[SubmittedSpec] = set()
+            admissions |= self._store_all(let_in, self._now(), new, in_queues=bool(queues))
+            for each in let_in if queues else ():
+                if each not in new:
+                    self._rooms.leave(each.spec.queue, each.spec.owner)
+        return admissions
+
+    def _store_all(
+        self, submitted: Sequence[SubmittedSpec], at: float, new: set[SubmittedSpec], *, in_queues: bool
+    ) -> dict[SubmittedSpec, Admission]:
+        """Have jobs in the store, and those that are `new` arrive."""
+        admissions: dict[SubmittedSpec, Admission] = {}
         try:
             kept = self._store.add_jobs(submitted, lambda job_id, each: self._job(job_id, each, at), at)
         except Exception as error:
             if len(submitted) == 1 or isinstance(error, StoreStuckError | StoreFullError):
-                return admissions | {each: _not_kept(error) for each in submitted}
+                return {each: _not_kept(error) for each in submitted}
             for each in submitted:  # one of them may have spoilt it for all
-                admissions |= self._keep([each])
+                admissions |= self._store_all([each], at, new, in_queues=in_queues)
             return admissions
         for each, outcome in zip(submitted, kept, strict=True):
             if isinstance(outcome, IdempotencyConflictError):
                 admissions[each] = RejectedError(409, "Idempotency key used before", str(outcome))
                 continue
             admissions[each] = outcome
-            record, new = outcome
-            if new:
-                self._arriving.add(record.job.id)
+            record, is_new = outcome
+            if is_new:
+                new.add(each)
+                self._arriving[record.job.id] = (record.job.queue, record.job.owner) if in_queues else None
                 try:
                     if each.client is not None:
                         each.client.keep(record)
@@ -132,7 +158,7 @@ class Intake:
         return admissions
 
     def _job(self, job_id: str, submitted: SubmittedSpec, at: float) -> Job:
-        spec = submitted.spec
+        spec, queues = submitted.spec, self._queues()
         profile, most, bounds = self._profiles.get(spec.type), spec.most_executors, spec.executors
         job = carried(
             Job,
@@ -144,7 +170,8 @@ class Intake:
             submitted_at=at,
             driver=self._launcher.driver_size(spec),
             spot_driver=self._launcher.spot_driver(spec),
-            priority=spec.priority or 0,
+            priority=admission.priority_of(queues, spec),
+            spot=admission.spot_of(queues, spec),
             deadline=deadline_at(spec.deadline, at),
             client_driver="" if submitted.client is None else submitted.client.where,
             unix_user=submitted.submitter.unix_user,
@@ -161,8 +188,9 @@ class Intake:
         return self._sizes.opened(job)
 
     def _check(self, submitted: SubmittedSpec) -> None:
-        """Raise ValueError when it could not be launched, whatever the cluster."""
+        """Raise ValueError or RejectedError when it could not be launched, whatever the cluster."""
         spec = submitted.spec
+        admission.check(self._queues(), spec)
         if spec.driver is not None and spec.driver.on == "client" and submitted.client is None:
             why = "driver.on: a driver of its user's asks for its executors itself, by POST /v1/applications"
             raise ValueError(why)
@@ -170,24 +198,35 @@ class Intake:
 
     def _misfit(self, spec: JobSpec) -> RejectedError | None:
         """Why there is no cluster for the job, as far as is known; None when there may be."""
-        if (over := self._over_quota(spec)) is not None:
-            return RejectedError(422, "The job is over the quota", over)
+        queues, parts = self._queues(), self._needs(spec)
+        needs = total(size * count for size, count in parts)
+        if over := admission.never(queues, spec, needs):
+            return RejectedError(422, "The job is over its queue's limits", over)
+        if (over_all := over_quota(self._quota, needs)) is not None:
+            return RejectedError(422, "The job is over the quota", over_all)
         if (shortfall := self._shortfall(spec)) is not None:
             return RejectedError(422, "The job fits no cluster of this size", shortfall)
+        if over := admission.too_dear(queues, spec, parts, self._known_vms):
+            return RejectedError(422, "The job is over its queue's limits", over)
         return None
 
-    def _over_quota(self, spec: JobSpec) -> str | None:
-        """Why our roles may never have what the job needs at least; None when they may."""
-        fewest = spec.fewest_executors or spec.most_executors
-        driver = self._launcher.driver_size(spec) or NOTHING
-        return over_quota(self._quota, smallest(_size(spec), spec.fewest_cpus) * fewest + driver)
+    def _needs(self, spec: JobSpec) -> list[tuple[Resources, int]]:
+        """What the job takes at least: so large executors, and so many; its driver on the cluster."""
+        executors = (smallest(_size(spec), spec.fewest_cpus), spec.fewest_executors or spec.most_executors)
+        driver = self._launcher.driver_size(spec)
+        return [executors] if driver is None else [executors, (driver, 1)]
+
+    @property
+    def _known_vms(self) -> tuple[Vm, ...]:
+        """The VMs that are there, or were of late."""
+        return (*self._vms, *(vm for vm, _ in self._late.values()))
 
     def _shortfall(self, spec: JobSpec) -> str | None:
         """Why the job fits no cluster of the VMs that are or were there; None when it does."""
-        vms = (*self._vms, *(vm for vm, _ in self._late.values()))
-        there = [vm for vm in vms if not barred(spec.spot, spot=vm.spot)]
+        vms, spot = self._known_vms, admission.spot_of(self._queues(), spec)
+        there = [vm for vm in vms if not barred(spot, spot=vm.spot)]
         if vms and not there:
-            return f"no VM is there that it may use (spot: {spec.spot})"
+            return f"no VM is there that it may use (spot: {spot})"
         least = smallest(_size(spec), spec.fewest_cpus)
         shortfall = whole_cluster_shortfall(there, least, spec.most_executors, spec.fewest_executors)
         driver = self._launcher.driver_size(spec)

@@ -17,7 +17,7 @@ from daemon.tables import OPEN_EXECUTOR
 from environment.model.states import JobState
 
 #: Clients may invent methods; only these get a time series of their own.
-_METHODS = frozenset({"GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS"})
+_METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 
 
 class Metrics:

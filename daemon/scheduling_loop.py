@@ -38,6 +38,8 @@ from daemon.logs import Logs, Sandboxes
 from daemon.machines import Machines
 from daemon.picture import Picture, picture_of
 from daemon.policy_switch import PolicySwitch
+from daemon.queues.desk import QueueDesk
+from daemon.queues.live import LiveQueues
 from daemon.readiness import Readiness
 from daemon.store import Store, StoreError
 from daemon.tenure import Tenure
@@ -142,6 +144,8 @@ class SchedulingLoop:
         self._effects = Effects(
             self._model, self._link, self._drivers, launcher, self._machines, may_act, self._fail
         )
+        self._live_queues = LiveQueues(config, store, self._share)
+        self._queue_desk = QueueDesk(self._live_queues, dict, lambda: None)
         self._intake = Intake(
             store,
             launcher,
@@ -151,6 +155,7 @@ class SchedulingLoop:
             config.max_queued_jobs,
             now,
             Sizes.configured(config.sizes),
+            self._live_queues.queues,
         )
         self._applications = Applications(
             store,
@@ -368,6 +373,7 @@ class SchedulingLoop:
         self._applications.take_up(jobs)
         self._draining.observe(tasks, self._model.job)
         self._forget()
+        self._live_queues.tell_strays(jobs)
         if jobs:
             log.info("taken up", jobs=len(jobs), tasks=sum(not task.ended for task in tasks))
         if leases and self._machines is None:
@@ -390,6 +396,9 @@ class SchedulingLoop:
 
     def _fail(self, job_id: str, why: str) -> None:
         self._inbox.put(ev.DriverEnded(self._clock.now(), job_id, None, why))
+
+    def _share(self) -> None:
+        """Queues are others."""
 
     def _look_for_vms(self) -> None:
         """Find out which VMs there are by now, if that can be had in time; called by whoever submits."""

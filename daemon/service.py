@@ -20,6 +20,7 @@ from daemon.contract import (
     RejectedError,
     Standing,
 )
+from daemon.queues.desk import QueueDesk
 from daemon.scheduling_loop import CHARGED_AT_ONCE, SchedulingLoop
 from daemon.uploads import Uploads
 from daemon.vm_door import VmDoor
@@ -140,6 +141,11 @@ class Service(SchedulingLoop):
     def vms(self) -> VmDoor:
         """See `Scheduler.vms`."""
         return self._vms
+
+    @property
+    def queues(self) -> QueueDesk:
+        """See `Scheduler.queues`."""
+        return self._queue_desk
 
     def health(self) -> Health:
         """Whether jobs can be scheduled now."""

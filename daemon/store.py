@@ -273,6 +273,11 @@ class Store:
         """How many jobs are in each state that occurs."""
         return self._sums("jobs")
 
+    def open_in_queue(self, queue: str) -> int:
+        """How many jobs of a queue are not over."""
+        theirs = (jobs.c.queue == queue, jobs.c.state.in_(tables.OPEN_JOB))
+        return self._first(int, sa.select(sa.func.count()).select_from(jobs).where(*theirs)) or 0
+
     def totals(self) -> JobTotals:
         """Sums over all jobs, in dollars over those that were pruned too."""
         query = sa.select(sa.func.sum(sums.c.cost)).where(sums.c.name.in_(("jobs", "pruned")))

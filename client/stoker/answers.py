@@ -18,6 +18,17 @@ class Alive(TypedDict):
     """Stoker's."""
 
 
+class Amounts(TypedDict):
+    """So much of what a cluster has."""
+
+    cpus: float | None
+    """Cores."""
+    memory: int | None
+    """MiB, or an amount with its unit, such as 16g."""
+    gpus: int | None
+    """Whole GPUs."""
+
+
 class Bill(TypedDict):
     """What VMs have cost from opened to closed, whether somebody used them or not."""
 
@@ -56,6 +67,25 @@ class BillLine(TypedDict):
     """For whole units, and the least that is charged."""
     difference: float | None
     """What providers say that VMs have cost beyond the total; null where they say nothing."""
+
+
+class Bounds(TypedDict):
+    """The most that a queue, or one of its users, may have at once; null: any amount."""
+
+    cpus: float | None
+    """Cores."""
+    memory: int | None
+    """MiB, or an amount with its unit, such as 16g."""
+    gpus: int | None
+    """Whole GPUs."""
+    dollars_per_hour: float | None
+    """What that may cost: its share in the prices of VMs."""
+    dollars_per_day: float | None
+    """What it may have cost on a day (UTC): from then on nothing more is begun on that day."""
+    running: int | None
+    """Jobs that have executors."""
+    waiting: int | None
+    """Jobs that wait: more are not accepted."""
 
 
 class Budget(TypedDict):
@@ -754,6 +784,81 @@ class Problem(TypedDict):
     """What is wrong here, and what would be right."""
     errors: list[FieldError]
     """The values that are wrong, where the request is not valid."""
+
+
+class Queue(TypedDict):
+    """A queue: what holds for it, what it has, and who waits there; with all that is below it."""
+
+    path: str
+    """Its name, behind those of the queues above it and dots."""
+    leaf: bool
+    """Whether it has jobs itself: others have queues below them."""
+    known: bool
+    """False where it is not there any more, but has jobs that are not over; it takes no others."""
+    changed: bool
+    """Whether it was changed while the daemon ran, and is another than the config says."""
+    settings: QueueSettings
+    """What it says of itself."""
+    submit: list[str] | None
+    """Who may submit jobs, as it or a queue above it says; null: everybody."""
+    priority: int
+    """The priority of its jobs that say none, as it or a queue above it says."""
+    spot: Literal["never", "allowed", "only"]
+    """Which VMs its jobs may use, as it or a queue above it says."""
+    due: float
+    """The fraction of the cluster that is its own by its weight, where all queues have enough to do."""
+    share: float
+    """The fraction of the cluster that its jobs hold: the largest of that of anything."""
+    used: float
+    """The same with what they have held of late, which is forgotten bit by bit (sharing.half_life)."""
+    cpus: float
+    """Cores that its jobs hold."""
+    memory_mib: int
+    """Memory that they hold, MiB."""
+    resources: dict[str, float]
+    """What else they hold, by name."""
+    running: int
+    """Its jobs that hold anything."""
+    waiting: int
+    """Its jobs that wait for a place."""
+    dollars_today: float
+    """What its jobs have cost today (UTC), dollars."""
+    waits: str
+    """Which of its jobs waits longest; empty where none waits, and for who sees but own jobs."""
+    waits_since: float | None
+    """Since when."""
+
+
+class QueueList(TypedDict):
+    """All queues, and the order of jobs over all of them."""
+
+    queues: list[Queue]
+    """Those above before those below them; none where a job's queue may be any name."""
+    order: list[str]
+    """By what jobs are put in order, one behind the other; empty: first come, first served."""
+
+
+class QueueSettings(TypedDict):
+    """What a queue says of itself: jobs, or other queues below it, share what it gets."""
+
+    weight: float
+    """Its share beside those of its neighbours in the tree."""
+    guaranteed: Amounts
+    """What it gets before others get more than theirs, as long as it has use for it."""
+    most: Bounds
+    """What it may have at most, with all below it."""
+    most_per_user: Bounds
+    """What each of its users may have of it at most."""
+    submit: list[str] | None
+    """Who may submit jobs; null: who may above it, at the top everybody."""
+    priority: int | None
+    """The priority of its jobs that say none; null: as above it, at the top 0."""
+    spot: Literal["never", "allowed", "only"] | None
+    """Which VMs its jobs may use at most; a job may be stricter. null: as above it, at the top all."""
+    protected: bool | None
+    """Whether nothing is taken from its jobs for others; null: as above it, at the top it may be."""
+    user_weights: dict[str, float]
+    """The shares of users beside those of others, who have 1 each."""
 
 
 class Registered(TypedDict):

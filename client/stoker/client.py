@@ -37,6 +37,8 @@ if TYPE_CHECKING:
         JobOptions,
         Policy,
         PolicyList,
+        Queue,
+        QueueList,
     )
 
     File = str | os.PathLike[str]
@@ -174,6 +176,22 @@ class Stoker:
     def set_shadow(self, name: str | None, options: Mapping[str, Any] | None = None) -> Policy:
         """Let a policy decide beside the acting one, without effect; None: none any more."""
         return self.run(_shadow(name, options))
+
+    def queues(self) -> QueueList:
+        """The queues, with what they have and who waits there."""
+        return self.run(flows.ask("GET", "/v1/queues"))
+
+    def queue(self, path: str) -> Queue:
+        """A queue, by its path such as prod.etl."""
+        return self.run(flows.ask("GET", f"/v1/queues/{flows.part(path)}"))
+
+    def set_queue(self, path: str, settings: Mapping[str, Any]) -> Queue:
+        """Change settings of a queue, or make one: {"weight": 3, "most": {"cpus": 16}}; None takes back."""
+        return self.run(flows.ask("PATCH", f"/v1/queues/{flows.part(path)}", json=dict(settings)))
+
+    def remove_queue(self, path: str) -> Queue:
+        """Remove a queue that has neither jobs that are not over nor queues below it; as it was."""
+        return self.run(flows.ask("DELETE", f"/v1/queues/{flows.part(path)}"))
 
     def comparison(self, limit: int = 20) -> Comparison:
         """Where shadow policies would have decided otherwise, and what that would have cost."""
@@ -321,6 +339,22 @@ class AsyncStoker:
     async def set_shadow(self, name: str | None, options: Mapping[str, Any] | None = None) -> Policy:
         """See `Stoker.set_shadow`."""
         return await self.run(_shadow(name, options))
+
+    async def queues(self) -> QueueList:
+        """See `Stoker.queues`."""
+        return await self.run(flows.ask("GET", "/v1/queues"))
+
+    async def queue(self, path: str) -> Queue:
+        """See `Stoker.queue`."""
+        return await self.run(flows.ask("GET", f"/v1/queues/{flows.part(path)}"))
+
+    async def set_queue(self, path: str, settings: Mapping[str, Any]) -> Queue:
+        """See `Stoker.set_queue`."""
+        return await self.run(flows.ask("PATCH", f"/v1/queues/{flows.part(path)}", json=dict(settings)))
+
+    async def remove_queue(self, path: str) -> Queue:
+        """See `Stoker.remove_queue`."""
+        return await self.run(flows.ask("DELETE", f"/v1/queues/{flows.part(path)}"))
 
     async def comparison(self, limit: int = 20) -> Comparison:
         """See `Stoker.comparison`."""

@@ -24,6 +24,7 @@ from daemon.cli import (
     mesos,
     oga,
     profile,
+    queues,
     reproduce,
     simulate,
     spark,
@@ -115,6 +116,7 @@ app.command()(jobs.decommission)
 app.command()(cluster.cluster)
 app.command()(bill.bill)
 app.add_typer(cluster.policy, name="policy")
+app.add_typer(queues.queue, name="queue")
 app.add_typer(config.config, name="config")
 app.add_typer(spark.spark, name="spark")
 app.command()(upkeep.backup)

@@ -167,6 +167,23 @@ class Client:
         """Where shadow policies would have decided otherwise."""
         return self._ask("GET", "/v1/policy/comparison", params={"limit": limit})
 
+    def queues(self) -> Json:
+        """The queues, and what they have."""
+        return self._ask("GET", "/v1/queues")
+
+    def queue(self, path: str) -> Json:
+        """One of them."""
+        return self._ask("GET", f"/v1/queues/{_part(path)}")
+
+    def set_queue(self, path: str, settings: Mapping[str, Json]) -> tuple[Json, bool]:
+        """Change settings of a queue, or make one with these; the queue, and whether it is new."""
+        response = self._send("PATCH", f"/v1/queues/{_part(path)}", json=dict(settings))
+        return self._answer(response), response.status_code == 201
+
+    def remove_queue(self, path: str) -> Json:
+        """Remove a queue; as it was."""
+        return self._ask("DELETE", f"/v1/queues/{_part(path)}")
+
     def sparks(self) -> Json:
         """The Sparks that are served."""
         return self._ask("GET", "/v1/spark")
@@ -191,7 +208,10 @@ class Client:
 
     def _ask(self, method: str, path: str, **request: Any) -> Json:
         """Send a request; the JSON of its answer."""
-        response = self._send(method, path, **request)
+        return self._answer(self._send(method, path, **request))
+
+    def _answer(self, response: httpx.Response) -> Json:
+        """The JSON of an answer; RefusedError when it is a refusal."""
         if response.is_success:
             return self._body(response)
         raise RefusedError("\n".join(self._problem(response)), response.status_code)

@@ -150,6 +150,20 @@ def test_the_cluster_and_who_decides(call: Call) -> None:
     assert call("health")["ready"]
 
 
+def test_queues(call: Call) -> None:
+    """Made, changed, shown and removed."""
+    assert call("queues") == {"queues": [], "order": []}
+    assert call("set_queue", "prod", {"weight": 3, "most": {"cpus": 4}})["due"] == 0.75
+    assert call("set_queue", "prod", {"most": {"cpus": None}})["settings"]["weight"] == 3
+    assert call("queue", "prod")["settings"]["most"]["cpus"] is None
+    with pytest.raises(ProblemError, match="should be greater than 0"):
+        call("set_queue", "prod", {"weight": 0})
+    assert [queue["path"] for queue in call("queues")["queues"]] == ["default", "prod"]
+    assert call("remove_queue", "prod")["path"] == "prod"
+    with pytest.raises(NotFoundError, match="there are no queues"):
+        call("queue", "prod")
+
+
 def test_errors_carry_the_problem(call: Call, app: Path) -> None:
     """What the daemon says of it: status, title, detail, and the fields that are wrong."""
     with pytest.raises(NotFoundError, match="there is no job job-9"):

@@ -25,6 +25,9 @@ from daemon.contract import (
 )
 from daemon.intake import Intake
 from daemon.launcher import Launcher
+from daemon.queues.desk import QueueDesk
+from daemon.queues.live import LiveQueues
+from daemon.queues.status import QueueUse
 from daemon.store import Store
 from daemon.uploads import Uploads
 from daemon.vm_door import VmDoor
@@ -58,6 +61,10 @@ class SmallScheduler:
         self.events: list[ev.Event] = []
         self.launcher = Launcher(Config(data_dir=str(folder)), folder, "127.0.0.1", store=store)
         self.applications = self._door()
+        self.live_queues = LiveQueues(Config(), store)
+        #: What its queues have.
+        self.uses: dict[str, QueueUse] = {}
+        self.queues = QueueDesk(self.live_queues, lambda: self.uses, lambda: None)
         self.vms = VmDoor(store, self._told, lambda: 100.0)
         #: What keys open.
         self.opened: dict[str, tuple[Path, str]] = {}

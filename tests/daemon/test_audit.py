@@ -162,3 +162,16 @@ def test_many_at_once_are_written_together(log: Log, monkeypatch: pytest.MonkeyP
         time.sleep(0.001)
     assert [record["path"] for record in log.records()] == [f"/{n}" for n in range(20)]
     assert len(writes) <= 8
+
+
+def test_what_is_changed_of_queues_is_kept_in_full(log: Log) -> None:
+    """So that who raised which limit can be found; names and numbers, nothing without end."""
+    change = {"weight": 3, "most": {"cpus": 16, "memory": None}, "submit": ["ann", "bob"]}
+    log.api("PATCH", "/v1/queues/prod", json=change)
+    log.api("PUT", "/v1/queues/dev", json={"user_weights": {f"user-{n}": 2 for n in range(500)}})
+    log.api("DELETE", "/v1/queues/dev")
+    made, many, gone = log.records()
+    asked = {"weight": 3, "most.cpus": 16, "most.memory": None, "submit": "ann, bob"}
+    assert (made["path"], made["status"], made["asked"]) == ("/v1/queues/prod", 201, asked)
+    assert len(many["asked"]) == 50
+    assert (gone["method"], gone["status"], gone.get("asked")) == ("DELETE", 200, None)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agents.registry import PolicyError, create
-from conf.schema import Http, JobSpec, UploadsSection
+from conf.schema import Config, Http, JobSpec, UploadsSection
 from daemon.api import create_app
 from daemon.arrivals import Added, IdempotencyConflictError, SubmittedSpec
 from daemon.cli import main, watch
@@ -28,6 +28,9 @@ from daemon.contract import (
     ShadowStatus,
 )
 from daemon.front import make_server
+from daemon.queues.desk import QueueDesk
+from daemon.queues.live import LiveQueues
+from daemon.queues.status import QueueUse
 from daemon.store import Store
 from daemon.uploads import Uploads
 from daemon.vm_door import VmDoor
@@ -58,6 +61,8 @@ class Cast:
     #: What becomes of a job right after its submission.
     fate: Callable[[str], None] | None = None
     pools: tuple[PoolStatus, ...] = ()
+    #: What queues have.
+    uses: dict[str, QueueUse] = field(default_factory=dict)
 
     def submit(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
         """Keep the jobs, which wait; no VM here has more than 4 cpus."""
@@ -208,6 +213,11 @@ class Cast:
     def vms(self) -> VmDoor:
         """That of a small scheduler."""
         return SmallScheduler(self.store).vms
+
+    @property
+    def queues(self) -> QueueDesk:
+        """Those that the store knows of."""
+        return QueueDesk(LiveQueues(Config(), self.store), lambda: self.uses, lambda: None)
 
     def _record(self, job_id: str) -> JobRecord:
         record = self.store.job(job_id)

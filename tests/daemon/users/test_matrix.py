@@ -81,6 +81,11 @@ ROUTES: Mapping[tuple[str, str], tuple[str, Any]] = {
     ("POST", "/v1/submissions/clear"): ("operate", None),
     **{(method, "/v{number:version}/submissions/{rest:path}"): ("read", None)
        for method in ("GET", "POST", "PUT", "PATCH", "DELETE")},
+    ("GET", "/v1/queues"): ("read", None),
+    ("GET", "/v1/queues/{path}"): ("read", None),
+    ("PUT", "/v1/queues/{path}"): ("operate", {}),
+    ("PATCH", "/v1/queues/{path}"): ("operate", {}),
+    ("DELETE", "/v1/queues/{path}"): ("operate", None),
     ("GET", "/v1/me"): ("read", None),
     ("GET", "/v1/users"): ("admin", None),
     ("PUT", "/v1/users/{name}"): ("admin", {}),
@@ -91,7 +96,7 @@ ROUTES: Mapping[tuple[str, str], tuple[str, Any]] = {
 PATHS = {
     "{sha256}": SHA, "{key}": "k", "{name}": "zed", "{path:path}": "jobs/", "{lease:path}": "p-1.7",
     "{submission_id}": f"driver-20261122000000-{'0' * 39}", "{number:version}": "2",
-    "{rest:path}": "status/x", "{token}": "0" * 16,
+    "{rest:path}": "status/x", "{path}": "lab", "{token}": "0" * 16,
 }  # fmt: skip
 RANKS = ("read", "submit", "operate", "admin")
 #: Of whom nobody is let in.

@@ -1,0 +1,73 @@
+"""What the API asks of queues: how they do, and that they be others; see `contract.QueueOffice`."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from conf.schema import QueueSettings
+from daemon.queues.live import LiveQueues, no_queue
+from daemon.queues.status import QueuesStatus, QueueStatus, QueueUse, dues
+from environment.sharing.terms import Queue
+
+#: What queues have, by path.
+Uses = Mapping[str, QueueUse]
+
+
+class QueueDesk:
+    """Answers for the queues. Every method may be called from any thread and raises RejectedError only."""
+
+    def __init__(self, live: LiveQueues, uses: Callable[[], Uses], settle: Callable[[], None]) -> None:
+        """`uses` has what queues have now; `settle` waits until what was changed has come to hold."""
+        self._live = live
+        self._uses = uses
+        self._settle = settle
+
+    def all(self) -> QueuesStatus:
+        """All queues."""
+        sharing = self._live.sharing()
+        return QueuesStatus(tuple(self._statuses().values()), () if sharing is None else sharing.order)
+
+    def one(self, path: str) -> QueueStatus:
+        """One of them."""
+        statuses = self._statuses()
+        if path not in statuses:
+            raise no_queue(path, list(statuses))
+        return statuses[path]
+
+    def put(self, path: str, settings: QueueSettings) -> tuple[QueueStatus, bool]:
+        """Let a queue say this of itself; the queue, and whether it is new."""
+        new = self._live.put(path, settings)
+        self._settle()
+        return self.one(path), new
+
+    def patch(self, path: str, values: Mapping[str, Any]) -> tuple[QueueStatus, bool]:
+        """Let it say this beside what it says; the queue, and whether it is new."""
+        new = self._live.patch(path, values)
+        self._settle()
+        return self.one(path), new
+
+    def remove(self, path: str) -> QueueStatus:
+        """Let there be no such queue any more; the queue as it was."""
+        there = self.one(path)
+        self._live.remove(path)
+        self._settle()
+        return there
+
+    def _statuses(self) -> dict[str, QueueStatus]:
+        queues, own, uses = self._live.queues(), self._live.own, self._uses()
+        due, inner = dues(queues), {queue.above for queue in queues}
+        nothing, idle = QueueSettings(), QueueUse()
+        found = {
+            queue.path: QueueStatus(
+                queue,
+                own.get(queue.path, nothing),
+                leaf=queue.path not in inner,
+                changed=self._live.is_changed(queue.path),
+                due=due[queue.path],
+                use=uses.get(queue.path, idle),
+            )
+            for queue in queues
+        }
+        strays = {path: use for path, use in uses.items() if path not in found} if queues else {}
+        return found | {
+            path: QueueStatus(Queue(path), nothing, known=False, use=use) for path, use in strays.items()
+        }

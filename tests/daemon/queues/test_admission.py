@@ -1,0 +1,189 @@
+"""What is refused at the door of a queue, what becomes of what is let in, and that there is room."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conf.loader import build
+from conf.schema import Config, Driver, DynamicExecutors, JobSpec, SharingFile
+from daemon.arrivals import SubmittedSpec
+from daemon.contract import RejectedError
+from daemon.intake import Intake
+from daemon.launcher import Launcher
+from daemon.store import Store, StoreFullError
+from environment.model.reach import Reach
+from environment.pools import Spot, Terms
+from environment.sharing.terms import Queues, queues_of
+from environment.types import Job
+from tests.builders import make_vms
+
+TREE = {
+    "prod": {
+        "priority": 10,
+        "submit": ["ann", "bob"],
+        "most": {"cpus": 8, "memory": "8g", "waiting": 3},
+        "queues": {
+            "etl": {"spot": "never", "most_per_user": {"cpus": 4, "waiting": 2}},
+            "ml": {"submit": ["cy"], "priority": -5, "most": {"dollars_per_hour": 0.1}},
+        },
+    },
+    "stopped": {"most": {"running": 0}},
+    "dev": {"spot": "only", "most_per_user": {"memory": "2g", "gpus": 0}},
+}
+
+
+class Door:
+    """An intake in front of these queues, on VMs of four cpus at $0.24 an hour, some of them spot VMs."""
+
+    def __init__(self, folder: Path, store: Store) -> None:
+        self.queues = queues_of(build(SharingFile, {"queues": TREE}, "queues").queues)
+        self.store = store
+        self.waiting: dict[tuple[str, str | None], int] = {}
+        self.arrived: list[Job] = []
+        launcher = Launcher(Config(data_dir=str(folder)), folder, "127.0.0.1")
+        self.intake = Intake(
+            store, launcher, {}, lambda _, job: self.arrived.append(job), lambda: None, 100, time.time,
+            queues=lambda: self.queues,
+        )  # fmt: skip
+        self.note()
+
+    def note(self, *arrived: str) -> None:
+        """What the loop tells it."""
+        spot = (replace(vm, terms=Terms("spot", spot=Spot(0.2))) for vm in make_vms(8, cpus=4)[4:])
+        vms = (*make_vms(4, cpus=4), *spot)
+        self.intake.note(0, Reach(vms), arrived, lambda path, user: self.waiting.get((path, user), 0))
+
+    def __call__(self, queue: str, owner: str = "", **asked: Any) -> Job:
+        """The job that comes of it; raises what it is refused for."""
+        spec = {"app": __file__, "cpus": 1, "memory": 1024, "queue": queue, "owner": owner, **asked}
+        each = SubmittedSpec(JobSpec(**spec))
+        (admission,) = (found[each] for found in self.intake.accept([each]) if found)
+        if isinstance(admission, Exception):
+            raise admission
+        return admission[0].job
+
+
+@pytest.fixture
+def door(tmp_path: Path) -> Iterator[Door]:
+    """One that is open."""
+    store = Store(f"sqlite:///{tmp_path / 'stoker.db'}")
+    yield Door(tmp_path, store)
+    store.close()
+
+
+def refused(call: Callable[[], object]) -> tuple[int, str]:
+    """Status and text of a refusal."""
+    with pytest.raises(RejectedError) as error:
+        call()
+    return error.value.status, error.value.detail
+
+
+@pytest.mark.parametrize(
+    ("queue", "owner", "asked", "status", "why"),
+    [
+        ("prdo", "ann", {}, 422, "there is no queue prdo; jobs can be in prod.ml, prod.etl, default, dev, "),
+        ("prod", "ann", {}, 422, "queue prod takes no jobs itself, those below it do: prod.ml, prod.etl"),
+        ("prod.etl", "cy", {}, 403, "cy may not submit to prod.etl; ann, bob may"),
+        ("prod.etl", "", {}, 403, "whoever gives no owner may not submit to prod.etl"),
+        ("prod.ml", "ann", {}, 403, "ann may not submit to prod.ml; cy may"),
+        ("prod.etl", "ann", {"spot": "only"}, 422, "cannot be in prod.etl, whose jobs have spot: never"),
+        ("dev", "ann", {"spot": "never"}, 422, "whose jobs have spot: only"),
+        ("prod.etl", "ann", {"executors": 5}, 422,
+         "each user of queue prod.etl may have 4 cpus at most (most_per_user.cpus), and the job takes 5"),
+        ("prod.ml", "cy", {"executors": 5, "memory": "2g"}, 422,
+         "queue prod may have 8192 MiB at most (most.memory), and the job takes 10240 MiB"),
+        ("prod.ml", "cy", {"cpus": 2}, 422,
+         "queue prod.ml may cost $0.1 an hour (most.dollars_per_hour), and it would $0.12"),
+        ("prod.ml", "cy", {"driver": Driver(on="cluster", memory=1024)}, 422, "and it would $0.12"),
+        ("dev", "ann", {"resources": {"gpus": 1}}, 422, "may have 0 gpus at most (most_per_user.gpus)"),
+        ("stopped", "ann", {}, 422, "0 running at most (most.running), so none of its jobs ever begins"),
+    ],
+)  # fmt: skip
+def test_what_no_queue_takes_is_refused(
+    door: Door, queue: str, owner: str, asked: dict[str, Any], status: int, why: str
+) -> None:
+    """Each with what would be right, and nothing of it is kept."""
+    found, text = refused(lambda: door(queue, owner, **asked))
+    assert (found, why in text) == (status, True), text
+    assert not door.store.jobs()
+
+
+def test_what_could_run_is_let_in(door: Door) -> None:
+    """Fewer executors or smaller ones are enough; those of a dynamic job may grow to what its queue has."""
+    assert door("prod.etl", "ann", executors=4, memory="1g").queue == "prod.etl"
+    door("prod.etl", "ann", executors=9, min_executors=4)
+    door.note("job-1", "job-2")
+    door("prod.etl", "bob", executors=DynamicExecutors(min=1, max=500))
+    door("prod.etl", "bob", executors=4, cpus={"min": 1, "max": 4})
+    door.note("job-3", "job-4")
+    assert door("prod.ml", "cy").priority == -5
+    assert door("default").queue == "default"
+
+
+def test_what_a_queue_says_holds_for_its_jobs(door: Door) -> None:
+    """Its priority where they say none, its rule of spot VMs where that is stricter."""
+    etl, high = door("prod.etl", "ann"), door("prod.etl", "ann", priority=0, spot="never")
+    assert [(job.priority, job.spot) for job in (etl, high)] == [(10, "never"), (0, "never")]
+    dev = door("dev", "ann")
+    assert (dev.priority, dev.spot, door("dev", "ann", spot="only").spot) == (0, "only", "only")
+    assert [job.spot for job in door.arrived] == ["never", "never", "only", "only"]
+    kept = door.store.spec(etl.id)
+    assert kept is not None
+    assert (kept.spot, kept.priority) == ("allowed", None), "what was submitted is what the user said"
+
+
+def test_a_queue_is_full_at_once_and_has_room_again(door: Door) -> None:
+    """Those on their way count, those below it count, and every user for himself."""
+    for _ in range(2):
+        door("prod.etl", "ann")
+    status, why = refused(lambda: door("prod.etl", "ann"))
+    assert (status, "each user of queue prod.etl may have 2 jobs waiting" in why) == (429, True), why
+    door("prod.etl", "bob")
+    status, why = refused(lambda: door("prod.ml", "cy"))
+    assert (status, "queue prod may have 3 jobs waiting (most.waiting)" in why) == (429, True), why
+    door.waiting = {("prod", None): 2, ("prod.etl", "ann"): 1, ("prod.etl", "bob"): 1}
+    door.note("job-1", "job-2", "job-3")
+    door("prod.etl", "ann")
+    with pytest.raises(RejectedError) as full:
+        door("prod.etl", "bob")
+    assert (full.value.status, full.value.headers) == (429, {"Retry-After": "30"})
+
+
+def test_what_came_to_nothing_takes_no_room(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that is full, a key that was used before, a job that is there already."""
+
+    def full(*_: object) -> None:
+        raise StoreFullError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(door.store, "add_jobs", full)
+        for _ in range(5):
+            assert refused(lambda: door("prod.etl", "ann"))[0] == 503
+    spec = JobSpec(app=__file__, queue="prod.etl", owner="ann", cpus=1, memory=1024)
+    for _ in range(5):
+        list(door.intake.accept([SubmittedSpec(spec, "key")]))
+    door("prod.etl", "ann")
+    assert refused(lambda: door("prod.etl", "ann"))[0] == 429
+    assert len(door.store.jobs()) == 2
+
+
+def test_a_batch_fills_a_queue_no_further(door: Door) -> None:
+    """Many at once are counted one by one; the others of the batch are let in."""
+    specs = [
+        JobSpec(app=__file__, queue=queue, owner="ann", memory=1024)
+        for queue in ("prod.etl", "prod.etl", "prod.etl", "default")
+    ]
+    submitted = [SubmittedSpec(spec) for spec in specs]
+    (found,) = door.intake.accept(submitted)
+    assert [isinstance(found[each], RejectedError) for each in submitted] == [False, False, True, False]
+
+
+def test_without_queues_a_name_means_nothing(door: Door) -> None:
+    """As before there were any."""
+    door.queues = Queues()
+    job = door("whatever it's called", "nobody", executors=9)
+    assert (job.queue, job.priority, job.spot) == ("whatever it's called", 0, "allowed")

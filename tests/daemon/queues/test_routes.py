@@ -1,0 +1,89 @@
+"""The routes about queues: what they answer, and what they refuse."""
+
+from typing import Any
+
+import pytest
+
+from daemon.api import create_app
+from daemon.queues.status import QueueUse
+from daemon.store import Store
+from environment.resources import Resources
+from tests.daemon.small_scheduler import SmallScheduler
+from tests.daemon.test_api import Api
+
+
+@pytest.fixture
+def scheduler(store: Store) -> SmallScheduler:
+    """A scheduler on the store."""
+    return SmallScheduler(store)
+
+
+@pytest.fixture
+def api(scheduler: SmallScheduler) -> Api:
+    """A client of its API."""
+    return Api(create_app(scheduler, scheduler.store, token=None, version="1"))
+
+
+def listed(api: Api) -> dict[str, Any]:
+    """All queues, by path."""
+    return {queue["path"]: queue for queue in api("GET", "/v1/queues").json()["queues"]}
+
+
+def test_queues_are_made_changed_and_removed(api: Api, scheduler: SmallScheduler) -> None:
+    """Each answer is the queue as it is then; what holds for it may be said above it."""
+    assert api("GET", "/v1/queues").json() == {"queues": [], "order": []}
+    made = api("PUT", "/v1/queues/prod", json={"weight": 3, "priority": 10, "submit": ["ann"]})
+    assert (made.status_code, made.json()["changed"], made.json()["leaf"]) == (201, True, True)
+    assert api("PATCH", "/v1/queues/prod.etl", json={"most": {"cpus": 4, "memory": "2g"}}).status_code == 201
+    changed = api("PATCH", "/v1/queues/prod.etl", json={"weight": 2, "most": {"memory": None}})
+    assert changed.status_code == 200
+    etl = changed.json()
+    assert (etl["settings"]["most"]["cpus"], etl["settings"]["most"]["memory"]) == (4, None)
+    assert (etl["priority"], etl["submit"], etl["spot"]) == (10, ["ann"], "allowed")
+    assert (etl["due"], listed(api)["default"]["due"]) == (0.75, 0.25)
+    assert [(path, queue["leaf"]) for path, queue in listed(api).items()] == [
+        ("default", True), ("prod", False), ("prod.etl", True),
+    ]  # fmt: skip
+    assert api("PUT", "/v1/queues/prod.etl", json={}).json()["settings"]["weight"] == 1
+    assert api("GET", "/v1/queues").json()["order"] == ["fifo"]
+    assert api("DELETE", "/v1/queues/prod").status_code == 409
+    assert api("DELETE", "/v1/queues/prod.etl").json()["path"] == "prod.etl"
+    assert api("DELETE", "/v1/queues/prod.etl").status_code == 404
+    assert api("GET", "/v1/queues/prod.etl").status_code == 404
+    assert api("GET", "/v1/queues/default").json()["settings"]["weight"] == 1
+    uses = {"prod": QueueUse(Resources.of(2.0, 1024), 0.25, 0.5, 1, 3, 1.5, "job-2", 7.0), "gone": QueueUse()}
+    scheduler.uses = uses
+    prod, gone = listed(api)["prod"], listed(api)["gone"]
+    names = (
+        "share",
+        "used",
+        "cpus",
+        "memory_mib",
+        "running",
+        "waiting",
+        "dollars_today",
+        "waits",
+        "waits_since",
+    )
+    assert [prod[name] for name in names] == [0.25, 0.5, 2.0, 1024, 1, 3, 1.5, "job-2", 7.0]
+    assert (prod["known"], gone["known"], gone["changed"]) == (True, False, False)
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+@pytest.mark.parametrize(
+    ("body", "field", "message"),
+    [
+        ({"weight": 0}, "weight", "should be greater than 0, found 0"),
+        ({"wieght": 2}, "wieght", "unknown key; did you mean weight?"),
+        ({"most": {"cpus": "many"}}, "most.cpus", "should be a number, found 'many'"),
+        ({"queues": {"x": {}}}, "queues", "unknown key"),
+        ({"guaranteed": {"gpus": 2}, "most": {"gpus": 1}}, "", "2 gpus are more than its most, 1"),
+    ],
+)
+def test_what_is_wrong_is_said(api: Api, method: str, body: dict[str, Any], field: str, message: str) -> None:
+    """By its key, alike for both."""
+    refused = api(method, "/v1/queues/prod", json=body)
+    assert refused.status_code == 422
+    assert field in refused.json()["detail"]
+    assert message in refused.json()["detail"]
+    assert not listed(api)
