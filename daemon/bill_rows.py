@@ -21,8 +21,8 @@ from environment.model.accounts import Charge, Kind
 
 #: By what a bill can be divided.
 By = Literal["job", "owner", "queue", "type", "policy", "pool", "vm", "day", "kind"]
-#: For what VMs are paid: all kinds but the difference to what providers tell.
-PAID: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if kind != "difference")
+#: For what VMs are paid: all kinds but the difference to what providers tell, and what was used in vain.
+PAID: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if kind not in ("difference", "lost"))
 #: For so many days sums are kept by VM and by job.
 DETAILED = 92
 
@@ -50,7 +50,7 @@ class Line:
 
     @property
     def total(self) -> float:
-        """What was paid: everything but the difference to what providers tell."""
+        """What was paid; what providers tell, and what was used in vain, is beside it."""
         return sum(self.dollars.get(kind, 0.0) for kind in PAID)
 
 

@@ -44,6 +44,8 @@ class BillLine(Body):
     """For whole units, and the least that is charged."""
     difference: float | None
     """What providers say that VMs have cost beyond the total; null where they say nothing."""
+    lost: float
+    """Of what was used, what was in vain: work that is lost since jobs gave way to others."""
 
 
 class BudgetBody(Body):
@@ -96,4 +98,5 @@ def bill_body(bill: Bill, by: By, budget: BudgetStatus | None) -> BillBody:
 
 def _line(line: Line) -> BillLine:
     paid: Mapping[str, float] = {kind: line.dollars.get(kind, 0.0) for kind in PAID}
-    return BillLine(key=line.key, total=line.total, **paid, difference=line.dollars.get("difference"))
+    difference, lost = line.dollars.get("difference"), line.dollars.get("lost", 0.0)
+    return BillLine(key=line.key, total=line.total, **paid, difference=difference, lost=lost)

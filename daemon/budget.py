@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from conf.schema import Budget
+from daemon.bill_rows import PAID
 from daemon.contract import BudgetStatus
 from environment.model.accounts import Charge, day_of
 from environment.model.events import OpeningsHeld
@@ -39,7 +40,7 @@ class BudgetWatch:
     def observe(self, charges: Iterable[Charge]) -> None:
         """These charges are stored now."""
         for charge in charges:
-            if charge.kind == "difference":
+            if charge.kind not in PAID:
                 continue
             if charge.day > self._day:
                 self._day, self._dollars = charge.day, 0.0

@@ -85,13 +85,18 @@ class _State(Collector):
             "What providers say that VMs have cost beyond that, in dollars",
             labels=["pool"],
         )
+        lost = 0.0
         for (kind, pool), dollars in sorted(self._store.vms.bill_by_pool().items()):
             if kind == "difference":
                 differs.add_metric([pool], dollars)
+            elif kind == "lost":
+                lost += dollars
             else:
                 paid.add_metric([kind, pool], dollars)
         yield paid
         yield differs
+        text = "Work that is lost since jobs gave way to others, in dollars"
+        yield CounterMetricFamily("stoker_preempted_dollars", text, lost)
         text = "Rows of the job store that could not be read when they were last asked for"
         yield GaugeMetricFamily("stoker_store_damaged_rows", text, len(self._store.damaged()))
 

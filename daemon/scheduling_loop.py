@@ -52,6 +52,7 @@ from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.event_log import encode
 from environment.model.records import JobRecord
 from environment.pools import Keeping
+from environment.sharing.terms import sharing_of
 from environment.sizing import Sizes
 from environment.types import Job, Vm
 from framework.link import MesosLink
@@ -98,6 +99,7 @@ class SchedulingLoop:
         all is taken up that an earlier daemon left.
         """
         self._restored = restored
+        self._sharing = sharing_of(config.sharing, config.queues)
         self._store = store
         self._watch = watch
         self._tenure = Tenure(store.begin_term("") if term is None else term, store)
@@ -366,6 +368,7 @@ class SchedulingLoop:
             reserved=tuple(self._store.vms.reservations()),
             pools=tuple(self._store.vms.pool_setbacks()),
             policy=self._policies.status().name,
+            sharing=self._sharing,
         )
         self._budget.begin()
         self._handle([Item(restored), *map(Item, self._budget.look())])

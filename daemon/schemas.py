@@ -188,6 +188,42 @@ class ExecutorBody(Body):
     """Since when its driver is to give it up, once its blocks are elsewhere; null for others."""
 
 
+class GaveBody(Body):
+    """What a job gave to another, or that it was stopped for it."""
+
+    at: float
+    """When, seconds since the epoch."""
+    to: Said
+    """The other job."""
+    queue: Said
+    """The other's queue."""
+    priority: int
+    """The other's priority."""
+    executors: int
+    """How many executors it gave: all that it had where it was stopped."""
+    lost: float
+    """Dollars: what that cost of its work."""
+    whole: bool
+    """Whether it was stopped, to begin anew in its place."""
+
+
+class TookBody(Body):
+    """What a job was given of another, or that it took the other's place."""
+
+    at: float
+    """When, seconds since the epoch."""
+    of: Said
+    """The other job."""
+    executors: int
+    """How many executors of the other."""
+    lost: float
+    """Dollars: what that cost of the other's work."""
+    whole: bool
+    """Whether the other was stopped for it."""
+    given_up: Said
+    """Why it did not have them after all; empty when it had, or waits for them yet."""
+
+
 class JobDetail(JobBody):
     """A job with what was submitted, and all its executors."""
 
@@ -195,6 +231,10 @@ class JobDetail(JobBody):
     """What was submitted; values that look secret are masked. Null where the store has lost it."""
     tasks: list[ExecutorBody]
     """Its executors, those that ended too, and its driver when it runs on the cluster."""
+    gave: list[GaveBody]
+    """What was taken from it for others, the last hundred times."""
+    took: list[TookBody]
+    """What was taken from others for it, the last hundred times."""
     ui: str | None = None
     """The path of the Spark UI of its driver, while that runs; its URL where the driver is its user's."""
 
@@ -243,6 +283,8 @@ def job_detail(
         reason,
         spec=None if spec is None else masked(spec),
         tasks=[_executor_body(executor) for executor in executors],
+        gave=[GaveBody(**gave._asdict()) for gave in record.gave],
+        took=[TookBody(**took._asdict()) for took in record.took],
         ui=ui,
     )
 

@@ -67,6 +67,8 @@ class BillLine(TypedDict):
     """For whole units, and the least that is charged."""
     difference: float | None
     """What providers say that VMs have cost beyond the total; null where they say nothing."""
+    lost: float
+    """Of what was used, what was in vain: work that is lost since jobs gave way to others."""
 
 
 class Bounds(TypedDict):
@@ -308,6 +310,25 @@ class FieldError(TypedDict):
     """What is wrong with it, and what would be right."""
 
 
+class Gave(TypedDict):
+    """What a job gave to another, or that it was stopped for it."""
+
+    at: float
+    """When, seconds since the epoch."""
+    to: str
+    """The other job."""
+    queue: str
+    """The other's queue."""
+    priority: int
+    """The other's priority."""
+    executors: int
+    """How many executors it gave: all that it had where it was stopped."""
+    lost: float
+    """Dollars: what that cost of its work."""
+    whole: bool
+    """Whether it was stopped, to begin anew in its place."""
+
+
 class Granted(TypedDict):
     """What comes of what a driver wants."""
 
@@ -471,6 +492,10 @@ class JobDetail(TypedDict):
     """What was submitted; values that look secret are masked. Null where the store has lost it."""
     tasks: list[Executor]
     """Its executors, those that ended too, and its driver when it runs on the cluster."""
+    gave: list[Gave]
+    """What was taken from it for others, the last hundred times."""
+    took: list[Took]
+    """What was taken from others for it, the last hundred times."""
     ui: str | None
     """The path of the Spark UI of its driver, while that runs; its URL where the driver is its user's."""
 
@@ -926,6 +951,23 @@ class Token(TypedDict):
     """Until when, seconds since the epoch; null: for ever."""
     used_on: str | None
     """The last day (UTC, 2026-11-22) on which it was used; null: on none."""
+
+
+class Took(TypedDict):
+    """What a job was given of another, or that it took the other's place."""
+
+    at: float
+    """When, seconds since the epoch."""
+    of: str
+    """The other job."""
+    executors: int
+    """How many executors of the other."""
+    lost: float
+    """Dollars: what that cost of the other's work."""
+    whole: bool
+    """Whether the other was stopped for it."""
+    given_up: str
+    """Why it did not have them after all; empty when it had, or waits for them yet."""
 
 
 class Totals(TypedDict):

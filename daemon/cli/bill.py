@@ -107,6 +107,9 @@ def table(answer: Json) -> Iterator[Any]:
         more = "more" if total["difference"] >= 0 else "less"
         apart = _money(abs(total["difference"]))
         yield f"Providers have charged {apart} {more} than this for VMs of which they tell it."
+    if total["lost"]:
+        yield ""
+        yield f"{_money(total['lost'])} of what was used is lost: work of jobs that gave way to others."
     if (budget := answer["budget"]) is not None:
         yield ""
         over = budget["spent"] > budget["per_day"]
@@ -132,7 +135,7 @@ def _percent(part: float, whole: float) -> str:
 def _write_csv(answer: Json) -> None:
     """All lines, with what is beyond them as one more that is called (others)."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow([answer["by"], "total", *KINDS, "difference"])
+    writer.writerow([answer["by"], "total", *KINDS, "difference", "lost"])
     rest = [{**answer["rest"], "key": "(others)"}] if answer["rest"] else []
     for line in (*answer["lines"], *rest):
         found = line["difference"]
@@ -142,6 +145,7 @@ def _write_csv(answer: Json) -> None:
                 line["total"],
                 *(line[kind] for kind in KINDS),
                 "" if found is None else found,
+                line["lost"],
             ]
         )
 

@@ -17,6 +17,8 @@ Json = Mapping[str, Any]
 
 #: An explanation shows so many rows of VMs; alike ones share a row first.
 ROWS_SHOWN = 12
+#: Of what a job gave to others, or took, so much is shown: the last of it.
+_GIVEN = 5
 #: Columns of a table of jobs that are left out where all have this in them.
 _USUAL = {"owner": "", "queue": DEFAULT_QUEUE}
 
@@ -121,6 +123,15 @@ def _facts(job: Json) -> Iterator[tuple[str, str | Text]]:
         yield "lost", render.count(job["losses"], "executor")
     if job["retries"]:
         yield "retries", f"{job['retried']} of {job['retries']}"
+    for gave in job.get("gave", ())[-_GIVEN:]:
+        what = "was stopped for" if gave["whole"] else f"{render.count(gave['executors'], 'executor')} to"
+        whom = f"{what} {gave['to']} of queue {gave['queue']} (priority {gave['priority']})"
+        yield "gave", f"{render.clock(gave['at'])} {whom}, {render.money(gave['lost'])} of its work lost"
+    for took in job.get("took", ())[-_GIVEN:]:
+        what = "the place" if took["whole"] else render.count(took["executors"], "executor")
+        lost = f"{render.money(took['lost'])} of its work lost"
+        given_up = f"; not had: {took['given_up']}" if took["given_up"] else ""
+        yield "took", f"{render.clock(took['at'])} {what} of {took['of']}, {lost}{given_up}"
 
 
 def executor_table(executors: Sequence[Json]) -> RenderableType:

@@ -24,7 +24,7 @@ from environment.types import Job, Vm
 #: For what a VM is paid: `used` by a job; `idle`, `booting` and `draining` are what nobody used meanwhile;
 #: `rounding` is for whole units, and the least that is charged. No part of the bill is the `difference`: what
 #: its provider says that a VM has cost beyond all of these, negative where it says less.
-Kind = Literal["used", "idle", "booting", "draining", "rounding", "difference"]
+Kind = Literal["used", "idle", "booting", "draining", "rounding", "difference", "lost"]
 
 
 class Charge(NamedTuple):
@@ -201,6 +201,12 @@ class Accounts:
         self._add_charge(account, "difference", difference - account.difference, at)
         account.difference = difference
         self._changed[account.id] = account
+
+    def lose(self, vm_id: str, job_id: str, dollars: float, at: float) -> None:
+        """So much of what a job has used was in vain, as it gave way to another: it is told apart."""
+        number = self._of.get(vm_id)
+        if number is not None and (account := self._open.get(number)):
+            self._add_charge(account, "lost", dollars, at, job_id)
 
     def _begin(self, lease: Lease, opened_at: float, until: float) -> Account:
         vm = lease.vm

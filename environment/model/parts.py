@@ -91,6 +91,7 @@ class Parts:
             self.decisions,
             self.reservations,
             self.places,
+            self.accounts,
         )
         self.comings = Comings(
             self.fleet,

@@ -7,6 +7,7 @@ is kept for jobs in `reservations.py`.
 from collections.abc import Iterator, Sequence
 
 from environment.belief import expected_end
+from environment.model.accounts import Accounts
 from environment.model.decisions import Decisions
 from environment.model.drivers import Drivers
 from environment.model.events import Placement
@@ -48,6 +49,7 @@ class Preempting:
         decisions: Decisions,
         reservations: Reservations,
         places: Places,
+        accounts: Accounts,
     ) -> None:
         self._turn = turn
         self._roster = roster
@@ -57,6 +59,7 @@ class Preempting:
         self._decisions = decisions
         self._reservations = reservations
         self._places = places
+        self._accounts = accounts
         #: How the cluster is shared.
         self.sharing: Sharing | None = None
         self._takings: dict[str, Taking] = {}
@@ -205,6 +208,7 @@ class Preempting:
             self._turn.now, whom.id, whom.queue, whom.priority, len(victim.numbers), victim.lost, victim.whole
         )
         job.gave = (*job.gave, gave)[-_REMEMBERED:]
+        self._lose(job, victim)
         if victim.whole:
             tasks = [task.task_id for task in self._roster.open_tasks(job)]
             self._lives.give_way(job, gave.told)
@@ -213,6 +217,12 @@ class Preempting:
         why = f"taken for {whom.id} of queue {whom.queue} (priority {whom.priority})"
         self._drivers.give_away(job, given, why, self._rests_until(job))
         return [task.task_id for task in given]
+
+    def _lose(self, job: JobRecord, victim: Victim) -> None:
+        """Put what it loses on the bill, in equal parts for its executors."""
+        given = [task for task in self._roster.executors(job) if task.number in victim.numbers]
+        for task in given:
+            self._accounts.lose(task.vm_id, job.job.id, victim.lost / len(given), self._turn.now)
 
     # ---- what becomes of it ----------------------------------------------------------------------------
 
