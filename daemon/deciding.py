@@ -116,7 +116,9 @@ class Deciders:
 
         def explained() -> Iterator[Verdict]:
             # One by one: a verdict keeps its view, and a round on a large cluster may have thousands.
-            for verdict, queue, name in self._round(view, Queue(requests)):
+            for verdict, queue, name in self._round(
+                view, requests if isinstance(requests, Queue) else Queue(requests)
+            ):
                 if self._is_news(verdict):
                     explanations.append(explain(verdict, name))
                 if self.watch is not None:
@@ -132,7 +134,7 @@ class Deciders:
             for verdict in self._acting.ask(view, queue, _BATCH):
                 last, name = self._mended(verdict, queue)
                 yield last, queue, name
-                queue = queue.without(last.request)
+                queue = queue.after(last)
             if not isinstance(last.decision, Place):
                 return
             view = last.view_after
@@ -201,7 +203,7 @@ class _Batch:
             return self.view, self.queue
         queue = self.queue
         for verdict in self.verdicts:
-            queue = queue.without(verdict.request)
+            queue = queue.after(verdict)
         return last.view_after, queue
 
 

@@ -59,7 +59,10 @@ class Verdict:
 
 
 class Queue(Sequence[PlacementRequest]):
-    """The requests from a position on, without copying them."""
+    """The requests from a position on, without copying them: first come, first served.
+
+    Where the order depends on who holds what, it is `environment.sharing.turns.Turns`.
+    """
 
     def __init__(self, requests: Sequence[PlacementRequest], start: int = 0) -> None:
         self._requests = requests
@@ -84,8 +87,13 @@ class Queue(Sequence[PlacementRequest]):
             raise IndexError(index)
         return self._requests[self._start + index]
 
-    def without(self, request: PlacementRequest) -> "Queue":
-        """The queue when the request has left it: another window, or a copy if it was not the head."""
+    def refuses(self, view: ClusterView, request: PlacementRequest, place: Place) -> str:  # noqa: ARG002
+        """Why a placement that fits the view must not be; empty when it may."""
+        return ""
+
+    def after(self, verdict: Verdict) -> "Queue":
+        """The queue when the verdict's job is placed: another window, or a copy if it was not the head."""
+        request = verdict.request
         if request is self[0]:
             return Queue(self._requests, self._start + 1)
         return Queue([other for other in self if other is not request])
@@ -213,7 +221,7 @@ def decide_in_turn(
         yield verdict
         if not isinstance(verdict.decision, Place):
             break
-        view, queue = verdict.view_after, queue.without(verdict.request)
+        view, queue = verdict.view_after, queue.after(verdict)
 
 
 def decide_once(
@@ -246,6 +254,8 @@ def _ask(
             request = _named(queue, decision.job_id)
             decision = shown.given(request, decision)
             faults = check(view, request, decision)
+            if not faults and isinstance(queue, Queue) and (over := queue.refuses(view, request, decision)):
+                faults = (over,)
     except Exception as error:  # a policy is foreign code: whatever it raises must not stop the queue
         faults = (f"the policy failed: {type(error).__name__}: {error}",)
     else:

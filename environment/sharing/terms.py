@@ -92,6 +92,11 @@ class Queues:
         return {queue.path: queue for queue in self.all}
 
     @cached_property
+    def _lines(self) -> dict[str, tuple[Queue, ...]]:
+        """What `line` has found: it is asked for with every job."""
+        return {}
+
+    @cached_property
     def leaves(self) -> tuple[str, ...]:
         """The paths of those that take jobs."""
         above = {queue.above for queue in self.all}
@@ -108,10 +113,14 @@ class Queues:
 
     def line(self, path: str) -> tuple[Queue, ...]:
         """The queue of that path, and those above it in front of it, the top first."""
-        found = self._by_path.get(path)
-        if found is None:
-            return (Queue(path),)
-        return (*(self.line(found.above) if found.above else ()), found)
+        known = self._lines.get(path)
+        if known is None:
+            found = self._by_path.get(path)
+            if found is None:
+                return (Queue(path),)
+            above = self.line(found.above) if found.above else ()
+            known = self._lines[path] = (*above, found)
+        return known
 
     def below(self, path: str) -> tuple[Queue, ...]:
         """The queues right below that one; those at the top for an empty path."""

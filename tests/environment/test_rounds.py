@@ -8,7 +8,7 @@ from agents.baselines.first_fit import FirstFit
 from environment.model.events import Placement, Waiting
 from environment.model.launches import decided
 from environment.resources import Resources
-from environment.rounds import Queue, decide_in_turn, decide_once
+from environment.rounds import Queue, Verdict, decide_in_turn, decide_once
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 from tests.builders import make_job, make_request, make_view, make_vms
@@ -226,10 +226,14 @@ def test_the_queue_is_a_window_without_copies() -> None:
 
 def test_whoever_leaves_the_queue_leaves_the_others_in_order() -> None:
     """The head leaves by moving the window; the others are copied without a later one."""
+
+    def placed(request: PlacementRequest) -> Verdict:
+        return Verdict(request, VIEW, Place(request.job.id, (0,)))
+
     waiting = requests(1, 2, 3, 4)
     queue = Queue(waiting, 1)
-    assert [request.job.id for request in queue.without(waiting[1])] == ["c", "d"]
-    assert [request.job.id for request in queue.without(waiting[2])] == ["b", "d"]
+    assert [request.job.id for request in queue.after(placed(waiting[1]))] == ["c", "d"]
+    assert [request.job.id for request in queue.after(placed(waiting[2]))] == ["b", "d"]
     assert len(queue) == 3
 
 

@@ -1,0 +1,443 @@
+"""In which order jobs of one moment are placed, found one after the other: progressive filling (Ghodsi 2011).
+
+Jobs stand as if those before them had been placed: where the order is `fair`, each takes its part of its
+queue's and user's share before the next is chosen. Limits are those of what is held when the order begins.
+What a policy is shown of it, and what becomes of it with each placement, is in `turns`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from heapq import heapify, heappop, heapreplace
+from typing import Any
+
+from environment.resources import Resources
+from environment.sharing.limits import Limits, Over
+from environment.sharing.lines import Entry, Key, Tree, demand
+from environment.sharing.shares import Holding, Scope, Standings, Use, below_guarantee, scopes
+from environment.sharing.terms import Queue
+from environment.types import PlacementRequest
+
+#: Lets in the first of some jobs, when so many JVMs were placed since it was asked first.
+Gate = Callable[[Iterable[PlacementRequest], int], Iterator[PlacementRequest]]
+
+#: Of so many queues and users it is kept what was found, at most.
+_KEPT = 100_000
+
+#: How a queue stands among its neighbours: those below their guarantee are first, then those with the least;
+#: of equals, whose next job is older.
+Rank = tuple[int, float]
+Standing = tuple[int, float, Key]
+
+
+def every(requests: Iterable[PlacementRequest], _: int) -> Iterator[PlacementRequest]:
+    """The gate that lets all in."""
+    return iter(requests)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What does not change in a round: who waits, and by which terms. Seconds.
+
+    `ages` has the same jobs as the lines, by queue, the oldest first. `first` go before all others; `skipped`
+    are not placed now, whoever they are. `overtaken` says how often who was.
+    """
+
+    tree: Tree
+    classes: Sequence[Key]
+    ages: Mapping[str, Sequence[Entry]]
+    limits: Limits
+    first: tuple[PlacementRequest, ...] = ()
+    skipped: frozenset[str] = frozenset()
+    gate: Gate = every
+    overtaken: Mapping[str, int] = field(default_factory=dict)
+    #: The queues of jobs that grow, for which a limit of running jobs is none.
+    grow_in: frozenset[str] = frozenset()
+    known: "Known" = field(default_factory=lambda: Known())
+
+
+class Known:
+    """What was found of shares in one round, and is as true in the next as long as nothing of it changes.
+
+    May be used by several threads at once, each of which finds the same again where it finds nothing.
+    """
+
+    def __init__(self) -> None:
+        self._vectors: dict[Scope, tuple[Use, float, Resources, list[float]]] = {}
+        self._users: dict[tuple[Key, str], tuple[object, Use | None, float, Resources, list[Any]]] = {}
+
+    def vector(self, standings: Standings, scope: Scope) -> Sequence[float]:
+        """What a queue or user has and has had, as parts of the whole."""
+        use, step, whole = standings.of(scope), standings.step, standings.whole
+        known = self._vectors.get(scope)
+        if known is None or known[0] is not use or known[1] != step or known[2] is not whole:
+            if len(self._vectors) > _KEPT:
+                self._vectors = {}
+            known = self._vectors[scope] = use, step, whole, standings.vector(use)
+        return known[3]
+
+    def users(
+        self, standings: Standings, kind: Key, queue: Queue, lines: Mapping[str, Sequence[Entry]]
+    ) -> Sequence[Any]:
+        """The users of a queue of jobs by share: that, where the first of each stands, who, and 0."""
+        # Of whatever changes of its users, the queue has a part.
+        use, step, whole = standings.of((queue.path, None)), standings.step, standings.whole
+        known = self._users.get((kind, queue.path))
+        if known is None or known[0] is not lines or known[1] is not use or known[2:4] != (step, whole):
+            if len(self._users) > _KEPT:
+                self._users = {}
+            found = []
+            for user, line in lines.items():
+                share = max(self.vector(standings, (queue.path, user)), default=0.0) / queue.weight_of(user)
+                found.append((share, line[0].key, user, 0))
+            found.sort()
+            known = self._users[kind, queue.path] = lines, use, step, whole, found
+        return known[4]
+
+
+class Answer(Enum):
+    """Whether an entry may be placed."""
+
+    MAY = 0
+    #: It does not wait any more.
+    GONE = 1
+    #: A limit is in the way of this one.
+    OVER = 2
+    #: A limit is in the way of all of its user, or of its queue.
+    USER_FULL = 3
+    QUEUE_FULL = 4
+
+
+class Order:
+    """Jobs in order, found as far as they are asked for."""
+
+    def __init__(self, scene: Scene, standings: Standings, gone: frozenset[str], begun: int) -> None:
+        self.scene, self.standings = scene, standings
+        self.found: list[PlacementRequest] = []
+        self._takes: list[Resources] = []
+        self._gone = gone | scene.skipped if scene.skipped else gone
+        #: Of whom a job that starves needs all that is left.
+        self._kept: dict[Scope, str] = {}
+        #: Jobs that were found because they starve.
+        self._early: set[str] = set()
+        self._overs: dict[tuple[str, str, int], Over | None] = {}
+        #: Parts of the whole: what scopes have, with those found so far, and what requests take.
+        self._vectors: dict[Scope, list[float]] = {}
+        #: Queues of jobs of which some were found.
+        self._touched: set[str] = set()
+        self._chains: dict[str, list[tuple[Queue, list[float]]]] = {}
+        self._parts: dict[int, tuple[Resources, list[float]]] = {}
+        self._bounded = any(queue.most or queue.most_per_user for queue in standings.sharing.queues)
+        #: Whether whoever waits may be placed, so that who is next is known without looking.
+        self.sure = not (self._bounded or self._gone)
+        self._rest = scene.gate(self._shown(), begun)
+
+    def reach(self, count: int) -> int:
+        """How many are found, when so many were looked for."""
+        found = self.found
+        while len(found) < count:
+            request = next(self._rest, None)
+            if request is None:
+                break
+            found.append(request)
+        return len(found)
+
+    def goes_on(self, request: PlacementRequest, held: Resources) -> bool:
+        """Whether the order of the others is what it was, after this one was placed with so much."""
+        bounded = self._bounded and self.scene.limits.bounded(request.job.queue)
+        return not bounded and held == demand(request)[0]
+
+    def _shown(self) -> Iterator[PlacementRequest]:
+        for entry in self._entries():
+            request = entry.request
+            if self._bounded and request.fewest < request.count:
+                job, standings = request.job, self.standings
+                if job.driver is not None and not request.joins:
+                    standings = standings.with_more([Holding(job.queue, job.owner, job.driver, 0.0)])
+                left = self.scene.limits.left(standings, job.queue, job.owner, request.size)
+                request = request if left is None else request.first(max(left, request.fewest))
+            yield request
+
+    def _entries(self) -> Iterator[Entry]:
+        for entry in self._starving():
+            self._early.add(entry.request.job.id)
+            yield self.added(entry)
+        fair = "fair" in self.standings.sharing.order
+        for kind in self.scene.classes:
+            queues = self.scene.tree[kind]
+            if not fair:
+                yield from self._merged({queue: users[""] for queue, users in queues.items()})
+                continue
+            root = _Branch(self, kind, "", self._below(queues))
+            while root.settle():
+                yield root.take()
+
+    def _merged(self, lines: Mapping[str, Sequence[Entry]]) -> Iterator[Entry]:
+        """Who may be placed of these lines, one of each queue, whoever stands before others."""
+        heap = [(line[0].key, queue, 0) for queue, line in lines.items()]
+        heapify(heap)
+        looks = dict.fromkeys(lines, 0)
+        while heap:
+            _, queue, number = heap[0]
+            line = lines[queue]
+            answer = self.look(line[number])
+            looks[queue] = 0 if answer is Answer.MAY else looks[queue] + (answer is not Answer.GONE)
+            ends = answer is Answer.QUEUE_FULL or looks[queue] > self.standings.sharing.window
+            if number + 1 < len(line) and not ends:
+                heapreplace(heap, (line[number + 1].key, queue, number + 1))
+            else:
+                heappop(heap)
+            if answer is Answer.MAY:
+                yield line[number]
+
+    # ---- who may be placed -------------------------------------------------------------------------
+
+    def look(self, entry: Entry) -> Answer:
+        """Whether an entry may be placed now, as far as limits and others go, or who in its place might."""
+        job = entry.request.job
+        if job.id in self._gone or job.id in self._early:
+            return Answer.GONE
+        if self._kept:
+            for path, user in scopes(self.standings.sharing.queues, job.queue, job.owner):
+                if (path, user) in self._kept:
+                    return Answer.QUEUE_FULL if user is None else Answer.USER_FULL
+        if not self._bounded or (over := self.over(entry)) is None:
+            return Answer.MAY
+        if not over.full or job.queue in self.scene.grow_in:
+            return Answer.OVER
+        return Answer.QUEUE_FULL if over.scope[1] is None else Answer.USER_FULL
+
+    def over(self, entry: Entry) -> Over | None:
+        """Which limit keeps an entry from being placed; None when none does."""
+        job, request = entry.request.job, entry.request
+        known = (job.queue, job.owner, id(entry.least) if not request.joins else -id(entry.least))
+        if known not in self._overs:
+            self._overs[known] = self.scene.limits.over(
+                self.standings, job.queue, job.owner, entry.least, more_jobs=int(not request.joins)
+            )
+        return self._overs[known]
+
+    def _starving(self) -> Iterator[Entry]:
+        """Who has waited for too long, the oldest first; what a limit keeps from one is kept for him."""
+        since = self.standings.at - self.standings.sharing.starves_after
+        heap = [
+            (entries[0].key, queue, 0)
+            for queue, entries in self.scene.ages.items()
+            if entries[0].key[0] <= since
+        ]
+        heapify(heap)
+        while heap:
+            _, queue, number = heap[0]
+            entries = self.scene.ages[queue]
+            entry, number = entries[number], number + 1
+            if number < len(entries) and entries[number].key[0] <= since:
+                heapreplace(heap, (entries[number].key, queue, number))
+            else:
+                heappop(heap)
+            answer = self.look(entry)
+            if answer is Answer.MAY:
+                yield entry
+            elif answer is not Answer.GONE and self._bounded:
+                over = self.over(entry)
+                if over is not None and over.ever:
+                    self._kept.setdefault(over.scope, entry.request.job.id)
+                    if over.scope[1] is None:  # nobody of the queue goes before him
+                        heap = [each for each in heap if each[1] != queue]
+                        heapify(heap)
+
+    # ---- fair --------------------------------------------------------------------------------------
+
+    def vector(self, scope: Scope) -> list[float]:
+        """What a queue or user has, with what was found of it so far, as parts of the whole."""
+        found = self._vectors.get(scope)
+        if found is None:
+            found = self._vectors[scope] = list(self.scene.known.vector(self.standings, scope))
+        return found
+
+    def chain(self, path: str) -> list[tuple[Queue, list[float]]]:
+        """A queue behind those above it, and what each has, as `vector` has it."""
+        found = self._chains.get(path)
+        if found is None:
+            line = self.standings.sharing.queues.line(path)
+            found = self._chains[path] = [(queue, self.vector((queue.path, None))) for queue in line]
+        return found
+
+    def added(self, entry: Entry) -> Entry:
+        """The entry, which was found: those after it are chosen as if it had been placed."""
+        known = self._parts.get(id(entry.takes))
+        if known is None:
+            taken, whole = entry.takes.thousandths, self.standings.whole.thousandths
+            parts = [taken.get(name, 0) / amount for name, amount in whole.items()]
+            known = self._parts[id(entry.takes)] = entry.takes, parts
+        job, parts = entry.request.job, known[1]
+        chain = self.chain(job.queue)
+        leaf = chain[-1][0].path
+        self._touched.add(leaf)
+        vectors = [had for _, had in chain]
+        vectors.append(self.vector((leaf, job.owner)))
+        for had in vectors:
+            for number, part in enumerate(parts):
+                had[number] += part
+        return entry
+
+    def rank(self, queue: Queue, had: Sequence[float]) -> Rank:
+        """How a queue that has so much stands among its neighbours."""
+        if queue.guaranteed:
+            part = below_guarantee(queue, self._held(queue.path, had))
+            if part is not None:
+                return 0, part
+        return 1, max(had, default=0.0) / queue.weight
+
+    def _held(self, path: str, had: Sequence[float]) -> Resources:
+        """What a queue holds, with those found so far."""
+        scope, whole = (path, None), self.standings.whole.thousandths
+        was = self.scene.known.vector(self.standings, scope)
+        more = {
+            name: round((now - before) * amount)
+            for (name, amount), now, before in zip(whole.items(), had, was, strict=True)
+        }
+        return self.standings.of(scope).held + Resources(more)
+
+    def users(self, kind: Key, path: str) -> Sequence[Any]:
+        """The users of a queue of jobs by share: that, where the first of each stands, who, and 0."""
+        lines, queue = self.scene.tree[kind][path], self.chain(path)[-1][0]
+        if path not in self._touched:
+            return self.scene.known.users(self.standings, kind, queue, lines)
+        return sorted(
+            (max(self.vector((path, user)), default=0.0) / queue.weight_of(user), line[0].key, user, 0)
+            for user, line in lines.items()
+        )
+
+    def _below(self, queues: Mapping[str, Any]) -> dict[str, Any]:
+        """The tree of queues in which jobs of a class wait: by path those below, an empty one for none."""
+        root: dict[str, Any] = {}
+        for path in queues:
+            at = root
+            for queue in self.standings.sharing.queues.line(path):
+                at = at.setdefault(queue.path, {})
+        return root
+
+
+class _Leaf:
+    """A queue of jobs: whose user has least is next.
+
+    What stands in front is what would be next if no limit were in the way; `settle` sees to that.
+    """
+
+    __slots__ = ("_had", "_heap", "_lines", "_order", "queue")
+
+    def __init__(self, order: Order, kind: Key, path: str) -> None:
+        self.queue, self._had = order.chain(path)[-1]
+        self._order = order
+        self._lines = order.scene.tree[kind][path]
+        self._heap = list(order.users(kind, path))  # what is sorted is a heap
+
+    @property
+    def rank(self) -> Standing:
+        """How it stands among its neighbours; of equals, whose next job is older."""
+        return (*self._order.rank(self.queue, self._had), self._heap[0][1][-2:])
+
+    def settle(self) -> bool:
+        """Have somebody in front who may be placed; whether there is anybody."""
+        heap, look, most = self._heap, self._order.look, self._order.standings.sharing.window
+        while heap:
+            share, _, user, number = heap[0]
+            entries, looks = self._lines[user], 0
+            for at in range(number, len(entries)):
+                answer = look(entries[at])
+                if answer is Answer.MAY:
+                    if at == number:
+                        return True
+                    heapreplace(heap, (share, entries[at].key, user, at))
+                    break
+                if answer is Answer.QUEUE_FULL:
+                    heap.clear()
+                    return False
+                looks += answer is Answer.OVER
+                if answer is Answer.USER_FULL or looks > most:
+                    heappop(heap)
+                    break
+            else:
+                heappop(heap)
+        return False
+
+    def take(self) -> Entry:
+        """The next entry; to be called after `settle`."""
+        heap = self._heap
+        _, _, user, number = heap[0]
+        entries = self._lines[user]
+        entry = self._order.added(entries[number])
+        number += 1
+        if number < len(entries):
+            had = self._order.vector((self.queue.path, user))
+            share = max(had, default=0.0) / self.queue.weight_of(user)
+            heapreplace(heap, (share, entries[number].key, user, number))
+        else:
+            heappop(heap)
+        return entry
+
+    def __bool__(self) -> bool:
+        return bool(self._heap)
+
+
+class _Branch:
+    """A queue of queues: who is below its guarantee is next, then who has least for its weight.
+
+    Each stands at least as far in front as it should, until it is looked at.
+    """
+
+    __slots__ = ("_heap", "_order", "path")
+
+    def __init__(self, order: Order, kind: Key, path: str, below: Mapping[str, Any]) -> None:
+        self.path = path
+        self._order = order
+        heap: list[Any] = []
+        for child, further in below.items():
+            if further:
+                branch = _Branch(order, kind, child, further)
+                heap.append(((*branch.rank[:2], branch.rank[2] if order.sure else ()), child, branch))
+            else:
+                age = order.users(kind, child)[0][1][-2:] if order.sure else ()
+                heap.append(((*order.rank(*order.chain(child)[-1]), age), child, kind))
+        heapify(heap)
+        self._heap = heap
+
+    @property
+    def rank(self) -> Standing:
+        """How it stands among its neighbours; below its guarantee also when one in it is below its own."""
+        below, part, age = self._heap[0][0]
+        if below == 0:
+            own = self._order.rank(*self._order.chain(self.path)[-1])
+            return (*(own if own[0] == 0 else (0, part)), age)
+        return (*self._order.rank(*self._order.chain(self.path)[-1]), age)
+
+    def settle(self) -> bool:
+        """Have somebody in front who may be placed; whether there is anybody."""
+        heap = self._heap
+        while heap:
+            rank, path, child = heap[0]
+            if isinstance(child, tuple):  # most are never looked at
+                child = _Leaf(self._order, child, path)
+            if not child.settle():
+                heappop(heap)
+                continue
+            found = child.rank
+            if found == rank:
+                heap[0] = rank, path, child
+                return True
+            heapreplace(heap, (found, path, child))
+        return False
+
+    def take(self) -> Entry:
+        """The next entry; to be called after `settle`."""
+        heap = self._heap
+        _, path, child = heap[0]
+        entry: Entry = child.take()
+        if child if self._order.sure else child.settle():
+            heapreplace(heap, (child.rank, path, child))
+        else:
+            heappop(heap)
+        return entry
+
+    def __bool__(self) -> bool:
+        return bool(self._heap)

@@ -1,0 +1,133 @@
+"""Who waits, in sorted lines that a round may go on reading while the next jobs join and leave.
+
+A line is that of one class of jobs, one queue and one of its users; which class, and how jobs stand within a
+line, is said by `keys`. Whose line is next is decided in `turns`.
+"""
+
+import math
+from bisect import bisect_left, insort
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from conf.schema.sharing import Criterion
+from environment.resources import Resources, total
+from environment.types import Job, PlacementRequest
+
+Key = tuple[Any, ...]
+#: Class, queue, user.
+Path = tuple[Key, str, str]
+#: Lines by class, queue and user.
+Tree = Mapping[Key, Mapping[str, Mapping[str, Sequence["Entry"]]]]
+
+
+class Entry(NamedTuple):
+    """A job that waits: where it stands in its line, all that it asks for, and the least on which it runs."""
+
+    key: Key
+    request: PlacementRequest
+    takes: Resources
+    least: Resources
+
+
+@lru_cache(maxsize=4096)
+def _sum(sizes: tuple[Resources, ...], size: Resources, count: int, driver: Resources | None) -> Resources:
+    taken = total(sizes[:count]) if sizes else size * count
+    return taken if driver is None else taken + driver
+
+
+def demand(request: PlacementRequest) -> tuple[Resources, Resources]:
+    """All that a request asks for, and the least with which it may be placed; its driver is part of both."""
+    driver, size = None if request.joins else request.job.driver, request.job.size
+    every = _sum(request.sizes, size, request.count, driver)
+    least = every if request.fewest == request.count else _sum(request.sizes, size, request.fewest, driver)
+    return every, least
+
+
+def latest_start(job: Job) -> float:
+    """When a job has to start to meet its deadline, by what is believed of it; infinity without one."""
+    return math.inf if job.deadline is None else job.deadline - (job.expected_duration or 0.0)
+
+
+def _stands(criterion: Criterion, job: Job, now: float) -> Key:
+    match criterion:
+        case "priority":
+            return (-job.priority,)
+        case "deadline":
+            return (latest_start(job) < now, math.inf if job.deadline is None else job.deadline)
+        case "shortest":
+            return (math.inf if job.expected_duration is None else job.expected_duration,)
+        case _:
+            return ()
+
+
+def keys(order: Sequence[Criterion], job: Job, at: float, number: int, now: float) -> tuple[Path, Key]:
+    """In which line a job is that came then, as that number, and how it stands there.
+
+    What comes before `fair` in the order divides jobs in classes; without it there is a line for
+    each queue.
+    """
+    fair = order.index("fair") if "fair" in order else -1
+    stand = [_stands(criterion, job, now) for criterion in order]
+    within = sum(stand[fair + 1 :], ())
+    if fair < 0:
+        return ((), job.queue, ""), (*within, at, number)
+    return (sum(stand[:fair], ()), job.queue, job.owner), (*within, at, number)
+
+
+class Lines:
+    """Lines by path; what was handed out as `tree` stays as it is."""
+
+    def __init__(self, tree: Tree | None = None, classes: Sequence[Key] = ()) -> None:
+        self._tree: dict[Any, Any] = dict(tree or {})
+        self._classes = list(classes)
+        #: What was not handed out since it was made, and may be changed.
+        self._mine: set[tuple[Any, ...]] = set()
+
+    def add(self, path: Path, entry: Entry) -> None:
+        """An entry joins a line."""
+        insort(self._line(path), entry)
+
+    def remove(self, path: Path, key: Key) -> None:
+        """The entry with that key leaves its line."""
+        line = self._line(path)
+        del line[bisect_left(line, (key,))]
+        if line:
+            return
+        kind, queue, user = path
+        queues = self._tree[kind]
+        del queues[queue][user]
+        self._mine.discard(path)
+        if not queues[queue]:
+            del queues[queue]
+            self._mine.discard((kind, queue))
+        if not queues:
+            del self._tree[kind]
+            self._mine.discard((kind,))
+            del self._classes[bisect_left(self._classes, kind)]
+
+    def hand_out(self) -> tuple[Tree, Sequence[Key]]:
+        """All lines as they are now, and their classes in order."""
+        self._mine.clear()
+        return self._tree, self._classes
+
+    def copy(self) -> "Lines":
+        """The same lines, of which others may be changed."""
+        return Lines(*self.hand_out())
+
+    def _line(self, path: Path) -> list[Entry]:
+        """A line, to be changed."""
+        if () not in self._mine:
+            self._tree, self._classes = dict(self._tree), list(self._classes)
+            self._mine.add(())
+        if path[0] not in self._tree:
+            insort(self._classes, path[0])
+        at: Any = self._tree
+        for depth, name in enumerate(path, 1):
+            if path[:depth] not in self._mine:
+                empty: Any = [] if depth == len(path) else {}
+                at[name] = at[name].copy() if name in at else empty
+                self._mine.add(path[:depth])
+            at = at[name]
+        line: list[Entry] = at
+        return line

@@ -1,0 +1,231 @@
+"""What queues and their users hold, and what they have held of late: by this `fair` knows whose turn it is.
+
+Who is over a limit by the same numbers is said in `limits`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from environment.resources import NOTHING, Resources
+from environment.sharing.terms import Queue, Queues, Sharing
+
+#: A queue by its path (None), or one of its users.
+Scope = tuple[str, str | None]
+
+#: In so many steps a half-life passes: shares are those of the last step, so that they change only then, and
+#: with what is held. What is forgotten late by this is four percent at most.
+_STEPS = 16
+#: A share of what there is that is forgotten altogether.
+_DUST = 1e-6
+
+
+class Holding(NamedTuple):
+    """What a job holds now, and what that costs, dollars per hour; not `new` are more executors of one."""
+
+    queue: str
+    user: str
+    held: Resources
+    per_hour: float
+    new: bool = True
+
+
+class Use(NamedTuple):
+    """What is held now, by how many jobs, at what price, and what was held before.
+
+    `past` is the mean of what was held, by name in thousandths, in which what is older counts less: by half
+    for every half-life. It is that of the time `at`, seconds.
+    """
+
+    held: Resources = NOTHING
+    running: int = 0
+    per_hour: float = 0.0
+    past: Mapping[str, float] = {}
+    at: float = 0.0
+
+    def past_at(self, at: float, half_life: float) -> dict[str, float]:
+        """What `past` is at a later time, if what is held has not changed."""
+        if half_life <= 0.0:
+            return {}
+        left = 2.0 ** (-max(at - self.at, 0.0) / half_life)
+        held = self.held.thousandths
+        names = {**held, **self.past}
+        return {name: _mixed(held.get(name, 0), self.past.get(name, 0.0), left) for name in names}
+
+
+def _mixed(held: float, past: float, left: float) -> float:
+    return held + (past - held) * left
+
+
+#: Of who never held anything.
+NO_USE = Use()
+
+
+class Used(NamedTuple):
+    """What is remembered of a queue or user beyond what is held: `Use.past`, in units of what is held."""
+
+    queue: str
+    user: str | None
+    past: tuple[tuple[str, float], ...]
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Standings:
+    """The shares of a moment: by them a round is put in order. Never changed.
+
+    `whole` is what the cluster has. `spent` is what was charged today, dollars.
+    """
+
+    sharing: Sharing
+    uses: Mapping[Scope, Use]
+    spent: Mapping[Scope, float]
+    whole: Resources
+    at: float
+
+    def of(self, scope: Scope) -> Use:
+        """What a queue or user has."""
+        return self.uses.get(scope, NO_USE)
+
+    def with_more(self, more: Iterable[Holding]) -> "Standings":
+        """The same when these jobs have been placed."""
+        uses = dict(self.uses)
+        for holding in more:
+            for scope in scopes(self.sharing.queues, holding.queue, holding.user):
+                use = uses.get(scope, NO_USE)
+                uses[scope] = use._replace(
+                    held=use.held + holding.held,
+                    running=use.running + holding.new,
+                    per_hour=use.per_hour + holding.per_hour,
+                )
+        return replace(self, uses=uses)
+
+    def vector(self, use: Use) -> list[float]:
+        """What is held, and was on the average, as parts of the whole, of each thing that there is."""
+        held, names = use.held.thousandths, self.whole.thousandths
+        half_life = self.sharing.half_life
+        if half_life <= 0.0 or not (use.past or held):
+            return [held.get(name, 0) / whole for name, whole in names.items()]
+        step = half_life / _STEPS
+        left = 2.0 ** (-max(self.at // step * step - use.at, 0.0) / half_life)
+        past = use.past
+        return [
+            (held.get(name, 0) * (2.0 - left) + past.get(name, 0.0) * left) / whole
+            for name, whole in names.items()
+        ]
+
+    @property
+    def step(self) -> float:
+        """Equal at times between which no share changes for time alone."""
+        half_life = self.sharing.half_life
+        return self.at // (half_life / _STEPS) if half_life > 0.0 else 0.0
+
+    def share(self, path: str) -> float:
+        """A queue's dominant share (Ghodsi 2011), of what it holds and has held, divided by its weight."""
+        return max(self.vector(self.of((path, None))), default=0.0) / self.weight(path)
+
+    def weight(self, path: str) -> float:
+        """A queue's weight."""
+        return self.sharing.queues.line(path)[-1].weight
+
+    def times_its_share(self, path: str, others: Iterable[str]) -> float | None:
+        """How much a queue has had, in shares that are its due beside these queues; None if none had any."""
+        had = {other: self.share(other) * self.weight(other) for other in {path, *others}}
+        everything = sum(had.values())
+        if not everything:
+            return None
+        due = self.weight(path) / sum(map(self.weight, had))
+        return had[path] / everything / due
+
+
+def scopes(queues: Queues, queue: str, user: str) -> tuple[Scope, ...]:
+    """Whoever has what a job of that queue and user has: queues from the top, and the user in each."""
+    line = queues.line(queue)
+    return (*((each.path, None) for each in line), *((each.path, user) for each in line))
+
+
+class Shares:
+    """Keeps account of what jobs hold: `holds` is told whenever that changes."""
+
+    def __init__(self, sharing: Sharing) -> None:
+        self._sharing = sharing
+        self._uses: dict[Scope, Use] = {}
+        self._holdings: dict[str, Holding] = {}
+        self._spent: dict[Scope, float] = {}
+        self._day = ""
+        self._standings: Standings | None = None
+
+    def holds(self, job_id: str, holding: Holding, at: float) -> None:
+        """From now on the job holds this, and nothing else; nothing at all when that is empty."""
+        before = self._holdings.get(job_id)
+        if before == holding or (before is None and not holding.held):
+            return
+        if before is not None:
+            self._add(before, at, -1)
+            del self._holdings[job_id]
+        if holding.held:
+            self._add(holding, at, 1)
+            self._holdings[job_id] = holding
+
+    def _add(self, holding: Holding, at: float, times: int) -> None:
+        self._standings = None
+        for scope in scopes(self._sharing.queues, holding.queue, holding.user):
+            use = self._uses.get(scope, NO_USE)
+            held = use.held + holding.held if times > 0 else use.held - holding.held
+            self._uses[scope] = Use(
+                held,
+                use.running + times,
+                # What rounding leaves of nothing is nothing.
+                use.per_hour + times * holding.per_hour if held else 0.0,
+                use.past_at(at, self._sharing.half_life),
+                max(at, use.at),
+            )
+
+    def spends(self, queue: str, user: str, day: str, dollars: float) -> None:
+        """So much was charged on a day for a job of that queue and user."""
+        if day < self._day:
+            return
+        if day > self._day:
+            self._day, self._spent = day, {}
+        self._standings = None
+        for scope in scopes(self._sharing.queues, queue, user):
+            self._spent[scope] = self._spent.get(scope, 0.0) + dollars
+
+    def standings(self, whole: Resources, at: float, day: str = "") -> Standings:
+        """The shares of now, in a cluster that has that much in all; `day` is that of the time."""
+        known = self._standings
+        if known is None or known.whole != whole:
+            known = Standings(self._sharing, dict(self._uses), dict(self._spent), whole, at)
+            self._standings = known
+        spent = known.spent if day == self._day else {}
+        return known if known.at == at and spent is known.spent else replace(known, at=at, spent=spent)
+
+    def state(self) -> tuple[Used, ...]:
+        """What is not known from what jobs hold now."""
+        return tuple(
+            Used(queue, user, tuple(use.past.items()), use.at)
+            for (queue, user), use in self._uses.items()
+            if use.past
+        )
+
+    def resume(self, state: Iterable[Used]) -> None:
+        """Go on from there; before any job holds anything."""
+        self._standings = None
+        for queue, user, past, at in state:
+            self._uses[queue, user] = Use(past=dict(past), at=at)
+
+    def forget(self, whole: Resources, at: float) -> None:
+        """Forget who holds nothing and has had next to nothing."""
+        self._standings = None
+        for scope, use in list(self._uses.items()):
+            past = use.past_at(at, self._sharing.half_life)
+            if not use.held and all(amount <= _DUST * whole.get(name) for name, amount in past.items()):
+                del self._uses[scope]
+
+
+def below_guarantee(queue: Queue, held: Resources) -> float | None:
+    """How much of its guarantee a queue has, from 0 to 1, of what it has most of; None when all of it."""
+    if not queue.guaranteed:
+        return None
+    part = max(held.get(name) / amount for name, amount in queue.guaranteed.thousandths.items())
+    return part if part < 1.0 else None

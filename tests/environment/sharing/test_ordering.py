@@ -1,0 +1,144 @@
+"""The incremental order beside the naive one, on random walks through random trees."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from conf.schema.sharing import Criterion
+from environment.resources import NOTHING, Resources
+from environment.sharing.ordering import Ordering
+from environment.sharing.shares import Holding
+from environment.sharing.terms import Most, Queue, Queues, Sharing
+from environment.types import Job, PlacementRequest
+from tests.builders import make_job
+from tests.environment.sharing.naive import Held, Naive
+
+WHOLE = Resources.of(40.0, 65536)
+ORDERS: list[tuple[Criterion, ...]] = [
+    ("fifo",),
+    ("priority",),
+    ("fair",),
+    ("priority", "fair"),
+    ("fair", "deadline"),
+    ("deadline", "fair", "shortest"),
+    ("shortest",),
+    ("priority", "deadline", "fifo"),
+]
+
+
+def some_queues(chance: random.Random) -> Queues:
+    """A tree of two levels, with guarantees and limits here and there."""
+
+    def queue(path: str) -> Queue:
+        most = Most(
+            {"cpus": chance.choice([4.0, 8.0, 12.0])} if chance.random() < 0.3 else {},
+            running=chance.choice([1, 2, 5]) if chance.random() < 0.3 else None,
+        )
+        per_user = Most({"mem": 8192.0}) if chance.random() < 0.2 else Most()
+        guaranteed = Resources.of(chance.choice([2, 6]), 4096) if chance.random() < 0.3 else NOTHING
+        weights = {"ann": 2.0} if chance.random() < 0.3 else {}
+        return Queue(path, chance.choice([0.5, 1.0, 3.0]), guaranteed, most, per_user, user_weights=weights)
+
+    paths = ["default", "prod", "prod.etl", "prod.adhoc", "test", "test.a", "test.b", "test.b.x"]
+    return Queues(tuple(map(queue, paths)))
+
+
+class Walk:
+    """One ordering and its naive twin, led through the same events."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = chance = random.Random(seed)  # noqa: S311
+        self.sharing = Sharing(
+            chance.choice(ORDERS),
+            half_life=chance.choice([0.0, 50.0, 1000.0]),
+            starves_after=chance.choice([100.0, 1e6]),
+            window=1000,
+            queues=some_queues(chance) if chance.random() < 0.8 else Queues(),
+        )
+        self.ordering, self.naive = Ordering(self.sharing), Naive(self.sharing, WHOLE)
+        self.now, self.number = 0.0, 0
+        self.held: dict[str, Held] = {}
+
+    def step(self) -> None:
+        """Something happens."""
+        chance = self.chance
+        self.now += chance.choice([0.0, 1.0, 7.0, 40.0])
+        kind = chance.random()
+        if kind < 0.55:
+            self.submit()
+        elif kind < 0.75 and self.naive.waiting:
+            self.leave(chance.choice(list(self.naive.waiting)))
+        elif kind < 0.9 and self.naive.waiting:
+            job_id = chance.choice(list(self.naive.waiting))
+            job = self.naive.waiting[job_id][1].job
+            self.leave(job_id)
+            self.hold(replace(job, id=f"{job_id} runs"))
+        elif self.held:
+            self.end(chance.choice(list(self.held)))
+
+    def submit(self) -> None:
+        """A job comes."""
+        chance = self.chance
+        leaves = self.sharing.queues.leaves or ("default", "other")
+        self.number += 1
+        job = make_job(
+            f"job-{self.number}",
+            chance.choice([1, 1, 2, 4]),
+            chance.choice([0.5, 1.0, 3.0]),
+            chance.choice([512, 1024, 6000]),
+            self.now,
+            chance.choice([None, 10.0, 60.0]),
+        )
+        job = replace(
+            job,
+            queue=chance.choice([*leaves, "gone"]),
+            owner=chance.choice(["ann", "bob", "cat", ""]),
+            priority=chance.choice([0, 0, 5]),
+            deadline=chance.choice([None, self.now + 30.0, self.now + 500.0]),
+            min_executors=chance.choice([None, 1]),
+        )
+        request = PlacementRequest(job, job.executors)
+        self.naive.waiting[job.id] = self.number, request
+        self.ordering.join(request, self.number, self.now)
+
+    def leave(self, job_id: str) -> None:
+        """A job waits no more."""
+        del self.naive.waiting[job_id]
+        self.ordering.leave(job_id)
+
+    def hold(self, job: Job) -> None:
+        """A job holds what it asks for."""
+        amount = job.size * job.executors
+        self.held[job.id] = Held(job, amount, self.now)
+        self.naive.history.append(self.held[job.id])
+        self.ordering.shares.holds(job.id, Holding(job.queue, job.owner, amount, 0.0), self.now)
+
+    def end(self, job_id: str) -> None:
+        """It ends."""
+        held = self.held.pop(job_id)
+        held.until = self.now
+        self.ordering.shares.holds(job_id, Holding(held.job.queue, held.job.owner, NOTHING, 0.0), self.now)
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_the_order_is_that_of_its_text(seed: int) -> None:
+    """After each of many events, for every order, with and without queues."""
+    walk = Walk(seed)
+    for number in range(60):
+        walk.step()
+        if number % 4 == 0:
+            shown = [request.job.id for request in walk.ordering.turns(WHOLE, walk.now)]
+            assert shown == walk.naive.order(walk.now), (number, walk.sharing)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_round_is_not_touched_by_what_comes_after(seed: int) -> None:
+    """Its order is that of when it began, whoever joins and leaves before it is looked at."""
+    walk = Walk(seed)
+    for _ in range(40):
+        walk.step()
+    turns, expected = walk.ordering.turns(WHOLE, walk.now), walk.naive.order(walk.now)
+    for _ in range(40):
+        walk.step()
+    assert [request.job.id for request in turns] == expected
