@@ -82,7 +82,8 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    metrics = Metrics(scheduler, store)
+    doorkeeper = Doorkeeper(token, directory, None if users is None else users.header)
+    metrics = Metrics(scheduler, store, lambda: doorkeeper.failed)
     submissions = Submissions(scheduler)
     _add_submissions(app, submissions)
     _add_jobs(app, scheduler, store)
@@ -94,8 +95,7 @@ def create_app(
     _add_policy(app, scheduler, store)
     add_spark_rest(app, scheduler, store, homes, driver or Driver())
     add_users(app, directory, users)
-    _add_operations(app, scheduler, metrics, version, audit)
-    doorkeeper = Doorkeeper(token, directory, None if users is None else users.header)
+    _add_operations(app, scheduler, metrics, version, audit, directory)
     guard = Guard(hosts, any_name=doorkeeper.wants_somebody)
     see = "all" if users is None else users.see
     entrance = Entrance(guard, doorkeeper, Permissions(lambda: app.routes), directory, see)
@@ -257,7 +257,12 @@ def _add_policy(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
 
 
 def _add_operations(
-    app: FastAPI, scheduler: Scheduler, metrics: Metrics, version: str, audit: Audit | None
+    app: FastAPI,
+    scheduler: Scheduler,
+    metrics: Metrics,
+    version: str,
+    audit: Audit | None,
+    directory: Directory | None,
 ) -> None:
     @app.get("/")
     def index() -> cluster_schemas.IndexBody:
@@ -276,6 +281,8 @@ def _add_operations(
         health = scheduler.health()
         if audit is not None and audit.trouble:
             health = replace(health, checks={**health.checks, "audit": audit.trouble})
+        if directory is not None and directory.trouble:
+            health = replace(health, checks={**health.checks, "users": "the file of users cannot be used"})
         response.status_code = 200 if health.ready else 503
         return cluster_schemas.health_body(health)
 

@@ -24,7 +24,10 @@ from conf.reading import read_secret
 from conf.schema import Config, PolicyChoice, promised
 from conf.schema.sharing import paths
 from daemon.providing import foreign_provider, places_of
+from daemon.rights import own_rights
 from daemon.tls import Certificate
+from daemon.users.examining import cannot_run, doubtful_proxies, lacks_admin
+from daemon.users.users_file import read_users, users_path
 from environment.cluster_files import load_cluster
 from environment.resources import told, total
 from environment.types import Vm
@@ -63,6 +66,7 @@ def check(config: Config, folder: Path) -> Iterator[ConfigFinding]:
     checks: list[tuple[str, Callable[[], str]]] = [
         ("listen", lambda: _listen(config)),
         ("token_file", lambda: _token(config)),
+        ("users", lambda: _users(config, folder)),
         ("tls", lambda: _tls(config)),
         ("run_as", lambda: _run_as(config)),
         ("allowed_paths", lambda: _allowed(config)),
@@ -102,8 +106,8 @@ def _listen(config: Config) -> str:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as error:
         raise _WrongError(f"{config.listen}: {error.strerror or error}") from None
-    if config.token_file is None and not ip_address(address[0]).is_loopback:
-        raise _WrongError(f"{config.listen}: an address other than loopback needs token_file")
+    if config.token_file is None and config.users is None and not ip_address(address[0]).is_loopback:
+        raise _WrongError(f"{config.listen}: an address other than loopback needs users or token_file")
     with socket.socket(family, kind, protocol) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -114,6 +118,8 @@ def _listen(config: Config) -> str:
 
 
 def _token(config: Config) -> str:
+    if config.token_file is None and config.users is not None:
+        return "none: users have tokens of their own"
     if config.token_file is None:
         raise _DoubtError(
             "none: every user of this machine may submit jobs, and so run code as the daemon's user"
@@ -137,6 +143,23 @@ def _secret(name: str | None) -> str:
     if status.st_uid not in (os.geteuid(), 0):
         raise _DoubtError(f"{path}: belongs to another user")
     return f"{path}: is private"
+
+
+def _users(config: Config, folder: Path) -> str:
+    """Who may ask, as far as the config and its file say; those of the store `stoker doctor` looks at."""
+    section = config.users
+    if section is None:
+        return "none: whoever is let in may do everything"
+    users = [] if section.file is None else read_users(users_path(section.file, folder)).values()
+    here = config.mesos.master == "embedded" or config.driver.on == "host"
+    rights = own_rights(config, Path(config.data_dir).expanduser().absolute())
+    doubts = [*cannot_run(users, rights, here=here), doubtful_proxies(section)]
+    if section.file is not None:
+        doubts.append(lacks_admin(section, config.token_file, users))
+    if any(doubts):
+        raise _DoubtError("; ".join(filter(None, doubts)))
+    of_file = "" if section.file is None else f", and {len(users)} of {section.file}"
+    return f"those of the store{of_file}; they see {section.see} jobs"
 
 
 def _tls(config: Config) -> str:

@@ -1,7 +1,7 @@
 """What Prometheus is told: the jobs, the cluster and the bill as of now, and the HTTP requests so far."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 from typing import get_args
 
@@ -23,9 +23,12 @@ _METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"
 class Metrics:
     """One server's metrics, in a registry of their own."""
 
-    def __init__(self, scheduler: Scheduler, store: Store) -> None:
+    def __init__(
+        self, scheduler: Scheduler, store: Store, wrong_tokens: Callable[[], int] = lambda: 0
+    ) -> None:
+        """`wrong_tokens` says how many have come that are none."""
         self._registry = CollectorRegistry()
-        self._registry.register(_State(scheduler, store))
+        self._registry.register(_State(scheduler, store, wrong_tokens))
         self._requests = prometheus_client.Counter(
             "stoker_http_requests",
             "HTTP requests answered",
@@ -50,9 +53,10 @@ class Metrics:
 class _State(Collector):
     """Reads store and scheduler whenever somebody asks."""
 
-    def __init__(self, scheduler: Scheduler, store: Store) -> None:
+    def __init__(self, scheduler: Scheduler, store: Store, wrong_tokens: Callable[[], int]) -> None:
         self._scheduler = scheduler
         self._store = store
+        self._wrong_tokens = wrong_tokens
 
     def describe(self) -> list[Metric]:
         """Nothing: names need not be checked against each other, and nothing is to be read for it."""
@@ -61,6 +65,8 @@ class _State(Collector):
     def collect(self) -> Iterator[Metric]:
         """All metrics with their present values."""
         yield from self._jobs()
+        text = "Requests with a token that is none since the start"
+        yield CounterMetricFamily("stoker_wrong_tokens", text, self._wrong_tokens())
         try:
             found = [*self._decisions(), *self._cluster()]
         except ElsewhereError:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         JobDetail,
         JobList,
         JobOptions,
+        Me,
         Policy,
         PolicyList,
         Queue,
@@ -196,6 +197,10 @@ class Stoker:
     def comparison(self, limit: int = 20) -> Comparison:
         """Where shadow policies would have decided otherwise, and what that would have cost."""
         return self.run(flows.ask("GET", "/v1/policy/comparison", params={"limit": limit}))
+
+    def whoami(self) -> Me:
+        """Who one is to the daemon, and what one may do."""
+        return self.run(flows.ask("GET", "/v1/me"))
 
     def health(self) -> Health:
         """Whether jobs can be scheduled now, and if not, why."""
@@ -359,6 +364,10 @@ class AsyncStoker:
     async def comparison(self, limit: int = 20) -> Comparison:
         """See `Stoker.comparison`."""
         return await self.run(flows.ask("GET", "/v1/policy/comparison", params={"limit": limit}))
+
+    async def whoami(self) -> Me:
+        """See `Stoker.whoami`."""
+        return await self.run(flows.ask("GET", "/v1/me"))
 
     async def health(self) -> Health:
         """See `Stoker.health`."""

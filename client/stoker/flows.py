@@ -119,8 +119,10 @@ def submit(
             for text in spec[name]:
                 found.append((yield from placed(text, upload=upload, archive=name == "archives")))
             spec[name] = found
-    spec.setdefault("owner", login_name())
-    key = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
+    key = {
+        "Idempotency-Key": idempotency_key or str(uuid.uuid4()),
+        "Stoker-Login": quote(login_name(), safe=""),
+    }
     try:
         return (yield from ask("POST", "/v1/jobs", json=spec, headers=key))
     except UnreachableError as error:

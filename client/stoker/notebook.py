@@ -80,7 +80,7 @@ def session(
                     "spark.app.name": name,
                     "spark.stoker.type": type,
                     "spark.stoker.queue": queue,
-                    "spark.stoker.owner": owner or flows.login_name() or None,
+                    "spark.stoker.owner": owner,
                 }
             ),
             **(conf or {}),

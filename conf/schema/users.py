@@ -11,7 +11,8 @@ from conf.schema.fields import Strict, Text, like
 
 #: What somebody may do; each role may do what those before it may.
 Role = Literal["read", "submit", "operate", "admin"]
-PERSON = r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}"
+#: One of 16 hex digits could be the id of a token.
+PERSON = r"(?![0-9a-f]{16}$)[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}"
 PersonName = Annotated[
     str,
     Field(json_schema_extra={"pattern": f"^{PERSON}$"}),

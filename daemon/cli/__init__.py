@@ -34,6 +34,7 @@ from daemon.cli import (
     ui,
     up,
     upkeep,
+    users,
 )
 from daemon.cli.app_arguments import SubmitCommand
 from daemon.cli.errors import BAD_INPUT, CommandError, what_to_install
@@ -117,6 +118,7 @@ app.command()(cluster.cluster)
 app.command()(bill.bill)
 app.add_typer(cluster.policy, name="policy")
 app.add_typer(queues.queue, name="queue")
+app.add_typer(users.user, name="user")
 app.add_typer(config.config, name="config")
 app.add_typer(spark.spark, name="spark")
 app.command()(upkeep.backup)

@@ -4,6 +4,7 @@ How answers are shown is in `render`; every failure is a CommandError fit for a 
 """
 
 import contextlib
+import getpass
 import json
 import ssl
 import sys
@@ -74,7 +75,10 @@ class Client:
 
     def submit(self, spec: Mapping[str, Json], idempotency_key: str | None = None) -> Json:
         """Submit a job; the job. When the answer gets lost, the same submission is sent once more."""
-        headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
+        headers = {
+            "Idempotency-Key": idempotency_key or str(uuid.uuid4()),
+            "Stoker-Login": quote(login_name(), safe=""),
+        }
         try:
             return self._ask("POST", "/v1/jobs", json=spec, headers=headers)
         except UnreachableError as error:
@@ -184,6 +188,30 @@ class Client:
         """Remove a queue; as it was."""
         return self._ask("DELETE", f"/v1/queues/{_part(path)}")
 
+    def me(self) -> Json:
+        """Who asks, as the daemon knows them."""
+        return self._ask("GET", "/v1/me")
+
+    def users(self) -> Json:
+        """The users."""
+        return self._ask("GET", "/v1/users")
+
+    def put_user(self, name: str, **change: Json) -> Json:
+        """Make a user, or change what is given of one; the user."""
+        return self._ask("PUT", f"/v1/users/{_part(name)}", json=_given(**change))
+
+    def end_user(self, name: str) -> Json:
+        """End a user; those that are left."""
+        return self._ask("DELETE", f"/v1/users/{_part(name)}")
+
+    def make_token(self, name: str, seconds: float | None) -> Json:
+        """A new token of a user."""
+        return self._ask("POST", f"/v1/users/{_part(name)}/tokens", json=_given(seconds=seconds))
+
+    def end_token(self, number: str) -> Json:
+        """End a token; whose it was."""
+        return self._ask("DELETE", f"/v1/tokens/{number}")
+
     def sparks(self) -> Json:
         """The Sparks that are served."""
         return self._ask("GET", "/v1/spark")
@@ -254,6 +282,14 @@ class Client:
         for entry in body.get("errors") or ():
             if isinstance(entry, dict) and str(entry.get("message")) not in detail:
                 yield f"{entry.get('field')}: {entry.get('message')}"
+
+
+def login_name() -> str:
+    """Who is logged in; empty where the system has no name for them."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # the latter before Python 3.13
+        return ""
 
 
 def _checked(url: str) -> str:

@@ -1,6 +1,5 @@
 """A job file, flags, or both, made into one valid spec with absolute paths. No network here."""
 
-import getpass
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -37,14 +36,6 @@ def read_spec(target: str, arguments: Sequence[str], flags: Mapping[str, Any]) -
 def is_job_file(target: str) -> bool:
     """Whether what is to be submitted is a job file, and no application."""
     return target.endswith((".yaml", ".yml"))
-
-
-def login_name() -> str:
-    """Who is logged in; empty where the system has no name for them."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # the latter before Python 3.13
-        return ""
 
 
 def assignments(texts: Sequence[str], flag: str) -> dict[str, str]:

@@ -51,7 +51,7 @@ def submit(
     type: Annotated[str | None, option("--type", "Job type, such as wordcount.", "TYPE")] = None,  # noqa: A002 - the flag
     name: Annotated[str | None, option("--name", "What to call the job.", "NAME")] = None,
     owner: Annotated[
-        str | None, option("--owner", "Whose job it is; else the job file's, or your login name.", "NAME")
+        str | None, option("--owner", "Whose job it is; else the job file's, or you.", "NAME")
     ] = None,
     queue: Annotated[str | None, option("--queue", "Which queue it belongs to.", "NAME")] = None,
     priority: Annotated[
@@ -189,7 +189,7 @@ def _listed(texts: Many) -> tuple[str, ...] | None:
 
 def _spec(target: str, arguments: list[str], flags: dict[str, Any], pairs: dict[str, list[str]]) -> Any:
     from conf.loader import ConfigError
-    from daemon.cli.jobfile import amounts, assignments, login_name, read_spec
+    from daemon.cli.jobfile import amounts, assignments, read_spec
 
     try:
         given: dict[str, Any] = {key: assignments(pairs[key], f"--{key}") for key in ("conf", "env")}
@@ -199,7 +199,7 @@ def _spec(target: str, arguments: list[str], flags: dict[str, Any], pairs: dict[
             raise ConfigError("--driver-memory, --driver-cores: go with --driver host or --driver cluster")
     except ConfigError as error:
         raise CommandError(str(error)) from None
-    return {"owner": login_name(), **spec.model_dump(mode="json", exclude_unset=True)}
+    return spec.model_dump(mode="json", exclude_unset=True)
 
 
 def _print_submitted(job: Any, output: str) -> None:

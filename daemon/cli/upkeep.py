@@ -94,6 +94,7 @@ def doctor(
     from daemon.database import StoreError
     from daemon.doctor import Doctor, look_at_sparks
     from daemon.providing import foreign_provider
+    from daemon.users.examining import look_at_users
     from framework.spark import SparkHomes
 
     loaded, folder = read_config(config, settings)
@@ -114,6 +115,7 @@ def doctor(
     try:
         report = examination.examine()
         look_at_sparks(report, SparkHomes(loaded.spark, os.environ))
+        look_at_users(report, loaded, folder, url_of(loaded, data_dir))
     except (StoreError, OSError) as error:
         raise CommandError(str(error)) from None
     if output == "json":

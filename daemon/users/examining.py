@@ -1,11 +1,18 @@
 """What is wrong with users, for the start, `stoker config check` and `stoker doctor`."""
 
 from collections.abc import Iterable, Iterator
-from ipaddress import ip_address
+from pathlib import Path
 
+from conf.loader import ConfigError
+from conf.schema import Config
 from conf.schema.users import UsersSection
-from daemon.rights import Rights
+from daemon.damage import Damages
+from daemon.database import Database, StoreError
+from daemon.doctor import DoctorFinding, DoctorReport
+from daemon.rights import Rights, own_rights
+from daemon.sealed_rows import USERS
 from daemon.users.people import UserRecord
+from daemon.users.users_file import read_users, users_path
 
 #: Networks with more addresses than this are nobody's own proxies.
 _LARGEST = 1 << 24
@@ -30,9 +37,44 @@ def doubtful_proxies(section: UsersSection) -> str:
     for network in section.header.proxies:
         if network.num_addresses > _LARGEST:
             return f"{network}: all of them may say that they are anybody; name the proxy's own addresses"
-        if ip_address(network.network_address).is_loopback:
+        if network.network_address.is_loopback:
             return f"{network}: every user of this machine may say that they are anybody"
     return ""
+
+
+def look_at_users(report: DoctorReport, config: Config, folder: Path, url: str) -> None:
+    """Add to a report what is wrong with the users of the config (of that folder) and of the store."""
+    section = config.users
+    if section is None:
+        return
+    found: list[tuple[str, str]] = []
+    users = _of_store(url)
+    if section.file is not None:
+        try:
+            users |= read_users(users_path(section.file, folder))
+        except ConfigError as error:
+            found.append((str(error), "until it is mended no daemon starts with this config"))
+    report.looked_at["users"] = len(users)
+    rights = own_rights(config, Path(config.data_dir).expanduser().absolute())
+    here = config.mesos.master == "embedded" or config.driver.on == "host"
+    if why := lacks_admin(section, config.token_file, users.values()):
+        found.append((why, "give the config a token_file, or an admin a token"))
+    if why := doubtful_proxies(section):
+        found.append((why, "mend users.header.from"))
+    advice = "give them another one: stoker user add NAME --unix-user USER"
+    found += [(why, advice) for why in cannot_run(users.values(), rights, here=here)]
+    report.findings += [DoctorFinding("users", why, advice) for why, advice in found]
+
+
+def _of_store(url: str) -> dict[str, UserRecord]:
+    database = Database(url)
+    try:
+        with database.read() as connection:
+            return {user.name: user for user in USERS.all(connection, Damages())}
+    except StoreError:
+        return {}  # what is wrong with the store is told by others
+    finally:
+        database.close()
 
 
 def cannot_run(users: Iterable[UserRecord], rights: Rights, *, here: bool) -> Iterator[str]:

@@ -13,6 +13,7 @@ import pytest
 
 from agents.registry import PolicyError, create
 from conf.schema import Config, Http, JobSpec, UploadsSection
+from conf.schema.users import UsersSection
 from daemon.api import create_app
 from daemon.arrivals import Added, IdempotencyConflictError, SubmittedSpec
 from daemon.cli import main, watch
@@ -33,6 +34,7 @@ from daemon.queues.live import LiveQueues
 from daemon.queues.status import QueueUse
 from daemon.store import Store
 from daemon.uploads import Uploads
+from daemon.users.directory import Directory
 from daemon.vm_door import VmDoor
 from environment.explain import CandidateVm, Choice, Explanation
 from environment.model.cluster_model import Changes
@@ -244,12 +246,17 @@ def _placed(job_id: str, at: float) -> Explanation:
 
 
 @contextlib.contextmanager
-def served(cast: Cast, token: str | None = None) -> Iterator[str]:
+def served(
+    cast: Cast,
+    token: str | None = None,
+    users: UsersSection | None = None,
+    directory: Directory | None = None,
+) -> Iterator[str]:
     """The API in a thread; its URL."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
-        app = create_app(cast, cast.store, token=token, version="1.2.3")
+        app = create_app(cast, cast.store, token=token, version="1.2.3", users=users, directory=directory)
         server = make_server(app, listener, Http())
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

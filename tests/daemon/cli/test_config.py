@@ -45,7 +45,7 @@ def test_a_config_that_works(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("setting", "says"),
     [
-        ("listen=0.0.0.0:1", "an address other than loopback needs token_file"),
+        ("listen=0.0.0.0:1", "an address other than loopback needs users or token_file"),
         ("token_file=/nowhere/token", "/nowhere/token: cannot be read: No such file or directory"),
         ("token_file=/dev/zero", "too long"),
         ("data_dir=/dev/null/x", "is no folder"),
