@@ -52,7 +52,6 @@ from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.event_log import encode
 from environment.model.records import JobRecord
 from environment.pools import Keeping
-from environment.sharing.terms import sharing_of
 from environment.sizing import Sizes
 from environment.types import Job, Vm
 from framework.link import MesosLink
@@ -70,6 +69,8 @@ TICK = 0.2
 CHARGE, CHARGED_AT_ONCE = 40.0, 64
 #: Seconds for which a user waits whose job fits no VM that is known, until the master was asked for others.
 _LOOK_SECONDS = 3.0
+#: Seconds for which who changes queues waits until they hold; on disk they are by then.
+_SHARE_PATIENCE = 2.0
 
 
 class SchedulingLoop:
@@ -99,7 +100,6 @@ class SchedulingLoop:
         all is taken up that an earlier daemon left.
         """
         self._restored = restored
-        self._sharing = sharing_of(config.sharing, config.queues)
         self._store = store
         self._watch = watch
         self._tenure = Tenure(store.begin_term("") if term is None else term, store)
@@ -147,7 +147,7 @@ class SchedulingLoop:
             self._model, self._link, self._drivers, launcher, self._machines, may_act, self._fail
         )
         self._live_queues = LiveQueues(config, store, self._share)
-        self._queue_desk = QueueDesk(self._live_queues, dict, lambda: None)
+        self._queue_desk = QueueDesk(self._live_queues, dict)
         self._intake = Intake(
             store,
             launcher,
@@ -368,7 +368,7 @@ class SchedulingLoop:
             reserved=tuple(self._store.vms.reservations()),
             pools=tuple(self._store.vms.pool_setbacks()),
             policy=self._policies.status().name,
-            sharing=self._sharing,
+            sharing=self._live_queues.sharing(),
         )
         self._budget.begin()
         self._handle([Item(restored), *map(Item, self._budget.look())])
@@ -401,7 +401,9 @@ class SchedulingLoop:
         self._inbox.put(ev.DriverEnded(self._clock.now(), job_id, None, why))
 
     def _share(self) -> None:
-        """Queues are others."""
+        """The queues are others by now; whoever changed them waits until that holds."""
+        changed = ev.SharingChanged(self._clock.now(), self._live_queues.sharing())
+        self._inbox.put_and_wait(changed, _SHARE_PATIENCE)
 
     def _look_for_vms(self) -> None:
         """Find out which VMs there are by now, if that can be had in time; called by whoever submits."""

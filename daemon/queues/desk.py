@@ -15,11 +15,10 @@ Uses = Mapping[str, QueueUse]
 class QueueDesk:
     """Answers for the queues. Every method may be called from any thread and raises RejectedError only."""
 
-    def __init__(self, live: LiveQueues, uses: Callable[[], Uses], settle: Callable[[], None]) -> None:
-        """`uses` has what queues have now; `settle` waits until what was changed has come to hold."""
+    def __init__(self, live: LiveQueues, uses: Callable[[], Uses]) -> None:
+        """`uses` has what queues have now."""
         self._live = live
         self._uses = uses
-        self._settle = settle
 
     def all(self) -> QueuesStatus:
         """All queues."""
@@ -36,20 +35,17 @@ class QueueDesk:
     def put(self, path: str, settings: QueueSettings) -> tuple[QueueStatus, bool]:
         """Let a queue say this of itself; the queue, and whether it is new."""
         new = self._live.put(path, settings)
-        self._settle()
         return self.one(path), new
 
     def patch(self, path: str, values: Mapping[str, Any]) -> tuple[QueueStatus, bool]:
         """Let it say this beside what it says; the queue, and whether it is new."""
         new = self._live.patch(path, values)
-        self._settle()
         return self.one(path), new
 
     def remove(self, path: str) -> QueueStatus:
         """Let there be no such queue any more; the queue as it was."""
         there = self.one(path)
         self._live.remove(path)
-        self._settle()
         return there
 
     def _statuses(self) -> dict[str, QueueStatus]:

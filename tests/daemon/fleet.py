@@ -46,17 +46,17 @@ class Daemon:
     def __init__(self, folder: Path, name: str, config: dict[str, Any]) -> None:
         self.url = f"http://127.0.0.1:{free_port()}"
         self.folder = folder
-        self._file = folder / f"{name}.yaml"
+        self.file = folder / f"{name}.yaml"
         self._log = folder / f"{name}.log"
         spark = {**MINIATURE, **config.get("spark", {})}
         listen = self.url.removeprefix("http://")
-        self._file.write_text(yaml.safe_dump({**config, "spark": spark, "listen": listen}))
+        self.file.write_text(yaml.safe_dump({**config, "spark": spark, "listen": listen}))
         self._process: subprocess.Popen[bytes] | None = None
 
     def up(self) -> None:
         """Start it, and wait until it answers."""
         environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-        command = [sys.executable, "-P", "-m", "daemon.cli", "up", "--config", str(self._file)]
+        command = [sys.executable, "-P", "-m", "daemon.cli", "up", "--config", str(self.file)]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         until(lambda: self.get("/healthz"), self.log)

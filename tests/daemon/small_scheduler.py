@@ -64,7 +64,7 @@ class SmallScheduler:
         self.live_queues = LiveQueues(Config(), store)
         #: What its queues have.
         self.uses: dict[str, QueueUse] = {}
-        self.queues = QueueDesk(self.live_queues, lambda: self.uses, lambda: None)
+        self.queues = QueueDesk(self.live_queues, lambda: self.uses)
         self.vms = VmDoor(store, self._told, lambda: 100.0)
         #: What keys open.
         self.opened: dict[str, tuple[Path, str]] = {}

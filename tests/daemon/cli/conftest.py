@@ -219,7 +219,7 @@ class Cast:
     @property
     def queues(self) -> QueueDesk:
         """Those that the store knows of."""
-        return QueueDesk(LiveQueues(Config(), self.store), lambda: self.uses, lambda: None)
+        return QueueDesk(LiveQueues(Config(), self.store), lambda: self.uses)
 
     def _record(self, job_id: str) -> JobRecord:
         record = self.store.job(job_id)

@@ -1,0 +1,110 @@
+"""Queues of a real daemon: every door goes by them, changes outlive it, and no job is lost with its queue."""
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from tests.daemon.fleet import Daemon, Fleet, fleets, until
+
+QUEUES = {"prod": {"submit": ["ann"], "queues": {"etl": {"priority": 5}, "adhoc": {}}}, "lab": {}}
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """A daemon with these queues."""
+    with fleets(tmp_path_factory.mktemp("queues")) as make:
+        fleet = make(queues=QUEUES, sharing={"order": ["priority", "fair"]}, mesos={"jvms": 1000})
+        until(fleet.add().leads, fleet.daemons[0].log)
+        yield fleet
+
+
+def ask(daemon: Daemon, method: str, path: str, body: Any = None) -> httpx.Response:
+    """A request."""
+    return httpx.request(method, f"{daemon.url}{path}", json=body, timeout=10.0)
+
+
+def submit(fleet: Fleet, queue: str, owner: str, seconds: float = 600) -> httpx.Response:
+    """Submit a job of the miniature's, which takes one executor."""
+    spec = {
+        "app": str(Path(__file__).parents[2] / "chaos/spark/home/driver.py"), "args": [str(seconds), "0"],
+        "env": {"CHAOS_LOG": str(fleet.started), "CHAOS_KEY": "key"}, "cpus": 0.5,
+        "queue": queue, "owner": owner,
+    }  # fmt: skip
+    return ask(fleet.daemons[0], "POST", "/v1/jobs", spec)
+
+
+def weights(daemon: Daemon) -> dict[str, float]:
+    """The weight of each queue."""
+    found = ask(daemon, "GET", "/v1/queues").json()["queues"]
+    return {queue["path"]: queue["settings"]["weight"] for queue in found}
+
+
+def test_every_door_goes_by_the_queues(fleet: Fleet) -> None:
+    """The API, spark-submit's protocol and drivers of users' own are refused alike, and let in alike."""
+    (daemon,) = fleet.daemons
+    assert submit(fleet, "lab", "").status_code == 201
+    for queue, owner, status, why in (
+        ("nowhere", "ann", 422, "there is no queue nowhere; jobs can be in "),
+        ("prod", "ann", 422, "queue prod takes no jobs itself"),
+        ("prod.etl", "bob", 403, "bob may not submit to prod.etl; ann may"),
+    ):
+        properties = {"spark.stoker.queue": queue, "spark.stoker.owner": owner}
+        registration = {
+            "application_id": "app-1", "spark": "4.3.0", "user": owner, "secret": "s" * 32,
+            "driver": {"host": "127.0.0.1", "port": 7078}, "properties": properties,
+        }  # fmt: skip
+        creation = {
+            "action": "CreateSubmissionRequest", "clientSparkVersion": "4.3.0",
+            "appResource": "file:/apps/app.py", "appArgs": [], "mainClass": "", "environmentVariables": {},
+            "sparkProperties": properties,
+        }  # fmt: skip
+        for answer in (
+            submit(fleet, queue, owner),
+            ask(daemon, "POST", "/v1/applications", registration),
+            ask(daemon, "POST", "/v1/submissions/create", creation),
+        ):
+            assert answer.status_code == status, answer.text
+            assert why in answer.text
+    etl = submit(fleet, "prod.etl", "ann")
+    assert (etl.status_code, etl.json()["priority"]) == (201, 5)
+
+
+def test_changes_outlive_the_daemon_and_jobs_their_queue(fleet: Fleet) -> None:
+    """A kill right behind the answer loses nothing; the config has the last word, and jobs go on without."""
+    (daemon,) = fleet.daemons
+    job = submit(fleet, "lab", "").json()["id"]
+    refused = ask(daemon, "DELETE", "/v1/queues/lab")
+    assert (refused.status_code, "lab is not removed: it has " in refused.text) == (409, True)
+    assert ask(daemon, "PATCH", "/v1/queues/prod.etl", {"weight": 3}).status_code == 200
+    assert ask(daemon, "PATCH", "/v1/queues/prod.adhoc", {"weight": 4}).status_code == 200
+    assert ask(daemon, "DELETE", "/v1/queues/prod.adhoc").status_code == 200
+    assert ask(daemon, "PUT", "/v1/queues/new", {"weight": 2}).status_code == 201
+    daemon.end(signal.SIGKILL)
+    daemon.up()
+    until(daemon.leads, daemon.log)
+    changed = {"default": 1, "prod": 1, "prod.etl": 3, "lab": 1, "new": 2}
+    assert weights(daemon) == changed
+    records = [
+        json.loads(line) for line in (fleet.daemons[0].folder / "host/audit.jsonl").read_text().splitlines()
+    ]
+    asked = [(record["method"], record.get("asked")) for record in records if "/v1/queues" in record["path"]]
+    assert ("PATCH", {"weight": 3}) in asked
+
+    daemon.end(signal.SIGKILL)
+    config = yaml.safe_load(daemon.file.read_text())
+    config["queues"] = {"prod": {"submit": ["ann"], "queues": {"etl": {"weight": 7}}}}
+    daemon.file.write_text(yaml.safe_dump(config))
+    daemon.up()
+    until(daemon.leads, daemon.log)
+    assert {path: weight for path, weight in weights(daemon).items() if path != "lab"} == {
+        "default": 1, "prod": 1, "prod.etl": 7, "new": 2,
+    }  # fmt: skip
+    assert "jobs are in a queue that is not there" in daemon.log()
+    assert "there is no queue lab" in submit(fleet, "lab", "").text
+    assert fleet.wait(daemon, job, "running")["queue"] == "lab"
