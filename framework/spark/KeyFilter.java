@@ -16,6 +16,8 @@ import javax.servlet.http.HttpServletResponse;
 import org.apache.spark.ExecutorAllocationClient;
 import org.apache.spark.SparkContext;
 import org.apache.spark.SparkContext$;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.package$;
 import org.apache.spark.scheduler.ExecutorDecommissionInfo;
 import org.apache.spark.storage.BlockManagerId;
 import scala.Option;
@@ -25,12 +27,15 @@ import scala.collection.Iterator;
  * Stands before all web pages of a driver's JVM: who has not the key of the job's launch gets a 401. To who has it,
  * `POST /stoker/decommission?executors=0,3` has Spark give executors up, once their blocks are elsewhere; asked
  * again, it is the same. Where no other executor is there to take these it answers 409, but to `&alone=true`.
+ * `GET /stoker/application` tells what executors have to know before they start: the application's id and Spark's
+ * version. Spark's own API tells it in the same words, but takes a second to come up, for which all would wait.
  *
  * <p>Compiled by `make filter`, and once more with jakarta for javax, as Spark calls these from 4.0 on; how it gets
  * to drivers, and who has the key, is in `ui.py`.
  */
 public final class KeyFilter implements Filter {
     private static final String DECOMMISSION = "/stoker/decommission";
+    private static final String APPLICATION = "/stoker/application";
 
     private byte[] expected;
 
@@ -48,8 +53,11 @@ public final class KeyFilter implements Filter {
             throws IOException, ServletException {
         String given = ((HttpServletRequest) request).getHeader("Authorization");
         if (given != null && MessageDigest.isEqual(given.getBytes(StandardCharsets.UTF_8), this.expected)) {
-            if (DECOMMISSION.equals(((HttpServletRequest) request).getRequestURI())) {
+            String asked = ((HttpServletRequest) request).getRequestURI();
+            if (DECOMMISSION.equals(asked)) {
                 answer((HttpServletRequest) request, (HttpServletResponse) response);
+            } else if (APPLICATION.equals(asked)) {
+                tellApplication((HttpServletResponse) response);
             } else {
                 chain.doFilter(request, response);
             }
@@ -58,6 +66,18 @@ public final class KeyFilter implements Filter {
         HttpServletResponse refusal = (HttpServletResponse) response;
         refusal.setHeader("WWW-Authenticate", "Bearer");
         refusal.sendError(401, "This page is shown by Stoker's API alone");
+    }
+
+    /** The id is the application's own once its driver has a block manager, and executors are let in from then on. */
+    private static void tellApplication(HttpServletResponse response) throws IOException {
+        SparkEnv driver = SparkEnv.get();
+        if (driver == null || driver.blockManager().blockManagerId() == null) {
+            response.sendError(503, "No SparkContext is there");
+        } else {
+            response.setContentType("application/json");
+            response.getWriter().println("{\"id\": \"" + driver.conf().getAppId() + "\",");
+            response.getWriter().println("\"appSparkVersion\": \"" + package$.MODULE$.SPARK_VERSION() + "\"}");
+        }
     }
 
     private static void answer(HttpServletRequest request, HttpServletResponse response) throws IOException {

@@ -9,20 +9,23 @@ case $SPARK_HOME in /*) ;; *) export SPARK_HOME="$PWD/$SPARK_HOME" ;; esac
 case ${JAVA_HOME-/} in /*) ;; *) export JAVA_HOME="$PWD/$JAVA_HOME" ;; esac
 
 # Prints what the driver's UI says of its application: the id, and the version of Spark; nothing while it says none.
+# The filter before the UI (KeyFilter.java) answers at once; where an earlier Stoker started the driver, Spark does.
 application() {
-  local line id=
+  local line id= refused=
   {
-    printf 'GET /api/v1/applications HTTP/1.0\r\nHost: %s:%s\r\nAuthorization: Bearer %s\r\n\r\n' \
-      "$host" "$ui_port" "$ui_key" >&3
+    printf 'GET %s HTTP/1.0\r\nHost: %s:%s\r\nAuthorization: Bearer %s\r\n\r\n' "$1" "$host" "$ui_port" "$ui_key" >&3
     while IFS= read -r -t 5 line <&3; do
       if [[ -z $id && $line =~ \"id\"\ *:\ *\"([^\"]+)\" ]]; then
         id=${BASH_REMATCH[1]}
       elif [[ $line =~ \"appSparkVersion\"\ *:\ *\"([^\"]+)\" ]]; then
-        break
+        printf '%s %s' "$id" "${BASH_REMATCH[1]}"
+        return
+      elif [[ $line =~ ^HTTP/[^\ ]+\ [34] ]]; then
+        refused=yes
       fi
     done
-    printf '%s %s' "$id" "${BASH_REMATCH[1]-}"
   } 3<> "/dev/tcp/$host/$ui_port"
+  [[ -z $refused || $1 != /stoker/* ]] || application /api/v1/applications
 } 2> /dev/null
 
 application=$8 profile=$9 version=  # the daemon has seen to it where the application is known
@@ -39,7 +42,7 @@ until [[ $application == app-* ]]; do
     exit 4
   fi
   sleep 0.2
-  read -r application version <<< "$(application)"
+  read -r application version <<< "$(application /stoker/application)"
 done
 
 # Another Spark's driver would take this executor in, and lose it with the first task.

@@ -263,11 +263,17 @@ def test_executor_gives_up_without_a_driver(cluster: Cluster, tmp_path: Path) ->
     assert told in (tmp_path / "executor-1" / "stderr").read_text()
 
 
-@pytest.mark.parametrize(("core", "code"), [("2.12-3.5.9", 5), ("2.13-4.3.1", 9), ("", 9)])
+@pytest.mark.parametrize(
+    ("core", "code", "refusals"),
+    [("2.12-3.5.9", 5, 0), ("2.12-3.5.9", 5, 1), ("2.13-4.3.1", 9, 0), ("", 9, 1)],
+)
 def test_executor_of_another_spark_than_its_driver_gives_up(
-    cluster: Cluster, tmp_path: Path, core: str, code: int
+    cluster: Cluster, tmp_path: Path, core: str, code: int, refusals: int
 ) -> None:
-    """Before it joins; one of which that cannot be told goes on, to what stands for Spark here."""
+    """Before it joins; one of which that cannot be told goes on, to what stands for Spark here.
+
+    A driver whose filter is of an earlier Stoker refuses what it does not know, and is asked as Spark is.
+    """
     home = tmp_path / "home"
     (home / "jars").mkdir(parents=True)
     (home / "jars" / f"spark-core_{core}.jar").touch()
@@ -279,12 +285,16 @@ def test_executor_of_another_spark_than_its_driver_gives_up(
     spec = executor_process(Application("/app.py"), cluster.endpoint, place, cluster.shape, "", spark)
     with socket.create_server(("127.0.0.1", cluster.endpoint.ui_port)) as ui:
         executor = cluster.start(spec, "executor-1")
-        connection, _ = ui.accept()
-        with connection, connection.makefile("rb") as asked:
-            while asked.readline().strip():
-                pass
-            told = [{"id": "app-1", "name": "x", "attempts": [{"appSparkVersion": "4.3.0"}]}]
-            connection.sendall(b"HTTP/1.0 200 OK\r\n\r\n" + json.dumps(told, indent=2).encode())
+        told = [{"id": "app-1", "name": "x", "attempts": [{"appSparkVersion": "4.3.0"}]}]
+        answers = [b"HTTP/1.1 302 Found\r\nLocation: /jobs/\r\n\r\n"] * refusals
+        answers.append(b"HTTP/1.0 200 OK\r\n\r\n" + json.dumps(told, indent=2).encode())
+        for answer, path in zip(answers, ("/stoker/application", "/api/v1/applications"), strict=False):
+            connection, _ = ui.accept()
+            with connection, connection.makefile("rb") as asked:
+                assert asked.readline().split()[1] == path.encode()
+                while asked.readline().strip():
+                    pass
+                connection.sendall(answer)
         assert executor.wait() == code
     said = (tmp_path / "executor-1" / "stderr").read_text()
     assert ("its driver is of Spark 4.3.0, and" in said) == (code == 5), said
