@@ -93,11 +93,16 @@ class Daemon:
 
 
 @contextmanager
-def real_daemon(folder: Path, policy: str = "ff", cluster: str = "clusters/paper.yaml") -> Iterator[Daemon]:
+def real_daemon(
+    folder: Path, policy: str = "ff", cluster: str = "clusters/paper.yaml", **sections: Any
+) -> Iterator[Daemon]:
     """A daemon with that policy on that cluster, from `with` to its end."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     # What a machine carries depends on it; here as many run as have room on the VMs.
-    with TemporaryDaemon(folder, policy, cluster, {"jvms": 1000}) as stage, Client(stage.url) as client:
+    with (
+        TemporaryDaemon(folder, policy, cluster, {"jvms": 1000}, **sections) as stage,
+        Client(stage.url) as client,
+    ):
         stage.await_ready(client)
         yield Daemon(stage, client, folder)
     for number, handler in handlers.items():

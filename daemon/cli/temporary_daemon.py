@@ -38,6 +38,7 @@ class TemporaryDaemon:
 
     This process adopts whatever the daemon leaves behind, so that it can be found and ended. `mesos` are
     further settings of that section of the daemon's config, `policies_allowed` may be chosen later.
+    `sections` are others of the config.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class TemporaryDaemon:
         cluster: str,
         mesos: Mapping[str, object] = MappingProxyType({}),
         policies_allowed: Sequence[str] = (),
+        **sections: object,
     ) -> None:
         self._folder = folder
         self.url = f"http://127.0.0.1:{_free_port()}"
@@ -56,6 +58,7 @@ class TemporaryDaemon:
         self._mesos = mesos
         self._policy = policy
         self._policies_allowed = policies_allowed
+        self._sections = sections
         self._cluster = find(cluster)
         self._before: set[int] = set()
         self._process: subprocess.Popen[bytes] | None = None
@@ -121,6 +124,7 @@ class TemporaryDaemon:
             "policy": {"name": self._policy},
             "policies_allowed": list(self._policies_allowed),
             "mesos": {"master": "embedded", "cluster": str(self._cluster), "port": 0, **self._mesos},
+            **self._sections,
         }
         return yaml.safe_dump(values, sort_keys=False)
 

@@ -270,6 +270,8 @@ class WaitingLine:
             return
         if job.job.id in self._growing:
             reason = "; ".join(filter(None, (f"{_MORE}: {reason}", job.capped)))
+        if job.state == "queued" and job.gave and job.gave[-1].whole:
+            reason = f"{reason}; {job.gave[-1].told}"
         if reason != job.reason:
             self._roster.explain(job, reason)
 

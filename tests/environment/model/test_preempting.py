@@ -248,3 +248,21 @@ def test_what_is_lent_comes_back_in_a_stated_time() -> None:
     world.tell("finished", *drained)
     assert launched(world.offer()) == {"vm-1": [f"job-9.{n}" for n in range(3)]}
     assert world.now - came <= HOLD + LOOK + 20.0
+
+
+def test_who_was_stopped_says_so_as_long_as_it_waits() -> None:
+    """Behind what it waits for now; and no more when it runs."""
+    world = shared(job("job-1", 4))
+    world.submit(urgent(4))
+    world.now += HOLD
+    seek(world)
+    world.send(ev.DriverEnded(world.now, "job-1", None, requeue=True))
+    world.tell("killed", *world.open_tasks("job-1"))
+    world.offer()
+    world.send(ev.Decided(world.now, (), ev.Waiting("job-1", "there is no room")))
+    assert world.job("job-1").reason.startswith("there is no room; was stopped for job-9 of queue prod")
+    world.kill("job-9")
+    world.tell("killed", *world.open_tasks("job-9"))
+    world.offer()
+    world.decide()
+    assert world.job("job-1").reason == "its executors are being launched"
