@@ -184,9 +184,12 @@ class Applications:
         return Orders(waits=waits, lost=lost, decommission=tuple(to_leave), alone=alone)
 
     def leave(self, job_id: str, key: str | None, goodbye: Goodbye) -> None:
-        """The driver says goodbye: a user's ends its job with that."""
+        """The driver says goodbye: a user's ends its job with that, another wants executors no more."""
         session = self._session(job_id, key)
-        if not session.client or session.record.ended:
+        if session.record.ended:
+            return
+        if not session.client:
+            self._put(ev.ExecutorsAsked(self._now(), job_id, ()))
             return
         state: Literal["finished", "killed"] | None = None  # failed
         code = goodbye.exit_code

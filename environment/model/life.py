@@ -11,7 +11,7 @@ from environment.model import commands as cmd
 from environment.model import events as ev
 from environment.model import task_states, timings
 from environment.model.doubts import Watch
-from environment.model.growing import runs_on, wanted
+from environment.model.growing import runs_on
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.model.roster import Roster
 from environment.model.setbacks import Setbacks
@@ -284,7 +284,6 @@ class JobLives:
         elif task.decommissioned_at is not None:
             self._given_up(job, task)
         elif state == "finished":
-            self._let_go(job, task.profile)
             self._given_up(job, task)  # its driver told it to stop
         else:
             self._executor_lost(job, task, end)
@@ -302,14 +301,6 @@ class JobLives:
         waits = job in self._line or self._line.waits_for_vms(job)
         if (job.job.dynamic is not None or job.grown) and self._roster.stands(job) and not waits:
             self._roster.explain(job, runs_on(job, self._roster))
-
-    def _let_go(self, job: JobRecord, profile: int) -> None:
-        """Its driver had an executor stop, and asks for no other in its place, unless it says so."""
-        left = sum(task.profile == profile and not task.gone for task in self._roster.executors(job))
-        job.wanted = tuple(
-            asked._replace(total=min(asked.total, left)) if asked.profile == profile else asked
-            for asked in wanted(job)
-        )
 
     def _cluster_driver_ended(self, job: JobRecord, task: ExecutorRecord, end: ev.TaskChanged) -> None:
         if end.state == "finished":

@@ -88,12 +88,16 @@ class StokerBackend(scheduler: TaskSchedulerImpl, sc: SparkContext, urls: Seq[St
   override def stop(exitCode: Int): Unit = {
     leaving = true
     wishes.wake()
+    // A driver of the daemon's may go on without Spark: that is said before its executors end, whom others would follow.
+    if (own.nonEmpty) farewell(exitCode)
     try super.stop()
-    finally for ((id, key) <- job) {
-      job = None
-      talk.join(Daemon.ConnectMillis.toLong)
-      leave(id, key, goodbye(exitCode))
-    }
+    finally farewell(exitCode)
+  }
+
+  private def farewell(exitCode: Int): Unit = for ((id, key) <- job) {
+    job = None
+    talk.join(Daemon.ConnectMillis.toLong)
+    leave(id, key, goodbye(exitCode))
   }
 
   /** Say goodbye, and again for a while where nobody hears it: a daemon that starts would take silence for a failure. */

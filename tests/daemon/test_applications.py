@@ -183,7 +183,7 @@ def test_a_driver_that_was_started_here_attaches(api: Api, store: Store, door: D
     process, _ = door.launcher.describe(_task("job-1"), record.job, spec, ())
     assert process.argv[-2:] == ("app-1", "0")
     speak(api, key, "DELETE", "", exit_code=0)
-    assert door.events == []  # its supervisor tells of its end
+    assert door.events == [ev.ExecutorsAsked(100.0, "job-1", ())]  # its supervisor tells of its end
     door.launcher.forget("job-1")
 
 

@@ -252,14 +252,27 @@ def test_what_a_driver_of_its_users_wants_is_heard_while_its_launch_is_undone() 
         assert (world.job().state, world.job().wanted) == ("queued", said)
 
 
-def test_an_executor_that_its_driver_stops_is_not_placed_again() -> None:
-    """A driver that has ended Spark goes on without executors, until it asks for some."""
+def test_a_driver_that_has_ended_spark_goes_on_without_executors() -> None:
+    """It asks for none when it says goodbye; another session of it may ask for some."""
     world = running(dynamic(initial=2))
+    world.send(ev.ExecutorsAsked(world.now, "job-1", ()))
     world.tell("finished", *world.open_tasks())
     world.wait(10.0)
     assert not world.model.requests()
     ask(world, 1)
     assert grow(world) == ["job-1.2"]
+
+
+def test_an_executor_that_ends_does_not_take_back_what_was_asked_since() -> None:
+    """A driver lets its last one go, which takes a while, and has new work before it is gone."""
+    world = running(dynamic(initial=1))
+    ask(world, 0)
+    world.wait(3.0)
+    ask(world, 3)
+    world.tell("finished", "job-1.0")
+    assert world.job().wanted == (Asked(0, SIZE, 3),)
+    world.wait(3.0)
+    assert grow(world) == ["job-1.1", "job-1.2", "job-1.3"]
 
 
 def test_a_driver_that_stops_those_it_wants_no_more_keeps_the_others() -> None:
