@@ -138,6 +138,14 @@ def spent(connection: Connection, day: str) -> float:
     return float(connection.scalar(query) or 0.0)
 
 
+def spent_by_queue(connection: Connection, day: str) -> list[tuple[str, str, float]]:
+    """Dollars that jobs have used on a day, by queue and owner."""
+    queue, owner, dollars = charged_days.c.queue, charged_days.c.owner, sa.func.sum(charged_days.c.dollars)
+    used = (charged_days.c.day == day, charged_days.c.kind == "used")
+    rows = connection.execute(sa.select(queue, owner, dollars).where(*used).group_by(queue, owner))
+    return [(row[0], row[1], float(row[2])) for row in rows]
+
+
 def by_pool(connection: Connection) -> dict[tuple[str, str], float]:
     """Dollars of all days by kind and pool."""
     columns = charged_pools.c

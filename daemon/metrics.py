@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 
 from daemon.cluster_status import ClusterStatus, OpenState
 from daemon.contract import ElsewhereError, Scheduler, ShadowStatus
+from daemon.queues.queue_metrics import of_queues
 from daemon.store import Store
 from daemon.tables import OPEN_EXECUTOR
 from environment.model.states import JobState
@@ -68,7 +69,7 @@ class _State(Collector):
         text = "Requests with a token that is none since the start"
         yield CounterMetricFamily("stoker_wrong_tokens", text, self._wrong_tokens())
         try:
-            found = [*self._decisions(), *self._cluster()]
+            found = [*self._decisions(), *self._cluster(), *of_queues(self._scheduler.queues.all())]
         except ElsewhereError:
             found = []  # known to the leader alone
         text = "1 on the daemon that leads, 0 on one that waits"

@@ -83,6 +83,11 @@ class VmBooks:
         with self._access.read() as connection:
             return bill_rows.spent(connection, day)
 
+    def spent_by_queue(self, day: str) -> list[tuple[str, str, float]]:
+        """Dollars that jobs have used on a day (UTC), by queue and owner."""
+        with self._access.read() as connection:
+            return bill_rows.spent_by_queue(connection, day)
+
     def forget_leases(self, before: float) -> None:
         """Forget the VMs that cost nothing more since then, in seconds since the epoch."""
         self._access.write(lambda connection: lease_rows.forget_leases(connection, before))

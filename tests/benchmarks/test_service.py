@@ -11,15 +11,17 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import yaml
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from conf.schema import JobSpec
+from daemon.arrivals import SubmittedSpec
 from daemon.cli.client import Client
 from daemon.store import Store
 from environment.model.cluster_model import Changes
@@ -44,7 +46,7 @@ SUBMISSION_P99_MS = 50
 class Daemon:
     """A daemon that runs a command, on a folder that outlives it."""
 
-    def __init__(self, folder: Path, mesos: Mesos, *command: str) -> None:
+    def __init__(self, folder: Path, mesos: Mesos, *command: str, **config: Any) -> None:
         self.database = f"sqlite:///{folder / 'stoker.db'}"
         self.url = f"http://127.0.0.1:{free_port()}"
         self._config = folder / "stoker.yaml"
@@ -53,6 +55,7 @@ class Daemon:
             "listen": self.url.removeprefix("http://"),
             "data_dir": str(folder),
             "policy": {"name": "ff"},
+            **config,
         }
         self._config.write_text(yaml.safe_dump({**settings, "mesos": {"master": mesos.address}}))
         self._command = command
@@ -119,6 +122,38 @@ def fill(store: Store, count: int, *, over: bool, executors: int = 1, cpus: floa
     if over:
         end(store, records)
     return records
+
+
+def fill_queues(store: Store, count: int, queues: int, users: int) -> None:
+    """Keep so many queued jobs, of so many users, in so many queues in turn; each takes most of a VM."""
+    specs = [
+        SubmittedSpec(
+            JobSpec(app="/apps/a.py", cpus=30.0, memory=64, queue=queue_of(n % queues), owner=f"u{n % users}")
+        )
+        for n in range(count)
+    ]
+
+    def job(job_id: str, each: SubmittedSpec) -> Job:
+        size, spec = Resources.of(30.0, 64), each.spec
+        return Job(job_id, "unknown", size, 1, time.time(), name="a", owner=spec.owner, queue=spec.queue)
+
+    for first in range(0, count, 10_000):
+        store.add_jobs(specs[first : first + 10_000], job, time.time())
+
+
+def queue_of(number: int) -> str:
+    """The path of a queue: ten stand below each at the top."""
+    return f"q{number // 10}.q{number}"
+
+
+def tree(queues: int) -> dict[str, Any]:
+    """So many queues that take jobs, of different weights, with bounds of who waits that nobody reaches."""
+    top: dict[str, Any] = {}
+    for number in range(queues):
+        above, name = queue_of(number).split(".")
+        below = top.setdefault(above, {"most": {"waiting": 1_000_000}, "queues": {}})["queues"]
+        below[name] = {"weight": 1 + number % 4, "most_per_user": {"waiting": 1_000_000}}
+    return top
 
 
 def end(store: Store, records: list[JobRecord]) -> None:
@@ -213,13 +248,21 @@ def test_submissions_behind_a_queue(benchmark: BenchmarkFixture, tmp_path: Path,
     show_answers(show, "waiting", timed(benchmark, lambda: submit(tmp_path, over=False)))
 
 
-def show_answers(show: Show, state: str, found: tuple[list[tuple[float, float]], float]) -> None:
+def test_submissions_behind_many_queues(benchmark: BenchmarkFixture, tmp_path: Path, show: Show) -> None:
+    """The same with 100,000 jobs that wait, of 1,000 users in 200 queues, in order of priority and share."""
+    found = timed(benchmark, lambda: submit_into_queues(tmp_path, 100_000, 200, 1000))
+    show_answers(show, "waiting in 200 queues", found, 100_000)
+
+
+def show_answers(
+    show: Show, state: str, found: tuple[list[tuple[float, float]], float], jobs: int = 10_000
+) -> None:
     """How many came, how late, and what they cost."""
     answers, cpu_seconds = found
     took = max(at for at, _ in answers) - min(at for at, _ in answers)
     waits = sorted(1000 * seconds for _, seconds in answers)
     rate = len(waits) / took
-    show(f"submissions, 10,000 jobs {state}: {rate:.0f}/s (wanted {SUBMISSIONS_PER_SECOND})")
+    show(f"submissions, {jobs:,} jobs {state}: {rate:.0f}/s (wanted {SUBMISSIONS_PER_SECOND})")
     middle, late = statistics.median(waits), waits[int(0.99 * len(waits))]
     show(f"  after {middle:.1f} ms in the middle, {late:.1f} ms at p99 (wanted {SUBMISSION_P99_MS})")
     show(f"  CPU time of the daemon: {1000 * cpu_seconds / len(answers):.2f} ms for each")
@@ -241,21 +284,52 @@ def submit(folder: Path, *, over: bool) -> tuple[list[tuple[float, float]], floa
     return answers, took
 
 
-async def submit_steadily(url: str, rate: float, seconds: float) -> list[tuple[float, float]]:
-    """Send submissions at fixed times, however long answers take: when each came, and after how long."""
+def submit_into_queues(
+    folder: Path, count: int, queues: int, users: int
+) -> tuple[list[tuple[float, float]], float]:
+    """Submit steadily behind so many jobs in so many queues; as `submit`."""
+    config = {
+        "queues": tree(queues),
+        "sharing": {"order": ["priority", "fair"]},
+        "max_queued_jobs": 2 * count,
+    }
+    with running(folder / "mesos", agents(1, 1000)) as mesos:
+        daemon = Daemon(folder, mesos, "sleep", "3600", **config)
+        with opened(daemon.database) as store:
+            fill_queues(store, count, queues, users)
+        with daemon:
+            began = daemon.cpu_seconds()
+            more = [{"queue": queue_of(n % queues), "owner": f"u{n % users}"} for n in range(1000)]
+            answers = asyncio.run(submit_steadily(daemon.url, SUBMISSIONS_PER_SECOND, 10.0, more))
+            took = daemon.cpu_seconds() - began
+    return answers, took
+
+
+async def submit_steadily(
+    url: str, rate: float, seconds: float, more: Sequence[Mapping[str, str]] = ({},)
+) -> list[tuple[float, float]]:
+    """Send submissions at fixed times, however long answers take: when each came, and after how long.
+
+    `more` is what jobs say besides, in turn.
+    """
     host, _, port = url.removeprefix("http://").partition(":")
-    body = json.dumps({"app": "/apps/a.py", "executors": 1, "cpus": 1.0, "memory": 1024}).encode()
     head = f"POST /v1/jobs HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
-    request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+    def request(said: Mapping[str, str]) -> bytes:
+        body = {"app": "/apps/a.py", "executors": 1, "cpus": 1.0, "memory": 1024, **said}
+        sent = json.dumps(body).encode()
+        return f"{head}Content-Length: {len(sent)}\r\n\r\n".encode() + sent
+
+    requests = [request(said) for said in more]
     free: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Queue()
     for _ in range(32):
         free.put_nowait(await asyncio.open_connection(host, int(port)))
     answered: list[tuple[float, float]] = []
 
-    async def one(due: float) -> None:
+    async def one(number: int, due: float) -> None:
         await asyncio.sleep(max(0.0, due - time.monotonic()))
         reader, writer = await free.get()
-        writer.write(request)
+        writer.write(requests[number % len(requests)])
         head = await reader.readuntil(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 201"), head
         length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
@@ -264,7 +338,7 @@ async def submit_steadily(url: str, rate: float, seconds: float) -> list[tuple[f
         answered.append((time.monotonic(), time.monotonic() - due))
 
     start = time.monotonic() + 0.1
-    await asyncio.gather(*(one(start + n / rate) for n in range(int(rate * seconds))))
+    await asyncio.gather(*(one(n, start + n / rate) for n in range(int(rate * seconds))))
     while not free.empty():
         free.get_nowait()[1].close()
     return answered

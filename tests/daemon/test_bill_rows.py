@@ -51,6 +51,15 @@ def lines(bill: Bill) -> dict[str, dict[str, float]]:
     return {line.key: dict(line.dollars) for line in bill.lines}
 
 
+def test_what_queues_have_used_today_is_told(store: Store) -> None:
+    """By their users; nothing of other days, nor of what nobody used."""
+    save(store, charge(0.5), charge(0.25, job="job-1"), charge(0.5, job="job-2", vm="vm-2"))
+    save(store, charge(1.0, "2026-11-21", "job-1"), charge(2.0, job="job-3")._replace(queue="day", owner=""))
+    found = store.vms.spent_by_queue("2026-11-22")
+    assert sorted(found) == [("day", "", 2.0), ("night", "ann", 0.75)]
+    assert store.vms.spent_by_queue("2026-11-23") == []
+
+
 def test_charges_are_added_up_by_what_is_asked_for(store: Store) -> None:
     """By each key, in days; what no job used stands beside what jobs did."""
     save(store, charge(0.5), charge(0.25, job="job-1"), charge(1.0, "2026-11-23", "job-1", vm="vm-2"))

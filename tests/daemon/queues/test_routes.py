@@ -1,10 +1,13 @@
 """The routes about queues: what they answer, and what they refuse."""
 
+import time
 from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from daemon.api import create_app
+from daemon.queues import queue_metrics
 from daemon.queues.status import QueueUse
 from daemon.store import Store
 from environment.resources import Resources
@@ -67,6 +70,32 @@ def test_queues_are_made_changed_and_removed(api: Api, scheduler: SmallScheduler
     )
     assert [prod[name] for name in names] == [0.25, 0.5, 2.0, 1024, 1, 3, 1.5, "job-2", 7.0]
     assert (prod["known"], gone["known"], gone["changed"]) == (True, False, False)
+
+
+def test_prometheus_is_told_of_the_first_queues_and_the_rest_together(
+    api: Api, scheduler: SmallScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that take jobs, so that sums are right; as many time series as are bearable."""
+    assert "stoker_queue" not in api("GET", "/metrics").text
+    for path in ("prod", "prod.a", "prod.b", "prod.c"):
+        api("PUT", f"/v1/queues/{path}", json={})
+    for name, since in (("a", time.time() - 50), ("b", time.time() - 70), ("c", None)):
+        scheduler.uses[f"prod.{name}"] = QueueUse(
+            Resources.of(2.0, 512), 0.25, 0.5, 1, 3, 1.5, "job-1", since
+        )
+    monkeypatch.setattr(queue_metrics, "MOST_LABELS", 2)
+    families = text_string_to_metric_families(api("GET", "/metrics").text)
+    found = {
+        (sample.name.removeprefix("stoker_queue_"), *sample.labels.values()): sample.value
+        for family in families for sample in family.samples if family.name.startswith("stoker_queue")
+    }  # fmt: skip
+    assert {labels[1] for labels in found} == {"default", "prod.a", "(others)"}
+    assert (found["jobs", "prod.a", "waiting"], found["jobs", "(others)", "waiting"]) == (3, 6)
+    assert (found["cpus_used", "(others)"], found["memory_used_mib", "prod.a"]) == (4, 512)
+    assert (found["due_share", "default"], found["dollars_today", "(others)"]) == (0.5, 3)
+    assert 50 <= found["longest_wait_seconds", "prod.a"] < 60
+    assert 70 <= found["longest_wait_seconds", "(others)"] < 80
+    assert found["longest_wait_seconds", "default"] == 0
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
