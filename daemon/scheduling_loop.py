@@ -40,6 +40,7 @@ from daemon.picture import Picture, picture_of
 from daemon.policy_switch import PolicySwitch
 from daemon.queues.desk import QueueDesk
 from daemon.queues.live import LiveQueues
+from daemon.queues.waiting import WaitingBook
 from daemon.readiness import Readiness
 from daemon.store import Store, StoreError
 from daemon.tenure import Tenure
@@ -146,6 +147,7 @@ class SchedulingLoop:
         self._effects = Effects(
             self._model, self._link, self._drivers, launcher, self._machines, may_act, self._fail
         )
+        self._waiting = WaitingBook()
         self._live_queues = LiveQueues(config, store, self._share)
         self._queue_desk = QueueDesk(self._live_queues, dict)
         self._intake = Intake(
@@ -302,7 +304,8 @@ class SchedulingLoop:
         self._forget()
         if items:
             arrived = {item.event.job.id for item in items if isinstance(item.event, ev.JobSubmitted)}
-            self._intake.note(self._model.waiting, self._model.reach(), arrived)
+            self._waiting.note(job for job_id in arrived if (job := self._model.job(job_id)) is not None)
+            self._intake.note(self._model.waiting, self._model.reach(), arrived, self._waiting.waiting)
             self._picture = picture_of(self._model, self._clock.now(), self._picture)
         for item in items:
             if item.status is not None:
@@ -322,6 +325,7 @@ class SchedulingLoop:
         if (changes or explanations or facts) and not self._tenure.save(changes, explanations, facts):
             return False
         self._budget.observe(changes.charges)
+        self._waiting.note(changes.jobs)
         self._drivers.over(changes.jobs)
         self._log_keeper.ended(changes.executors)
         self._applications.observe(changes.jobs, changes.executors)
@@ -377,6 +381,7 @@ class SchedulingLoop:
         self._draining.observe(tasks, self._model.job)
         self._forget()
         self._live_queues.tell_strays(jobs)
+        self._waiting.note(jobs)
         if jobs:
             log.info("taken up", jobs=len(jobs), tasks=sum(not task.ended for task in tasks))
         if leases and self._machines is None:

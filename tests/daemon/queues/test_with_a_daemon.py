@@ -71,6 +71,11 @@ def test_every_door_goes_by_the_queues(fleet: Fleet) -> None:
         ):
             assert answer.status_code == status, answer.text
             assert why in answer.text
+    full = ask(daemon, "PATCH", "/v1/queues/lab", {"most": {"waiting": 0}})
+    assert full.status_code == 200
+    answer = submit(fleet, "lab", "")
+    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "30"), answer.text
+    ask(daemon, "PATCH", "/v1/queues/lab", {"most": {"waiting": None}})
     etl = submit(fleet, "prod.etl", "ann")
     assert (etl.status_code, etl.json()["priority"]) == (201, 5)
 

@@ -1,0 +1,56 @@
+"""How many jobs wait in each queue, of which users, and which of them for longest.
+
+Which of them is next is the cluster model's business.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from daemon.queues import tree
+from environment.model.records import JobRecord
+
+
+class WaitingBook:
+    """The jobs that wait as a whole. `note` and `longest` are for one thread, `waiting` is for any."""
+
+    def __init__(self) -> None:
+        #: Since when, by queue and job, in order of submission but for those that wait again.
+        self._jobs: dict[str, dict[str, float]] = {}
+        #: How many, by queue and user; None: of all users. Those below a queue are among its own.
+        self._counts: Counter[tuple[str, str | None]] = Counter()
+
+    def note(self, records: Iterable[JobRecord]) -> None:
+        """These have changed, or are new."""
+        for record in records:
+            job = record.job
+            here = self._jobs.get(job.queue, {})
+            if (record.state == "queued") == (job.id in here):
+                continue
+            step = -1 if here.pop(job.id, None) is not None else 1
+            if step > 0:
+                self._jobs.setdefault(job.queue, {})[job.id] = job.submitted_at
+            elif not here:
+                del self._jobs[job.queue]
+            for path in (job.queue, *tree.above(job.queue)):
+                for user in (None, job.owner):
+                    self._counts[path, user] += step
+                    if not self._counts[path, user]:
+                        del self._counts[path, user]
+
+    def waiting(self, path: str, user: str | None = None) -> int:
+        """How many wait in a queue and below it, of a user or of all."""
+        return self._counts.get((path, user), 0)
+
+    def longest(self) -> Mapping[str, tuple[str, float]]:
+        """Which job waits for longest, and since when, by the path of its queue and of those above."""
+        found: dict[str, tuple[str, float]] = {}
+        for queue, jobs in self._jobs.items():
+            job_id, since = next(iter(jobs.items()))
+            for path in (queue, *tree.above(queue)):
+                if path not in found or since < found[path][1]:
+                    found[path] = job_id, since
+        return found
+
+    def queues(self) -> list[str]:
+        """The queues in which jobs wait, as these name them."""
+        return list(self._jobs)

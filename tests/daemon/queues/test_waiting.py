@@ -1,0 +1,30 @@
+"""Who waits where: counted as jobs come, are placed, wait again and end."""
+
+from dataclasses import replace
+
+from daemon.queues.waiting import WaitingBook
+from environment.model.records import JobRecord
+from environment.model.states import JobState
+from tests.builders import make_job
+
+
+def record(number: int, queue: str, owner: str, state: JobState = "queued") -> JobRecord:
+    """A job that came at that second."""
+    return JobRecord(replace(make_job(f"job-{number}"), queue=queue, owner=owner, submitted_at=number), state)
+
+
+def test_jobs_are_counted_in_their_queue_and_above_it() -> None:
+    """Once each, whatever else changes of them; of users by themselves."""
+    book, first, second = WaitingBook(), record(1, "prod.etl", "ann"), record(2, "prod.ml", "bob")
+    book.note([first, second, record(3, "default", "ann"), record(4, "dev", "ann", "running")])
+    book.note([replace(first, reason="another")])
+    assert [book.waiting(path) for path in ("prod", "prod.etl", "default", "dev", "x")] == [2, 1, 1, 0, 0]
+    assert (book.waiting("prod", "ann"), book.waiting("prod", "cy")) == (1, 0)
+    assert book.longest()["prod"] == ("job-1", 1.0)
+    book.note([replace(first, state="placing")])
+    assert (book.waiting("prod"), book.longest()["prod"]) == (1, ("job-2", 2.0))
+    book.note([replace(first, state="queued"), replace(second, state="killed")])
+    assert (book.waiting("prod", "ann"), book.longest()["prod"]) == (1, ("job-1", 1.0))
+    assert sorted(book.queues()) == ["default", "prod.etl"]
+    book.note([replace(first, state="failed"), record(3, "default", "ann", "finished")])
+    assert (book.longest(), book.queues(), book._counts) == ({}, [], {})
