@@ -141,6 +141,33 @@ def test_a_shell_outlives_executors_and_the_daemon(
         assert all(task["ended_at"] for task in daemon.ended(job["id"])["tasks"])
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("program", "lines", "answer"),
+    [
+        (
+            "spark-shell",
+            "case class One(n: Long)\nsc.range(0, 1000).map(One(_)).map(_.n).sum()\n:quit\n",
+            "499500.0",
+        ),
+        ("spark-sql", "select sum(id), count(*) from range(1000);\nexit;\n", "499500\t1000"),
+    ],
+    ids=["spark-shell", "spark-sql"],
+)
+def test_lines_for_a_shell_run_on_executors(
+    daemon: Daemon, spark: SparkHome, conf: str, tmp_path: Path, program: str, lines: str, answer: str
+) -> None:
+    """Scala with a class of its own, which executors fetch from the shell, and SQL."""
+    file = settings(conf, tmp_path, {"spark.executor.instances": "1"})
+    with started(daemon, spark, tmp_path, program, "--properties-file", file) as shell:
+        assert shell.stdin is not None
+        print(lines, file=shell.stdin, flush=True)
+        job = job_of(daemon, printed(tmp_path, answer))
+        assert shell.wait(LONGEST) == 0
+    ended = daemon.ended(job["id"])
+    assert (ended["state"], len(ended["tasks"])) == ("finished", 1)
+
+
 def test_an_example_of_sparks_own_grows_as_it_needs(
     daemon: Daemon, spark: SparkHome, conf: str, tmp_path: Path
 ) -> None:
