@@ -93,6 +93,8 @@ class Accounts:
         self._charges: dict[Charge, float] = {}
         #: Who decides.
         self.policy = ""
+        #: Is told what jobs use: of which queue and owner, on which day, dollars.
+        self.spends: Callable[[str, str, str, float], None] | None = None
 
     def state(self) -> tuple[Account, ...]:
         """Copies of those that are open."""
@@ -289,6 +291,8 @@ class Accounts:
         name, pool, kind_of_vm, by = account.name, account.pool, account.type, self.policy
         key = Charge(day_of(at), name, pool, kind_of_vm, job_id, owner, queue, by, kind, 0.0)
         self._charges[key] = self._charges.get(key, 0.0) + dollars
+        if self.spends is not None and job is not None and kind == "used":
+            self.spends(queue, owner, key.day, dollars)
 
     def _add(self, account: Account) -> None:
         self._open[account.id] = account

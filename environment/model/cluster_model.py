@@ -9,7 +9,7 @@ opens a socket, so the same events always give the same commands. Who places a j
 decision enters as the event `Decided`.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from environment.model.records import ExecutorRecord, JobRecord
 from environment.model.reservations import with_reserved
 from environment.model.roster import Changes
 from environment.model.timings import ModelOptions
+from environment.sharing.shares import Standings
 from environment.types import PlacementRequest, Vm
 from environment.view import ClusterView
 
@@ -142,10 +143,30 @@ class ClusterModel:
         wrong = {vm.id: vm.note for vm in self._parts.book.vms() if vm.note}
         return {**wrong, **self._parts.left_out()}
 
-    def requests(self) -> tuple[PlacementRequest, ...]:
-        """What waits for a placement, first come first served; lost executors come before new jobs."""
+    def requests(self) -> Sequence[PlacementRequest]:
+        """What waits for a placement, in order, as the queue of a round; lost executors come first.
+
+        Without a `Sharing` the order is that in which jobs came.
+        """
         requests = self._parts.line.requests(self.now)
+        if self._parts.stage:
+            return requests
         return tuple(map(self._parts.places.asked, requests)) if self._parts.places else requests
+
+    def place_of(self, job_id: str) -> int | None:
+        """How many jobs are before a new one in the order; None without a `Sharing`, and for others.
+
+        See `environment.sharing.ordering.Ordering.place_of`.
+        """
+        return self._parts.stage.place_of(job_id)
+
+    def why_waits(self, job_id: str) -> str:
+        """Why a new job is not the first in the order, in words; empty for the first, and without one."""
+        return self._parts.stage.why_waits(job_id)
+
+    def standings(self) -> Standings | None:
+        """What queues and users hold and have had, which nobody changes; None without a `Sharing`."""
+        return self._parts.stage.standings()
 
     def head(self) -> str:
         """The first of the jobs that wait as a whole and are neither paused nor aside; empty without any."""
@@ -310,7 +331,7 @@ class ClusterModel:
         self._parts.supply.reconsider()
 
     def _on_sharing_changed(self, event: ev.SharingChanged) -> None:
-        self._parts.preempting.sharing = event.sharing
+        self._parts.share(event.sharing)
         self._parts.supply.reconsider()
 
     def _on_openings_held(self, event: ev.OpeningsHeld) -> None:
@@ -331,6 +352,8 @@ class ClusterModel:
         if self._parts.supply.dry():
             self._parts.line.explain_silence(self._dry, self.now)
         self._parts.line.explain_room(self.now)
+        if self._parts.stage:
+            self._parts.line.explain_limits()
 
     def _dry(self, head: PlacementRequest) -> str:
         """Why it waits when the master had the time to offer something and did not."""

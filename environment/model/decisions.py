@@ -15,6 +15,7 @@ from environment.model.ledger import Ledger
 from environment.model.life import JobLives
 from environment.model.moment import Reserved
 from environment.model.offer_book import OfferBook
+from environment.model.order_stage import OrderStage
 from environment.model.places import Places
 from environment.model.records import JobRecord
 from environment.model.reservations import Reservations
@@ -49,7 +50,9 @@ class Decisions:
         fleet: Fleet,
         places: Places,
         reservations: Reservations,
+        stage: OrderStage,
     ) -> None:
+        self._stage = stage
         self._turn = turn
         self._roster = roster
         self._line = line
@@ -72,12 +75,16 @@ class Decisions:
         """A round is over."""
         outdated = self._supply.decided(event.view_at)
         launches = self._launches()
+        self._stage.passed([decided.job_id for decided in event.placements])
         for decided in event.placements:
             job = self._roster.job(decided.job_id)
             if job is None or job not in self._line:
                 continue  # killed, or placed already
             new, placement = self._line.is_new(job), self._as_called_now(decided)
-            if refusal := self._refusal(launches, job, placement, new=new):
+            sizes = launches.sizes(job, placement, new=new)
+            if refusal := (
+                self._stage.refusal(job, sizes, new=new) or self._refusal(launches, job, placement, new=new)
+            ):
                 # Those behind it were decided on as if it had been placed, and must not overtake it.
                 self._roster.explain(job, f"decided again, since {refusal}")
                 self._supply.reconsider()

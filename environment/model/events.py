@@ -14,6 +14,7 @@ from environment.model.records import Asked, ExecutorRecord, JobRecord
 from environment.model.task_states import TaskState
 from environment.model.timings import ModelOptions
 from environment.resources import Resources
+from environment.sharing.shares import Spent
 from environment.sharing.terms import Sharing
 from environment.types import Job, Vm
 
@@ -55,6 +56,8 @@ class Restored(Event):
     pools: tuple[PoolSetback, ...] = ()
     #: How the cluster is shared; None: jobs are placed as they come.
     sharing: Sharing | None = None
+    #: Where there is no moment: what queues and users were charged today.
+    spent: tuple[Spent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ class Ledger:
     def __init__(self, job: Callable[[str], Job | None] = lambda _: None) -> None:
         """`job` has a job by its id, as long as it is there."""
         self._holders: dict[str, dict[str, ExecutorRecord]] = {}
+        #: The jobs of which a task was opened or closed, until somebody looks; None when nobody does.
+        self.watched: dict[str, None] | None = None
         self.accounts = Accounts(lambda vm_id: self._holders.get(vm_id, {}).values(), job)
 
     def open(self, task: ExecutorRecord) -> list[tuple[ExecutorRecord, float]]:
@@ -34,12 +36,16 @@ class Ledger:
     def reopen(self, task: ExecutorRecord) -> None:
         """Take up a task that was open before; it goes on from its `accrued_until`."""
         self._holders.setdefault(task.vm_id, {})[task.task_id] = task
+        if self.watched is not None:
+            self.watched[task.job_id] = None
 
     def close(self, task: ExecutorRecord, at: float) -> list[tuple[ExecutorRecord, float]]:
         """A task gives its VM back; returns what is due until then, by task in dollars."""
         due = list(self._accrue(task.vm_id, at))
         holders = self._holders.get(task.vm_id, {})
         holders.pop(task.task_id, None)
+        if self.watched is not None:
+            self.watched[task.job_id] = None
         if not holders:
             self._holders.pop(task.vm_id, None)
         self.accounts.released(task.vm_id, at)

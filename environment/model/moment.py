@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from environment.forecast import Seen
 from environment.resources import NOTHING, Resources
+from environment.sharing.shares import Spent, Used
 from environment.types import Vm
 
 #: The most that may be held of each resource, by Mesos' names; of what is not named, any amount.
@@ -151,6 +152,15 @@ class PoolSetback(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Shared:
+    """What is known of shares and the order beside records; each part says what its fields mean."""
+
+    used: tuple[Used, ...] = ()
+    overtaken: tuple[tuple[str, int], ...] = ()
+    spent: tuple[Spent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Idled:
     """What is known of idle VMs beside the leases; each part says what its fields mean."""
 
@@ -195,3 +205,4 @@ class Moment:
     takings: tuple[Taking, ...] = ()
     #: When it was last seen whether somebody is to give way.
     sought_at: float = 0.0
+    shared: Shared | None = None

@@ -13,8 +13,9 @@ from environment.model.drivers import Drivers
 from environment.model.fleet import Fleet
 from environment.model.ledger import Ledger
 from environment.model.life import JobLives
-from environment.model.moment import Moment, Reserved
+from environment.model.moment import Moment, Reserved, Shared
 from environment.model.offer_book import OfferBook
+from environment.model.order_stage import OrderStage
 from environment.model.places import Places
 from environment.model.preempting import Preempting
 from environment.model.reach import Reach
@@ -28,6 +29,8 @@ from environment.model.tasks import Tasks
 from environment.model.timings import ModelOptions
 from environment.model.turn import Turn
 from environment.model.waiting import WaitingLine
+from environment.resources import NOTHING, Resources, total
+from environment.sharing.terms import Sharing
 from environment.types import Job, Vm
 
 
@@ -45,8 +48,25 @@ class Parts:
         self.reservations = Reservations()
         room = Room(self.roster, self.reservations, options.jvms)
         # What VMs of pools would cost that are opened for it is more than a job gains that runs already.
+        self.stage = OrderStage(
+            self.turn,
+            self.roster,
+            self.setbacks,
+            room,
+            self.reservations,
+            self.ledger,
+            self._whole,
+            lambda request: self.places.asked(request) if self.places else request,
+        )
+        self._vms: tuple[Vm, ...] | None = None
+        self._has = NOTHING
         self.line = WaitingLine(
-            self.roster, self.setbacks, room, self.reservations, grows_by_itself=not options.places
+            self.roster,
+            self.setbacks,
+            room,
+            self.reservations,
+            self.stage,
+            grows_by_itself=not options.places,
         )
         self.book = OfferBook(self.ledger, self.reservations)
         self.places = Places(self.turn, self.book, self.accounts, options.places)
@@ -81,6 +101,7 @@ class Parts:
             self.fleet,
             self.places,
             self.reservations,
+            self.stage,
         )
         self.preempting = Preempting(
             self.turn,
@@ -119,6 +140,7 @@ class Parts:
             growing,
             self.fleet.state(),
             *self.preempting.state(),
+            self.stage.state(),
         )
         jobs, tasks = self.roster.records()
         leases, accounts, policy = self.places.leases(), self.accounts.state(), self.accounts.policy
@@ -142,7 +164,6 @@ class Parts:
             self.roster.add_task(task)
             if not task.ended:
                 self.ledger.reopen(task)
-        self.preempting.sharing = event.sharing
         known = event.moment is not None
         self.accounts.resume(event.accounts, event.policy, event.leases, self.turn.now, found=known)
         self.fleet.restore(event.leases, event.pools, event.moment.fleet if event.moment else None)
@@ -151,10 +172,26 @@ class Parts:
         for job in self.roster.jobs():
             if job.state == "queued" and job.job.begins_with and job.job.id not in self.reservations:
                 self.line.join(job)
+        self.share(event.sharing)
         if event.moment is None:
             self._take_up()
+            if self.stage and event.spent:
+                self.stage.resume(Shared(spent=event.spent))
         else:
             self._go_on(event.moment)
+
+    def share(self, sharing: Sharing | None) -> None:
+        """The cluster is shared so from now on."""
+        self.preempting.sharing = sharing
+        self.line.share(sharing)
+
+    def _whole(self) -> Resources:
+        """What all VMs have in all, those of pools that are closed as well."""
+        vms = self.book.vms()
+        if vms is not self._vms:
+            self._vms = vms
+            self._has = total(vm.resources for vm in (self.places.as_places(vms) if self.places else vms))
+        return self._has
 
     def _still_waits(self, reserved: Reserved) -> bool:
         """Whether a job that waited for VMs to boot does, and all of these are there or come."""
@@ -182,6 +219,8 @@ class Parts:
         self.line.resume(moment.relaunch_at, moment.told, moment.growing)
         self.setbacks.resume(moment.job_setbacks, moment.vm_setbacks, moment.vms_started)
         self.preempting.resume(moment.takings, moment.sought_at)
+        if moment.shared is not None:
+            self.stage.resume(moment.shared)
 
     @property
     def keeps(self) -> bool:

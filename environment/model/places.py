@@ -286,7 +286,7 @@ class Places:
 
         So a policy knows a VM again that was closed in between, or came up since.
         """
-        vms = self._as_places(view.vms)
+        vms = self.as_places(view.vms)
         return view.changed(
             vms=vms,
             running=tuple(map(self._runs_on_places, view.running)),
@@ -311,7 +311,7 @@ class Places:
         """What policies call a VM: by its place, where it has one."""
         return self._agents[vm_id].vm.id if vm_id in self._agents else vm_id
 
-    def _as_places(self, vms: tuple[Vm, ...]) -> tuple[Vm, ...]:
+    def as_places(self, vms: tuple[Vm, ...]) -> tuple[Vm, ...]:
         """Agents as the places where they are; the same tuple as long as these are the same."""
         seen = self._seen
         if vms is not seen.vms:

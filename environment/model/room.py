@@ -27,15 +27,16 @@ class Room:
         """Whether there is a limit at all."""
         return self._jvms is not None
 
-    def let_in(self, new: Iterable[PlacementRequest]) -> Iterator[PlacementRequest]:
+    def let_in(self, new: Iterable[PlacementRequest], more: int = 0) -> Iterator[PlacementRequest]:
         """The first of these jobs, in order, that there is room for together; none overtakes.
 
         Jobs that grow are let in with as many executors as there is room for, and passed over without any.
+        So many `more` are taken than is known here.
         """
         if self._jvms is None:
             yield from new
             return
-        taken = self._taken()
+        taken = self._taken() + more
         for request in new:
             if request.grows:
                 more = min(request.count, self._jvms - taken)

@@ -50,6 +50,9 @@ class Roster:
 
     def __init__(self) -> None:
         self._jobs: dict[str, JobRecord] = {}
+        #: In which order they were added.
+        self._numbers: dict[str, int] = {}
+        self._added = 0
         self._tasks: dict[str, ExecutorRecord] = {}
         self._tasks_of: dict[str, dict[str, ExecutorRecord]] = {}
         #: The jobs that ever had a task; most that wait never had.
@@ -67,6 +70,8 @@ class Roster:
     def add(self, job: JobRecord) -> None:
         """Take a job up; it is not marked."""
         self._jobs[job.job.id] = job
+        self._added += 1
+        self._numbers[job.job.id] = self._added
         self.resources.update(job.job.size.without(BASIC))
         self._tasks_of[job.job.id] = {}
         if job.job.max_runtime is not None:
@@ -85,6 +90,10 @@ class Roster:
     def job_of(self, task: ExecutorRecord) -> JobRecord:
         """The job of a task that is here."""
         return self._jobs[task.job_id]
+
+    def number(self, job_id: str) -> int:
+        """The place of a job that is here in the order of submission: larger of those that came later."""
+        return self._numbers[job_id]
 
     def jobs(self) -> Iterable[JobRecord]:
         """All jobs, in the order of their submission."""
@@ -256,7 +265,7 @@ class Roster:
     def _forget_if_done(self, job_id: str) -> None:
         job = self._jobs.get(job_id)
         if job is not None and job.ended and not self.open_tasks(job):
-            del self._jobs[job_id]
+            del self._jobs[job_id], self._numbers[job_id]
             self._with_tasks.pop(job_id, None)
             self._limited.pop(job_id, None)
             for task_id in self._tasks_of.pop(job_id, {}):

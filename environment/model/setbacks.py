@@ -6,7 +6,7 @@ after launch never ran is left out for everyone, for times that double. Then a s
 that runs decides. What follows for a job's state is in `life.py`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from environment.model import timings
@@ -176,6 +176,10 @@ class Setbacks:
     def paused(self) -> Mapping[str, float]:
         """The jobs that are to be placed later, and when, seconds."""
         return {job_id: job.due for job_id, job in self._jobs.items() if job.due > self._turn.now}
+
+    def jobs(self) -> Collection[str]:
+        """The jobs whose launches never ran, by id."""
+        return self._jobs.keys()
 
     def avoided(self, job_id: str) -> tuple[str, ...]:
         """The VMs, by id, that are no place for the job now, since its launch never ran there."""

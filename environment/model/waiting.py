@@ -1,22 +1,26 @@
 """Who waits for a placement, in which order, and why the first one does.
 
 Whether offers are asked for on their behalf is in `supply.py`; what nobody could have now, in `reach.py`; how
-many executors running jobs ask for, and when it is their turn, in `growing.py`.
+many executors running jobs ask for, and when it is their turn, in `growing.py`; in which order jobs of many
+queues and users are placed, in `order_stage.py`.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from heapq import merge
 
 from environment.model.events import Waiting
 from environment.model.growing import Growing, runs_on
 from environment.model.moment import Growth
+from environment.model.order_stage import OrderStage
 from environment.model.reach import Reach
 from environment.model.records import JobRecord
 from environment.model.reservations import Reservations
 from environment.model.room import Room
 from environment.model.roster import Roster
 from environment.model.setbacks import Setbacks
+from environment.sharing.terms import Sharing
+from environment.sharing.turns import Turns
 from environment.types import PlacementRequest
 
 #: How the reason of a job begins that waits aside, and what is said of it when it does not any more.
@@ -41,6 +45,7 @@ class WaitingLine:
         setbacks: Setbacks,
         room: Room,
         reservations: Reservations,
+        stage: OrderStage,
         *,
         grows_by_itself: bool = True,
     ) -> None:
@@ -48,6 +53,9 @@ class WaitingLine:
         self._room = room
         self._setbacks = setbacks
         self._reservations = reservations
+        self._stage = stage
+        #: Whose reason is a limit of a queue.
+        self._kept_back: set[str] = set()
         self._queue: dict[str, PlacementRequest] = {}
         #: Jobs that lost executors, and when these may be placed again.
         self._relaunch_at: dict[str, float] = {}
@@ -85,6 +93,13 @@ class WaitingLine:
         count = job.job.begins_with
         self._queue[job.job.id] = PlacementRequest(job.job, count, first_number=job.next_executor)
         self._unseen[job.job.id] = None
+        self._stage.join(self._queue[job.job.id])
+        if why := self._stage.late(job.job):
+            self._say(job, why)
+
+    def share(self, sharing: Sharing | None) -> None:
+        """From now on jobs are placed in that order, or as they come."""
+        self._stage.share(sharing, [r for i, r in self._queue.items() if i not in self._aside])
 
     def rejoin(self, job: JobRecord) -> None:
         """A job whose launch was undone waits in its old place, as jobs are held in order of submission."""
@@ -126,6 +141,7 @@ class WaitingLine:
         kept = self._reservations.release(job.job.id) is not None
         grew = self._growing.leave(job.job.id)
         queued = self._queue.pop(job.job.id, None) is not None
+        self._stage.leave(job.job.id)
         return queued or self._relaunch_at.pop(job.job.id, None) is not None or grew or kept
 
     def waits_for_vms(self, job: JobRecord) -> bool:
@@ -138,6 +154,10 @@ class WaitingLine:
 
     def due(self, now: float) -> bool:
         """Whether someone may be placed at that time."""
+        if self._stage:
+            first, growing = self._first(now), self._to_grow(now)
+            running = (*first, *(request for _, request in growing))
+            return any(not self._stage.over(request) for request in running) or self._stage.anyone()
         if any(at <= now for job_id, at in self._relaunch_at.items() if job_id not in self._aside):
             return True
         growing = self._to_grow(now)
@@ -151,21 +171,38 @@ class WaitingLine:
         run = sum(i in self._aside for waiting in (self._relaunch_at, self._growing) for i in waiting)
         return len(self._queue) > out + len(self._aside) - run
 
-    def requests(self, now: float) -> tuple[PlacementRequest, ...]:
+    def requests(self, now: float) -> Sequence[PlacementRequest]:
         """What may be placed now, in order; lost executors come before new jobs, more executors among them.
 
         A job that pauses, because its launches never ran, or waits aside is not among them, and keeps its
         place; nor are those that there is no room for yet.
         """
+        if self._stage:
+            return self._turns(now)
+        waiting = (*self._first(now), *self._room.let_in(self._in_turn(now)))
+        return tuple(map(self._placeable, waiting)) if self._setbacks else waiting
+
+    def _first(self, now: float) -> Iterator[PlacementRequest]:
+        """Lost executors, and those that running jobs are short of to have their least."""
         lost = ((i, at) for i, at in self._relaunch_at.items() if i not in self._aside)
         due = (self._roster.job(job_id) for job_id, at in lost if at <= now)
-        short = (request for _, request in self._to_grow(now) if request.again)
-        in_turn = self._room.let_in(self._in_turn(now))
-        waiting = (*(self._again(job) for job in due if job is not None), *short, *in_turn)
-        return tuple(map(self._placeable, waiting)) if self._setbacks else waiting
+        yield from (self._again(job) for job in due if job is not None)
+        yield from (request for _, request in self._to_grow(now) if request.again)
+
+    def _turns(self, now: float, *, gated: bool = True) -> Turns:
+        """The queue of a round, where the stage orders it."""
+        growing = [
+            (at, self._roster.number(request.job.id), self._placeable(request))
+            for at, request in self._to_grow(now)
+            if not request.again
+        ]
+        return self._stage.turns([*map(self._placeable, self._first(now))], growing, gated=gated)
 
     def head(self, now: float) -> str:
         """The first job that waits as a whole, neither pausing nor aside; empty when there is none."""
+        if self._stage:
+            head = self._stage.turns(gated=False).head
+            return "" if head is None else head.job.id
         first = next(self._new(now), None)
         return "" if first is None else first.job.id
 
@@ -187,7 +224,7 @@ class WaitingLine:
         if not self._growing:
             return []
         paused, aside = self._setbacks.paused(), self._aside
-        alone = next(self._new(now), None) is None
+        alone = not self._stage.anyone() if self._stage else next(self._new(now), None) is None
         return [
             (asked_at, request)
             for asked_at, job in self._growing.due(now)
@@ -240,10 +277,13 @@ class WaitingLine:
             request = self._placeable(self._queue.get(job_id) or self._again(job))
             quota, why = self._beyond(job, request, reach)
         if why:
+            if job_id not in self._aside:
+                self._stage.leave(job_id)
             self._aside[job_id] = bool(quota)
             self._say(job, f"{_ASIDE}: {why}; jobs behind it do not wait for it")
         else:
-            self._aside.pop(job_id, None)
+            if self._aside.pop(job_id, None) is not None and job_id in self._queue:
+                self._stage.join(self._queue[job_id])
             if job.reason.startswith((_ASIDE, f"{_MORE}: {_ASIDE}")):
                 self._say(job, _BACK)
 
@@ -307,12 +347,24 @@ class WaitingLine:
         """The first job that there is no room for says so."""
         if not self._room.bounded:
             return
-        let_in = tuple(self._room.let_in(self._in_turn(now)))
+        in_turn = self._turns(now, gated=False) if self._stage else self._in_turn(now)
+        waiting = [*in_turn]
+        let_in = tuple(self._room.let_in(waiting))
         there = {request.job.id for request in let_in}
-        request = next((r for r in self._in_turn(now) if r.job.id not in there), None)
+        request = next((r for r in waiting if r.job.id not in there), None)
         job = self._roster.job(request.job.id) if request else None
         if request is not None and job is not None:
             self._say(job, self._room.why_not(request, let_in))
+
+    def explain_limits(self) -> None:
+        """Jobs that a limit of their queue keeps back say so, and that it does not any more."""
+        found = self._stage.kept_back()
+        for job_id in {*found, *self._kept_back}:
+            job, why = self._roster.job(job_id), found.get(job_id, "")
+            if job is None or job_id not in self._queue or job_id in self._aside:
+                continue
+            self._say(job, f"{why}; jobs behind it do not wait for it" if why else _BACK)
+        self._kept_back = set(found)
 
     def _again(self, job: JobRecord) -> PlacementRequest:
         present = tuple(task.vm_id for task in self._roster.executors(job))

@@ -6,7 +6,7 @@ What a policy is shown of it, and what becomes of it with each placement, is in 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from heapq import heapify, heappop, heapreplace
 from typing import Any
@@ -50,6 +50,7 @@ class Scene:
     first: tuple[PlacementRequest, ...] = ()
     skipped: frozenset[str] = frozenset()
     gate: Gate = every
+    avoided: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     overtaken: Mapping[str, int] = field(default_factory=dict)
     #: The queues of jobs that grow, for which a limit of running jobs is none.
     grow_in: frozenset[str] = frozenset()
@@ -156,6 +157,8 @@ class Order:
                     standings = standings.with_more([Holding(job.queue, job.owner, job.driver, 0.0)])
                 left = self.scene.limits.left(standings, job.queue, job.owner, request.size)
                 request = request if left is None else request.first(max(left, request.fewest))
+            if self.scene.avoided and request.job.id in self.scene.avoided:
+                request = replace(request, avoided=self.scene.avoided[request.job.id])
             yield request
 
     def _entries(self) -> Iterator[Entry]:

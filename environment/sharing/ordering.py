@@ -6,10 +6,11 @@ the order alone, learned ones as well.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import islice
+from types import MappingProxyType
 
 from environment.resources import Resources
 from environment.sharing.filling import Gate, Known, Scene, every
@@ -23,6 +24,9 @@ from environment.words import clock
 
 #: Of what has had less than this more than its due, it is not said that it had more.
 _NOTICEABLE = 1.05
+
+#: Of so many jobs of each queue it is told, without being asked, which limit is in their way.
+_TOLD = 20
 
 #: A running job that asks for more: since when, its number, and what for.
 Grows = tuple[float, int, PlacementRequest]
@@ -103,15 +107,18 @@ class Ordering:
         skipped: frozenset[str] = frozenset(),
         gate: Gate = every,
         placed: Iterable[Holding] = (),
+        avoided: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     ) -> Turns:
         """The queue of a round at this time, in a cluster that has `whole` in all.
 
         `first` are placed before all others, as far as limits let them; `growing` take part like jobs that
-        came when they asked. `placed` hold nothing yet, but are to.
+        came when they asked. `placed` hold nothing yet, but are to. `avoided` names VMs, by id, that are no
+        place for a job now.
         """
         scene, standings = self._scene(whole, now, day, growing, skipped, gate)
         if more := tuple(placed):
             standings = standings.with_more(more)
+        scene = replace(scene, avoided=avoided)
         may = tuple(request for request in first if not self._over(standings, request))
         return Turns(replace(scene, first=may), standings)
 
@@ -163,6 +170,17 @@ class Ordering:
     def over(self, request: PlacementRequest, whole: Resources, now: float, day: str = "") -> str:
         """Which limit keeps a request from being placed, in words; empty when none does."""
         return self._over(self.shares.standings(whole, now, day), request)
+
+    def kept_back(self, whole: Resources, now: float, day: str = "") -> dict[str, str]:
+        """Which limit keeps whom from being placed, of the oldest jobs of each queue, by their ids."""
+        ages, _ = self._ages.hand_out()
+        standings = self.shares.standings(whole, now, day)
+        found = {}
+        for queue, users in ages.get((), {}).items():
+            for entry in users[""][:_TOLD] if self.limits.bounded(queue) else ():
+                if why := self._over(standings, entry.request):
+                    found[entry.request.job.id] = why
+        return found
 
     def place_of(
         self, job_id: str, whole: Resources, now: float, day: str = "", most: int = 1000

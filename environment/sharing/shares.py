@@ -57,17 +57,27 @@ def _mixed(held: float, past: float, left: float) -> float:
     return held + (past - held) * left
 
 
+_NOTHING_SPENT: Mapping[Scope, float] = {}
 #: Of who never held anything.
 NO_USE = Use()
 
 
 class Used(NamedTuple):
-    """What is remembered of a queue or user beyond what is held: `Use.past`, in units of what is held."""
+    """What is remembered of a queue or user beyond what is held: `Use.past`, and `Use.at`."""
 
     queue: str
     user: str | None
     past: tuple[tuple[str, float], ...]
     at: float
+
+
+class Spent(NamedTuple):
+    """What a queue or one of its users was charged on a day, dollars."""
+
+    day: str
+    queue: str
+    user: str | None
+    dollars: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,22 +207,33 @@ class Shares:
         if known is None or known.whole != whole:
             known = Standings(self._sharing, dict(self._uses), dict(self._spent), whole, at)
             self._standings = known
-        spent = known.spent if day == self._day else {}
+        spent = known.spent if day == self._day else _NOTHING_SPENT
         return known if known.at == at and spent is known.spent else replace(known, at=at, spent=spent)
 
     def state(self) -> tuple[Used, ...]:
         """What is not known from what jobs hold now."""
         return tuple(
-            Used(queue, user, tuple(use.past.items()), use.at)
-            for (queue, user), use in self._uses.items()
-            if use.past
+            Used(queue, user, tuple(use.past.items()), use.at) for (queue, user), use in self._uses.items()
         )
 
-    def resume(self, state: Iterable[Used]) -> None:
-        """Go on from there; before any job holds anything."""
-        self._standings = None
-        for queue, user, past, at in state:
-            self._uses[queue, user] = Use(past=dict(past), at=at)
+    def spent(self) -> tuple[Spent, ...]:
+        """What was charged on the last day on which anything was."""
+        return tuple(Spent(self._day, queue, user, dollars) for (queue, user), dollars in self._spent.items())
+
+    def resume(
+        self, used: Iterable[Used], spent: Iterable[Spent], holdings: Mapping[str, Holding], at: float
+    ) -> None:
+        """Go on from there, where jobs hold this at that time; of a queue that is new nothing is known."""
+        self._standings, self._uses, self._holdings = None, {}, {}
+        for job_id, holding in holdings.items():
+            self.holds(job_id, holding, at)
+        for scope, use in self._uses.items():
+            self._uses[scope] = use._replace(past={}, at=at)
+        for queue, user, past, since in used:
+            known = self._uses.get((queue, user), NO_USE)
+            self._uses[queue, user] = known._replace(past=dict(past), at=since)
+        self._spent = {(each.queue, each.user): each.dollars for each in spent}
+        self._day = max((each.day for each in spent), default=self._day)
 
     def forget(self, whole: Resources, at: float) -> None:
         """Forget who holds nothing and has had next to nothing."""
