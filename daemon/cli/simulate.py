@@ -1,4 +1,7 @@
-"""The commands about simulations, `simulate` and `workload`. Whole reports are in `reproduce`."""
+"""The commands about simulations, `simulate` and `workload`. Whole reports are in `reproduce`.
+
+What they print of runs is made in `simulation_tables`, and what they say of queues and users in `sharing`.
+"""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
@@ -13,19 +16,12 @@ from daemon.cli.errors import CommandError, writing
 from daemon.cli.shared_options import BeliefOption, Output, print_json
 
 if TYPE_CHECKING:
-    from agents.experiments.comparison import SimulatedRun, Statistic
+    from agents.experiments.comparison import SimulatedRun
     from environment.pools import Keeping
     from environment.simulation.expectations import Belief
     from environment.simulation.options import SimulationOptions
     from environment.simulation.spot_beliefs import SpotBelief
     from environment.sizing import Sizes
-
-#: What policies may know, in tables that are read on a terminal.
-_LETTERS = {"queue": "q", "types": "t", "durations": "d", "ends": "e", "preferences": "p", "prices": "$"}
-_KNOWS = (
-    "Knows, beside sizes and what is free: q the queue, t types, d durations, e ends, p preferences, $ prices"
-    " (README.md says more)."
-)
 
 COMPARED = "rr,rrc,ff,best_fit,least_allocated,most_allocated,random,ilp,aep,lookahead"
 
@@ -187,6 +183,7 @@ def compare_policies(
     with errors():
         from agents.experiments.comparison import compare, contender
         from daemon.cli.distances import distances, limits_of, told
+        from daemon.cli.simulation_tables import draw, plain, show
 
         contenders = [contender(name) for name in policies if name]
         with progress_bar() as progress:
@@ -204,14 +201,14 @@ def compare_policies(
             # Several workloads are drawn into as many files: cost-normal.png, cost-burst.png.
             suffix = "" if len(workloads) == 1 else f"-{Path(name).stem}"
             path = plot.with_name(f"{plot.stem}{suffix}{plot.suffix}")
-            _draw(found, f"{name} on {cluster}, {len(seeds)} seeds", path)
+            draw(found, f"{name} on {cluster}, {len(seeds)} seeds", path)
     if output == "json":
-        print_json([_plain(run) | told(limits.get(run.workload, ({}, ""))[0], run) for run in runs])
+        print_json([plain(run) | told(limits.get(run.workload, ({}, ""))[0], run) for run in runs])
         return runs
     for name, found in of_workload.items():
         if len(workloads) > 1:
             print(f"\n{name}")
-        _show(found)
+        show(found)
         for line in distances(found, *limits.get(name, ({}, ""))):
             print(line)
     return runs
@@ -256,99 +253,6 @@ def workload(
     ]
     columns = ("job", "type", "submitted after", "executors", "duration")
     render.show(render.table(columns, rows, right=("submitted after", "duration")))
-
-
-def _plain(run: "SimulatedRun") -> dict[str, object]:
-    from agents.experiments.comparison import known_to
-
-    known = known_to(run.policy)
-    return {
-        "policy": run.policy,
-        "knows": None if known is None else ["sizes", *known],
-        "workload": run.workload,
-        "seed": run.seed,
-        **run.result.to_json(),
-    }
-
-
-def _show(runs: "list[SimulatedRun]") -> None:
-    from agents.experiments.comparison import durations_of, statistics_of
-    from daemon.cli import render
-
-    several = len({run.seed for run in runs}) > 1
-    elastic = any(vm.terms for run in runs for vm in run.result.vms)
-    spot = any(vm.spot for run in runs for vm in run.result.vms)
-    shown = {"bill": 3, "openings": 0} if elastic else {}
-    shown |= {"interruptions": 0, "work_lost": 1} if spot else {}
-    shown |= {"cost": 3, "cost_over_bound": 2, "average_duration": 0, "average_completion": 0}
-    shown |= {"p95_completion": 0, "longest_wait": 0, "good_placements": 0}
-    rows = []
-    for policy, of in statistics_of(runs).items():
-        cells = [_cell(of[metric], digits, several) for metric, digits in shown.items()]
-        rows.append((policy, _known(policy), *cells, f"{of['decision_p50_us'].mean:.0f}"))
-    columns = (
-        "policy",
-        "knows",
-        *(("bill $", "openings") if elastic else ()),
-        *(("taken away", "lost core h") if spot else ()),
-        "cost $",
-        "cost / bound",
-        "duration s",
-        "completion s",
-        "95 % s",
-        "longest wait s",
-        "good",
-        "decision µs",
-    )
-    render.show(render.table(columns, rows, right=columns[2:]))
-    render.show(_KNOWS)
-    render.show(durations_of(runs))
-    for line in _remarks(runs):
-        render.show(line)
-
-
-def _known(policy: str) -> str:
-    from agents.experiments.comparison import known_to
-
-    known = known_to(policy)
-    return "?" if known is None else " ".join(_LETTERS[fact] for fact in known) or "-"
-
-
-def _cell(value: "Statistic", digits: int, several: bool) -> str:
-    spread = f" ± {value.spread:.{digits}f}" if several else ""
-    return f"{value.mean:.{digits}f}{spread}"
-
-
-def _remarks(runs: "list[SimulatedRun]") -> Iterator[str]:
-    refused = {name: why for run in runs for name, why in run.result.refused.items()}
-    if refused:
-        name, why = next(iter(refused.items()))
-        yield f"Refused, as they fit no VM or cluster: {len(refused)} jobs, such as {name}: {why}"
-    for run in runs:
-        for name, why in list(run.result.aside.items())[:1]:
-            yield f"{run.policy} left {len(run.result.aside)} jobs aside, such as {name}: {why}"
-    broken = {run.policy: run.result.violations for run in runs if run.result.violations}
-    for policy, count in broken.items():
-        yield f"{policy} made {count} decisions that could not be executed."
-    guarded: dict[str, int] = {}
-    for run in runs:
-        guarded[run.policy] = guarded.get(run.policy, 0) + run.result.guarded
-    for policy, count in guarded.items():
-        if count:
-            yield f"The guard took {count} decisions of {policy}, as jobs that fitted waited too long."
-    hurried = {run.policy: run.result.cut_short for run in runs if run.result.cut_short}
-    for policy, count in hurried.items():
-        yield f"The time limit cut {count} decisions of {policy} short: the numbers depend on this machine."
-
-
-def _draw(runs: "list[SimulatedRun]", title: str, path: Path) -> None:
-    from agents.experiments.comparison import statistics_of
-    from agents.experiments.reports import draw
-
-    try:
-        draw(statistics_of(runs), title, path)
-    except (OSError, ValueError) as error:
-        raise CommandError(f"--plot {path}: {error}") from None
 
 
 @contextlib.contextmanager

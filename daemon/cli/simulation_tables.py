@@ -1,0 +1,114 @@
+"""What `stoker simulate` and `evaluate` print of runs: a table of policies, and what stands out."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from daemon.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from agents.experiments.comparison import SimulatedRun, Statistic
+
+#: What policies may know, in tables that are read on a terminal.
+_LETTERS = {"queue": "q", "types": "t", "durations": "d", "ends": "e", "preferences": "p", "prices": "$"}
+_KNOWS = (
+    "Knows, beside sizes and what is free: q the queue, t types, d durations, e ends, p preferences, $ prices"
+    " (README.md says more)."
+)
+
+
+def plain(run: "SimulatedRun") -> dict[str, object]:
+    """A run as plain values."""
+    from agents.experiments.comparison import known_to
+
+    facts = known_to(run.policy)
+    return {
+        "policy": run.policy,
+        "knows": None if facts is None else ["sizes", *facts],
+        "workload": run.workload,
+        "seed": run.seed,
+        **run.result.to_json(),
+    }
+
+
+def show(runs: "list[SimulatedRun]") -> None:
+    """Print what came of the runs of a workload: a row for each policy."""
+    from agents.experiments.comparison import durations_of, statistics_of
+    from daemon.cli import render
+
+    several = len({run.seed for run in runs}) > 1
+    elastic = any(vm.terms for run in runs for vm in run.result.vms)
+    spot = any(vm.spot for run in runs for vm in run.result.vms)
+    shown = {"bill": 3, "openings": 0} if elastic else {}
+    shown |= {"interruptions": 0, "work_lost": 1} if spot else {}
+    shown |= {"cost": 3, "cost_over_bound": 2, "average_duration": 0, "average_completion": 0}
+    shown |= {"p95_completion": 0, "longest_wait": 0, "good_placements": 0}
+    rows = []
+    for policy, of in statistics_of(runs).items():
+        cells = [_cell(of[metric], digits, several) for metric, digits in shown.items()]
+        rows.append((policy, known(policy), *cells, f"{of['decision_p50_us'].mean:.0f}"))
+    columns = (
+        "policy",
+        "knows",
+        *(("bill $", "openings") if elastic else ()),
+        *(("taken away", "lost core h") if spot else ()),
+        "cost $",
+        "cost / bound",
+        "duration s",
+        "completion s",
+        "95 % s",
+        "longest wait s",
+        "good",
+        "decision µs",
+    )
+    render.show(render.table(columns, rows, right=columns[2:]))
+    render.show(_KNOWS)
+    render.show(durations_of(runs))
+    for line in _remarks(runs):
+        render.show(line)
+
+
+def known(policy: str) -> str:
+    """What a policy knows, in letters."""
+    from agents.experiments.comparison import known_to
+
+    facts = known_to(policy)
+    return "?" if facts is None else " ".join(_LETTERS[fact] for fact in facts) or "-"
+
+
+def _cell(value: "Statistic", digits: int, several: bool) -> str:
+    spread = f" ± {value.spread:.{digits}f}" if several else ""
+    return f"{value.mean:.{digits}f}{spread}"
+
+
+def _remarks(runs: "list[SimulatedRun]") -> Iterator[str]:
+    refused = {name: why for run in runs for name, why in run.result.refused.items()}
+    if refused:
+        name, why = next(iter(refused.items()))
+        yield f"Refused, as they fit no VM or cluster: {len(refused)} jobs, such as {name}: {why}"
+    for run in runs:
+        for name, why in list(run.result.aside.items())[:1]:
+            yield f"{run.policy} left {len(run.result.aside)} jobs aside, such as {name}: {why}"
+    broken = {run.policy: run.result.violations for run in runs if run.result.violations}
+    for policy, count in broken.items():
+        yield f"{policy} made {count} decisions that could not be executed."
+    guarded: dict[str, int] = {}
+    for run in runs:
+        guarded[run.policy] = guarded.get(run.policy, 0) + run.result.guarded
+    for policy, count in guarded.items():
+        if count:
+            yield f"The guard took {count} decisions of {policy}, as jobs that fitted waited too long."
+    hurried = {run.policy: run.result.cut_short for run in runs if run.result.cut_short}
+    for policy, count in hurried.items():
+        yield f"The time limit cut {count} decisions of {policy} short: the numbers depend on this machine."
+
+
+def draw(runs: "list[SimulatedRun]", title: str, path: Path) -> None:
+    """Draw cost against completion into a file; CommandError when it cannot be written."""
+    from agents.experiments import reports
+    from agents.experiments.comparison import statistics_of
+
+    try:
+        reports.draw(statistics_of(runs), title, path)
+    except (OSError, ValueError) as error:
+        raise CommandError(f"--plot {path}: {error}") from None
