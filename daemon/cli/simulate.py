@@ -13,7 +13,8 @@ import typer
 
 from conf.assumptions import SPOT_ERROR
 from daemon.cli.errors import CommandError, writing
-from daemon.cli.shared_options import BeliefOption, Output, print_json
+from daemon.cli.shared_options import BeliefOption, Output, print_json, with_groups
+from daemon.cli.sharing import SharingOptions
 
 if TYPE_CHECKING:
     from agents.experiments.comparison import SimulatedRun
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 COMPARED = "rr,rrc,ff,best_fit,least_allocated,most_allocated,random,ilp,aep,lookahead"
 
 
+@with_groups
 def simulate(
     policy: Annotated[
         list[str] | None,
@@ -91,6 +93,8 @@ def simulate(
             "--bound", help="Tell how far policies are from the best schedule; of few jobs it is told anyway."
         ),
     ] = False,
+    *,
+    shared: SharingOptions,
     output: Output = "table",
 ) -> None:
     """Compare policies on a workload, in the simulator; no daemon is needed."""
@@ -99,7 +103,16 @@ def simulate(
     options = options_of(belief, durations, draw, keep=keep, as_daemon=as_daemon, sizes=sizes)
     options = replace(options, spot_belief=spot_belief_of(spot_belief))
     compare_policies(
-        names.split(","), [workload], cluster, numbers, plot, output, options, jobs=jobs, bound=bound
+        names.split(","),
+        [workload],
+        cluster,
+        numbers,
+        plot,
+        output,
+        options,
+        jobs=jobs,
+        bound=bound,
+        shared=shared,
     )
 
 
@@ -175,13 +188,18 @@ def compare_policies(
     jobs: int | None = None,
     *,
     bound: bool = False,
+    shared: SharingOptions | None = None,
 ) -> "list[SimulatedRun]":
     """Run all policies over all workloads and seeds, and show what came of it: a table for each workload.
 
-    With `bound`, or where jobs are few, how far policies are from the limit is told besides.
+    With `bound`, or where jobs are few, how far policies are from the limit is told besides, and what queues
+    or users had, where `shared` says so.
     """
+    shared = shared or SharingOptions()
     with errors():
+        sharing = shared.read()
         from agents.experiments.comparison import compare, contender
+        from daemon.cli import sharing as sharing_tables
         from daemon.cli.distances import distances, limits_of, told
         from daemon.cli.simulation_tables import draw, plain, show
 
@@ -202,8 +220,18 @@ def compare_policies(
             suffix = "" if len(workloads) == 1 else f"-{Path(name).stem}"
             path = plot.with_name(f"{plot.stem}{suffix}{plot.suffix}")
             draw(found, f"{name} on {cluster}, {len(seeds)} seeds", path)
+    by = shared.shown_by(runs)
+    if by is not None and shared.plot_shares is not None:
+        sharing_tables.draw(runs, by, sharing, shared.plot_shares)
     if output == "json":
-        print_json([plain(run) | told(limits.get(run.workload, ({}, ""))[0], run) for run in runs])
+        print_json(
+            [
+                plain(run)
+                | (sharing_tables.plain(run, by, sharing) if by else {})
+                | told(limits.get(run.workload, ({}, ""))[0], run)
+                for run in runs
+            ]
+        )
         return runs
     for name, found in of_workload.items():
         if len(workloads) > 1:
@@ -211,6 +239,8 @@ def compare_policies(
         show(found)
         for line in distances(found, *limits.get(name, ({}, ""))):
             print(line)
+        if by is not None:
+            sharing_tables.show(found, by, sharing)
     return runs
 
 
@@ -241,6 +271,7 @@ def workload(
         return
     from daemon.cli import render
 
+    users, due = any(job.owner for job in found.jobs), any(job.deadline for job in found.jobs)
     rows = [
         (
             job.name,
@@ -248,11 +279,14 @@ def workload(
             render.duration(job.submitted_at),
             f"{job.executors} x {job.cpus:g} cpu, {render.memory(job.memory_mib)}",
             render.duration(job.duration),
+            *((job.owner or "-", job.queue) if users else ()),
+            *((render.duration(job.deadline),) if due else ()),
         )
         for job in found.jobs
     ]
     columns = ("job", "type", "submitted after", "executors", "duration")
-    render.show(render.table(columns, rows, right=("submitted after", "duration")))
+    columns += (*(("user", "queue") if users else ()), *(("due within",) if due else ()))
+    render.show(render.table(columns, rows, right=("submitted after", "duration", "due within")))
 
 
 @contextlib.contextmanager

@@ -1,0 +1,97 @@
+"""`stoker simulate --sharing`, `--order`, `--by`: who had what of a cluster, in tables, JSON, pictures."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from daemon.cli import main
+
+TEAMS = ["simulate", "--workload", "teams", "--jobs", "40"]
+
+
+def test_queues_and_users_are_shown_where_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A table for each policy in 80 columns, with the order and what each policy knows."""
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([*TEAMS, "--policy", "ff,greedy", "--seeds", "2", "--sharing", "teams"]) == 0
+    told = capsys.readouterr().out
+    assert max(map(len, told.splitlines())) <= 80
+    assert "Order: priority, fair; the same for all policies." in told
+    assert "\nff (knows -): Jain " in told
+    assert "\ngreedy (knows q d e p $): Jain " in told
+    rows = [line.split() for line in told.splitlines() if line.startswith(("reports", "science"))]
+    assert [row[:2] for row in rows] == [["reports", "4"], ["science", "3"]] * 2
+    assert main([*TEAMS, "--policy", "ff", "--by", "user"]) == 0
+    told = capsys.readouterr().out
+    assert "ann in" in told
+    assert "fifo, whatever the queue" in told
+    assert main([*TEAMS, "--policy", "ff"]) == 0
+    assert "Jain" not in capsys.readouterr().out
+
+
+def test_all_of_it_is_in_the_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """By run: the index, and for each party its shares, slowdown, waits, deadlines and cost."""
+    assert main([*TEAMS, "--policy", "ff", "--order", "priority,fair", "-o", "json"]) == 0
+    (run,) = json.loads(capsys.readouterr().out)
+    told = run["sharing"]
+    assert (told["order"], told["by"]) == (["priority", "fair"], "queue")
+    assert 0.0 < told["jain"] <= 1.0
+    assert {party["queue"] for party in told["parties"]} == {job["queue"] for job in run["jobs"]}
+    assert sum(party["cost"] for party in told["parties"]) == pytest.approx(run["cost"])
+    due = [job["ended_at"] <= job["deadline"] for job in run["jobs"] if job["deadline"] is not None]
+    assert (told["in_time"], told["late"]) == (sum(due), len(due) - sum(due))
+
+
+def test_a_daemons_config_says_how_to_share(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its two sections are read and the rest is left; the order of the command line goes before its own."""
+    config = tmp_path / "stoker.yaml"
+    config.write_text("policy: {name: rr}\nqueues: {reports: {weight: 7}}\nsharing: {order: fair}\n")
+    given = [*TEAMS, "--policy", "ff", "--sharing", str(config)]
+    assert main(given) == 0
+    told = capsys.readouterr().out
+    assert "Order: fair;" in told
+    assert "reports        7" in told
+    assert main([*given, "--order", "shortest"]) == 0
+    assert "Order: shortest;" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_shares_over_time_are_drawn(tmp_path: Path, suffix: str) -> None:
+    """A panel for each policy, in the kind of file that the name says."""
+    path = tmp_path / f"shares{suffix}"
+    assert main([*TEAMS, "--policy", "ff,rr", "--plot-shares", str(path)]) == 0
+    assert path.read_bytes().startswith(b"\x89PNG" if suffix == ".png" else b"<?xml")
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        (["--order", "oldest"], "--order: order.0: "),
+        (["--order", "fifo,fair"], "fifo: leaves no two jobs together"),
+        (["--sharing", "nothing"], "--sharing nothing: no such file; known are teams, or a .yaml file"),
+        (["--sharing", "clusters/paper.yaml"], "unknown key"),
+        (["--plot-shares", "/nowhere/x.png"], "--plot-shares /nowhere/x.png"),
+    ],
+)
+def test_what_cannot_be_is_told(given: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """In one line, with exit code 2."""
+    assert main([*TEAMS, "--policy", "ff", "--jobs", "5", *given]) == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_a_file_without_either_section(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Says nothing of sharing, which is told."""
+    (tmp_path / "empty.yaml").write_text("policy: {name: ff}\n")
+    assert main([*TEAMS, "--policy", "ff", "--sharing", str(tmp_path / "empty.yaml")]) == 2
+    assert "has neither queues nor sharing" in capsys.readouterr().err
+
+
+def test_users_are_columns_of_a_workload(capsys: pytest.CaptureFixture[str]) -> None:
+    """And when its jobs are due, where any is."""
+    assert main(["workload", "teams", "--jobs", "30"]) == 0
+    head, *_ = capsys.readouterr().out.splitlines()
+    assert head.split()[-4:] == ["user", "queue", "due", "within"]
+    assert main(["workload", "burst", "--jobs", "3"]) == 0
+    assert "queue" not in capsys.readouterr().out
