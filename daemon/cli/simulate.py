@@ -198,6 +198,7 @@ def compare_policies(
     shared = shared or SharingOptions()
     with errors():
         sharing = shared.read()
+        options = replace(options, sharing=sharing)
         from agents.experiments.comparison import compare, contender
         from daemon.cli import sharing as sharing_tables
         from daemon.cli.distances import distances, limits_of, told

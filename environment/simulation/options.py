@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from environment.kernel.rule_options import DurationOptions
 from environment.pools import BREAK_EVEN, Keeping
 from environment.price_history import PriceHistory
+from environment.sharing.terms import Sharing
 from environment.simulation.expectations import Belief
 from environment.simulation.fitted import FittedDurations, Pace
 from environment.simulation.losses import Loss
@@ -42,6 +43,8 @@ class SimulationOptions:
     sizes: Sizes = field(default_factory=Sizes)
     #: Whether executors join running jobs that began with fewer, while nobody waits.
     grows: bool = True
+    #: Queues, and in which order their jobs are placed; None: first come, first served, whatever the queue.
+    sharing: Sharing | None = None
     #: Keep what policies made of every VM with every decision; large for large clusters.
     scores: bool = False
 

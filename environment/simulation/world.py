@@ -23,6 +23,7 @@ from environment.simulation.cluster import Cluster
 from environment.simulation.fitted import Pace
 from environment.simulation.growing import Growing
 from environment.simulation.idle_vms import IdleVms
+from environment.simulation.in_order import InOrder
 from environment.simulation.losses import Loss
 from environment.simulation.missing import Missing
 from environment.simulation.options import SimulationOptions, believed
@@ -100,6 +101,7 @@ class World:
         rules.reset(self.batch, 0)
         self._cluster.reprice()
         self._idle = IdleVms(self.batch, vms, options.keeping)
+        self._in_order = InOrder(options.sharing, vms) if options.sharing else None
         self._lose_until(self.now)
         self._arrive()
 
@@ -125,6 +127,10 @@ class World:
     def queue(self) -> Queue:
         """Who waits: lost executors that may be placed again, then jobs in order; not who is aside."""
         due = self.missing.requests()
+        if self._in_order is not None:
+            more, aside = [*self._growing.requests()], self._beyond() if self._cluster.lossy else {}
+            due, more = ([each for each in of if not self._cluster.beyond(each)] for of in (due, more))
+            return self._in_order.queue(self.now, due, more, aside)
         queue = new = Queue(self.requests, self.head)
         if self._cluster.lossy:
             queue = Queue([request for request in (*due, *new) if not self._cluster.beyond(request)])
@@ -137,7 +143,16 @@ class World:
         return Queue([*queue, *(more for more in self._growing.requests() if not self._cluster.beyond(more))])
 
     def aside(self) -> dict[str, str]:
-        """The jobs, by id, that wait and could not run even alone on the VMs that are left, and why."""
+        """The jobs, by id, that wait and could not run even alone, on the VMs that are left, and why."""
+        found = self._beyond()
+        if self._in_order is not None:
+            for request in self.requests[self.head :]:
+                if why := self._in_order.why_not(request, self.now):
+                    found.setdefault(request.job.id, why)
+        return found
+
+    def _beyond(self) -> dict[str, str]:
+        """The jobs that the VMs which are left do not hold."""
         waiting = self.requests[self.head :]
         return {request.job.id: why for request in waiting if (why := self._cluster.beyond(request))}
 
@@ -147,16 +162,20 @@ class World:
         if request.again:
             self.missing.place(request, placement.tolist(), request.granted(place))
             self._growing.look(self._number(request))
+            self._hold(self._number(request))
             return
         if request.grows:
             number, sizes = self._number(request), request.granted(place)
             self._growing.grow(number, placement, sizes)
             self._take([self._ids[vm] for vm in placement.tolist()], sizes)
+            self._hold(number)
             return
-        if request is not self.requests[head]:
-            number = next(n for n in range(head, len(self.requests)) if self.requests[n] is request)
+        if request.job.id != self.requests[head].job.id:
+            waiting = range(head, len(self.requests))
+            number = next(n for n in waiting if self.requests[n].job.id == request.job.id)
             rules.bring_forward(self.batch, 0, number)
             self.requests.insert(head, self.requests.pop(number))
+        request = self.requests[head]  # all of it, where a limit left less of it to be placed
         whole = len(placement) == request.count and place.sizes in ((), request.asked)
         sizes = () if whole else request.granted(place)
         given, job = sizes or request.asked, self.truth[request.job.id]
@@ -177,12 +196,20 @@ class World:
         started = float(self.batch.state.start[0, head])
         self._running[head] = RunningJob(request.job, ids, started, expected, sizes)
         self._take(ids, given)
+        if self._in_order is not None:
+            self._in_order.placed(request.job.id)
+            self._hold(head)
         self._idle.look()
         if self._tracks:
             self.missing.began(head, len(ids))
         # Where VMs would be opened for it, that costs more than it gains.
         if self.options.grows and not self.elastic:
             self._growing.look(head)
+
+    def _hold(self, number: int) -> None:
+        """What a running job holds has changed."""
+        if self._in_order is not None:
+            self._in_order.holds(self._running[number], self.now)
 
     def _number(self, request: PlacementRequest) -> int:
         """The number of the request's job, which runs."""
@@ -232,16 +259,17 @@ class World:
         """When the next job ends or arrives, or something is lost or due; None when nothing will happen."""
         running = [ends.next_completion(self.batch, 0)] if self.batch.state.running[0] else []
         arrives = [self.jobs[len(self.requests)].submitted_at] if len(self.requests) < len(self.jobs) else []
-        if not (running or arrives):
+        later = math.inf if self._in_order is None else self._in_order.next_change(self.now)
+        if not (running or arrives or later < math.inf):
             return None
         lost = [self._losses[0].at] if self._losses else []
         soon = self.missing.next_due(), self._next_taken(), self._cluster.price_changes
-        found = min((*running, *arrives, *lost, *soon))
+        found = min((*running, *arrives, *lost, *soon, later))
         return found if found < math.inf else None
 
     def next_request(self) -> float | None:
         """When somebody may wait again, while nobody does; None when nobody will."""
-        if self._tracks or self._idle.watches or self._growing:
+        if self._tracks or self._idle.watches or self._growing or self._in_order:
             return self.next_event()
         return self.jobs[len(self.requests)].submitted_at if len(self.requests) < len(self.jobs) else None
 
@@ -260,6 +288,8 @@ class World:
                 ended.append(EndedJob(was.job, vm_ids, sizes, was.started_at, end, True))
             self._take(was.vm_ids, was.taken, -1)
             self.missing.ended(number)
+            if self._in_order is not None:
+                self._in_order.ended(was, end)
         self._lose_until(until)
         self._take_away_until(until)
         if until >= self._cluster.price_changes:
@@ -285,9 +315,11 @@ class World:
             gone = self._cluster.lose(loss.vm)
             for number, executors in self.missing.there(gone):
                 self.missing.lose(number, executors)
+                self._hold(number)
         for number, running in list(self._running.items()):
             if running.job.id == loss.job and loss.executor < len(self.missing.present(number)):
                 self.missing.lose(number, [self.missing.present(number)[loss.executor]])
+                self._hold(number)
 
     # ---- spot VMs ----------------------------------------------------------------------------------
 
@@ -315,6 +347,7 @@ class World:
         for number, executors in self.missing.there(vm):
             share = self.truth[self._running[number].job.id].rework.after(notice)
             self.missing.interrupt(number, executors, notice, share)
+            self._hold(number)
         self.meter.drain(vm)
 
     def finish(self) -> None:
@@ -330,6 +363,8 @@ class World:
         while len(self.requests) < len(jobs) and jobs[len(self.requests)].submitted_at <= now:
             job = jobs[len(self.requests)]
             self.requests.append(PlacementRequest(job, job.executors))
+            if self._in_order is not None:
+                self._in_order.joins(self.requests[-1], len(self.requests), now)
 
 
 def _seconds(job: Job, sizes: tuple[Resources, ...], options: SimulationOptions) -> float:
