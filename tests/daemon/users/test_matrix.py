@@ -2,27 +2,17 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import closing
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import anyio
-import httpx
 import pytest
-from fastapi import FastAPI
 from starlette.routing import Route
 
-from conf.loader import build
-from conf.schema.users import UsersSection
-from daemon.api import create_app
 from daemon.store import Store
-from daemon.users.directory import Directory
 from daemon.users.permissions import TABLE
-from tests.daemon.small_scheduler import SmallScheduler
+from tests.daemon.users.house import ROLES, House, Outcome, house_of
 
 SHA = "a" * 64
-PROXY = "10.1.2.3"
 JOB = {"app": "count.py"}
 SUBMISSION = {
     "action": "CreateSubmissionRequest",
@@ -101,36 +91,7 @@ PATHS = {
 RANKS = ("read", "submit", "operate", "admin")
 #: Of whom nobody is let in.
 STRANGERS = ("nobody", "bad", "expired", "forged")
-KNOWN = {"reader": "read", "ann": "submit", "bob": "submit", "proxied": "submit", "oper": "operate",
-         "admin": "admin", "config": "admin"}  # fmt: skip
-Outcome = Literal["served", "unknown", "forbidden", "hidden"]
-
-
-@dataclass
-class House:
-    """A daemon with users: its app, and the headers by which each person asks."""
-
-    app: FastAPI
-    people: Mapping[str, Mapping[str, str]]
-    asked: int = 0
-
-    async def outcome(self, who: str, method: str, path: str, body: Any) -> Outcome:
-        """What becomes of a request."""
-        self.asked += 1  # wrong tokens come from another address each time, so that nobody has to wait
-        peer = PROXY if who == "proxied" else f"10.9.{self.asked >> 8}.{self.asked & 255}"
-        sent = {"content": body} if isinstance(body, bytes) else {} if body is None else {"json": body}
-        transport = httpx.ASGITransport(self.app, client=(peer, 1))
-        query = {"size": "1"} if isinstance(body, bytes) else {}
-        async with httpx.AsyncClient(transport=transport, base_url="http://h") as client:
-            request = client.build_request(method, path, headers=self.people[who], params=query, **sent)
-            answer = await client.send(request)
-        text = answer.text
-        assert answer.status_code not in (405, 415, 429, 500), (who, method, path, text)
-        if answer.status_code == 401:
-            return "unknown"
-        if answer.status_code == 403:
-            return "forbidden"
-        return "hidden" if answer.status_code == 404 and "there is no job" in text else "served"
+KNOWN = {**ROLES, "proxied": "submit", "config": "admin"}
 
 
 @pytest.fixture(params=["own", "all"])
@@ -140,28 +101,9 @@ def see(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def house(store: Store, tmp_path: Path, see: str) -> Iterator[House]:
-    """With a user of each role; job-1 is ann's, and runs."""
-    header = {"from": ["10.1.0.0/16"], "role_header": "X-Forwarded-Role"}
-    section = build(UsersSection, {"see": see, "header": header}, "config")
-    clock = [1000.0]
-    with closing(Directory(store.users, now=lambda: clock[0])) as directory:
-        people: dict[str, dict[str, str]] = {
-            "nobody": {},
-            "bad": {"Authorization": f"Bearer stoker_{'0' * 16}_{'x' * 43}"},
-            "forged": {"X-Forwarded-User": "admin"},
-            "proxied": {"X-Forwarded-User": "ann"},
-            "config": {"Authorization": "Bearer t0ken"},
-        }
-        for name, role in {**KNOWN, "expired": "admin"}.items():
-            if name not in people:
-                directory.put(name, role, None, None)  # type: ignore[arg-type]
-                token, _ = directory.make_token(name, 1001.0 if name == "expired" else None)
-                people[name] = {"Authorization": f"Bearer {token}"}
-        clock[0] = 2000.0
-        scheduler = SmallScheduler(store)
-        app = create_app(scheduler, store, token="t0ken", version="1", users=section, directory=directory)
-        house = House(app, people)
+def house(store: Store, see: str) -> Iterator[House]:
+    """With a user of each role; job-1 is ann's."""
+    with house_of(store, see) as house:
         assert anyio.run(house.outcome, "ann", "POST", "/v1/jobs", JOB) == "served"
         yield house
 
