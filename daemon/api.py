@@ -159,13 +159,15 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     @app.post("/v1/jobs/{job_id}/kill", status_code=202)
     def kill(request: Request, job_id: JobName) -> schemas.JobBody:
         """Ask for a job's end; one that has ended is left alone."""
-        return schemas.job_body(scheduler.kill(known(request, job_id).job.id))
+        killed = schemas.job_body(scheduler.kill(known(request, job_id).job.id))
+        return permit_of(request).redacted(killed, {job_id})
 
     @app.post("/v1/jobs/{job_id}/decommission", status_code=202)
     def decommission(request: Request, job_id: JobName, asked: schemas.DecommissionBody) -> schemas.JobBody:
         """Have the job's driver give executors up, once their blocks are elsewhere; it may get others."""
         numbers = list(dict.fromkeys(asked.executors))
-        return schemas.job_body(scheduler.decommission(known(request, job_id).job.id, numbers, asked.reason))
+        told = scheduler.decommission(known(request, job_id).job.id, numbers, asked.reason)
+        return permit_of(request).redacted(schemas.job_body(told), {job_id})
 
     @app.get("/v1/jobs/{job_id}/explain")
     def explain(request: Request, job_id: JobName) -> explanation_schemas.ExplanationBody:
@@ -173,7 +175,9 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         record = known(request, job_id)
         reason = _reasons(store, permit_of(request), [record], scheduler.standing())[job_id]
         explanations = store.explanations(job_id)
-        return explanation_schemas.explanation_body(record, reason + _unreadable(store, job_id), explanations)
+        why = reason + _unreadable(store, job_id)
+        body = explanation_schemas.explanation_body(record, why, explanations)
+        return permit_of(request).redacted(body, {job_id})
 
     @app.get("/v1/jobs/{job_id}/logs")
     def logs(
@@ -208,11 +212,12 @@ def _add_cluster(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     @app.get("/v1/cluster")
     def cluster(request: Request) -> cluster_schemas.ClusterBody:
         """Show all VMs and what is used of them."""
-        found, owners = scheduler.cluster(), permit_of(request).owners(())
-        if not owners:
-            return cluster_schemas.cluster_body(found)  # all of it
-        own = store.jobs(states=OPEN_JOB, owners=owners, limit=MOST_SHOWN)
-        return cluster_schemas.cluster_body(found, {record.job.id for record in own})
+        found, permit = scheduler.cluster(), permit_of(request)
+        if not permit.limited:
+            return cluster_schemas.cluster_body(found)
+        jobs = store.jobs(states=OPEN_JOB, owners=permit.owners(()) or (), limit=MOST_SHOWN)
+        own = {record.job.id for record in jobs}
+        return permit.redacted(cluster_schemas.cluster_body(found, own), own)
 
     @app.get("/v1/bill")
     def bill(query: Annotated[bill_schemas.BillQuery, Query()]) -> bill_schemas.BillBody:
@@ -310,11 +315,10 @@ def _reasons(
 ) -> dict[str, str]:
     """Why each job is in its state; a queued one that is not the head of the queue waits for that.
 
-    Of the head nothing is told that whoever asks may not see.
-
-    Paused ones are before nobody, and have reasons of their own.
+    Paused ones are before nobody, and have reasons of their own. Of jobs that whoever asks may not see
+    nothing is told.
     """
-    reasons = {record.job.id: record.reason for record in records}
+    reasons = {record.job.id: permit.told(record.reason, {record.job.id}) for record in records}
     queued = sorted((record for record in records if record.state == "queued"), key=_submission)
     if not queued:
         return reasons
@@ -326,7 +330,8 @@ def _reasons(
     for position, record in zip(positions, queued, strict=True):
         ahead = known.ahead(record.job.id, position)
         if ahead > 0 and record.job.id not in known.paused:
-            reasons[record.job.id] = _behind(ahead, head if permit.sees(head.job.owner) else None)
+            why = _behind(ahead, head if permit.sees(head.job.owner) else None)
+            reasons[record.job.id] = permit.told(why, {record.job.id, head.job.id})
     return reasons
 
 

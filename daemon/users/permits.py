@@ -1,9 +1,12 @@
 """What somebody may do, as routes ask it: whose jobs are seen or changed, and whose a submitted job is."""
 
-from collections.abc import Callable, Collection
+import re
+from collections.abc import Callable, Collection, Container
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from fastapi import Request
+from pydantic import BaseModel
 from starlette.types import Scope
 
 from conf.schema import JobSpec
@@ -15,6 +18,8 @@ from environment.model.records import JobRecord
 #: Where an ASGI scope holds the permit; the gate puts it there once somebody is known.
 PERMIT = "stoker.permit"
 _SAFE = frozenset({"GET", "HEAD"})
+_JOB = re.compile(r"\bjob-[1-9][0-9]*\b")
+Shown = TypeVar("Shown", bound=BaseModel)
 
 
 def no_unix_user(_: str) -> str:
@@ -40,9 +45,26 @@ class Permit:
 
     def owners(self, asked: Collection[str]) -> Collection[str] | None:
         """Whose jobs to list where those of these are asked for (none: of all); None: nobody's."""
-        if self.sees_all or self.person.may("operate"):
+        if not self.limited:
             return asked
         return (self.person.name,) if not asked or self.person.name in asked else None
+
+    @property
+    def limited(self) -> bool:
+        """Whether there are jobs that are not shown."""
+        return not (self.sees_all or self.person.may("operate"))
+
+    def told(self, text: str, own: Container[str]) -> str:
+        """A text that may name jobs, as it is told: of those that are not `own` and not shown, no id."""
+        if not self.limited:
+            return text
+        return _JOB.sub(lambda found: found[0] if found[0] in own else "another job", text)
+
+    def redacted(self, body: Shown, own: Container[str]) -> Shown:
+        """The same of all texts of an answer."""
+        if not self.limited:
+            return body
+        return type(body).model_validate_json(self.told(body.model_dump_json(), own))
 
     def check(self, record: JobRecord) -> None:
         """Raise RejectedError where the route must not do with this job what it does."""

@@ -18,6 +18,7 @@ from daemon.store import Store
 from daemon.users.directory import Directory
 from daemon.users.doorkeeper import Doorkeeper, Visitor
 from daemon.users.tokens import is_it, make_token, token_id
+from environment.explain import Explanation
 from environment.model.cluster_model import Changes
 from tests.daemon.small_scheduler import SmallScheduler
 from tests.daemon.test_api import Api
@@ -25,6 +26,7 @@ from tests.daemon.test_applications import BODY
 from tests.daemon.users.house import PROXY, House, house_of
 
 JOB = {"app": "count.py"}
+BINARY = {"Content-Type": "application/octet-stream"}
 
 
 @pytest.fixture
@@ -87,6 +89,13 @@ def test_others_jobs_are_neither_listed_nor_counted(house: House, store: Store) 
     bobs = store.job(first)
     assert bobs is not None
     store.save(Changes((replace(bobs, reason="no VM has room for secret.py"),), ()))
+    head = store.job(own)
+    assert head is not None
+    why = Explanation(1.0, own, "ff", "wait", f"{own} waits: {first} and {second} are before it", (), ())
+    store.save(Changes((head,), ()), [why])
+    told = house("ann", "GET", f"/v1/jobs/{own}/explain").json()
+    assert told["explanations"][0]["reason"] == f"{own} waits: another job and another job are before it"
+    assert first in house("oper", "GET", f"/v1/jobs/{own}/explain").text
     found = house("ann", "GET", "/v1/jobs").json()
     assert ([job["id"] for job in found["jobs"]], found["next"]) == ([own], None)
     assert found["jobs"][0]["reason"] == "2 jobs are before it, first come first served"
@@ -169,15 +178,11 @@ def test_a_hash_opens_nothing(house: House) -> None:
     """Who has not sent a file can neither see that it is there nor have it in a job."""
     data = b"print('a secret')\n"
     sha = hashlib.sha256(data).hexdigest()
-    binary = {"headers": {"Content-Type": "application/octet-stream"}, "params": {"size": str(len(data))}}
+    binary: dict[str, Any] = {"headers": BINARY, "params": {"size": str(len(data))}}
     assert house("ann", "PUT", f"/v1/files/{sha}", content=data, **binary).status_code == 201
-    assert [house(who, "GET", f"/v1/files/{sha}").status_code for who in ("ann", "bob", "admin")] == [
-        200,
-        404,
-        404,
-    ]
+    for who, status in (("ann", 200), ("bob", 404), ("admin", 404)):
+        assert house(who, "GET", f"/v1/files/{sha}").status_code == status
     uploads = house.scheduler.kept
-
     file = Uploaded(sha, "a.py")
     uploads.use(file, "ann", "ann")
     with pytest.raises(ValueError, match="no file with the hash"):
