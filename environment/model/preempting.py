@@ -21,15 +21,13 @@ from environment.model.turn import Turn
 from environment.model.waiting import WaitingLine
 from environment.resources import NOTHING, Resources, total
 from environment.sharing.holders import Held, Holder, Holders
-from environment.sharing.preemption import HOLD, LOOK, TAKING_PATIENCE, Plan, Taker, Victim, plan, short_queue
+from environment.sharing.preemption import LOOK, TAKING_PATIENCE, Plan, Taker, Victim, plan, refused, takers
 from environment.sharing.terms import Sharing
 from environment.types import PlacementRequest
 from environment.view import ClusterView
 
 #: So many of what is remembered of a job's givings are kept, the last of them.
 _REMEMBERED = 100
-#: Of so many jobs, the first in order, it is looked whether their queues have less than is guaranteed.
-_WINDOW = 64
 
 
 class Preempting:
@@ -93,30 +91,20 @@ class Preempting:
     def seek(self, view: ClusterView) -> None:
         """See whether others are to give way to the first who waits; or whose queue is short of its own."""
         self._sought_at = self._turn.now
+        if self.sharing is None:
+            return
         holders: Holders | None = None
-        for request in self._takers():
+        requests = self._line.requests(self._turn.now)
+        for request in takers(requests, self.sharing, self._turn.now):
             job = self._roster.job(request.job.id)
-            if job is None or self.sharing is None:
+            if job is None:
                 continue
             if holders is None:
                 holders = Holders.of_jobs([*self._holders(view)])
-            found = plan(view, self._taker(job, request), holders, self.sharing, self._awaited())
-            if isinstance(found, Plan):
+            asked = self._places.asked(request) if self._places else request
+            found = plan(view, self._taker(job, asked), holders, self.sharing, self._awaited())
+            if isinstance(found, Plan) and not refused(requests, view, found):
                 self._take(job, found, view)
-                return
-
-    def _takers(self) -> Iterator[PlacementRequest]:
-        """The first of those who wait, and the first of a queue that is short of what is guaranteed to it."""
-        now, requests = self._turn.now, self._line.requests(self._turn.now)
-        if self.sharing is None:
-            return
-        for number, request in enumerate(requests[:_WINDOW]):
-            if now - request.job.submitted_at < HOLD:
-                continue
-            if number and not short_queue(request, self.sharing):
-                continue
-            yield self._places.asked(request) if self._places else request
-            if number:
                 return
 
     def _taker(self, job: JobRecord, request: PlacementRequest) -> Taker:
@@ -125,6 +113,11 @@ class Preempting:
     def _rests_until(self, job: JobRecord) -> float:
         pause = 0.0 if self.sharing is None else self.sharing.preemption.pause
         return job.gave[-1].at + pause if job.gave else 0.0
+
+    def _left_alone_until(self, job: JobRecord) -> float:
+        """Who gave, or was given, is not taken from again at once."""
+        pause = 0.0 if self.sharing is None else self.sharing.preemption.pause
+        return max([self._rests_until(job), *(took.at + pause for took in job.took[-1:])])
 
     def _awaited(self) -> dict[str, Resources]:
         """What is kept for jobs that do not hold it yet, by queue."""
@@ -169,7 +162,7 @@ class Preempting:
                 held,
                 self._spare(job, tasks) if stays else 0,
                 stays and job.job.restartable and not job.job.client_driver,
-                self._rests_until(job) if stays else now + LOOK,
+                self._left_alone_until(job) if stays else now + LOOK,
             )
 
     def _spare(self, job: JobRecord, tasks: Sequence[ExecutorRecord]) -> int:
@@ -215,7 +208,8 @@ class Preempting:
             return tasks
         given = [task for task in self._roster.executors(job) if task.number in victim.numbers]
         why = f"taken for {whom.id} of queue {whom.queue} (priority {whom.priority})"
-        self._drivers.give_away(job, given, why, self._rests_until(job))
+        due = 0.0 if job.job.dynamic is None else self._rests_until(job)
+        self._drivers.give_away(job, given, why, due)
         return [task.task_id for task in given]
 
     def _lose(self, job: JobRecord, victim: Victim) -> None:

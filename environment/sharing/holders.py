@@ -75,6 +75,7 @@ class Holders:
     @classmethod
     def of_jobs(cls, holders: Sequence[Holder]) -> "Holders":
         """Of these jobs."""
+        holders = sorted(holders, key=lambda holder: (holder.job.submitted_at, holder.job.id))
         rows = [held for holder in holders for held in holder.held]
         names = {name for size in {id(held.size): held.size for held in rows}.values() for name in size}
         count = len(rows)

@@ -6,8 +6,9 @@ places. Before each: is it still needed, does the job then fit, and is the victi
 daemon's model and in a simulation, which make `Holders` of what they know and carry a `Plan` out.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -22,11 +23,14 @@ from environment.rounds import beside_driver, room_in_all
 from environment.sharing.choosing import Choice, Chooser, Guard, NothingTakenError
 from environment.sharing.holders import BoolArray, Holders
 from environment.sharing.terms import Sharing
+from environment.sharing.turns import Turns
 from environment.types import FloatArray, Place, PlacementRequest
 from environment.view import ClusterView
 
 #: For how long a job has waited at least that takes from others, seconds. Chosen: some rounds of offers.
 HOLD = 5.0
+#: Of so many jobs, the first in order, it is looked whether something is guaranteed to their queues.
+_WINDOW = 64
 #: How often it is looked whether somebody gives way, seconds.
 LOOK = 2.0
 #: What is believed to end within so long is waited for: it is about as long as executors are drained.
@@ -91,6 +95,25 @@ def short_queue(request: PlacementRequest, sharing: Sharing) -> bool:
     if "guarantee" not in sharing.preemption.by:
         return False
     return any(queue.guaranteed for queue in sharing.queues.line(request.job.queue))
+
+
+def takers(requests: Sequence[PlacementRequest], sharing: Sharing, now: float) -> Iterator[PlacementRequest]:
+    """For whom others may give way, of those who wait: the first, and one of a queue with a guarantee.
+
+    Not for running jobs that might have more while nobody waits, nor for who has just come.
+    """
+    for number, request in enumerate(islice(requests, _WINDOW)):
+        more = request.grows and request.job.dynamic is None
+        if more or now - request.job.submitted_at < HOLD or (number and not short_queue(request, sharing)):
+            continue
+        yield request
+        if number:
+            return
+
+
+def refused(requests: Sequence[PlacementRequest], view: ClusterView, found: Plan) -> str:
+    """Which limit of a queue keeps the taker from having what others would give; empty when none does."""
+    return requests.refuses(view, found.taker, found.place) if isinstance(requests, Turns) else ""
 
 
 def is_in(path: str, queue: str) -> bool:

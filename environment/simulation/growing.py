@@ -37,8 +37,13 @@ class Growing:
         *,
         as_daemon: bool,
         exact: bool,
+        grows: bool,
     ) -> None:
-        """`as_daemon`: it is believed of a job what a daemon believes; `exact`: what is true."""
+        """`as_daemon`: it is believed of a job what a daemon believes; `exact`: what is true.
+
+        `grows` tells whether jobs that gave executors away get others.
+        """
+        self._grows = grows
         self._batch, self._spared, self._ids = batch, spared, ids
         self._running, self._given, self._sizes = running, given, sizes
         self._missing, self._seconds = missing, seconds
@@ -78,25 +83,53 @@ class Growing:
 
     def grow(self, number: int, placement: SmallIntArray, sizes: tuple[Resources, ...]) -> None:
         """Put more executors of a job on these VMs: the rest of it goes on as much sooner as they make it."""
-        running, state = self._running[number], self._batch.state
+        running = self._running[number]
         before, had = running.taken, running.vm_ids
         taken, vm_ids = (*before, *sizes), (*had, *(self._ids[vm] for vm in placement.tolist()))
+        self.join(number, placement, sizes)
+        grown = (*running.grown, Grown(self._now, len(before), len(taken)))
+        self._change(number, replace(running, vm_ids=vm_ids, grown=grown), taken, 0.0)
+        self.look(number)
+
+    def join(self, number: int, placement: SmallIntArray, sizes: tuple[Resources, ...]) -> None:
+        """More executors are there, in the places of some that left or in new ones."""
+        back = self._missing.take_back(number, placement.tolist(), sizes)
+        placement, sizes = placement[back:], sizes[back:]
+        if not sizes:
+            return
         first = int(self._batch.jobs.first[0, number] + self._batch.jobs.executors[0, number])
         cpus = np.array([size.get(CPUS) for size in sizes], np.int64)
         memory = np.array([size.memory_mib for size in sizes], np.int64)
         join_sized(self._batch, self._spared, 0, number, placement, cpus, memory)
         self._given |= dict(enumerate(sizes, first))
         self._missing.joined(number, range(first, first + len(sizes)))
-        grown = (*running.grown, Grown(self._now, len(before), len(taken)))
-        sooner = self._seconds(number, taken, vm_ids) / self._seconds(number, before, had)
-        left = float(state.end[0, number]) - self._now
+
+    def shrink(self, number: int, executors: Sequence[int]) -> None:
+        """These executors leave the job for good: the rest of it takes longer, and some is done again."""
+        running, start = self._running[number], float(self._batch.state.start[0, number])
+        present = self._missing.present(number)
+        kept = [at not in executors for at in present]
+        done = sum(self._now - self._missing.since.get(at, start) for at in executors)
+        self._missing.give(number, executors)
+        taken = tuple(size for size, stays in zip(running.taken, kept, strict=True) if stays)
+        vm_ids = tuple(vm_id for vm_id, stays in zip(running.vm_ids, kept, strict=True) if stays)
+        grown = (*running.grown, Grown(self._now, len(present), len(taken)))
+        again = running.job.rework.drained * done / len(present)
+        self._change(number, replace(running, vm_ids=vm_ids, grown=grown), taken, again)
+        if self._grows:
+            self.look(number)
+
+    def _change(self, number: int, running: RunningJob, taken: tuple[Resources, ...], again: float) -> None:
+        """The job goes on with these executors; so many seconds of it are done again."""
+        state, was = self._batch.state, self._running[number]
+        sooner = self._seconds(number, taken, running.vm_ids) / self._seconds(number, was.taken, was.vm_ids)
+        left = float(state.end[0, number]) - self._now + again
         state.end[0, number] = self._now + left * sooner
         reorder_ends(self._batch, 0)
         own = () if taken == running.job.asked else taken
         self._sizes[number] = own
-        running = replace(running, vm_ids=vm_ids, sizes=own, grown=grown)
+        running = replace(running, sizes=own)
         self._running[number] = replace(running, expected=self._expected(number, running, sooner))
-        self.look(number)
 
     def _expected(self, number: int, running: RunningJob, sooner: float) -> float | None:
         """Seconds that it is believed to take now, from its start."""

@@ -49,6 +49,8 @@ class Missing:
         self._executors: dict[int, Executors] = {}
         #: Jobs of which executors are missing, and when these may be placed again.
         self._due: dict[int, float] = {}
+        #: Places of executors that were given to other jobs, by job.
+        self._left: dict[int, list[int]] = {}
         #: For the bill: what is over of executors that were lost, and since when others are where they are.
         self.stints: list[Stint] = []
         self.since: dict[int, float] = {}
@@ -76,6 +78,7 @@ class Missing:
 
     def ended(self, number: int) -> None:
         """A job is over."""
+        self._left.pop(number, None)
         self._executors.pop(number, None)
         self._due.pop(number, None)
 
@@ -128,6 +131,42 @@ class Missing:
             self._take([self._ids[vm]], [self._size(running.job, at)], -1)
             self._due.setdefault(number, self._now + pause)
         self._show(number)
+
+    def give(self, number: int, executors: Sequence[int]) -> None:
+        """These executors of the job leave it for good; their places in the kernel may be used again."""
+        state, running, of = self._batch.state, self._running[number], self._executors[number]
+        for at in [*executors]:
+            vm = int(state.placement[0, at])
+            start = min(self.since.pop(at, float(state.start[0, number])), self._now)
+            self.stints.append(Stint(number, vm, start, self._now, self._size(running.job, at)))
+            self.since[at] = self._now
+            self.first.setdefault(at, vm)
+            move(self._batch, self._spared, number, at, len(self._ids))
+            self._take([self._ids[vm]], [self._size(running.job, at)], -1)
+            of.order.remove(at)
+            self._left.setdefault(number, []).append(at)
+
+    def take_back(self, number: int, vms: Sequence[int], sizes: Sequence[Resources]) -> int:
+        """More executors of the job, as many as have left it, are on the first of these VMs; how many."""
+        left, jobs, took = self._left.get(number, []), self._batch.jobs, 0
+        for vm, size in zip(vms, sizes, strict=True):
+            if not left:
+                break
+            at, took = left.pop(0), took + 1
+            self._spared.milli_cpus[at] = jobs.milli_cpus[0, number] - size.get(CPUS)
+            self._spared.memory_mib[at] = jobs.memory_mib[0, number] - size.memory_mib
+            self._given[at] = size
+            move(self._batch, self._spared, number, at, vm)
+            self.since[at] = self._now
+            self._executors[number].order.append(at)
+        return took
+
+    def began_again(self, number: int) -> None:
+        """A job that was stopped begins anew, with no executor so far."""
+        for at in self._left[number]:
+            self.first.pop(at, None)
+        self._left[number].sort()
+        self._executors[number] = Executors([])
 
     def place(self, request: PlacementRequest, placement: list[int], sizes: tuple[Resources, ...]) -> None:
         """Put what is missing of a job on these VMs."""

@@ -42,6 +42,7 @@ def result_of(
         interruptions=world.missing.interruptions.vms,
         executors_lost=world.missing.interruptions.executors,
         work_lost=world.missing.interruptions.work_lost / SECONDS_PER_HOUR,
+        **world.given_way(),
     )
 
 

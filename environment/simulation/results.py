@@ -170,6 +170,10 @@ class Result:
     interruptions: int = 0
     executors_lost: int = 0
     work_lost: float = 0.0
+    #: Executors that jobs gave to others, jobs that were stopped for others, dollars of work lost with that.
+    executors_given: int = 0
+    jobs_stopped: int = 0
+    work_given: float = 0.0
     #: How many decisions a safety stop cut short; where there are any, the machine's speed decided too.
     cut_short: int = 0
     #: How many decisions a guard took in place of a learned policy.
@@ -273,6 +277,9 @@ class Result:
             "vm_hours": self.vm_hours,
             "refused": dict(self.refused),
             "aside": dict(self.aside),
+            "executors_given": self.executors_given,
+            "jobs_stopped": self.jobs_stopped,
+            "work_given": self.work_given,
             "cut_short": self.cut_short,
             "guarded": self.guarded,
             "vms": [

@@ -134,6 +134,8 @@ def _run(
             break
         waiting = len(queue)
         verdict = decide(world.view(), queue)
+        if isinstance(verdict.decision, Wait) and (taken := world.seek(verdict.view)) is not None:
+            verdict = replace(verdict, request=taken[0], decision=taken[1])
         event = world.next_event() if isinstance(verdict.decision, Wait) else None
         if isinstance(verdict.decision, Wait) and event is None:
             verdict = _unstick(verdict, verdict.decision, queue, fallback)

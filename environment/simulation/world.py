@@ -7,20 +7,23 @@ What happens is apart from what is believed of it: a view is made of belief alon
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from environment.kernel import ends, rules, sized
 from environment.kernel.arrays import episode_of
+from environment.kernel.durations import is_good
 from environment.kernel.leases import TAKEN
 from environment.kernel.rule_options import DurationOptions, RewardOptions
 from environment.kernel.rule_options import rules as numbers_of
-from environment.kernel.state import Batch, SmallIntArray, make_batch
+from environment.kernel.state import PAPER, Batch, SmallIntArray, make_batch
 from environment.resources import CPUS, NOTHING, Resources
 from environment.rounds import Queue
 from environment.simulation.billing import Meter
 from environment.simulation.cluster import Cluster
 from environment.simulation.fitted import Pace
+from environment.simulation.giving import GivingWay
 from environment.simulation.growing import Growing
 from environment.simulation.idle_vms import IdleVms
 from environment.simulation.in_order import InOrder
@@ -59,7 +62,8 @@ class World:
         if self._spot:
             self.jobs = options.spot_belief.of_jobs(self.jobs, options.seed)
             believed_vms = options.spot_belief.of_vms(vms, options.seed)
-        self._tracks = self._spot or bool(self._losses)
+        gives_way = options.sharing is not None and bool(options.sharing.preemption.by)
+        self._tracks = self._spot or bool(self._losses) or gives_way
         rows = (*vms, _NOWHERE) if self._tracks else vms
         # With a pace, what a job takes is known to it alone, and told to the kernel when the job is placed.
         self.pace = pace
@@ -97,7 +101,20 @@ class World:
             self._seconds_on,
             as_daemon=as_daemon,
             exact=options.belief.exact,
+            grows=options.grows and not self._cluster.elastic,
         )
+        #: Who gives way to others; None where nobody does.
+        self.giving: GivingWay | None = None
+        if gives_way and options.sharing is not None:
+            self.giving = GivingWay(
+                options.sharing,
+                self.batch,
+                self._running,
+                self.missing,
+                self._growing,
+                self._gave,
+                self._stopped,
+            )
         rules.reset(self.batch, 0)
         self._cluster.reprice()
         self._idle = IdleVms(self.batch, vms, options.keeping)
@@ -170,6 +187,9 @@ class World:
             self._take([self._ids[vm] for vm in placement.tolist()], sizes)
             self._hold(number)
             return
+        if self.giving is not None and (stopped := self.giving.number(request)) is not None:
+            self._begin_again(self.giving, stopped, request, place)
+            return
         if request.job.id != self.requests[head].job.id:
             waiting = range(head, len(self.requests))
             number = next(n for n in waiting if self.requests[n].job.id == request.job.id)
@@ -210,6 +230,64 @@ class World:
         """What a running job holds has changed."""
         if self._in_order is not None:
             self._in_order.holds(self._running[number], self.now)
+
+    def _gave(self, was: RunningJob, number: int) -> None:
+        """A job has given executors away, or all of it."""
+        if number in self._running:
+            self._hold(number)
+        elif self._in_order is not None:
+            self._in_order.ended(was, self.now)
+
+    def _stopped(self, number: int) -> None:
+        """A job was stopped: nothing of it runs, and it waits in its place."""
+        self._growing.ended(number)
+        self._sizes.pop(number, None)
+        if self._in_order is not None and self.giving is not None:
+            request = self.giving.waiting[number]
+            came = next(n for n, job in enumerate(self.jobs, 1) if job.id == request.job.id)
+            self._in_order.joins(request, came, self.now)
+
+    def _begin_again(self, giving: GivingWay, number: int, request: PlacementRequest, place: Place) -> None:
+        """Start a job once more that was stopped."""
+        placement, job = self._cluster.numbers(place.placement), self.truth[request.job.id]
+        whole = len(placement) == request.count and place.sizes in ((), request.asked)
+        given = request.granted(place)
+        mean = None if self.pace is None else self._paced(self.pace, job, given, placement)
+        used = len(np.unique(placement))
+        if mean is not None and self.pace is not None:
+            seconds = mean * self.pace.luck(job)
+        else:
+            seconds = (job.expected_duration or 0.0) if whole else _seconds(job, given, self.options)
+            numbers = self.batch.rules
+            if numbers.duration_model == PAPER and not is_good(
+                int(self.batch.jobs.prefers[0, number]), len(placement), used
+            ):
+                seconds *= float(numbers.penalty)
+        giving.begin_again(number, placement, given, seconds)
+        ids = tuple(self._ids[vm] for vm in placement.tolist())
+        expected = self._expected(request.job, number, given, used, mean)
+        self._sizes[number] = sizes = () if whole else given
+        self._running[number] = RunningJob(request.job, ids, self.now, expected, sizes)
+        self._take(ids, given)
+        self._idle.look()
+        if self._in_order is not None:
+            self._in_order.placed(request.job.id)
+        self._hold(number)
+        if self.options.grows and not self.elastic:
+            self._growing.look(number)
+
+    def given_way(self) -> dict[str, Any]:
+        """What came of jobs that gave way to others, by the names of a result's fields."""
+        if self.giving is None:
+            return {}
+        found = self.giving.preempted
+        return {
+            "executors_given": found.executors, "jobs_stopped": found.jobs, "work_given": found.dollars
+        }  # fmt: skip
+
+    def seek(self, view: ClusterView) -> tuple[PlacementRequest, Place] | None:
+        """Have others give way for who waits; who that is, and where it can be placed now."""
+        return None if self.giving is None else self.giving.seek(view, self.queue())
 
     def _number(self, request: PlacementRequest) -> int:
         """The number of the request's job, which runs."""
@@ -263,8 +341,9 @@ class World:
         if not (running or arrives or later < math.inf):
             return None
         lost = [self._losses[0].at] if self._losses else []
-        soon = self.missing.next_due(), self._next_taken(), self._cluster.price_changes
-        found = min((*running, *arrives, *lost, *soon, later))
+        soon = [self.missing.next_due(), self._next_taken(), self._cluster.price_changes, later]
+        soon += [self.giving.next_due(self.queue())] if self.giving is not None else []
+        found = min((*running, *arrives, *lost, *soon))
         return found if found < math.inf else None
 
     def next_request(self) -> float | None:

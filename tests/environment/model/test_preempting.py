@@ -50,7 +50,7 @@ def test_an_elastic_job_gives_executors_and_both_say_so() -> None:
     world.submit(urgent())
     world.now += HOLD
     commands = seek(world)
-    assert names(commands) == ["Decommission", "Suppress"]
+    assert names(commands) == ["Decommission"]
     assert commands[0] == cmd.Decommission(commands[0].cause, "job-1", (0, 1))
     said = "gave 2 executors to job-9 of queue prod (priority 10), which cost"
     assert world.job("job-1").reason.startswith(f"runs on 2 executors; {said}")
