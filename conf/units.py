@@ -81,6 +81,13 @@ def deadline(value: object) -> float | str:
     return after
 
 
+def moment(value: object) -> float | str:
+    """As a deadline; what comes after submission may also be written so: in 2h."""
+    if isinstance(value, str) and value.startswith("in "):
+        value = value.removeprefix("in ").strip()
+    return deadline(value)
+
+
 def deadline_at(due: float | str | None, submitted_at: float) -> float | None:
     """When that is for a job that was submitted then, seconds since the epoch; None without a deadline."""
     if due is None:

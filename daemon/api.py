@@ -26,6 +26,7 @@ from daemon.bill_rows import Asked
 from daemon.contract import WITH_DRIVER, RejectedError, Scheduler, Standing
 from daemon.file_routes import add_files
 from daemon.gate import Gate
+from daemon.groups import GroupSum
 from daemon.metrics import Metrics
 from daemon.problems import describe, handle_problems
 from daemon.queues.routes import add_queues
@@ -49,6 +50,8 @@ from framework.spark import SparkHomes
 
 #: Jobs of one user whose executors are shown on VMs.
 MOST_SHOWN = 10_000
+#: A group in a path.
+GroupName = Annotated[str, Path(description="The group's name, or an array's id, such as array-12.")]
 #: A job in a path.
 JobName = Annotated[str, Path(description="The job's id, such as job-17.")]
 
@@ -129,6 +132,17 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         permit_of(request).check(record)
         return record
 
+    def known_group(name: str, owners: Collection[str] | None) -> GroupSum:
+        found = None if owners is None else store.group(name, owners)
+        if found is None:
+            raise RejectedError(404, "No such group", f"there is no group or array {name}")
+        return found
+
+    def summed(found: GroupSum) -> schemas.GroupBody:
+        due = scheduler.due()
+        owed = (dollars for job_id in found.open_jobs for dollars in due.get(job_id, {}).values())
+        return schemas.group_body(found, math.fsum(owed))
+
     @app.get("/v1/jobs")
     def jobs(request: Request, query: Annotated[schemas.JobsQuery, Query()]) -> schemas.JobList:
         """List jobs, the newest first."""
@@ -136,13 +150,31 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         if (owners := permit.owners(query.owner)) is None:
             return schemas.JobList(jobs=[], next=None)
         records = store.jobs(
-            states=states, owners=owners, queues=queues, limit=query.limit, before=query.before
+            states=states,
+            owners=owners,
+            queues=queues,
+            group=query.group,
+            labels=_labels(query.label),
+            limit=query.limit,
+            before=query.before,
         )
         reasons, due = _reasons(store, permit, records, scheduler.standing()), scheduler.due()
         return schemas.JobList(
             jobs=[schemas.job_body(_now(record, due), reasons[record.job.id]) for record in records],
             next=records[-1].job.id if len(records) == query.limit else None,
         )
+
+    @app.get("/v1/groups/{group}")
+    def group(request: Request, group: GroupName) -> schemas.GroupBody:
+        """Sum up the jobs of a group, or of an array."""
+        return summed(known_group(group, permit_of(request).owners(())))
+
+    @app.post("/v1/groups/{group}/kill", status_code=202)
+    def kill_group(request: Request, group: GroupName) -> schemas.GroupBody:
+        """Ask for the end of all jobs of a group, or of an array; those that have ended are left alone."""
+        owners = permit_of(request).ruled()
+        scheduler.kill_all(known_group(group, owners).open_jobs)
+        return summed(known_group(group, owners))
 
     @app.get("/v1/jobs/{job_id}")
     def job(request: Request, job_id: JobName) -> schemas.JobDetail:
@@ -308,6 +340,16 @@ def _now(record: JobRecord, due: Mapping[str, Mapping[str, float]]) -> JobRecord
 
 def _task_now(task: ExecutorRecord, due: Mapping[str, float]) -> ExecutorRecord:
     return task if task.ended else replace(task, cost=task.cost + due.get(task.task_id, 0.0))
+
+
+def _labels(pairs: Sequence[str]) -> dict[str, str]:
+    """Labels of a query by name; of one that is named twice with other values, no job has both."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        name, _, value = pair.partition("=")
+        if found.setdefault(name, value) != value:
+            raise RejectedError(422, "No job has both", f"label: {name}={found[name]} and {name}={value}")
+    return found
 
 
 def _reasons(

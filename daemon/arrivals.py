@@ -1,7 +1,10 @@
-"""How submitted jobs come into the job store: each gets the next number, and many share one insert."""
+"""How submitted jobs come into the job store: each gets the next number, and many share one insert.
+
+The jobs of an array get numbers one behind the other. What a job comes after is looked up in `resolving.py`.
+"""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -10,7 +13,8 @@ from sqlalchemy.engine import Connection
 from conf.schema import JobSpec
 from daemon import record_rows, sealing, tables
 from daemon.damage import Damages
-from daemon.tables import jobs
+from daemon.resolving import UnknownDependencyError, resolve
+from daemon.tables import jobs, labels
 from daemon.users.people import NOBODY, Submitter
 from environment.model.records import JobRecord
 from environment.types import Job
@@ -40,8 +44,10 @@ class SubmittedSpec:
     submitter: Submitter = NOBODY
 
 
-#: A job's record, and whether it is new.
+#: A job's record, and whether it is new; of an array, that of the first.
 Added = tuple[JobRecord, bool]
+#: What became of a submission.
+Outcome = Added | IdempotencyConflictError | UnknownDependencyError
 
 
 def add(
@@ -49,7 +55,7 @@ def add(
     submitted: Sequence[SubmittedSpec],
     job: Callable[[str, SubmittedSpec], Job],
     at: float,
-) -> list[Added | IdempotencyConflictError]:
+) -> list[Outcome]:
     """Keep new jobs, made by `job` from the ids that they get; what became of each.
 
     A key that was used before gives that job's record again, or an error when its spec was another one. `at`
@@ -57,29 +63,47 @@ def add(
     """
     number = connection.scalar(tables.LAST_NUMBER) or 0
     rows: list[tables.Row] = []
+    named: list[tables.Row] = []
     by_key: dict[str, tuple[JobRecord, JobSpec | None]] = {}
-    outcomes: list[Added | IdempotencyConflictError] = []
+    outcomes: list[Outcome] = []
     for each in submitted:
         spec, key = each.spec, each.key
         known = by_key.get(key) or _known(connection, key) if key is not None else None
         if known is not None:
             outcomes.append(_again(spec, *known))
             continue
-        number += 1
-        record = JobRecord(job(tables.job_id(number), each))
-        sealed = sealing.seal(spec.model_dump_json())
-        rows.append(
-            {**record_rows.job_row(record), "spec": sealed, "idempotency_key": key, "accepted_at": at}
-        )
+        if spec.after and rows:  # which may be among those that it comes after
+            _insert(connection, rows)
+            rows = []
+        try:
+            after = resolve(connection, spec)
+        except UnknownDependencyError as error:
+            outcomes.append(error)
+            continue
+        made = replace(job(tables.job_id(number + 1), each), after=after).members()
+        number += len(made)
+        record = JobRecord(made[0])
+        for index, one in enumerate(made):
+            sealed = sealing.seal(spec.member(index).model_dump_json())
+            known_by = None if index else key
+            row = record_rows.job_row(JobRecord(one))
+            rows.append({**row, "spec": sealed, "idempotency_key": known_by, "accepted_at": at})
+            named += ({"name": name, "value": value, "job": row["number"]} for name, value in one.labels)
         if key is not None:
             by_key[key] = record, spec
         outcomes.append((record, True))
-    if rows:
-        connection.execute(_ADD, rows)
+    _insert(connection, rows)
+    if named:
+        connection.execute(sa.insert(labels), named)
     return outcomes
 
 
 _ADD = sa.insert(jobs)
+
+
+def _insert(connection: Connection, rows: list[tables.Row]) -> None:
+    if rows:
+        connection.execute(_ADD, rows)
 
 
 def _known(connection: Connection, key: str) -> tuple[JobRecord, JobSpec | None] | None:
@@ -93,7 +117,7 @@ def _known(connection: Connection, key: str) -> tuple[JobRecord, JobSpec | None]
 
 
 def _again(spec: JobSpec, record: JobRecord, kept: JobSpec | None) -> Added | IdempotencyConflictError:
-    if kept is None or kept == spec:
+    if kept is None or kept in (spec, spec.member(0)):
         return record, False
     return IdempotencyConflictError(
         f"the idempotency key was used for {record.job.id}, which is another job; use a new key"

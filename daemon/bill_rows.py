@@ -16,17 +16,17 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from daemon.tables import Row, charged_days, charged_jobs, charged_pools, charged_vms, facts
+from daemon.tables import Row, charged_days, charged_groups, charged_jobs, charged_pools, charged_vms, facts
 from environment.model.accounts import Charge, Kind
 
 #: By what a bill can be divided.
-By = Literal["job", "owner", "queue", "type", "policy", "pool", "vm", "day", "kind"]
+By = Literal["job", "group", "owner", "queue", "type", "policy", "pool", "vm", "day", "kind"]
 #: For what VMs are paid: all kinds but the difference to what providers tell, and what was used in vain.
 PAID: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if kind not in ("difference", "lost"))
 #: For so many days sums are kept by VM and by job.
 DETAILED = 92
 
-_TABLES = (charged_days, charged_jobs, charged_vms, charged_pools)
+_TABLES = (charged_days, charged_jobs, charged_groups, charged_vms, charged_pools)
 #: The fact that names the batch of charges that was added last.
 BATCH = "charged"
 
@@ -98,7 +98,8 @@ def _add(connection: Connection, table: sa.Table, rows: list[Row]) -> None:
 
 def bill(connection: Connection, asked: Asked) -> Bill:
     """What was paid in these days, by what is asked for: the dearest first, or the first day."""
-    table = {"job": charged_jobs, "vm": charged_vms}.get(asked.by, charged_days)
+    detailed = {"job": charged_jobs, "group": charged_groups, "vm": charged_vms}
+    table = detailed.get(asked.by, charged_days)
     key, kind, dollars = table.c[asked.by], table.c.kind, sa.func.sum(table.c.dollars)
     query = sa.select(key, kind, dollars).where(*_within(table, asked)).group_by(key, kind)
     first = sa.select(sa.func.min(charged_days.c.day), sa.func.max(charged_days.c.day))
@@ -163,10 +164,10 @@ def forget_jobs(connection: Connection, job_ids: Collection[str]) -> None:
 
 
 def forget_details(connection: Connection, before: str) -> int:
-    """Fold what is kept of days before that one by VM and by job; how many sums that were."""
+    """Fold what is kept of days before that one by VM, job and group; how many sums that were."""
     return sum(
         _fold(connection, table, name, (table.c.day < before) & (table.c[name] != ""))
-        for table, name in ((charged_jobs, "job"), (charged_vms, "vm"))
+        for table, name in ((charged_jobs, "job"), (charged_groups, "group"), (charged_vms, "vm"))
     )
 
 

@@ -29,7 +29,7 @@ class BillLine(Body):
     """What was paid, and for what."""
 
     key: Said
-    """The job, owner, day, ...; empty for what no job used, or what is not kept one by one any more."""
+    """The job, group, owner, day, ...; empty for what no job used, or is not kept one by one any more."""
     total: float
     """Dollars in all."""
     used: float

@@ -158,6 +158,10 @@ class Candidate:
         """See `Scheduler.kill`."""
         return self._leader().kill(job_id)
 
+    def kill_all(self, job_ids: Sequence[str]) -> None:
+        """See `Scheduler.kill_all`."""
+        self._leader().kill_all(job_ids)
+
     def decommission(self, job_id: str, numbers: Sequence[int], why: str) -> JobRecord:
         """See `Scheduler.decommission`."""
         return self._leader().decommission(job_id, numbers, why)

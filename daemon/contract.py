@@ -304,6 +304,10 @@ class Scheduler(Protocol):
         """End a job: its record, on disk when this returns; one that has ended already is left alone."""
         ...
 
+    def kill_all(self, job_ids: Sequence[str]) -> None:
+        """End jobs: that is on disk when this returns; those that have ended already are left alone."""
+        ...
+
     def decommission(self, job_id: str, numbers: Sequence[int], why: str) -> JobRecord:
         """Have a job's driver give executors up, once their blocks are elsewhere: its record.
 

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import get_args
 
 import structlog
 
@@ -22,7 +23,7 @@ from daemon.store import Store, StoreError
 from daemon.terms import boot_seconds
 from environment.model import events as ev
 from environment.model.life import FRESH_STARTS
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.records import ExecutorRecord, Fault, JobRecord
 from environment.types import Job
 from framework.spark import DriverStatus, HostError
 
@@ -72,7 +73,7 @@ class HostDrivers:
         tasks: Callable[[str], Sequence[ExecutorRecord]],
         holds_until: Callable[[], float] = lambda: math.inf,
         now: Callable[[], float] = time.time,
-        retries_left: Callable[[str], int] = lambda _: 0,
+        retries_left: Callable[[str, Fault], int] = lambda *_: 0,
         *,
         requeue: bool,
     ) -> None:
@@ -101,8 +102,8 @@ class HostDrivers:
         self._over: set[str] = set()
         self._lock = threading.Lock()
         self._running: set[str] = set()
-        #: Jobs whose driver would be started again if it failed.
-        self._retried: set[str] = set()
+        #: Of jobs, by whose fault their driver may fail and would be started again.
+        self._retried: dict[str, frozenset[Fault]] = {}
         #: Jobs whose driver the host failed: when (monotonic) to do what about it.
         self._again: dict[str, tuple[float, Callable[[], None]]] = {}
         self._fresh_starts: dict[str, int] = {}
@@ -130,7 +131,7 @@ class HostDrivers:
             self._failed(job.id, f"its driver could not be started: {error}")
             return
         with self._lock:
-            (self._retried.add if self._retries_left(job.id) else self._retried.discard)(job.id)
+            self._retried[job.id] = frozenset(f for f in get_args(Fault) if self._retries_left(job.id, f))
         tasks = [replace(task) for task in self._tasks(job.id)]  # the model goes on with its own
         self._hand(job.id, lambda: self._start(job, spec, tasks, 0))
 
@@ -192,7 +193,7 @@ class HostDrivers:
             self._over.discard(job_id)
             self._specs.pop(job_id, None)
             self._fresh_starts.pop(job_id, None)
-            self._retried.discard(job_id)
+            self._retried.pop(job_id, None)
             self._yielding.discard(job_id)
             self._hand(job_id, lambda job_id=job_id: self._launcher.forget(job_id))  # type: ignore[misc]
 
@@ -341,7 +342,8 @@ class HostDrivers:
         if status.state != "ended":
             self.stop(job_id)  # it may have lost its supervisor, or its records, only
         event = ev.DriverEnded(self._now(), job_id, status.exit_code, message)
-        if status.exit_code != 0 and job_id in self._retried:
+        fault: Fault = "infrastructure" if status.exit_code is None else "user"
+        if status.exit_code != 0 and fault in self._retried.get(job_id, ()):
             self._crew.hand(job_id, lambda: self._clear(event))
         else:
             self._put(event)

@@ -133,11 +133,14 @@ def workload_of_runs(runs: Iterable[tuple[MeasuredRun, JobRecord]]) -> Workload:
     if not finished:
         raise ValueError("no job has finished")
     begin = min(job.submitted_at for _, job in finished)
+    there = {job.id for _, job in finished}
     return workload_of(
         carried(
             WorkloadJob,
             job,
             name=job.id,
+            after=tuple(i for after in job.after for i in after.jobs if i in there),
+            start_at=None if job.start_at is None else max(0.0, job.start_at - begin),
             submitted_at=job.submitted_at - begin,
             duration=run.held,
             input_mib=run.input_mib,

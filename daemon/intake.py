@@ -1,23 +1,28 @@
 """What a submission passes before it is a job: it can be launched, fits, finds room in the queue, is kept."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 
 from conf.assumptions import MEASURED_SPREAD
 from conf.carrying import carried
 from conf.schema import DynamicExecutors, JobSpec
+from conf.schema.job import Retry
 from conf.units import deadline_at
 from daemon.arrivals import IdempotencyConflictError, SubmittedSpec
 from daemon.contract import Admission, RejectedError
 from daemon.launcher import Launcher
 from daemon.queues import admission
+from daemon.resolving import UnknownDependencyError
 from daemon.store import Store, StoreError, StoreFullError, StoreStuckError
 from environment.check import whole_cluster_shortfall
+from environment.dependencies import Pauses
 from environment.model.moment import Quota
 from environment.model.reach import ONLY_SPOT, Reach, over_quota
 from environment.resources import Resources, total
 from environment.sharing.terms import Queues
 from environment.sizing import Sizes, smallest
-from environment.types import MEASURED_REWORK, Dynamic, Job, Rework, Vm, barred
+from environment.types import MEASURED_REWORK, USUAL_PAUSES, Dynamic, Job, Rework, Vm, barred
 from profiles.job_profile import JobProfile
 
 #: For so many seconds a VM that is gone is taken for one that reboots: a job that fits only there may wait.
@@ -108,13 +113,17 @@ class Intake:
     def _keep(self, submitted: Sequence[SubmittedSpec]) -> dict[SubmittedSpec, Admission]:
         """Keep those that there is room for in the queue."""
         room = max(0, self._most - self._queued - len(self._arriving))
+        ends = [*accumulate(each.spec.count or 1 for each in submitted)]
+        fits = bisect_right(ends, room)
         detail = f"{self._most} jobs are queued already (max_queued_jobs)"
+        if fits < len(submitted) and room:
+            detail = f"there is room for {room} more jobs of {self._most} (max_queued_jobs)"
         admissions: dict[SubmittedSpec, Admission] = {
             each: RejectedError(429, "The queue is full", detail, {"Retry-After": admission.PAUSE})
-            for each in submitted[room:]
+            for each in submitted[fits:]
         }
         queues, let_in = self._queues(), []
-        for each in submitted[:room]:
+        for each in submitted[:fits]:
             if (full := self._rooms.enter(queues, each.spec)) is not None:
                 admissions[each] = full
             else:
@@ -124,7 +133,7 @@ class Intake:
             admissions |= self._store_all(let_in, self._now(), new, in_queues=bool(queues))
             for each in let_in if queues else ():
                 if each not in new:
-                    self._rooms.leave(each.spec.queue, each.spec.owner)
+                    self._rooms.leave(each.spec.queue, each.spec.owner, each.spec.count or 1)
         return admissions
 
     def _store_all(
@@ -144,17 +153,22 @@ class Intake:
             if isinstance(outcome, IdempotencyConflictError):
                 admissions[each] = RejectedError(409, "Idempotency key used before", str(outcome))
                 continue
+            if isinstance(outcome, UnknownDependencyError):
+                admissions[each] = RejectedError(422, "It comes after nothing that is there", str(outcome))
+                continue
             admissions[each] = outcome
             record, is_new = outcome
             if is_new:
                 new.add(each)
-                self._arriving[record.job.id] = (record.job.queue, record.job.owner) if in_queues else None
+                arriving, place = record.job.members(), (record.job.queue, record.job.owner)
+                self._arriving |= dict.fromkeys((job.id for job in arriving), place if in_queues else None)
                 try:
                     if each.client is not None:
                         each.client.keep(record)
                 except StoreError as error:
                     admissions[each] = error
-                self._arrive(at, record.job)  # it is stored, whatever comes of it
+                for job in arriving:
+                    self._arrive(at, job)  # it is stored, whatever comes of it
         return admissions
 
     def _job(self, job_id: str, submitted: SubmittedSpec, at: float) -> Job:
@@ -173,6 +187,13 @@ class Intake:
             priority=admission.priority_of(queues, spec),
             spot=admission.spot_of(queues, spec),
             deadline=deadline_at(spec.deadline, at),
+            after=(),  # as the store knows
+            start_at=deadline_at(spec.start_at, at),
+            retries=spec.most_retries,
+            pauses=_pauses(spec.retry),
+            array="",
+            index=None,
+            labels=tuple(sorted(spec.labels.items())),
             client_driver="" if submitted.client is None else submitted.client.where,
             unix_user=submitted.submitter.unix_user,
             executors=most,
@@ -234,6 +255,10 @@ class Intake:
             there = [vm for vm in vms if self._launcher.spot_driver(spec) or not vm.spot]
             shortfall = whole_cluster_shortfall(there, driver, 1) if there or not vms else ONLY_SPOT
         return shortfall
+
+
+def _pauses(retry: Retry | None) -> Pauses:
+    return USUAL_PAUSES if retry is None else Pauses(retry.pause, retry.factor, retry.most)
 
 
 def _not_kept(error: Exception) -> Exception:

@@ -4,29 +4,37 @@ A page of jobs comes from indexes that are in its order: no more is read, howeve
 """
 
 from bisect import bisect_left
-from collections.abc import Collection, Sequence
-from typing import Any, get_args
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple, get_args
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from daemon import record_rows, tables
 from daemon.damage import Damages
+from daemon.groups import of_group
 from daemon.shadow_comparison import Comparison
-from daemon.tables import comparisons, jobs
+from daemon.tables import comparisons, jobs, labels
 from environment.model.records import JobRecord
 from environment.model.states import JobState
 
 
-def numbers_of(
-    states: Collection[str],
-    owners: Collection[str],
-    queues: Collection[str],
-    limit: int,
-    before: str | None,
-    newest_first: bool,
-) -> sa.Select[Any]:
-    """The numbers of a page of jobs of these states, owners and queues, of all where none are given."""
+class Wanted(NamedTuple):
+    """Which jobs: of these states, owners and queues, of all where none are given; of a group, or an array.
+
+    Those that have all these labels, by name.
+    """
+
+    states: Collection[str] = ()
+    owners: Collection[str] = ()
+    queues: Collection[str] = ()
+    group: str | None = None
+    labels: Mapping[str, str] = MappingProxyType({})
+
+
+def numbers_of(wanted: Wanted, limit: int, before: str | None, newest_first: bool) -> sa.Select[Any]:
+    """The numbers of a page of such jobs."""
 
     def page(query: sa.Select[Any], number: sa.ColumnElement[int]) -> sa.Select[Any]:
         if before is not None:
@@ -34,6 +42,9 @@ def numbers_of(
             query = query.where(number < last if newest_first else number > last)
         return query.order_by(number.desc() if newest_first else number).limit(limit)
 
+    if wanted.group is not None or wanted.labels:
+        return page(*_few(wanted))
+    states, owners, queues, *_ = wanted
     pages = [
         sa.select(page(sa.select(jobs.c.number).where(*kind), jobs.c.number).subquery())
         for kind in _kinds(states, owners, queues)
@@ -42,6 +53,29 @@ def numbers_of(
         return page(sa.select(jobs.c.number), jobs.c.number)
     found = sa.union_all(*pages).subquery()
     return page(sa.select(found.c.number), found.c.number)
+
+
+def _few(wanted: Wanted) -> tuple[sa.Select[Any], sa.ColumnElement[int]]:
+    """All such jobs of a group, or with labels, and what their number is: found by one index."""
+    named, of = labels.alias(), jobs.c
+    some = ((of.state, wanted.states), (of.owner, wanted.owners), (of.queue, wanted.queues))
+    filters: list[sa.ColumnElement[bool]] = []
+    filters += (column.in_(sorted(set(values))) for column, values in some if values)
+    pairs = sorted(wanted.labels.items())
+    if wanted.group is not None:
+        filters.append(of_group(wanted.group))
+        query, number = sa.select(of.number), of.number
+    else:
+        (name, value), *pairs = pairs
+        query, number = sa.select(named.c.job), named.c.job
+        query = query.where(named.c.name == name, named.c.value == value)
+        if filters:
+            query = query.join(jobs, of.number == named.c.job)
+    for name, value in pairs:
+        other = labels.alias()
+        has = sa.exists().where(other.c.name == name, other.c.value == value, other.c.job == number)
+        query = query.where(has)
+    return query.where(*filters), number
 
 
 def positions(connection: Connection, job_ids: Sequence[str]) -> list[int]:

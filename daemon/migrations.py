@@ -169,6 +169,31 @@ def _charges_parted(double: str, more: str = "") -> tuple[str, ...]:
     return (*made, "CREATE INDEX charged_jobs_by_job ON charged_jobs (job)", "DROP TABLE charges")
 
 
+_GROUPED = (
+    "ALTER TABLE jobs ADD COLUMN name TEXT DEFAULT '' NOT NULL;"
+    "ALTER TABLE jobs ADD COLUMN job_group TEXT;"
+    "ALTER TABLE jobs ADD COLUMN array_of {}"
+)
+_FOUND_BY = (
+    "CREATE INDEX jobs_by_name ON jobs (owner, name, number)",
+    "CREATE INDEX jobs_of_job_group ON jobs (job_group, number) WHERE job_group IS NOT NULL",
+    "CREATE INDEX jobs_of_array_of ON jobs (array_of, number) WHERE array_of IS NOT NULL",
+)
+_LABELS_BY_JOB = "CREATE INDEX labels_by_job ON labels (job)"
+_LABELS = (
+    "CREATE TABLE labels (name TEXT NOT NULL, value TEXT NOT NULL, job {} NOT NULL,"
+    " PRIMARY KEY (name, value, job), FOREIGN KEY (job) REFERENCES jobs (number))"
+)
+_CHARGED_GROUPS = (
+    'CREATE TABLE charged_groups (day TEXT NOT NULL, "group" TEXT NOT NULL, kind TEXT NOT NULL,'
+    ' dollars {} NOT NULL, PRIMARY KEY (day, "group", kind))'
+)
+_FILL_CHARGED_GROUPS = (
+    'INSERT INTO charged_groups (day, "group", kind, dollars)'
+    " SELECT day, '', kind, sum(dollars) FROM charged_days GROUP BY day, kind"
+)
+
+
 #: By the schema that each makes.
 STEPS: Mapping[int, Migration] = {
     # When jobs ended and what they keep, so that they can be pruned; sums, so that nobody counts all rows; a
@@ -257,6 +282,30 @@ STEPS: Mapping[int, Migration] = {
     11: Migration(sqlite=(), postgresql=()),
     # Users and when their tokens were used last; jobs with whom they run as.
     12: Migration(sqlite=_USERS, postgresql=_USERS),
+    # Names, groups, arrays and labels of jobs, so that they can be found by these; the bill by group.
+    13: Migration(
+        sqlite=(
+            *_GROUPED.format("INTEGER").split(";"),
+            "UPDATE jobs SET name = coalesce(CASE"
+            " WHEN json_valid(record) THEN json_extract(record, '$.job.name')"
+            " WHEN json_valid(substr(record, 1, length(record) - 9))"
+            " THEN json_extract(substr(record, 1, length(record) - 9), '$.job.name') END, '')",
+            *_FOUND_BY,
+            _LABELS.format("INTEGER") + " WITHOUT ROWID",
+            _LABELS_BY_JOB,
+            _CHARGED_GROUPS.format("DOUBLE") + " WITHOUT ROWID",
+            _FILL_CHARGED_GROUPS,
+        ),
+        postgresql=(
+            *_GROUPED.format("BIGINT").split(";"),
+            """UPDATE jobs SET name = coalesce(substring(record from '"name":"([^"\\\\]*)"'), '')""",
+            *_FOUND_BY,
+            _LABELS.format("BIGINT"),
+            _LABELS_BY_JOB,
+            _CHARGED_GROUPS.format("DOUBLE PRECISION"),
+            _FILL_CHARGED_GROUPS,
+        ),
+    ),
 }
 
 #: The schema that this program reads and writes.

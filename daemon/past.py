@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 
 from daemon import bill_rows, tables
 from daemon.store_access import Access
-from daemon.tables import applications, comparisons, executors, explanations, jobs, sums
+from daemon.tables import applications, comparisons, executors, explanations, jobs, labels, sums
 from environment.model.states import ENDED_JOB
 
 _OPEN = sa.exists().where(executors.c.job == jobs.c.number, executors.c.state.in_(tables.OPEN_EXECUTOR))
@@ -107,6 +107,7 @@ def _prune(connection: Connection, job_ids: Sequence[str]) -> int:
         (explanations, explanations.c.job),
         (comparisons, comparisons.c.job),
         (applications, applications.c.job),
+        (labels, labels.c.job),
         (jobs, jobs.c.number),
     ):
         connection.execute(sa.delete(table).where(job.in_(numbers)))

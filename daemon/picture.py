@@ -26,7 +26,7 @@ class Picture:
 
 def picture_of(model: ClusterModel, now: float, earlier: Picture) -> Picture:
     """What there is now, in seconds since the epoch; for the thread that owns the model."""
-    standing = Standing(model.head(), frozenset((*model.paused(), *model.aside())))
+    standing = Standing(model.head(), frozenset((*model.paused(), *model.aside(), *model.held())))
     if standing == earlier.standing:
         standing = earlier.standing  # so that what was worked out of it is kept
     leases, notes = model.leases(), model.notes()

@@ -16,12 +16,13 @@ from conf.schema import JobSpec
 from daemon.amounts import flat, flat_free, free_taken_out, taken_out
 from daemon.sealing import UnreadableRowError, seal, unseal
 from daemon.shadow_comparison import Comparison, Outcome
-from daemon.tables import Row, job_id, job_number
+from daemon.tables import Row, array_number, job_id, job_number
+from environment.dependencies import After, Pauses
 from environment.explain import CandidateVm, Choice, Explanation
 from environment.growth import Grown
-from environment.model.records import Asked, ExecutorRecord, Gave, JobRecord, Took
+from environment.model.records import Asked, Attempt, ExecutorRecord, Gave, JobRecord, Took
 from environment.resources import Resources
-from environment.types import MEASURED_REWORK, Dynamic, Job, Rework
+from environment.types import MEASURED_REWORK, USUAL_PAUSES, Dynamic, Job, Rework
 from profiles.curve import Curve
 
 #: Explanations repeat themselves: the quickest level already makes them a tenth of their size.
@@ -37,6 +38,9 @@ def job_row(record: JobRecord) -> Row:
         "finished_at": record.finished_at if record.ended else None,
         "owner": record.job.owner,
         "queue": record.job.queue,
+        "name": record.job.name,
+        "job_group": record.job.group or None,
+        "array_of": array_number(record.job.array),
         "record": seal(_encode(record)),
     }
 
@@ -149,8 +153,11 @@ def _job(values: Row) -> JobRecord:
     driver, dynamic = job["driver"] and _amounts(job["driver"]), job.get("dynamic")
     made = {"driver": driver, "dynamic": dynamic and Dynamic(*dynamic)}
     made["rework"] = Rework(*job.get("rework", MEASURED_REWORK))  # jobs of earlier versions say none
+    made["after"] = tuple(After(*each) for each in job.get("after", ()))
+    made["labels"] = tuple((name, value) for name, value in job.get("labels", ()))
+    made["pauses"] = Pauses(*job.get("pauses", USUAL_PAUSES))
     made["curve"] = Curve(*job["curve"]) if job.get("curve") else None
-    lists = {"grown": Grown, "gave": Gave, "took": Took}
+    lists = {"grown": Grown, "gave": Gave, "took": Took, "attempts": Attempt}
     of = {key: tuple(kind(*each) for each in values.get(key, ())) for key, kind in lists.items()}
     asked = tuple(Asked(profile, _amounts(size), total) for profile, size, total in values.get("wanted", ()))
     return JobRecord(

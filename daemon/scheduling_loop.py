@@ -12,6 +12,7 @@ the API asks of it, in `service.py`.
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import structlog
@@ -287,9 +288,10 @@ class SchedulingLoop:
         lines: list[str] = []
         commands: list[tuple[cmd.Command, int]] = []
         for item in items:
-            caused = self._model.handle(item.event)
-            if caused or not isinstance(item.event, ev.Tick):
-                lines += [encode(item.event), *map(encode, caused)]
+            event = self._informed(item.event)
+            caused = self._model.handle(event)
+            if caused or not isinstance(event, ev.Tick):
+                lines += [encode(event), *map(encode, caused)]
             if isinstance(item.event, ev.Subscribed):
                 self._subscription = item.event.subscription
             commands += ((command, self._subscription) for command in caused)
@@ -305,13 +307,21 @@ class SchedulingLoop:
         if items:
             arrived = {item.event.job.id for item in items if isinstance(item.event, ev.JobSubmitted)}
             self._waiting.note(job for job_id in arrived if (job := self._model.job(job_id)) is not None)
-            self._intake.note(self._model.waiting, self._model.reach(), arrived, self._waiting.waiting)
+            waiting = self._model.waiting + len(self._model.held())
+            self._intake.note(waiting, self._model.reach(), arrived, self._waiting.waiting)
             self._picture = picture_of(self._model, self._clock.now(), self._picture)
         for item in items:
             if item.status is not None:
                 self._link.acknowledge(item.status)
             if item.kept is not None:
                 item.kept.set()
+
+    def _informed(self, event: ev.Event) -> ev.Event:
+        """The event, with how jobs have ended that a new one comes after and the model has forgotten."""
+        if not (isinstance(event, ev.JobSubmitted) and event.job.after):
+            return event
+        gone = self._model.unknown(event.job)
+        return replace(event, ends=tuple(self._tenure.ends_of(gone).items())) if gone else event
 
     def _save(self, items: Sequence[Item], explanations: tuple[Explanation, ...]) -> bool:
         """Store what changed, and only then go on; whether nothing of it is lost.
@@ -371,6 +381,7 @@ class SchedulingLoop:
             accounts=tuple(accounts),
             reserved=tuple(self._store.vms.reservations()),
             pools=tuple(self._store.vms.pool_setbacks()),
+            ends=self._ends_awaited(jobs),
             policy=self._policies.status().name,
             sharing=self._live_queues.sharing(),
         )
@@ -389,6 +400,12 @@ class SchedulingLoop:
             log.error(
                 "VMs are open that nobody closes: no provider is configured", vms=len(leases), some=names
             )
+
+    def _ends_awaited(self, jobs: Sequence[JobRecord]) -> tuple[tuple[str, str], ...]:
+        """How those have ended that jobs come after which have not begun."""
+        there = {job.job.id for job in jobs}
+        awaited = {i: None for job in jobs if job.held for after in job.job.after for i in after.jobs}
+        return tuple(self._store.ends_of([job_id for job_id in awaited if job_id not in there]).items())
 
     # ---- what others ask it, or have it handle ----------------------------------------------------------
 

@@ -8,16 +8,18 @@ describes it in `/openapi.json`.
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from conf.carrying import carried
 from conf.masking import masked_arguments, masked_text, masked_urls, masked_values
 from conf.schema import JobSpec, Name, NameOrNone, SpotUse
 from daemon.amounts import flat
 from daemon.contract import LogChunk
+from daemon.groups import GroupSum
 from daemon.problems import printable
+from environment.dependencies import End
 from environment.model.growing import wanted
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.records import ExecutorRecord, Fault, JobRecord
 from environment.model.states import ExecutorState, JobState
 
 #: Bytes (8 TiB): the systems on which logs are kept read nothing beyond 16 TiB, and refuse to be asked.
@@ -39,6 +41,16 @@ class Query(BaseModel):
 _MOST_NAMES = 20
 
 
+def _label(text: str) -> str:
+    if "=" not in text[1:]:
+        raise ValueError("should be NAME=VALUE, such as team=a")
+    return text
+
+
+#: A label and its value.
+Label = Annotated[Name, AfterValidator(_label)]
+
+
 class JobsQuery(Query):
     """Which jobs to list: of these states, owners and queues, and those submitted before this one."""
 
@@ -48,6 +60,10 @@ class JobsQuery(Query):
     """Only jobs of one of these owners; an empty name finds jobs without one."""
     queue: Annotated[list[Name], Field(max_length=_MOST_NAMES)] = []
     """Only jobs in one of these queues."""
+    group: Name | None = None
+    """Only jobs of this group, or of the array with this id."""
+    label: Annotated[list[Label], Field(max_length=_MOST_NAMES)] = []
+    """Only jobs with all of these labels: team=a."""
     limit: Annotated[int, Field(ge=1, le=1000)] = 100
     """How many at most."""
     before: JobId | None = None
@@ -84,6 +100,30 @@ class DecommissionBody(BaseModel):
     """Why, for whoever looks at them."""
 
 
+class AfterBody(Body):
+    """What a job comes after."""
+
+    job: str
+    """The id of a job, or of an array."""
+    name: Said
+    """What its user called it: a name, or a group; empty where that was its id."""
+    when: End
+    """Whether it has to finish, or may end in any way."""
+
+
+class AttemptBody(Body):
+    """A failure of a job after which it was tried again, or was not."""
+
+    began: float | None
+    """When its executors ran, seconds since the epoch; null where they never did."""
+    ended: float
+    """When it failed."""
+    fault: Fault
+    """Whose fault it was: what is the user's counts as a retry, what is the infrastructure's does not."""
+    why: Said
+    """What was the matter."""
+
+
 class JobBody(Body):
     """A job: what it asks for, and what became of it."""
 
@@ -103,6 +143,24 @@ class JobBody(Body):
     """By when it should be over, seconds since the epoch; null: at any time."""
     restartable: bool
     """Whether it may be stopped for a job that goes before it, and begin anew."""
+    after: list[AfterBody]
+    """What it comes after: it begins when all of that has ended."""
+    start_at: float | None
+    """Before which time it does not begin, seconds since the epoch; null: at any."""
+    released_at: float | None
+    """When it began to wait for its turn, where jobs, its time or its array held it; null until then."""
+    group: Said
+    """With which others it is looked at as one; empty for none."""
+    array: Said
+    """The id of its array; empty for a job of none."""
+    index: int | None
+    """Its number in its array, from 0."""
+    count: int | None
+    """How many jobs its array has."""
+    at_most: int | None
+    """How many of these may run at once; null: all."""
+    labels: dict[str, Said]
+    """Its user's words, by which it can be found."""
     spark: Said
     """The name of the Spark that runs driver and executors; empty where the store knew but one."""
     spot: SpotUse
@@ -148,7 +206,9 @@ class JobBody(Body):
     retries: int
     """How often its driver is started again after it has failed."""
     retried: int
-    """How often it was."""
+    """How often it was, of what counts."""
+    free_retries: int
+    """How often it was because the infrastructure failed it, which does not count."""
 
 
 class ExecutorBody(Body):
@@ -235,6 +295,8 @@ class JobDetail(JobBody):
     """What was taken from it for others, the last hundred times."""
     took: list[TookBody]
     """What was taken from others for it, the last hundred times."""
+    attempts: list[AttemptBody]
+    """How it has failed so far, the latest last; no more than the last twenty times."""
     ui: str | None = None
     """The path of the Spark UI of its driver, while that runs; its URL where the driver is its user's."""
 
@@ -285,6 +347,7 @@ def job_detail(
         tasks=[_executor_body(executor) for executor in executors],
         gave=[GaveBody(**gave._asdict()) for gave in record.gave],
         took=[TookBody(**took._asdict()) for took in record.took],
+        attempts=[AttemptBody(**attempt._asdict()) for attempt in record.attempts],
         ui=ui,
     )
 
@@ -304,6 +367,41 @@ def masked(spec: JobSpec) -> JobSpec:
     return spec.model_copy(update=shown)
 
 
+class GroupBody(Body):
+    """The jobs of a group, or of an array, as one."""
+
+    id: Said
+    """The group's name, or the array's id."""
+    state: JobState
+    """How they do as one: failed or killed where one of them is and all are over, finished when all are."""
+    jobs: int
+    """How many there are."""
+    states: dict[JobState, int]
+    """How many are in which state."""
+    cost: float
+    """Dollars: what they have cost up to now."""
+    submitted_at: float
+    """When the first was accepted, seconds since the epoch."""
+    finished_at: float | None
+    """When the last ended; null while one has not."""
+    first_failure: JobBody | None
+    """The first job that failed or was killed; null when there is none."""
+
+
+def group_body(found: GroupSum, due: float) -> GroupBody:
+    """A group, of which jobs that run owe so much beyond what is stored, dollars."""
+    return GroupBody(
+        id=found.id,
+        state=found.state,
+        jobs=sum(found.states.values()),
+        states=found.states,
+        cost=found.cost + due,
+        submitted_at=found.submitted_at,
+        finished_at=found.finished_at,
+        first_failure=None if found.failure is None else job_body(found.failure),
+    )
+
+
 def log_body(chunk: LogChunk) -> LogBody:
     """Part of a log."""
     return carried(LogBody, chunk)
@@ -316,6 +414,8 @@ def _job_body(body: type[Shown], record: JobRecord, reason: str | None, **others
         job,
         record,
         name=job.name or job.id,
+        after=[AfterBody(job=one.job, name=one.name, when=one.when) for one in job.after],
+        labels=dict(job.labels),
         reason=record.reason if reason is None else reason,
         min_executors=job.fewest if job.dynamic is None else job.dynamic.min,
         min_cpus=job.cpus if job.min_cpus is None else job.min_cpus,

@@ -47,6 +47,17 @@ class Service(SchedulingLoop):
         record = self._known(job_id)
         return record if record.ended else self._ask(ev.KillRequested(self._clock.now(), job_id), record)
 
+    def kill_all(self, job_ids: Sequence[str]) -> None:
+        """End jobs; see `Scheduler.kill_all`. The last in front, which may wait for those before them."""
+        if not job_ids:
+            return
+        first, *others = job_ids
+        for job_id in reversed(others):
+            self._inbox.put(ev.KillRequested(self._clock.now(), job_id))
+        if not self._inbox.put_and_wait(ev.KillRequested(self._clock.now(), first), KILL_PATIENCE):
+            why = f"{len(job_ids)} jobs could not be ended within {KILL_PATIENCE:.0f} s; see /readyz"
+            raise RejectedError(503, "The scheduler is busy", why)
+
     def decommission(self, job_id: str, numbers: Sequence[int], why: str) -> JobRecord:
         """Have executors given up; see `Scheduler.decommission`."""
         record, there = self._known(job_id), self._store.executors(job_id)

@@ -18,9 +18,9 @@ from sqlalchemy.engine import Connection
 
 from conf.schema import JobSpec
 from conf.uploaded import SCHEME, SHA256
-from daemon import arrivals, bill_rows, listing, record_rows, store_opening, tables, terms
+from daemon import arrivals, bill_rows, groups, listing, record_rows, store_opening, tables, terms
 from daemon.application_rows import Applications
-from daemon.arrivals import Added, IdempotencyConflictError, SubmittedSpec
+from daemon.arrivals import Added, IdempotencyConflictError, Outcome, SubmittedSpec
 from daemon.damage import Damage, put_aside
 from daemon.database import (
     Database,
@@ -30,6 +30,7 @@ from daemon.database import (
     StoreFullError,
     StoreStuckError,
 )
+from daemon.groups import GroupSum
 from daemon.past import PastJobs
 from daemon.shadow_comparison import Comparison
 from daemon.store_access import Access
@@ -157,17 +158,17 @@ class Store:
 
     def add_jobs(
         self, submitted: Sequence[SubmittedSpec], job: Callable[[str, SubmittedSpec], Job], at: float
-    ) -> list[Added | IdempotencyConflictError]:
+    ) -> list[Outcome]:
         """Keep new jobs; see `arrivals.add`."""
         return self._write(lambda connection: arrivals.add(connection, submitted, job, at))
 
     def add_job(
         self, spec: JobSpec, job: Callable[[str], Job], idempotency_key: str | None, at: float
     ) -> Added:
-        """Keep one; raises IdempotencyConflictError."""
+        """Keep one; raises IdempotencyConflictError, UnknownDependencyError."""
         one = [SubmittedSpec(spec, idempotency_key)]
         (outcome,) = self.add_jobs(one, lambda job_id, _: job(job_id), at)
-        if isinstance(outcome, IdempotencyConflictError):
+        if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
@@ -257,17 +258,31 @@ class Store:
         states: Collection[str] = (),
         owners: Collection[str] = (),
         queues: Collection[str] = (),
+        group: str | None = None,
+        labels: Mapping[str, str] | None = None,
         limit: int = 100,
         before: str | None = None,
         newest_first: bool = True,
     ) -> list[JobRecord]:
         """Jobs in order of submission, of these states, owners and queues (of all when none are given).
 
+        With a `group`, or an array's id, only its jobs; with `labels` those that have them all.
         For the next page, `before` is the last page's last id: what follows it in the chosen order comes.
         """
-        numbers = listing.numbers_of(states, owners, queues, limit, before, newest_first)
+        wanted = listing.Wanted(states, owners, queues, group, labels or {})
+        numbers = listing.numbers_of(wanted, limit, before, newest_first)
         query = _JOB.where(jobs.c.number.in_(numbers))
         return self._jobs(query.order_by(jobs.c.number.desc() if newest_first else jobs.c.number))
+
+    def group(self, name: str, owners: Collection[str] = ()) -> GroupSum | None:
+        """What became of the jobs of a group, or of an array, of these owners; None when there are none."""
+        with self._database.read() as connection:
+            return groups.group_sum(connection, name, owners, self._damages)
+
+    def ends_of(self, job_ids: Collection[str]) -> dict[str, str]:
+        """How those of these jobs have ended that have."""
+        with self._database.read() as connection:
+            return groups.ends_of(connection, job_ids)
 
     def count_by_state(self) -> dict[str, int]:
         """How many jobs are in each state that occurs."""

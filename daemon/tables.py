@@ -20,7 +20,7 @@ OPEN_JOB = tuple(state for state in get_args(JobState) if state not in ENDED_JOB
 OPEN_EXECUTOR = tuple(state for state in get_args(ExecutorState) if state not in ENDED_EXECUTOR)
 
 _NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-_JOB_ID = re.compile(r"job-([1-9][0-9]{0,17})")
+_JOB_ID, _ARRAY_ID = (re.compile(rf"{kind}-([1-9][0-9]{{0,17}})") for kind in ("job", "array"))
 
 metadata = sa.MetaData()
 #: Small facts such as the framework id; the schema's version is one of them.
@@ -46,9 +46,27 @@ jobs = sa.Table(
     sa.Column("size", _NUMBER),
     sa.Column("owner", sa.Text, nullable=False, server_default=""),
     sa.Column("queue", sa.Text, nullable=False, server_default=DEFAULT_QUEUE),
+    sa.Column("name", sa.Text, nullable=False, server_default=""),
+    sa.Column("job_group", sa.Text),
+    #: The number of the first job of the array that it belongs to.
+    sa.Column("array_of", _NUMBER),
     sa.Index("jobs_by_state", "state", "number"),
     sa.Index("jobs_by_owner", "owner", "state", "number", "queue"),
     sa.Index("jobs_by_queue", "queue", "state", "number"),
+    sa.Index("jobs_by_name", "owner", "name", "number"),
+)
+for _name in ("job_group", "array_of"):
+    _there = jobs.c[_name].is_not(None)
+    sa.Index(f"jobs_of_{_name}", jobs.c[_name], jobs.c.number, sqlite_where=_there, postgresql_where=_there)
+#: What users call jobs, to find them by.
+labels = sa.Table(
+    "labels",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text, primary_key=True),
+    sa.Column("job", sa.ForeignKey(jobs.c.number), primary_key=True, autoincrement=False),
+    sa.Index("labels_by_job", "job"),
+    sqlite_with_rowid=False,
 )
 _OVER = jobs.c.finished_at.is_not(None)
 sa.Index("jobs_over", jobs.c.finished_at, jobs.c.number, sqlite_where=_OVER, postgresql_where=_OVER)
@@ -127,6 +145,7 @@ charged_days = _charged("charged_days", "day", "pool", "type", "owner", "queue",
 charged_jobs = _charged("charged_jobs", "day", "job", "kind")
 sa.Index("charged_jobs_by_job", charged_jobs.c.job)
 charged_vms = _charged("charged_vms", "day", "vm", "kind")
+charged_groups = _charged("charged_groups", "day", "group", "kind")
 charged_pools = _charged("charged_pools", "pool", "kind")
 
 
@@ -166,6 +185,12 @@ quarantine = sa.Table(
 def job_number(job_id: str) -> int | None:
     """7 for `job-7`; None for a text that is no job's id."""
     match = _JOB_ID.fullmatch(job_id)
+    return int(match[1]) if match else None
+
+
+def array_number(array_id: str) -> int | None:
+    """12 for `array-12`; None for a text that is no array's id."""
+    match = _ARRAY_ID.fullmatch(array_id)
     return int(match[1]) if match else None
 
 

@@ -105,6 +105,17 @@ class Tenure:
             self.trouble = ""
             return True
 
+    def ends_of(self, job_ids: Sequence[str]) -> Mapping[str, str]:
+        """How jobs have ended, however long it takes to read that; nothing when stopping."""
+        while not self._over.is_set():
+            try:
+                return self._store.ends_of(job_ids)
+            except StoreError as error:
+                self._note(error)
+                self.beat()
+                self._over.wait(_SAVE_AGAIN)
+        return {}
+
     def _note(self, error: StoreError) -> None:
         log.error("store", error=str(error))
         self.trouble = str(error)

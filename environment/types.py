@@ -24,6 +24,7 @@ from conf.assumptions import (
 )
 from conf.schema import SpotUse
 from environment.belief import placed_well
+from environment.dependencies import After, Pauses, array_jobs, array_of
 from environment.pools import Terms
 from environment.resources import Resources
 from profiles.curve import Curve
@@ -90,6 +91,8 @@ class Rework(NamedTuple):
 
 #: That of a job of which nobody knows better.
 MEASURED_REWORK = Rework()
+#: Those of a job of which nothing is said.
+USUAL_PAUSES = Pauses()
 
 
 def barred(use: SpotUse, *, spot: bool) -> bool:
@@ -115,6 +118,10 @@ class Job:
     the Spark that runs its driver and executors (empty: the only one that there was). `client_driver` is the
     host of a Spark driver that its user runs, and that was there before the job was; empty where Stoker
     starts the driver. `unix_user` is whom driver and executors run as (empty: as the daemon's config says).
+
+    It begins when what it comes `after` has ended, and not before `start_at` (seconds). `pauses` are those
+    before it is tried again. Jobs of one `group` are summed up together; one of an `array` is number `index`,
+    from 0, of `count`, of which `at_most` run at once (None: all). `labels` are names and values, in order.
 
     With `dynamic`, its driver asks for executors while it runs, and `executors` is the most that it may have
     of each resource profile. `spot` says whether executors may be on VMs that their cloud may take away, or
@@ -150,6 +157,30 @@ class Job:
     priority: int = 0
     deadline: float | None = None
     restartable: bool = True
+    after: tuple[After, ...] = ()
+    start_at: float | None = None
+    pauses: Pauses = USUAL_PAUSES
+    group: str = ""
+    array: str = ""
+    index: int | None = None
+    count: int | None = None
+    at_most: int | None = None
+    labels: tuple[tuple[str, str], ...] = ()
+
+    def members(self) -> "list[Job]":
+        """All jobs of the array of which this is the first; itself alone where it is of none."""
+        if self.count is None:
+            return [self]
+        array = array_of(self.id)
+        return [
+            replace(self, id=job_id, array=array, index=index)
+            for index, job_id in enumerate(array_jobs(array, self.count))
+        ]
+
+    @property
+    def may_be_held(self) -> bool:
+        """Whether something may keep it from waiting for its turn at once."""
+        return bool(self.after) or self.start_at is not None or self.at_most is not None
 
     @property
     def cpus(self) -> float:

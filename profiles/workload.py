@@ -1,8 +1,8 @@
 """A workload as a value: jobs with their times of arrival. From `generators` or `workload_files`."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import get_args
 
@@ -10,6 +10,7 @@ from conf.assumptions import DEFAULT_QUEUE
 from conf.characters import LONGEST_NAME, unseen
 from conf.schema import SpotUse
 from conf.units import checked_resources
+from profiles.cycles import cycle
 
 #: Seconds, some hundred years; cpus or executors of a job; MiB, an exbibyte: beyond lie only mistakes, with
 #: which sums would lose what is added or become infinite.
@@ -47,6 +48,9 @@ class WorkloadJob:
     spot: SpotUse = "allowed"
     priority: int | None = None
     deadline: float | None = None
+    #: Names of the jobs that it comes after, and when it begins at the earliest.
+    after: tuple[str, ...] = ()
+    start_at: float | None = None
 
     def __post_init__(self) -> None:
         _check_names(("name", self.name))
@@ -67,10 +71,14 @@ class WorkloadJob:
             raise ValueError(f"input_mib: should be more than 0, up to {MOST_MIB:g}, found {self.input_mib}")
         if self.spot not in get_args(SpotUse):
             raise ValueError(f"spot: should be {', '.join(get_args(SpotUse))}, found {self.spot!r}")
+        if len(set(self.after)) < len(self.after):
+            raise ValueError(f"after: should name each job once, found {';'.join(self.after)}")
         if self.priority is not None and not -1000 <= self.priority <= 1000:
             raise ValueError(f"priority: should be -1000 to 1000, found {self.priority}")
         if self.deadline is not None and not 0 < self.deadline <= LONGEST:
             raise ValueError(f"deadline: should be more than 0, up to {LONGEST:g} s, found {self.deadline}")
+        if self.start_at is not None and not 0 <= self.start_at <= LONGEST:
+            raise ValueError(f"start_at: should be 0 to {LONGEST:g} seconds, found {self.start_at}")
         if not 0 < self.duration <= LONGEST:
             raise ValueError(f"duration: should be more than 0, up to {LONGEST:g} s, found {self.duration}")
         if self.resources:
@@ -107,13 +115,34 @@ class Workload:
         names = Counter(job.name for job in self.jobs)
         if len(names) < len(self.jobs):
             raise ValueError(f"name: two jobs are called {names.most_common(1)[0][0]}")
+        self._check_order(names)
+
+    def _check_order(self, names: Collection[str]) -> None:
+        """Jobs that come after others come after some of these, and none after itself."""
+        after = {job.name: job.after for job in self.jobs if job.after}
+        for name, others in after.items():
+            for other in others:
+                if other not in names:
+                    raise ValueError(f"after: {name} comes after {other}, and no job is called so")
+        if found := cycle(after):
+            raise ValueError(f"after: {' comes after '.join(found)}")
+        places = {job.name: place for place, job in enumerate(self.jobs)} if after else {}
+        for name, others in after.items():
+            for other in others:
+                if places[other] > places[name]:
+                    raise ValueError(f"after: {name} comes after {other}, which arrives later")
 
     def __len__(self) -> int:
         return len(self.jobs)
 
     def first(self, count: int) -> "Workload":
         """The jobs that arrive first."""
-        return Workload(self.jobs[:count])
+        jobs = self.jobs[:count]
+        left_out = {job.name for job in self.jobs[count:]}
+        if not any(left_out.intersection(job.after) for job in jobs):
+            return Workload(jobs)
+        kept = (tuple(other for other in job.after if other not in left_out) for job in jobs)
+        return Workload(tuple(replace(job, after=after) for job, after in zip(jobs, kept, strict=True)))
 
 
 def workload_of(jobs: Iterable[WorkloadJob]) -> Workload:

@@ -1,7 +1,8 @@
 """Workloads as files, CSV or Parquet: written and read back the same.
 
 The columns are the fields of a `WorkloadJob`: those that it must have and, if they are there, its name and
-those with a default, which may be empty. Units are its own; resources are written as gpus=1;disk=100.
+those with a default, which may be empty. Units are its own; resources are written as gpus=1;disk=100, jobs
+that one comes after as load;clean.
 """
 
 import csv
@@ -26,6 +27,7 @@ _WHOLE = tuple(name for name, kind in _KINDS.items() if kind in (int, int | None
 _TEXTS = (
     *(name for name, kind in _KINDS.items() if kind is str or get_origin(kind) is Literal),
     "resources",
+    "after",
 )
 
 
@@ -49,7 +51,10 @@ def read_workload(path: Path) -> Workload:
         jobs.append(job)
     if not jobs:
         raise WorkloadError(f"{path}: holds no job")
-    return workload_of(jobs)
+    try:
+        return workload_of(jobs)
+    except ValueError as error:
+        raise WorkloadError(f"{path}: {error}") from error
 
 
 def write_workload(workload: Workload, path: Path) -> None:
@@ -95,6 +100,8 @@ def _job(where: str, row: Mapping[str, object], number_of_job: int) -> WorkloadJ
             values[column] = number(where, column, value, int if column in _WHOLE else float)
         elif column == "resources" and isinstance(value, str):
             values[column] = _resources(where, value)
+        elif column == "after" and isinstance(value, str):
+            values[column] = tuple(name.strip() for name in value.split(";") if name.strip())
         elif isinstance(value, str) and value:
             values[column] = value
         else:
@@ -164,6 +171,8 @@ def _columns(workload: Workload) -> tuple[str, ...]:
 def _cell(job: WorkloadJob, column: str) -> Any:
     if column == "resources":
         return resources_text(job.resources) or None
+    if column == "after":
+        return ";".join(job.after) or None
     value = getattr(job, column)
     return None if value == _DEFAULTS[column] else value
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from conf.characters import LONGEST_NAME, UNSEEN_IN_PLANE_0, unseen
-from conf.units import DEADLINE, RESOURCE_NAME, checked_resources, deadline, memory_mib, seconds
+from conf.units import DEADLINE, RESOURCE_NAME, checked_resources, deadline, memory_mib, moment, seconds
 
 
 def like(pattern: str, otherwise: str) -> Callable[[str], str]:
@@ -138,6 +138,22 @@ Deadline = Annotated[
         mode="validation",
     ),
 ]
+#: The same of a time before which nothing is to happen.
+Moment = Annotated[
+    float | str,
+    BeforeValidator(moment),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "exclusiveMinimum": 0, "maximum": 1e9},
+                {"type": "string", "pattern": DEADLINE.replace("^(", "^((in )?")},
+            ],
+            "description": "Seconds after submission, such as 7200 or in 2h, or a time with its zone, "
+            "2026-11-22T18:00:00Z",
+        },
+        mode="validation",
+    ),
+]
 Port = Annotated[int, Field(ge=0, le=65535)]
 Text = Annotated[
     str,
@@ -151,6 +167,19 @@ Variable = Annotated[
     AfterValidator(like(_VARIABLE, "should be a variable's name: letters, digits and _, no digit first")),
 ]
 
+
+#: What many jobs are called together; a job's id, or that of an array, is given by Stoker.
+GroupName = Annotated[
+    NameOrNone,
+    AfterValidator(like(r"(?!(job|array)-\d+$).*", "should be a name of your own, not an id of Stoker's")),
+]
+_LABEL = r"[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?"
+LabelName = Annotated[
+    str,
+    Field(json_schema_extra={"pattern": f"^{_LABEL}$"}),
+    AfterValidator(like(_LABEL, "should be a label's name: up to 63 letters, digits, ., _, / and -")),
+]
+LabelValue = Annotated[NameOrNone, Field(max_length=63)]
 
 _ARCHIVE = r"[^,#\n\x00]+\.(tar|tar\.gz|tgz|zip|jar)(#[A-Za-z0-9_][A-Za-z0-9._-]*)?"
 _PART = r"[A-Za-z0-9_][A-Za-z0-9._-]*"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from conf.assumptions import DEFAULT_QUEUE
 from conf.characters import UNSEEN_IN_PLANE_0
@@ -13,7 +13,11 @@ from conf.schema.fields import (
     Arguments,
     Cpus,
     Deadline,
+    GroupName,
+    LabelName,
+    LabelValue,
     Memory,
+    Moment,
     Name,
     NameOrNone,
     Package,
@@ -25,6 +29,7 @@ from conf.schema.fields import (
     SpotUse,
     Strict,
     Text,
+    Time,
     Variable,
     one_line,
 )
@@ -100,6 +105,62 @@ CpusOrBounds = Annotated[
 ]
 
 
+class Dependency(Strict):
+    """What a job comes after: another job, or all jobs of a group or an array."""
+
+    job: Name | None = None
+    """A job's id or name, or an array's id; of a name, the latest job of that name and owner."""
+    group: Name | None = None
+    """A group of jobs of the same owner, by its name, or an array by its id."""
+    when: Literal["success", "any"] = "success"
+    """Whether it begins only if they finish, or however they end."""
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "Dependency":
+        if (self.job is None) == (self.group is None):
+            raise ValueError("should name either a job or a group")
+        return self
+
+
+def _one_is_a_list(value: object) -> object:
+    return [value] if isinstance(value, str | Mapping | Dependency) else value
+
+
+def _name_or_more(value: object) -> str:
+    return "[more]" if isinstance(value, Mapping | Strict) else "[name]"
+
+
+#: The jobs at the end of which another may begin.
+Dependencies = Annotated[
+    tuple[
+        Annotated[
+            Annotated[Name, Tag("[name]")] | Annotated[Dependency, Tag("[more]")],
+            Discriminator(_name_or_more),
+        ],
+        ...,
+    ],
+    Field(strict=False, max_length=1000),
+    BeforeValidator(_one_is_a_list),
+]
+
+
+class Retry(Strict):
+    """How a job is tried again whose driver failed by itself: what the cluster did does not count."""
+
+    times: Annotated[int, Field(ge=0, le=1000)]
+    """How often."""
+    pause: Annotated[Time, Field(gt=0)] = 1.0
+    """How long to wait before the first time."""
+    factor: Annotated[float, Field(ge=1, le=100, allow_inf_nan=False)] = 2.0
+    """How many times as long before each further one."""
+    most: Annotated[Time, Field(gt=0)] = 60.0
+    """How long to wait at most; no less than `pause`."""
+
+
+#: Jobs of an array at most.
+LARGEST_ARRAY = 1000
+
+
 class JobSpec(Strict):
     """A Spark job as a user submits it: a YAML file, command line flags, or the body of POST /v1/jobs."""
 
@@ -161,6 +222,22 @@ class JobSpec(Strict):
     """Whether its executors may be on spot VMs, which their cloud may take away, or only there."""
     retries: Annotated[int, Field(ge=0, le=1000)] = 0
     """How often its driver is started again after it has failed, on executors of its own each time."""
+    retry: Retry | None = None
+    """The same, and after which pauses; in the place of `retries`."""
+    after: Dependencies = ()
+    """What it comes after: ids or names of jobs, {job: NAME, when: any}, {group: NAME}; it begins when all
+    have finished, and fails when one of them does not."""
+    start_at: Moment | None = None
+    """When it begins at the earliest: a time with its zone, or so long after submission, such as in 2h."""
+    group: GroupName = ""
+    """With which other jobs it is waited for, shown and billed as one."""
+    labels: Annotated[Mapping[LabelName, LabelValue], Field(max_length=32)] = {}
+    """Words of its user's by which jobs can be found: {team: a}."""
+    count: Annotated[int | None, Field(ge=1, le=LARGEST_ARRAY)] = None
+    """How many such jobs there are: an array. Each has its number from 0 in the variable STOKER_INDEX, their
+    number in STOKER_COUNT; {index} in an argument stands for the former."""
+    at_most: Annotated[int | None, Field(ge=1)] = None
+    """How many jobs of the array may run at once; null: all."""
     max_runtime: Seconds | None = None
     """Seconds after its driver first ran when it is ended and has failed; retries begin no new time."""
 
@@ -174,6 +251,20 @@ class JobSpec(Strict):
             raise ValueError("a jar needs main_class, the class whose main method is the job")
         if not self.app.endswith((".jar", ".py")):
             raise ValueError("app should be a Python file (.py) or a jar (.jar)")
+        return self
+
+    @model_validator(mode="after")
+    def _begins_later(self) -> "JobSpec":
+        if self.at_most is not None and self.count is None:
+            raise ValueError("at_most goes with count, which makes an array of jobs")
+        if self.retry is not None and self.retries:
+            raise ValueError("retry is the long form of retries: give one of them")
+        if self.retry is not None and self.retry.most < self.retry.pause:
+            raise ValueError(f"retry.most should be no less than retry.pause, {self.retry.pause:g} s")
+        if self.driver is not None and self.driver.on == "client":
+            said = {"after": self.after, "start_at": self.start_at, "count": self.count}
+            if held := [name for name, value in said.items() if value]:
+                raise ValueError(f"{held[0]}: a driver of its user's (driver.on: client) runs already")
         return self
 
     @model_validator(mode="after")
@@ -192,6 +283,19 @@ class JobSpec(Strict):
                 f"min_executors should be at most executors, {self.executors}, found {self.min_executors}"
             )
         return self
+
+    def member(self, index: int) -> "JobSpec":
+        """The job with that number of the array; itself where it is none."""
+        if self.count is None:
+            return self
+        env = {**self.env, "STOKER_INDEX": str(index), "STOKER_COUNT": str(self.count)}
+        args = tuple(argument.replace("{index}", str(index)) for argument in self.args)
+        return self.model_copy(update={"args": args, "env": env})
+
+    @property
+    def most_retries(self) -> int:
+        """How often its driver is started again after it has failed."""
+        return self.retries if self.retry is None else self.retry.times
 
     @property
     def references(self) -> tuple[str, ...]:

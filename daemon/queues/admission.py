@@ -98,23 +98,25 @@ class Rooms:
         """Let a job in; why not, when it cannot be."""
         if not queues:
             return None
+        number = spec.count or 1
         with self._lock:
             for queue in reversed(queues.line(spec.queue)):
                 for most, whose, key in _bounds(queue):
                     bound, user = most.waiting, spec.owner if key == _PER_USER else None
                     if bound is None:
                         continue
-                    if self._waiting(queue.path, user) + self._coming[queue.path, user] >= bound:
-                        detail = f"{whose} may have {bound} jobs waiting ({key}.waiting), and has as many"
+                    if self._waiting(queue.path, user) + self._coming[queue.path, user] + number > bound:
+                        has = "as many" if number == 1 else f"no room for {number} more"
+                        detail = f"{whose} may have {bound} jobs waiting ({key}.waiting), and has {has}"
                         return RejectedError(429, "The queue is full", detail, {"Retry-After": PAUSE})
-            self._coming.update(_places(spec.queue, spec.owner))
+            self._coming.update(dict.fromkeys(_places(spec.queue, spec.owner), number))
         return None
 
-    def leave(self, path: str, user: str) -> None:
-        """A job that was let in waits by now, or came to nothing."""
+    def leave(self, path: str, user: str, number: int = 1) -> None:
+        """So many jobs that were let in wait by now, or came to nothing."""
         with self._lock:
             for place in _places(path, user):
-                self._coming[place] -= 1
+                self._coming[place] -= number
                 if self._coming[place] <= 0:
                     del self._coming[place]
 

@@ -50,6 +50,9 @@ TABLE: Mapping[tuple[str, str], Rule] = MappingProxyType(
         ("GET", "/v1/jobs/{job_id}"): _READ_JOB,
         ("DELETE", "/v1/jobs/{job_id}"): _CHANGE_JOB,
         ("POST", "/v1/jobs/{job_id}/kill"): _CHANGE_JOB,
+        # Of a group, whoever asks sees and ends the jobs that are theirs to see and end.
+        ("GET", "/v1/groups/{group}"): _READ,
+        ("POST", "/v1/groups/{group}/kill"): _SUBMIT,
         ("POST", "/v1/jobs/{job_id}/decommission"): _CHANGE_JOB,
         ("GET", "/v1/jobs/{job_id}/explain"): _READ_JOB,
         ("GET", "/v1/jobs/{job_id}/logs"): _READ_JOB,

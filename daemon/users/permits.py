@@ -66,6 +66,10 @@ class Permit:
             return body
         return type(body).model_validate_json(self.told(body.model_dump_json(), own))
 
+    def ruled(self) -> Collection[str]:
+        """Whose jobs may be changed: those of these, of all where none is named."""
+        return () if self.person.may("operate") else (self.person.name,)
+
     def check(self, record: JobRecord) -> None:
         """Raise RejectedError where the route must not do with this job what it does."""
         owner, job_id = record.job.owner, record.job.id

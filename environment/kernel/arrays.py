@@ -10,6 +10,7 @@ from conf.assumptions import DRAIN_SECONDS, MEASURED_SPREAD, UNKNOWN_DURATION
 from conf.carrying import carried
 from conf.units import SECONDS_PER_HOUR
 from environment.check import whole_cluster_shortfall
+from environment.dependencies import After
 from environment.kernel.chance import mix
 from environment.kernel.leases import (
     AS_CHARGED,
@@ -26,7 +27,7 @@ from environment.kernel.state import LEASE_COLUMNS, PREFERENCES, Episode, JobArr
 from environment.pools import BREAK_EVEN, Keeping
 from environment.resources import CPUS, Resources
 from environment.sizing import smallest
-from environment.types import MEASURED_REWORK, FloatArray, Job, Rework, Vm, barred
+from environment.types import MEASURED_REWORK, USUAL_PAUSES, FloatArray, Job, Rework, Vm, barred
 from profiles.job_profile import JobProfile
 from profiles.workload import Workload
 
@@ -73,6 +74,14 @@ def jobs_of(workload: Workload, profiles: Mapping[str, JobProfile]) -> tuple[Job
             max_runtime=None,
             dynamic=None,
             retries=0,
+            pauses=USUAL_PAUSES,
+            after=tuple(map(After, job.after)),
+            group="",
+            array="",
+            index=None,
+            count=None,
+            at_most=None,
+            labels=(),
             spot_driver=False,
             restartable=True,
             priority=job.priority or 0,

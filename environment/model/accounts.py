@@ -44,6 +44,8 @@ class Charge(NamedTuple):
     policy: str
     kind: Kind
     dollars: float
+    #: The group of the job, or its array.
+    group: str = ""
 
 
 @dataclass(slots=True)
@@ -287,9 +289,9 @@ class Accounts:
         if not dollars:
             return
         job = self._job(job_id) if job_id else None
-        owner, queue = ("", "") if job is None else (job.owner, job.queue)
+        owner, queue, group = ("", "", "") if job is None else (job.owner, job.queue, job.group or job.array)
         name, pool, kind_of_vm, by = account.name, account.pool, account.type, self.policy
-        key = Charge(day_of(at), name, pool, kind_of_vm, job_id, owner, queue, by, kind, 0.0)
+        key = Charge(day_of(at), name, pool, kind_of_vm, job_id, owner, queue, by, kind, 0.0, group)
         self._charges[key] = self._charges.get(key, 0.0) + dollars
         if self.spends is not None and job is not None and kind == "used":
             self.spends(queue, owner, key.day, dollars)

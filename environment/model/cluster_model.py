@@ -21,12 +21,13 @@ from environment.model.leases import Lease
 from environment.model.ledger import Ledger
 from environment.model.parts import Parts
 from environment.model.reach import Reach
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.records import ExecutorRecord, Fault, JobRecord
 from environment.model.reservations import with_reserved
+from environment.model.retries import left
 from environment.model.roster import Changes
 from environment.model.timings import ModelOptions
 from environment.sharing.shares import Standings
-from environment.types import PlacementRequest, Vm
+from environment.types import Job, PlacementRequest, Vm
 from environment.view import ClusterView
 
 __all__ = ["Changes", "ClusterModel", "ModelOptions"]
@@ -107,6 +108,7 @@ class ClusterModel:
         woken = parts.setbacks.wake() if parts.setbacks else None
         if woken is not None:
             parts.supply.reconsider(woken)
+        parts.lives.wake()
         if parts.keeps:
             parts.comings.wake()
         self._handlers[type(event)](event)
@@ -185,6 +187,15 @@ class ClusterModel:
         """How many jobs wait for a placement, of all their executors or of lost ones."""
         return len(self._parts.line)
 
+    def held(self) -> Collection[str]:
+        """The jobs that do not wait for their turn yet, by id: for other jobs, or for their time."""
+        return self._parts.releases
+
+    def unknown(self, job: Job) -> list[str]:
+        """The jobs that this one comes after, by id, of which nothing is known here: they have ended."""
+        of = (job_id for after in job.after if not after.ended for job_id in after.jobs)
+        return [job_id for job_id in of if self._parts.roster.job(job_id) is None]
+
     @property
     def idle(self) -> bool:
         """Whether no job is there that is not over, and none of which tasks are open."""
@@ -210,10 +221,10 @@ class ClusterModel:
         """The record of a job that is not over or has open tasks; None when it is not known."""
         return self._parts.roster.job(job_id)
 
-    def retries_left(self, job_id: str) -> int:
-        """How often a job's driver would be started again."""
+    def retries_left(self, job_id: str, fault: Fault = "user") -> int:
+        """How often a job's driver would be started again if that is what makes it fail."""
         job = self._parts.roster.job(job_id)
-        return 0 if job is None else max(job.job.retries - job.retried, 0)
+        return 0 if job is None else left(job, fault)
 
     def tasks(self, job_id: str) -> tuple[ExecutorRecord, ...]:
         """All tasks of a job that is held in memory."""
@@ -273,11 +284,7 @@ class ClusterModel:
             return
         job = JobRecord(event.job)
         self._parts.roster.add(job)  # as it is stored: nothing has changed
-        if job.job.begins_with:
-            self._parts.line.join(job)
-        else:
-            self._parts.lives.begin(job)
-        self._parts.supply.want()  # a policy may place it at once, whoever waits before it
+        self._parts.lives.arrive(job, dict(event.ends))
 
     def _on_kill_requested(self, event: ev.KillRequested) -> None:
         job = self._parts.roster.job(event.job_id)

@@ -8,7 +8,7 @@ from environment.model import events as ev
 from environment.model.doubts import Watch
 from environment.model.growing import bounded, wanted
 from environment.model.life import JobLives
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.records import ExecutorRecord, Fault, JobRecord
 from environment.model.roster import Roster
 from environment.model.turn import Turn
 
@@ -42,13 +42,17 @@ class Drivers:
         if event.requeue:
             self._lives.start_afresh(job, event.message or job.reason)
             return
+        if job.failing:
+            self._lives.driver_failed(job, event.exit_code, job.failing, again=event.cleared)
+            return
         state = event.state or ("finished" if event.exit_code == 0 else "failed")
         if state != "failed":
             job.exit_code = event.exit_code
             self._lives.end(job, state, event.message or "its driver exited with code 0")
         else:
             why = event.message or f"its driver exited with code {event.exit_code}"
-            self._lives.driver_failed(job, event.exit_code, why, again=event.cleared)
+            fault: Fault = "infrastructure" if event.exit_code is None else "user"
+            self._lives.driver_failed(job, event.exit_code, why, fault, again=event.cleared)
 
     def asked(self, event: ev.ExecutorsAsked) -> None:
         """One says how many executors it wants now; a job that is not dynamic keeps what it has.

@@ -58,13 +58,19 @@ class Restored(Event):
     sharing: Sharing | None = None
     #: Where there is no moment: what queues and users were charged today.
     spent: tuple[Spent, ...] = ()
+    #: And how jobs have ended that others come after, by id.
+    ends: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class JobSubmitted(Event):
-    """A user's job was accepted, and is stored as a new record of it."""
+    """A user's job was accepted, and is stored as a new record of it.
+
+    `ends` says of jobs that it comes after, by id, how they have ended, if they are not known any more.
+    """
 
     job: Job
+    ends: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

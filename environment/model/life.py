@@ -4,6 +4,7 @@ Which event means which step is in `cluster_model.py`, for what drivers tell in 
 themselves are kept in `roster.py`.
 """
 
+from collections.abc import Mapping
 from typing import Literal
 
 from environment.growth import Grown
@@ -12,7 +13,9 @@ from environment.model import events as ev
 from environment.model import task_states, timings
 from environment.model.doubts import Watch
 from environment.model.growing import runs_on
-from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.records import ExecutorRecord, Fault, JobRecord
+from environment.model.releases import Releases
+from environment.model.retries import MOST_LAUNCHES, Retries, left, tried
 from environment.model.roster import Roster
 from environment.model.setbacks import Setbacks
 from environment.model.supply import Supply
@@ -39,6 +42,7 @@ class JobLives:
         supply: Supply,
         watch: Watch,
         setbacks: Setbacks,
+        releases: Releases,
         options: ModelOptions,
     ) -> None:
         self._turn = turn
@@ -47,9 +51,34 @@ class JobLives:
         self._supply = supply
         self._watch = watch
         self._setbacks = setbacks
+        self._releases = releases
+        self._retries = Retries(turn, setbacks)
         self._options = options
 
     # ---- its start ---------------------------------------------------------------------------------
+
+    def arrive(self, job: JobRecord, ends: Mapping[str, str]) -> None:
+        """It is new: it waits for its turn, unless something holds it (see `releases.py`)."""
+        never = self._releases.hold(job, ends) if job.held else ""
+        if never:
+            self.end(job, "failed", never)
+        elif job.job.id not in self._releases:
+            self.enter(job)
+
+    def enter(self, job: JobRecord) -> None:
+        """Nothing holds it any more: it waits for its turn."""
+        if not job.job.begins_with:
+            self.begin(job)
+        elif job.released_at is None:
+            self._line.join(job)
+        else:
+            self._line.rejoin(job)
+        self._supply.want()  # a policy may place it at once, whoever waits before it
+
+    def wake(self) -> None:
+        """Let those go whose time has come."""
+        for job in self._releases.wake():
+            self.enter(job)
 
     def begin(self, job: JobRecord) -> None:
         """It waits in its place; or it runs at once, as it needs no executors to begin with."""
@@ -142,7 +171,18 @@ class JobLives:
     # ---- its end -----------------------------------------------------------------------------------
 
     def end(self, job: JobRecord, state: Literal["finished", "failed", "killed"], reason: str) -> None:
-        """It is over; what runs of it is killed, but for a driver on the host (see `stop_driver`)."""
+        """It is over; what runs of it is killed, but for a driver on the host (see `stop_driver`).
+
+        Jobs that come after it go, or fail, at once.
+        """
+        self._over(job, state, reason)
+        freed, failed = self._releases.ended(job)
+        for other, why in failed:
+            self._over(other, "failed", why)
+        for other in freed:
+            self.enter(other)
+
+    def _over(self, job: JobRecord, state: Literal["finished", "failed", "killed"], reason: str) -> None:
         job.state, job.finished_at = state, self._turn.now
         job.aborting = False
         self._setbacks.forget(job.job.id)
@@ -152,18 +192,22 @@ class JobLives:
         self._roster.over(job, self._turn.now)
         self._kill_tasks(job)
 
-    def driver_failed(self, job: JobRecord, exit_code: int | None, why: str, *, again: bool = True) -> None:
-        """Its driver has failed: the job has, too, unless it has retries left and is started `again`.
-
-        The pause before each retry is twice the one before.
-        """
-        if not again or job.retried >= job.job.retries:
-            job.exit_code = exit_code
-            self.end(job, "failed", why if not job.retried else f"{why} (after {_times(job.retried)})")
+    def driver_failed(
+        self, job: JobRecord, exit_code: int | None, why: str, fault: Fault = "user", *, again: bool = True
+    ) -> None:
+        """Its driver has failed: the job has, too, unless it has retries left and is started `again`."""
+        job.failing = ""
+        self._retries.note(job, why, fault)
+        if again and (said := self._retries.again(job, fault)):
+            self.start_afresh(job, f"{why}; {said}")
             return
-        job.retried += 1
-        pause = self._setbacks.retried(job.job.id, job.retried)
-        self.start_afresh(job, f"{why}; retry {job.retried} of {job.job.retries} follows in {pause:g} s")
+        job.exit_code = exit_code
+        self.end(job, "failed", why + tried(job))
+
+    def interrupted(self, job: JobRecord, why: str) -> None:
+        """Somebody stops it who needs its place: it is started afresh, and that counts for nothing."""
+        self._retries.note(job, why, "infrastructure")
+        self.start_afresh(job, why)
 
     def stop_driver(self, job: JobRecord) -> None:
         """End its driver on the host, if there is one."""
@@ -185,7 +229,7 @@ class JobLives:
     def start_afresh(self, job: JobRecord, reason: str) -> None:
         """Its driver is out of reach and given up: it waits again, for new executors and a new driver."""
         job.aborting, job.started_at = True, None
-        job.wanted, job.capped, job.grown = (), "", ()
+        job.wanted, job.capped, job.grown, job.failures = (), "", (), 0
         self._line.leave(job)
         self._roster.explain(job, reason)
         self._kill_tasks(job)
@@ -233,7 +277,7 @@ class JobLives:
 
     def look_for_growth(self, job: JobRecord, due: float = 0.0) -> None:
         """See whether it has fewer executors than it wants; it gets more from that time on."""
-        if self._line.grow(job, self._turn.now, due):
+        if not job.failing and self._line.grow(job, self._turn.now, due):
             self._supply.want()
 
     def take_up(self) -> None:
@@ -241,13 +285,15 @@ class JobLives:
         for job in self._roster.jobs():
             if self._line.waits_for_vms(job):
                 continue
-            if self._roster.missing(job) > 0:
+            if job.failing:
+                self.stop_driver(job)
+            elif self._roster.missing(job) > 0:
                 self._line.relaunch(job, self._turn.now)
             elif job.aborting:
                 self.requeue_when_clear(job)
             elif job.gives_way and job.job.driver_here:
                 self._turn.command(cmd.YieldDriver, job.job.id)
-            elif job.state == "queued" and not job.job.begins_with:
+            elif job.state == "queued" and not (job.job.begins_with or job.held):
                 self.begin(job)
         for job in self._roster.jobs():
             self.look_for_growth(job)
@@ -275,6 +321,8 @@ class JobLives:
             self._cluster_driver_ended(job, task, end)
         elif job.aborting:
             self.requeue_when_clear(job)
+        elif job.failing:
+            return  # it goes on when its driver has ended
         elif task.released:
             self._given_up(job, task)
         elif task.number is None or not self._roster.stands(job):
@@ -316,16 +364,23 @@ class JobLives:
                 self._setbacks.never_ran(task, why, blamed=True)
                 self.start_afresh(job, f"{why}; fresh start {count} of {FRESH_STARTS}")
                 return
-        self.driver_failed(job, end.exit_code, f"its driver on {task.vm_name} ended: {task.message}")
+        fault: Fault = "infrastructure" if end.state in task_states.BY_CLUSTER else "user"
+        self.driver_failed(job, end.exit_code, f"its driver on {task.vm_name} ended: {task.message}", fault)
 
     def _undo_launch(self, job: JobRecord, task: ExecutorRecord, end: ev.TaskChanged) -> None:
         """All or none: one task could not be started, so the others go too and the job waits again."""
         if self._too_many_failures(job, task, end.state):
             return
+        follows = self._set_back(task, end)
+        if self._setbacks.launches(job.job.id) >= MOST_LAUNCHES:
+            why = f"{MOST_LAUNCHES} launches of it in a row came to nothing; the last: {task.message}"
+            self._retries.note(job, why, "infrastructure")
+            self.end(job, "failed", why)
+            return
         job.aborting, job.started_at = True, None
         self._line.leave(job)
         why = f"{_name(task)} could not be started on {task.vm_name}: {task.message}"
-        self._roster.explain(job, f"{why}; {self._set_back(task, end)}")
+        self._roster.explain(job, f"{why}; {follows}")
         self._kill_tasks(job)
         self.requeue_when_clear(job)
 
@@ -369,17 +424,23 @@ class JobLives:
         # Spark's own rule for spark.executor.maxNumFailures.
         if job.failures <= max(2 * job.job.executors, 3):
             return False
-        self.stop_driver(job)
-        self.end(job, "failed", f"lost {job.failures} executors; the last, {_name(task)}: {task.message}")
+        self._failed_by_losses(job, f"lost {job.failures} executors; the last, {_name(task)}: {task.message}")
         return True
+
+    def _failed_by_losses(self, job: JobRecord, why: str) -> None:
+        """Its executors end by themselves again and again: whoever wrote them is to blame."""
+        self.stop_driver(job)
+        if not (job.started_at is not None and job.job.driver_here and left(job, "user")):
+            self.driver_failed(job, None, why, again=not (job.job.driver_here or job.job.client_driver))
+            return
+        job.failing = why
+        self._line.leave(job)
+        self._roster.explain(job, f"{why}; its driver is told to end")
+        self._kill_tasks(job)
 
     def _kill_tasks(self, job: JobRecord) -> None:
         for task in self._roster.open_tasks(job):
             self._watch.kill(task)
-
-
-def _times(retries: int) -> str:
-    return "1 retry" if retries == 1 else f"{retries} retries"
 
 
 def _name(task: ExecutorRecord) -> str:

@@ -3,6 +3,7 @@
 Here are no events but `Restored`: what the others mean for whom is in `cluster_model.py`.
 """
 
+from collections.abc import Mapping
 from copy import copy
 
 from environment.model import events as ev
@@ -19,7 +20,8 @@ from environment.model.order_stage import OrderStage
 from environment.model.places import Places
 from environment.model.preempting import Preempting
 from environment.model.reach import Reach
-from environment.model.records import ExecutorRecord
+from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.releases import Releases
 from environment.model.reservations import Reservations
 from environment.model.room import Room
 from environment.model.roster import Roster
@@ -74,8 +76,16 @@ class Parts:
         self.joining = self.fleet.joining
         self.supply = Supply(self.turn, self.book, self.places)
         self.watch = Watch(self.turn, self.roster, options)
+        self.releases = Releases(self.turn, self.roster)
         self.lives = JobLives(
-            self.turn, self.roster, self.line, self.supply, self.watch, self.setbacks, options
+            self.turn,
+            self.roster,
+            self.line,
+            self.supply,
+            self.watch,
+            self.setbacks,
+            self.releases,
+            options,
         )
         self.drivers = Drivers(self.turn, self.roster, self.lives, self.watch)
         self.tasks = Tasks(
@@ -169,8 +179,10 @@ class Parts:
         self.fleet.restore(event.leases, event.pools, event.moment.fleet if event.moment else None)
         if event.moment is None:
             self.reservations.take_up(event.reserved, self._still_waits)
-        for job in self.roster.jobs():
-            if job.state == "queued" and job.job.begins_with and job.job.id not in self.reservations:
+        never = self._hold_again(dict(event.ends))
+        for job in self.roster.by_entry():
+            waits = job.state == "queued" and job.job.begins_with and not job.held
+            if waits and job.job.id not in self.reservations:
                 self.line.join(job)
         self.share(event.sharing)
         if event.moment is None:
@@ -179,6 +191,17 @@ class Parts:
                 self.stage.resume(Shared(spent=event.spent))
         else:
             self._go_on(event.moment)
+        for job, why in never:
+            if not job.ended:
+                self.lives.end(job, "failed", why)
+
+    def _hold_again(self, ends: Mapping[str, str]) -> list[tuple[JobRecord, str]]:
+        """Hold who was held, as far as that is not over by now; those that are never to begin, and why."""
+        held = [job for job in self.roster.jobs() if job.held]
+        for job in self.roster.jobs():
+            if not job.held:
+                self.releases.going(job)
+        return [(job, why) for job in held if (why := self.releases.hold(job, ends))]
 
     def share(self, sharing: Sharing | None) -> None:
         """The cluster is shared so from now on."""

@@ -5,12 +5,24 @@ The model owns and changes them; everyone else reads copies.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from environment.growth import Grown
 from environment.model.states import ENDED_EXECUTOR, ENDED_JOB, ExecutorState, JobState
 from environment.resources import Resources
 from environment.types import Job
+
+#: Whose fault a failure is.
+Fault = Literal["user", "infrastructure"]
+
+
+class Attempt(NamedTuple):
+    """A failure of a job: when it had begun, if it had, and when it failed, seconds; whose fault, and why."""
+
+    began: float | None
+    ended: float
+    fault: Fault
+    why: str
 
 
 class Asked(NamedTuple):
@@ -154,10 +166,18 @@ class JobRecord:
     aborting: bool = False
     #: How often it was started again since its driver had failed.
     retried: int = 0
+    #: How often besides because its hosts or VMs had failed it, which is none of its retries.
+    free_retries: int = 0
+    #: How it has failed so far: the last times.
+    attempts: tuple[Attempt, ...] = ()
+    #: Why it has failed, while its driver is still to end.
+    failing: str = ""
     #: What the driver of a dynamic job asks for now, within its bounds; empty: what it begins with.
     wanted: tuple[Asked, ...] = ()
     #: Why that is less than its driver asks for; empty when it is not.
     capped: str = ""
+    #: When it began to wait for its turn, where something held it before: what it comes after, or its time.
+    released_at: float | None = None
     #: When executors joined it while it ran, for one that began with fewer than it asks for, or left it for
     #: another job.
     grown: tuple[Grown, ...] = ()
@@ -170,6 +190,16 @@ class JobRecord:
         """Whether all of it is to end for another job, and it is to wait again."""
         last = self.gave[-1] if self.gave else None
         return last is not None and last.whole and self.placed_at is not None and last.at >= self.placed_at
+
+    @property
+    def held(self) -> bool:
+        """Whether it does not wait for its turn yet: for other jobs, for its time, or for its array."""
+        return self.state == "queued" and self.released_at is None and self.job.may_be_held
+
+    @property
+    def entered_at(self) -> float:
+        """Since when it waits for its turn."""
+        return self.job.submitted_at if self.released_at is None else self.released_at
 
     @property
     def ended(self) -> bool:

@@ -6,6 +6,7 @@ What happens to a job is in `cluster_model.py`, who waits in `waiting.py`, and w
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
+from math import inf
 
 from environment.belief import expected_end
 from environment.growth import expected_of
@@ -98,6 +99,15 @@ class Roster:
     def jobs(self) -> Iterable[JobRecord]:
         """All jobs, in the order of their submission."""
         return self._jobs.values()
+
+    def by_entry(self) -> list[JobRecord]:
+        """The same in the order in which they first waited for their turn."""
+        found, last = [], -inf
+        for job in self._jobs.values():
+            if job.released_at is None:  # clocks of daemons may differ
+                last = max(last, job.entered_at)
+            found.append((last if job.released_at is None else job.entered_at, job))
+        return [job for _, job in sorted(found, key=lambda entry: entry[0])]
 
     def limited(self) -> list[JobRecord]:
         """Those that may run only for so long, in the same order."""

@@ -108,12 +108,14 @@ class Setbacks:
         tried = f"{job.launches} launches of it in a row came to nothing"
         return f"{tried}, so the next is made after a pause of {pause:g} s"
 
-    def retried(self, job_id: str, times: int) -> float:
-        """A job is to be started again since its driver failed, so many times; the pause before, seconds."""
-        pause = _doubled(timings.RETRY_FIRST, times - 1, timings.RETRY_LONGEST)
+    def pause(self, job_id: str, seconds: float) -> None:
+        """A job is to be tried again, but not before so many seconds."""
         job = self._jobs.setdefault(job_id, _Job())
-        job.due = max(job.due, self._turn.now + pause)
-        return pause
+        job.due = max(job.due, self._turn.now + seconds)
+
+    def launches(self, job_id: str) -> int:
+        """How many launches of the job in a row have come to nothing."""
+        return self._jobs[job_id].launches if job_id in self._jobs else 0
 
     def _blame(self, task: ExecutorRecord, message: str) -> None:
         now = self._turn.now

@@ -102,9 +102,9 @@ class WaitingLine:
         self._stage.share(sharing, [r for i, r in self._queue.items() if i not in self._aside])
 
     def rejoin(self, job: JobRecord) -> None:
-        """A job whose launch was undone waits in its old place, as jobs are held in order of submission."""
+        """A job that was held, or whose launch was undone, waits where it stands by when it first did."""
         self.join(job)
-        in_order = (other.job.id for other in self._roster.jobs())
+        in_order = (other.job.id for other in self._roster.by_entry())
         self._queue = {job_id: self._queue[job_id] for job_id in in_order if job_id in self._queue}
 
     def relaunch(self, job: JobRecord, due: float) -> None:

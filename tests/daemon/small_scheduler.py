@@ -109,6 +109,11 @@ class SmallScheduler:
             self._store.save(Changes((record,), ()))
         return record
 
+    def kill_all(self, job_ids: Sequence[str]) -> None:
+        """End them at once."""
+        for job_id in job_ids:
+            self.kill(job_id)
+
     def decommission(self, job_id: str, numbers: Sequence[int], why: str) -> JobRecord:
         """Nobody can."""
         raise RejectedError(409, "The executors are fixed", f"{job_id} keeps {numbers} ({why})")

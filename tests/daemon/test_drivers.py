@@ -66,7 +66,7 @@ class Stage:
             store,
             self.events.append,
             lambda _: (),
-            retries_left=lambda _: self.retries_left,
+            retries_left=lambda *_: self.retries_left,
             requeue=False,
         )
 

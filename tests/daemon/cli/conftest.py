@@ -95,6 +95,11 @@ class Cast:
             self.put(job_id, "killed", "killed by its user")
         return record
 
+    def kill_all(self, job_ids: Sequence[str]) -> None:
+        """End them at once."""
+        for job_id in job_ids:
+            self.kill(job_id)
+
     def decommission(self, job_id: str, numbers: Sequence[int], why: str) -> JobRecord:
         """Note it in the job's reason."""
         self.put(job_id, "running", f"gives {list(numbers)} up: {why}")

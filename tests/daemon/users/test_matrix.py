@@ -71,6 +71,8 @@ ROUTES: Mapping[tuple[str, str], tuple[str, Any]] = {
     ("POST", "/v1/submissions/clear"): ("operate", None),
     **{(method, "/v{number:version}/submissions/{rest:path}"): ("read", None)
        for method in ("GET", "POST", "PUT", "PATCH", "DELETE")},
+    ("GET", "/v1/groups/{group}"): ("read", None),
+    ("POST", "/v1/groups/{group}/kill"): ("submit", None),
     ("GET", "/v1/queues"): ("read", None),
     ("GET", "/v1/queues/{path}"): ("read", None),
     ("PUT", "/v1/queues/{path}"): ("operate", {}),
@@ -86,7 +88,7 @@ ROUTES: Mapping[tuple[str, str], tuple[str, Any]] = {
 PATHS = {
     "{sha256}": SHA, "{key}": "k", "{name}": "zed", "{path:path}": "jobs/", "{lease:path}": "p-1.7",
     "{submission_id}": f"driver-20261122000000-{'0' * 39}", "{number:version}": "2",
-    "{rest:path}": "status/x", "{path}": "lab", "{token}": "0" * 16,
+    "{rest:path}": "status/x", "{path}": "lab", "{group}": "array-1", "{token}": "0" * 16,
 }  # fmt: skip
 RANKS = ("read", "submit", "operate", "admin")
 #: Of whom nobody is let in.
