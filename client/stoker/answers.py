@@ -9,6 +9,17 @@ from typing import Any, Literal, TypedDict, Union
 File = Union[str, "PathLike[str]"]
 
 
+class After(TypedDict):
+    """What a job comes after."""
+
+    job: str
+    """The id of a job, or of an array."""
+    name: str
+    """What its user called it: a name, or a group; empty where that was its id."""
+    when: Literal["success", "any"]
+    """Whether it has to finish, or may end in any way."""
+
+
 class Alive(TypedDict):
     """That the server answers."""
 
@@ -29,10 +40,23 @@ class Amounts(TypedDict):
     """Whole GPUs."""
 
 
+class Attempt(TypedDict):
+    """A failure of a job after which it was tried again, or was not."""
+
+    began: float | None
+    """When its executors ran, seconds since the epoch; null where they never did."""
+    ended: float
+    """When it failed."""
+    fault: Literal["user", "infrastructure"]
+    """Whose fault it was: what is the user's counts as a retry, what is the infrastructure's does not."""
+    why: str
+    """What was the matter."""
+
+
 class Bill(TypedDict):
     """What VMs have cost from opened to closed, whether somebody used them or not."""
 
-    by: Literal["job", "owner", "queue", "type", "policy", "pool", "vm", "day", "kind"]
+    by: Literal["job", "group", "owner", "queue", "type", "policy", "pool", "vm", "day", "kind"]
     """By what it is divided."""
     since: str | None
     """The first day (UTC) of which anything is told; null when there is none."""
@@ -52,7 +76,7 @@ class BillLine(TypedDict):
     """What was paid, and for what."""
 
     key: str
-    """The job, owner, day, ...; empty for what no job used, or what is not kept one by one any more."""
+    """The job, group, owner, day, ...; empty for what no job used, or is not kept one by one any more."""
     total: float
     """Dollars in all."""
     used: float
@@ -191,6 +215,17 @@ class Decision(TypedDict):
     """Why other policies' decisions were not taken."""
     choices: list[Choice]
     """One for each executor, or one for the whole job."""
+
+
+class Dependency(TypedDict):
+    """What a job comes after: another job, or all jobs of a group or an array."""
+
+    job: str | None
+    """A job's id or name, or an array's id; of a name, the latest job of that name and owner."""
+    group: str | None
+    """A group of jobs of the same owner, by its name, or an array by its id."""
+    when: Literal["success", "any"]
+    """Whether it begins only if they finish, or however they end."""
 
 
 class Difference(TypedDict):
@@ -336,6 +371,27 @@ class Granted(TypedDict):
     """Why it gets fewer executors than it wants; empty when it does not."""
 
 
+class Group(TypedDict):
+    """The jobs of a group, or of an array, as one."""
+
+    id: str
+    """The group's name, or the array's id."""
+    state: Literal["queued", "placing", "starting", "running", "relaunching", "finished", "failed", "killed"]
+    """How they do as one: failed or killed where one of them is and all are over, finished when all are."""
+    jobs: int
+    """How many there are."""
+    states: dict[str, int]
+    """How many are in which state."""
+    cost: float
+    """Dollars: what they have cost up to now."""
+    submitted_at: float
+    """When the first was accepted, seconds since the epoch."""
+    finished_at: float | None
+    """When the last ended; null while one has not."""
+    first_failure: Job | None
+    """The first job that failed or was killed; null when there is none."""
+
+
 class Health(TypedDict):
     """Whether jobs can be scheduled now, and each check in words."""
 
@@ -375,6 +431,24 @@ class Job(TypedDict):
     """By when it should be over, seconds since the epoch; null: at any time."""
     restartable: bool
     """Whether it may be stopped for a job that goes before it, and begin anew."""
+    after: list[After]
+    """What it comes after: it begins when all of that has ended."""
+    start_at: float | None
+    """Before which time it does not begin, seconds since the epoch; null: at any."""
+    released_at: float | None
+    """When it began to wait for its turn, where jobs, its time or its array held it; null until then."""
+    group: str
+    """With which others it is looked at as one; empty for none."""
+    array: str
+    """The id of its array; empty for a job of none."""
+    index: int | None
+    """Its number in its array, from 0."""
+    count: int | None
+    """How many jobs its array has."""
+    at_most: int | None
+    """How many of these may run at once; null: all."""
+    labels: dict[str, str]
+    """Its user's words, by which it can be found."""
     spark: str
     """The name of the Spark that runs driver and executors; empty where the store knew but one."""
     spot: Literal["never", "allowed", "only"]
@@ -420,7 +494,9 @@ class Job(TypedDict):
     retries: int
     """How often its driver is started again after it has failed."""
     retried: int
-    """How often it was."""
+    """How often it was, of what counts."""
+    free_retries: int
+    """How often it was because the infrastructure failed it, which does not count."""
 
 
 class JobDetail(TypedDict):
@@ -442,6 +518,24 @@ class JobDetail(TypedDict):
     """By when it should be over, seconds since the epoch; null: at any time."""
     restartable: bool
     """Whether it may be stopped for a job that goes before it, and begin anew."""
+    after: list[After]
+    """What it comes after: it begins when all of that has ended."""
+    start_at: float | None
+    """Before which time it does not begin, seconds since the epoch; null: at any."""
+    released_at: float | None
+    """When it began to wait for its turn, where jobs, its time or its array held it; null until then."""
+    group: str
+    """With which others it is looked at as one; empty for none."""
+    array: str
+    """The id of its array; empty for a job of none."""
+    index: int | None
+    """Its number in its array, from 0."""
+    count: int | None
+    """How many jobs its array has."""
+    at_most: int | None
+    """How many of these may run at once; null: all."""
+    labels: dict[str, str]
+    """Its user's words, by which it can be found."""
     spark: str
     """The name of the Spark that runs driver and executors; empty where the store knew but one."""
     spot: Literal["never", "allowed", "only"]
@@ -487,7 +581,9 @@ class JobDetail(TypedDict):
     retries: int
     """How often its driver is started again after it has failed."""
     retried: int
-    """How often it was."""
+    """How often it was, of what counts."""
+    free_retries: int
+    """How often it was because the infrastructure failed it, which does not count."""
     spec: JobSpec | None
     """What was submitted; values that look secret are masked. Null where the store has lost it."""
     tasks: list[Executor]
@@ -496,6 +592,8 @@ class JobDetail(TypedDict):
     """What was taken from it for others, the last hundred times."""
     took: list[Took]
     """What was taken from others for it, the last hundred times."""
+    attempts: list[Attempt]
+    """How it has failed so far, the latest last; no more than the last twenty times."""
     ui: str | None
     """The path of the Spark UI of its driver, while that runs; its URL where the driver is its user's."""
 
@@ -564,6 +662,20 @@ class JobOptions(TypedDict, total=False):
     """Whether its executors may be on spot VMs, which their cloud may take away, or only there."""
     retries: int
     """How often its driver is started again after it has failed, on executors of its own each time."""
+    retry: RetryOptions | None
+    """The same, and after which pauses; in the place of `retries`."""
+    after: Sequence[Any]
+    """What it comes after: ids or names of jobs, {job: NAME, when: any}, {group: NAME}; it begins when all"""
+    start_at: float | str | None
+    """When it begins at the earliest: a time with its zone, or so long after submission, such as in 2h."""
+    group: str
+    """With which other jobs it is waited for, shown and billed as one."""
+    labels: Mapping[str, str]
+    """Words of its user's by which jobs can be found: {team: a}."""
+    count: int | None
+    """How many such jobs there are: an array. Each has its number from 0 in the variable STOKER_INDEX, their"""
+    at_most: int | None
+    """How many jobs of the array may run at once; null: all."""
     max_runtime: float | None
     """Seconds after its driver first ran when it is ended and has failed; retries begin no new time."""
 
@@ -625,6 +737,20 @@ class JobSpec(TypedDict):
     """Whether its executors may be on spot VMs, which their cloud may take away, or only there."""
     retries: int
     """How often its driver is started again after it has failed, on executors of its own each time."""
+    retry: Retry | None
+    """The same, and after which pauses; in the place of `retries`."""
+    after: list[Any]
+    """What it comes after: ids or names of jobs, {job: NAME, when: any}, {group: NAME}; it begins when all"""
+    start_at: float | str | None
+    """When it begins at the earliest: a time with its zone, or so long after submission, such as in 2h."""
+    group: str
+    """With which other jobs it is waited for, shown and billed as one."""
+    labels: dict[str, str]
+    """Words of its user's by which jobs can be found: {team: a}."""
+    count: int | None
+    """How many such jobs there are: an array. Each has its number from 0 in the variable STOKER_INDEX, their"""
+    at_most: int | None
+    """How many jobs of the array may run at once; null: all."""
     max_runtime: float | None
     """Seconds after its driver first ran when it is ended and has failed; retries begin no new time."""
 
@@ -897,6 +1023,32 @@ class Registered(TypedDict):
     """Seconds between two of its signs of life."""
     executors: int
     """How many executors it begins with."""
+
+
+class Retry(TypedDict):
+    """How a job is tried again whose driver failed by itself: what the cluster did does not count."""
+
+    times: int
+    """How often."""
+    pause: float
+    """How long to wait before the first time."""
+    factor: float
+    """How many times as long before each further one."""
+    most: float
+    """How long to wait at most; no less than `pause`."""
+
+
+class RetryOptions(TypedDict, total=False):
+    """How a job is tried again whose driver failed by itself: what the cluster did does not count."""
+
+    times: int
+    """How often."""
+    pause: float | str
+    """How long to wait before the first time."""
+    factor: float
+    """How many times as long before each further one."""
+    most: float | str
+    """How long to wait at most; no less than `pause`."""
 
 
 class Shadow(TypedDict):
