@@ -14,7 +14,10 @@ import sys
 import time
 from pathlib import Path
 
-ANSWER = b'HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n[ {\n  "id" : "app-%d"\n} ]\n'
+ANSWER = (
+    b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n"
+    b'[ {\n  "id" : "app-%d",\n  "attempts" : [ {\n  "appSparkVersion" : "0.1"\n  } ]\n} ]\n'
+)
 STEP = 0.05  # seconds
 
 
