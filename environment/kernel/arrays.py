@@ -26,6 +26,7 @@ from environment.kernel.leases import (
 from environment.kernel.state import LEASE_COLUMNS, PREFERENCES, Episode, JobArrays, Machines
 from environment.pools import BREAK_EVEN, Keeping
 from environment.resources import CPUS, Resources
+from environment.sharing.terms import Sharing
 from environment.sizing import smallest
 from environment.types import MEASURED_REWORK, USUAL_PAUSES, FloatArray, Job, Rework, Vm, barred
 from profiles.job_profile import JobProfile
@@ -39,8 +40,13 @@ class UnplaceableError(ValueError):
     """A job that could never run on this cluster; the text has its name and says why."""
 
 
-def jobs_of(workload: Workload, profiles: Mapping[str, JobProfile]) -> tuple[Job, ...]:
-    """The workload's jobs as policies see them; a type without a profile prefers no placement."""
+def jobs_of(
+    workload: Workload, profiles: Mapping[str, JobProfile], sharing: Sharing | None = None
+) -> tuple[Job, ...]:
+    """The workload's jobs as policies see them; a type without a profile prefers no placement.
+
+    Who says no priority has that of his queue, where there is a `sharing`.
+    """
     # Most jobs ask for as much as another one.
     sizes = {each: Resources.of(*each) for each in {(job.cpus, job.memory_mib) for job in workload.jobs}}
     known = {
@@ -84,7 +90,7 @@ def jobs_of(workload: Workload, profiles: Mapping[str, JobProfile]) -> tuple[Job
             labels=(),
             spot_driver=False,
             restartable=True,
-            priority=job.priority or 0,
+            priority=sharing.priority_of(job.priority, job.queue) if sharing else job.priority or 0,
             deadline=None if job.deadline is None else job.submitted_at + job.deadline,
         )
         for job in workload.jobs

@@ -118,6 +118,7 @@ class ClusterModel:
         reach = parts.reach()
         parts.accounts.see(parts.book.vms(), self.now, known=reach.known)
         parts.line.look(reach, again=woken is not None)
+        parts.stage.settle()
         if not isinstance(event, ev.Restored):
             soon, due = parts.line.due(self.now + timings.RELAUNCH_GRACE), parts.line.due(self.now)
             later, launches_due = parts.line.wants_vms, False

@@ -75,7 +75,6 @@ class Decisions:
         """A round is over."""
         outdated = self._supply.decided(event.view_at)
         launches = self._launches()
-        self._stage.passed([decided.job_id for decided in event.placements])
         for decided in event.placements:
             job = self._roster.job(decided.job_id)
             if job is None or job not in self._line:
@@ -89,6 +88,8 @@ class Decisions:
                 self._roster.explain(job, f"decided again, since {refusal}")
                 self._supply.reconsider()
                 break
+            if new:
+                self._stage.passed(decided.job_id)
             if all(map(self._places.is_up, _vms(placement))):
                 self._launch(launches, job, placement, new=new)
             else:

@@ -109,10 +109,10 @@ class OrderStage:
             self._ordering.shares.holds(job_id, holding, self._turn.now)
         self._ledger.watched.clear()
 
-    def passed(self, job_ids: Sequence[str]) -> None:
-        """These jobs are about to be placed, one after the other."""
-        if self._ordering is not None and self._ordering.sharing.overtaken_at_most is not None and job_ids:
-            self._ordering.passed(job_ids, self.turns())
+    def passed(self, job_id: str) -> None:
+        """A job that waits as a whole is about to be placed."""
+        if self._ordering is not None and self._ordering.sharing.overtaken_at_most is not None:
+            self._ordering.passed(job_id, self.turns())
 
     def _holdings(self) -> dict[str, Holding]:
         jobs = [job.job.id for job in self._roster.with_tasks()]

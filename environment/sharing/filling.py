@@ -14,7 +14,7 @@ from typing import Any
 from environment.resources import Resources
 from environment.sharing.limits import Limits, Over
 from environment.sharing.lines import Entry, Key, Tree, demand
-from environment.sharing.shares import Holding, Scope, Standings, Use, below_guarantee, scopes
+from environment.sharing.shares import Holding, Scope, Standings, Use, below_guarantee, dominant, scopes
 from environment.sharing.terms import Queue
 from environment.types import PlacementRequest
 
@@ -89,7 +89,7 @@ class Known:
                 self._users = {}
             found = []
             for user, line in lines.items():
-                share = max(self.vector(standings, (queue.path, user)), default=0.0) / queue.weight_of(user)
+                share = dominant(self.vector(standings, (queue.path, user)), queue.weight_of(user))
                 found.append((share, line[0].key, user, 0))
             found.sort()
             known = self._users[kind, queue.path] = lines, use, step, whole, found
@@ -289,7 +289,7 @@ class Order:
             part = below_guarantee(queue, self._held(queue.path, had))
             if part is not None:
                 return 0, part
-        return 1, max(had, default=0.0) / queue.weight
+        return 1, dominant(had, queue.weight)
 
     def _held(self, path: str, had: Sequence[float]) -> Resources:
         """What a queue holds, with those found so far."""
@@ -307,7 +307,7 @@ class Order:
         if path not in self._touched:
             return self.scene.known.users(self.standings, kind, queue, lines)
         return sorted(
-            (max(self.vector((path, user)), default=0.0) / queue.weight_of(user), line[0].key, user, 0)
+            (dominant(self.vector((path, user)), queue.weight_of(user)), line[0].key, user, 0)
             for user, line in lines.items()
         )
 
@@ -373,7 +373,7 @@ class _Leaf:
         number += 1
         if number < len(entries):
             had = self._order.vector((self.queue.path, user))
-            share = max(had, default=0.0) / self.queue.weight_of(user)
+            share = dominant(had, self.queue.weight_of(user))
             heapreplace(heap, (share, entries[number].key, user, number))
         else:
             heappop(heap)

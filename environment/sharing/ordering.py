@@ -78,15 +78,12 @@ class Ordering:
             self._lines.remove(path, entry.key)
             self._ages.remove(((), entry.request.job.queue, ""), aged.key)
 
-    def passed(self, job_ids: Iterable[str], turns: Turns) -> None:
-        """These have been placed, one after the other: who was first and is none of them was overtaken."""
-        if self.sharing.overtaken_at_most is None:
-            return
+    def passed(self, job_id: str, turns: Turns) -> None:
+        """The job is placed of this queue: if it is not the first, that was overtaken."""
         head = turns.head
-        for job_id in job_ids:
-            if head is not None and job_id != head.job.id:
-                self._overtaken[head.job.id] = self._overtaken.get(head.job.id, 0) + 1
-            self._overtaken.pop(job_id, None)
+        if head is not None and job_id != head.job.id:
+            self._overtaken[head.job.id] = self._overtaken.get(head.job.id, 0) + 1
+        self._overtaken.pop(job_id, None)
 
     def overtaken(self) -> tuple[tuple[str, int], ...]:
         """How often who that waits was overtaken."""

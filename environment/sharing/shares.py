@@ -3,7 +3,7 @@
 Who is over a limit by the same numbers is said in `limits`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -13,9 +13,11 @@ from environment.sharing.terms import Queue, Queues, Sharing
 #: A queue by its path (None), or one of its users.
 Scope = tuple[str, str | None]
 
-#: In so many steps a half-life passes: shares are those of the last step, so that they change only then, and
-#: with what is held. What is forgotten late by this is four percent at most.
+#: In so many steps a half-life passes, and what happens in one happens, as far as the past is concerned, when
+#: it begins: so shares change only then, and with what is held. Forgotten late by this are four percent.
 _STEPS = 16
+#: To so many decimals shares are compared: sums of the same amounts in another order are the same share.
+_DECIMALS = 12
 #: A share of what there is that is forgotten altogether.
 _DUST = 1e-6
 
@@ -103,10 +105,12 @@ class Standings:
         for holding in more:
             for scope in scopes(self.sharing.queues, holding.queue, holding.user):
                 use = uses.get(scope, NO_USE)
-                uses[scope] = use._replace(
-                    held=use.held + holding.held,
-                    running=use.running + holding.new,
-                    per_hour=use.per_hour + holding.per_hour,
+                uses[scope] = Use(
+                    use.held + holding.held,
+                    use.running + holding.new,
+                    use.per_hour + holding.per_hour,
+                    use.past_at(self.step, self.sharing.half_life),
+                    max(self.step, use.at),
                 )
         return replace(self, uses=uses)
 
@@ -116,8 +120,7 @@ class Standings:
         half_life = self.sharing.half_life
         if half_life <= 0.0 or not (use.past or held):
             return [held.get(name, 0) / whole for name, whole in names.items()]
-        step = half_life / _STEPS
-        left = 2.0 ** (-max(self.at // step * step - use.at, 0.0) / half_life)
+        left = 2.0 ** (-max(self.step - use.at, 0.0) / half_life)
         past = use.past
         return [
             (held.get(name, 0) * (2.0 - left) + past.get(name, 0.0) * left) / whole
@@ -126,13 +129,12 @@ class Standings:
 
     @property
     def step(self) -> float:
-        """Equal at times between which no share changes for time alone."""
-        half_life = self.sharing.half_life
-        return self.at // (half_life / _STEPS) if half_life > 0.0 else 0.0
+        """When the step of now began: no share changes for time alone before the next one does."""
+        return step_of(self.at, self.sharing.half_life)
 
     def share(self, path: str) -> float:
         """A queue's dominant share (Ghodsi 2011), of what it holds and has held, divided by its weight."""
-        return max(self.vector(self.of((path, None))), default=0.0) / self.weight(path)
+        return dominant(self.vector(self.of((path, None))), self.weight(path))
 
     def weight(self, path: str) -> float:
         """A queue's weight."""
@@ -146,6 +148,17 @@ class Standings:
             return None
         due = self.weight(path) / sum(map(self.weight, had))
         return had[path] / everything / due
+
+
+def step_of(at: float, half_life: float) -> float:
+    """When the step began in which a time is, seconds."""
+    step = half_life / _STEPS
+    return at // step * step if step > 0.0 else 0.0
+
+
+def dominant(had: Sequence[float], weight: float) -> float:
+    """The share of who has these parts of the whole (Ghodsi 2011), for his weight."""
+    return round(max(had, default=0.0) / weight, _DECIMALS)
 
 
 def scopes(queues: Queues, queue: str, user: str) -> tuple[Scope, ...]:
@@ -178,7 +191,7 @@ class Shares:
             self._holdings[job_id] = holding
 
     def _add(self, holding: Holding, at: float, times: int) -> None:
-        self._standings = None
+        self._standings, at = None, step_of(at, self._sharing.half_life)
         for scope in scopes(self._sharing.queues, holding.queue, holding.user):
             use = self._uses.get(scope, NO_USE)
             held = use.held + holding.held if times > 0 else use.held - holding.held
@@ -228,7 +241,7 @@ class Shares:
         for job_id, holding in holdings.items():
             self.holds(job_id, holding, at)
         for scope, use in self._uses.items():
-            self._uses[scope] = use._replace(past={}, at=at)
+            self._uses[scope] = use._replace(past={}, at=step_of(at, self._sharing.half_life))
         for queue, user, past, since in used:
             known = self._uses.get((queue, user), NO_USE)
             self._uses[queue, user] = known._replace(past=dict(past), at=since)

@@ -54,7 +54,7 @@ def simulate(
     StuckError when the policy waits (and so does the fallback) although nothing will ever happen.
     """
     options = options or SimulationOptions()
-    vms, jobs = checked_vms(cluster), jobs_of(workload, options.profiles)
+    vms, jobs = checked_vms(cluster), jobs_of(workload, options.profiles, options.sharing)
     pace = Pace(options.fitted, workload) if options.fitted else None
     if pace is not None:
         jobs = pace.best(jobs, len(vms))

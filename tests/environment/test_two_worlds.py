@@ -15,6 +15,7 @@ import pytest
 from agents.registry import POLICIES, create
 from environment.cluster_files import load_cluster
 from environment.kernel.arrays import checked_vms, jobs_of
+from environment.model.events import SharingChanged
 from environment.policy import Policy, Sizer
 from environment.resources import CPUS, MEMORY, Resources
 from environment.simulation.expectations import Belief
@@ -157,7 +158,9 @@ class Both:
         sizes = self.options.sizes
         master = PerfectMaster(there, self.vms, lambda job_id, *_: ends[job_id], sizes=sizes)
         pace = Pace(self.options.fitted, self.jobs) if self.options.fitted else None
-        true = jobs_of(self.jobs, self.options.profiles)
+        true = jobs_of(self.jobs, self.options.profiles, self.options.sharing)
+        if self.options.sharing is not None:
+            master.model.handle(SharingChanged(0.0, self.options.sharing))
         true = tuple(map(sizes.opened, true if pace is None else pace.best(true, len(self.vms))))
         master.run(believed(true, self.options, pace), losses)
         return there, master

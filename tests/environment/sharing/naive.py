@@ -99,18 +99,15 @@ class Naive:
         def within(request: PlacementRequest) -> tuple[object, ...]:
             return (*stand(request, order[cut + 1 :]), self._age(request))
 
+        def user_share(queue: Queue, user: str) -> float:
+            return round(self._share((queue.path, user), found, now) / queue.weight_of(user), 12)
+
         def of_user(queue: Queue, requests: list[PlacementRequest]) -> PlacementRequest:
             firsts = [
                 min((r for r in requests if r.job.owner == user), key=within)
                 for user in {r.job.owner for r in requests}
             ]
-            return min(
-                firsts,
-                key=lambda r: (
-                    self._share((queue.path, r.job.owner), found, now) / queue.weight_of(r.job.owner),
-                    within(r),
-                ),
-            )
+            return min(firsts, key=lambda r: (user_share(queue, r.job.owner), within(r)))
 
         def ranked(
             depth: int, requests: list[PlacementRequest]
@@ -156,12 +153,12 @@ class Naive:
         held, half = self._held(scope, now) + more, self.sharing.half_life
         past: dict[str, float] = {}
         if half:
-            events = [t for each in self._of(scope) for t in (each.since, each.until) if t <= now]
             step = half / 16
-            at = max([now // step * step, *events])
+            at = now // step * step
             for each in self._of(scope):
-                until = min(each.until, at)
-                weight = 2.0 ** (-(at - until) / half) - 2.0 ** (-(at - each.since) / half)
+                since = each.since // step * step
+                until = at if each.until > now else each.until // step * step
+                weight = 2.0 ** (-(at - until) / half) - 2.0 ** (-(at - since) / half)
                 for name, amount in each.amount.thousandths.items():
                     past[name] = past.get(name, 0.0) + amount * weight
         parts = ((held.get(n) + past.get(n, 0.0)) / amount for n, amount in self.whole.thousandths.items())

@@ -1,0 +1,69 @@
+"""Many users share a cluster in the same order, and below the same limits, in both worlds."""
+
+from dataclasses import replace
+
+import pytest
+
+from conf.schema.sharing import Criterion
+from environment.resources import Resources
+from environment.sharing.terms import Most, Queue, Queues, Sharing
+from environment.simulation.expectations import Belief
+from environment.simulation.options import SimulationOptions
+from profiles.workload import Workload
+from tests.environment.test_two_worlds import EXECUTORS, Both, workload
+
+QUEUES = Queues(
+    (
+        Queue("default"),
+        Queue("prod", 3.0, Resources.of(4, 8192)),
+        Queue("prod.etl", 2.0, most=Most({"cpus": 32.0}), user_weights={"ann": 2.0}),
+        Queue("prod.adhoc", priority=3, most_per_user=Most(running=1)),
+        Queue("test", most=Most({"mem": 75_000.0}, running=2)),
+    )
+)
+ORDERS: dict[str, tuple[Criterion, ...]] = {
+    "fifo": ("fifo",),
+    "fair": ("fair",),
+    "priority, fair": ("priority", "fair"),
+    "fair, deadline": ("fair", "deadline"),
+    "deadline": ("deadline",),
+    "shortest": ("shortest",),
+}
+
+
+def shared(name: str, jobs: int) -> Workload:
+    """Jobs of three users in four queues, some of them urgent, some with deadlines."""
+    drawn = workload(name, jobs).jobs
+    return Workload(
+        tuple(
+            replace(
+                job,
+                owner=("ann", "bob", "cat")[i % 3],
+                queue=QUEUES.leaves[i % 5 % 4],
+                priority=(None, 2, 7)[i % 4 % 3],
+                deadline=None if i % 3 else 100.0 + 30.0 * i,
+            )
+            for i, job in enumerate(drawn)
+        )
+    )
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("case", ["ff", "aep, first_fit", "greedy", "lookahead"])
+def test_jobs_are_placed_in_one_order_in_both_worlds(case: str, order: str) -> None:
+    """Whatever the policy makes of it, and with executors that are lost on the way."""
+    sharing = Sharing(
+        ORDERS[order],
+        half_life=300.0 if case != "greedy" else 0.0,
+        starves_after=400.0 if case == "aep, first_fit" else 1e6,
+        window=8 if case == "ff" else 256,
+        overtaken_at_most=2 if case == "greedy" else None,
+        queues=QUEUES,
+    )
+    options = SimulationOptions(belief=Belief("spread"), seed=2, sharing=sharing)
+    both = Both(case, shared("burst", 40), options)
+    here, result, _ = both.compare(EXECUTORS)
+    assert len(result.jobs) == 40
+    queued = [[row[0] for row in each["queue"]] for each in here.shown]
+    if order != "fifo":
+        assert any(ids != sorted(ids) for ids in queued), "nobody was shown in another order"
