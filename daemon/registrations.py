@@ -24,6 +24,8 @@ _FIELDS = frozenset(
         "queue",
         "priority",
         "deadline",
+        "group",
+        "labels",
         "min_executors",
         "max_runtime",
         "executors",

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Cluster,
         Comparison,
         Explanation,
+        Group,
         Health,
         Job,
         JobDetail,
@@ -117,15 +118,27 @@ class Stoker:
         state: str | Sequence[str] = (),
         owner: str | Sequence[str] = (),
         queue: str | Sequence[str] = (),
+        group: str | None = None,
+        labels: Mapping[str, str] | None = None,
         limit: int = 100,
         before: str | None = None,
     ) -> JobList:
-        """The jobs, the newest first: of these states, owners and queues, submitted before that one."""
-        return self.run(flows.ask("GET", "/v1/jobs", params=_filter(state, owner, queue, limit, before)))
+        """The jobs, the newest first: of these states, owners, queues, group and labels, before that one."""
+        return self.run(
+            flows.ask("GET", "/v1/jobs", params=_filter(state, owner, queue, group, labels, limit, before))
+        )
 
     def job(self, job_id: str) -> JobDetail:
         """A job with its executors."""
         return self.run(flows.ask("GET", f"/v1/jobs/{flows.part(job_id)}"))
+
+    def group(self, name: str) -> Group:
+        """The jobs of a group, or of an array by its id, as one."""
+        return self.run(flows.ask("GET", f"/v1/groups/{flows.part(name)}"))
+
+    def kill_group(self, name: str) -> Group:
+        """Ask for the end of all of them; the group."""
+        return self.run(flows.ask("POST", f"/v1/groups/{flows.part(name)}/kill"))
 
     def kill(self, job_id: str) -> Job:
         """Ask for a job's end; the job."""
@@ -158,7 +171,7 @@ class Stoker:
     def bill(
         self, by: str = "kind", *, since: str | None = None, until: str | None = None, limit: int = 1000
     ) -> Bill:
-        """What VMs have cost, by kind, job, owner, queue, type, policy, pool, vm or day (2026-11-22, UTC)."""
+        """What VMs have cost, by kind, job, group, owner, queue, type, policy, pool, vm or day (UTC)."""
         asked = flows.given(by=by, since=since, until=until, limit=limit)
         return self.run(flows.ask("GET", "/v1/bill", params=asked))
 
@@ -282,17 +295,27 @@ class AsyncStoker:
         state: str | Sequence[str] = (),
         owner: str | Sequence[str] = (),
         queue: str | Sequence[str] = (),
+        group: str | None = None,
+        labels: Mapping[str, str] | None = None,
         limit: int = 100,
         before: str | None = None,
     ) -> JobList:
         """See `Stoker.jobs`."""
         return await self.run(
-            flows.ask("GET", "/v1/jobs", params=_filter(state, owner, queue, limit, before))
+            flows.ask("GET", "/v1/jobs", params=_filter(state, owner, queue, group, labels, limit, before))
         )
 
     async def job(self, job_id: str) -> JobDetail:
         """See `Stoker.job`."""
         return await self.run(flows.ask("GET", f"/v1/jobs/{flows.part(job_id)}"))
+
+    async def group(self, name: str) -> Group:
+        """See `Stoker.group`."""
+        return await self.run(flows.ask("GET", f"/v1/groups/{flows.part(name)}"))
+
+    async def kill_group(self, name: str) -> Group:
+        """See `Stoker.kill_group`."""
+        return await self.run(flows.ask("POST", f"/v1/groups/{flows.part(name)}/kill"))
 
     async def kill(self, job_id: str) -> Job:
         """See `Stoker.kill`."""
@@ -325,7 +348,7 @@ class AsyncStoker:
     async def bill(
         self, by: str = "kind", *, since: str | None = None, until: str | None = None, limit: int = 1000
     ) -> Bill:
-        """What VMs have cost, by kind, job, owner, queue, type, policy, pool, vm or day (2026-11-22, UTC)."""
+        """What VMs have cost, by kind, job, group, owner, queue, type, policy, pool, vm or day (UTC)."""
         asked = flows.given(by=by, since=since, until=until, limit=limit)
         return await self.run(flows.ask("GET", "/v1/bill", params=asked))
 
@@ -414,12 +437,15 @@ def _filter(
     state: str | Sequence[str],
     owner: str | Sequence[str],
     queue: str | Sequence[str],
+    group: str | None,
+    labels: Mapping[str, str] | None,
     limit: int,
     before: str | None,
 ) -> dict[str, Any]:
     wanted = {"state": state, "owner": owner, "queue": queue}
     named = {name: [value] if isinstance(value, str) else list(value) for name, value in wanted.items()}
-    return {**named, **flows.given(limit=limit, before=before)}
+    label = [f"{name}={value}" for name, value in (labels or {}).items()]
+    return {**named, "label": label, **flows.given(group=group, limit=limit, before=before)}
 
 
 def _shadow(name: str | None, options: Mapping[str, Any] | None) -> Flow[Any]:

@@ -19,6 +19,7 @@ from daemon.cli import (
     cluster,
     config,
     demo,
+    groups,
     history_server,
     jobs,
     mesos,
@@ -111,6 +112,7 @@ app.command()(jobs.job)
 app.command()(jobs.logs)
 app.command()(jobs.explain)
 app.command()(jobs.kill)
+app.command()(groups.wait)
 app.command()(ui.ui)
 app.command()(history_server.history)
 app.command()(jobs.decommission)

@@ -12,7 +12,7 @@ from daemon.cli.errors import CommandError
 from daemon.cli.shared_options import DEFAULT_URL, Ca, TokenFile, Url, connect, print_json
 
 Json = Mapping[str, Any]
-By = Literal["job", "owner", "queue", "type", "policy", "pool", "vm", "day", "kind"]
+By = Literal["job", "group", "owner", "queue", "type", "policy", "pool", "vm", "day", "kind"]
 Days = Annotated[
     str | None,
     typer.Option(metavar="DAY", help="A day (UTC): 2026-11-22, today, yesterday, or 7d for seven days ago."),

@@ -86,9 +86,26 @@ class Client:
                 raise
         return self._ask("POST", "/v1/jobs", json=spec, headers=headers)
 
-    def jobs(self, state: str | None, limit: int, owner: str | None = None, queue: str | None = None) -> Json:
+    def jobs(
+        self,
+        state: str | None,
+        limit: int,
+        owner: str | None = None,
+        queue: str | None = None,
+        group: str | None = None,
+        labels: Sequence[str] = (),
+    ) -> Json:
         """List jobs, the newest first."""
-        return self._ask("GET", "/v1/jobs", params=_given(state=state, owner=owner, queue=queue, limit=limit))
+        asked = _given(state=state, owner=owner, queue=queue, group=group, limit=limit)
+        return self._ask("GET", "/v1/jobs", params={**asked, "label": list(labels)})
+
+    def group(self, name: str) -> Json:
+        """The jobs of a group, or of an array, as one."""
+        return self._ask("GET", f"/v1/groups/{_part(name)}")
+
+    def kill_group(self, name: str) -> Json:
+        """Ask for the end of all of them; the group."""
+        return self._ask("POST", f"/v1/groups/{_part(name)}/kill")
 
     def job(self, job_id: str) -> Json:
         """One job with its executors."""

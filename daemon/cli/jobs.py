@@ -7,10 +7,13 @@ from typing import Annotated
 import typer
 
 from conf.characters import visible_json
+from daemon.cli.errors import CommandError
+from daemon.cli.groups import is_group, member
 from daemon.cli.shared_options import (
     DEFAULT_URL,
     Ca,
     JobId,
+    Many,
     Output,
     TokenFile,
     Url,
@@ -28,6 +31,12 @@ def jobs(
         str | None, option("--owner", "Only jobs of this owner; '' finds those without one.", "NAME")
     ] = None,
     queue: Annotated[str | None, option("--queue", "Only jobs in this queue.", "NAME")] = None,
+    group: Annotated[
+        str | None, option("--group", "Only jobs of this group, or of this array: array-12.", "NAME")
+    ] = None,
+    label: Annotated[
+        Many, option("--label", "Only jobs with this label: team=a; can be repeated.", "NAME=VALUE")
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many, the newest first.")] = 50,
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
@@ -36,7 +45,7 @@ def jobs(
 ) -> None:
     """List jobs, the newest first."""
     with connect(url, token_file, ca) as client:
-        answer = client.jobs(state, limit, owner, queue)
+        answer = client.jobs(state, limit, owner, queue, group, label or ())
     if output == "json":
         print_json(answer)
         return
@@ -52,13 +61,18 @@ def job(
     ca: Ca = None,
     output: Output = "table",
 ) -> None:
-    """Show one job and its executors."""
+    """Show one job and its executors; of a group or an array, what became of its jobs."""
+    whole = is_group(job_id)
     with connect(url, token_file, ca) as client:
-        answer = client.job(job_id)
+        answer = client.group(job_id) if whole else client.job(job_id)
     if output == "json":
         print_json(answer)
         return
     from daemon.cli import render, views
+
+    if whole:
+        render.show(views.group(answer))
+        return
 
     if answer.get("ui"):
         answer["ui"] = url.rstrip("/") + answer["ui"]
@@ -69,6 +83,9 @@ def logs(
     job_id: JobId,
     executor: Annotated[
         int | None, typer.Option("--executor", metavar="N", help="This executor's, not the driver's.")
+    ] = None,
+    index: Annotated[
+        int | None, typer.Option("--index", min=0, metavar="N", help="Of an array, this job of it, from 0.")
     ] = None,
     stderr: Annotated[
         bool | None,
@@ -83,6 +100,12 @@ def logs(
     """Print the driver's log, or an executor's; as JSON, an object per line for each part."""
     from daemon.cli import watch
 
+    if index is not None:
+        if (found := member(job_id, index)) is None:
+            raise CommandError(f"--index goes with the id of an array, such as array-12, not {job_id}")
+        job_id = found
+    elif is_group(job_id):
+        raise CommandError(f"{job_id} is no job's id; of an array, --index says which job's log")
     told: set[str] = set()
 
     def once(text: str) -> None:
@@ -114,11 +137,11 @@ def kill(
     ca: Ca = None,
     output: Output = "table",
 ) -> None:
-    """End a job."""
+    """End a job; of a group or an array, all of its jobs."""
     from daemon.cli.watch import ENDED
 
     with connect(url, token_file, ca) as client:
-        answer = client.kill(job_id)
+        answer = client.kill_group(job_id) if is_group(job_id) else client.kill(job_id)
     if output == "json":
         print_json(answer)
     elif answer["state"] in ENDED:

@@ -6,6 +6,7 @@ import typer
 
 from conf.characters import visible
 from daemon.cli.errors import CommandError
+from daemon.cli.groups import wait_for
 from daemon.cli.shared_options import (
     DEFAULT_URL,
     Ca,
@@ -57,6 +58,22 @@ def submit(
     priority: Annotated[
         int | None, option("--priority", "How it stands beside others: the higher, the earlier.", "N")
     ] = None,
+    after: Annotated[
+        Many, option("--after", "Begins when this job or group has finished (ID:any: ended).", "ID|NAME")
+    ] = None,
+    start_at: Annotated[
+        str | None, option("--start-at", "Begins no earlier: in 2h, or 2026-11-22T18:00Z.", "TIME")
+    ] = None,
+    group: Annotated[
+        str | None, option("--group", "With which jobs it is waited for and billed as one.", "NAME")
+    ] = None,
+    label: Annotated[
+        Many, option("--label", "A word to find it by: team=a; can be repeated.", "NAME=VALUE")
+    ] = None,
+    count: Annotated[
+        int | None, option("--count", "So many such jobs: an array; {index} in an argument counts.", "N")
+    ] = None,
+    at_most: Annotated[int | None, option("--at-most", "So many of them run at once.", "N")] = None,
     deadline: Annotated[
         str | None, option("--deadline", "By when it should be over: in 2h, or 2026-11-22T18:00Z.", "TIME")
     ] = None,
@@ -131,6 +148,11 @@ def submit(
         "queue": queue,
         "priority": priority,
         "deadline": deadline,
+        "after": _after(after),
+        "start_at": start_at,
+        "group": group,
+        "count": count,
+        "at_most": at_most,
         "main_class": main_class,
         "py_files": _listed(py_files),
         "files": _listed(files),
@@ -145,7 +167,7 @@ def submit(
         "max_runtime": max_runtime,
     }
     given = {key: value for key, value in flags.items() if value is not None}
-    pairs = {"conf": conf or [], "env": env or [], "resource": resource or []}
+    pairs = {"conf": conf or [], "env": env or [], "label": label or [], "resource": resource or []}
     spec = _spec(target, arguments or [], given, pairs)
     with connect(url, token_file, ca) as client:
         from daemon.cli.uploading import is_here, upload_files
@@ -156,6 +178,9 @@ def submit(
         if not wait:
             _print_submitted(job, output)
             return 0
+        if job["array"]:
+            _print_submitted(job, "table")
+            return wait_for(client, job["array"], output)
         job = _wait(client, job)
         _print_ended(job, output)
     return 0 if job["state"] == "finished" else 1
@@ -182,6 +207,15 @@ def _cpus(number: float | None, fewest: float | None) -> float | dict[str, float
     return {"min": fewest} | ({} if number is None else {"max": number})
 
 
+def _after(texts: Many) -> tuple[str | dict[str, str], ...] | None:
+    """Values of --after: ids and names, each with :any behind it or not."""
+    if texts is None:
+        return None
+    return tuple(
+        {"job": text.removesuffix(":any"), "when": "any"} if text.endswith(":any") else text for text in texts
+    )
+
+
 def _listed(texts: Many) -> tuple[str, ...] | None:
     """Comma-separated values of a flag that can be repeated."""
     return None if texts is None else tuple(part for text in texts for part in text.split(",") if part)
@@ -193,6 +227,7 @@ def _spec(target: str, arguments: list[str], flags: dict[str, Any], pairs: dict[
 
     try:
         given: dict[str, Any] = {key: assignments(pairs[key], f"--{key}") for key in ("conf", "env")}
+        given["labels"] = assignments(pairs["label"], "--label")
         given["resources"] = amounts(pairs["resource"], "--resource")
         spec = read_spec(target, arguments, flags | {key: value for key, value in given.items() if value})
         if "driver" in flags and spec.driver is not None and "on" not in spec.driver.model_fields_set:
@@ -208,6 +243,15 @@ def _print_submitted(job: Any, output: str) -> None:
         return
     from daemon.cli import views
 
+    if job["array"]:
+        last = f"job-{int(job['id'].removeprefix('job-')) + job['count'] - 1}"
+        jobs = f"{job['count']} jobs, {job['id']} to {last}"
+        print(
+            visible(
+                f"Array {job['array']} ({job['name']}) of {jobs}, submitted; each: {views.job_line(job)}."
+            )
+        )
+        return
     print(visible(f"Job {job['id']} ({job['name']}) submitted: {views.job_line(job)}."))
 
 

@@ -87,6 +87,40 @@ def jobs(found: Sequence[Json]) -> RenderableType:
     return render.table(columns, rows, right=("duration", "completion", "cost"))
 
 
+def group_line(found: Json) -> str:
+    """How a group does, in one sentence."""
+    states = ", ".join(f"{number} {state}" for state, number in found["states"].items())
+    text = f"{found['id']} {found['state']}: {states}; cost {render.money(found['cost'])}."
+    failure = found["first_failure"]
+    return text + (f" First {failure['state']}: {failure['id']}: {failure['reason']}" if failure else "")
+
+
+def group(found: Json) -> RenderableType:
+    """A group, or an array: what became of its jobs."""
+    failure = found["first_failure"]
+    rows: list[tuple[str, str | Text]] = [
+        ("id", found["id"]),
+        ("state", render.state(found["state"])),
+        ("jobs", ", ".join(f"{number} {state}" for state, number in found["states"].items())),
+        ("submitted", render.clock(found["submitted_at"])),
+        ("finished", render.clock(found["finished_at"])),
+        ("cost", render.money(found["cost"])),
+    ]
+    if failure:
+        rows.append(("first failure", f"{failure['id']} {failure['state']}: {failure['reason']}"))
+    return render.pairs(rows)
+
+
+def _after(one: Json) -> str:
+    name = f" ({one['name']})" if one["name"] else ""
+    return f"{one['job']}{name}" + (", however it ends" if one["when"] == "any" else "")
+
+
+def _attempt(attempt: Json) -> str:
+    whose = "its own fault" if attempt["fault"] == "user" else "not its fault"
+    return f"{render.clock(attempt['ended'])}, {whose}: {attempt['why']}"
+
+
 def job(found: Json) -> Iterator[RenderableType]:
     """Everything about one job."""
     yield render.pairs(_facts(found))
@@ -104,6 +138,17 @@ def _facts(job: Json) -> Iterator[tuple[str, str | Text]]:
         yield "priority", str(job["priority"])
     if job["deadline"] is not None:
         yield "deadline", render.clock(job["deadline"])
+    if job["group"]:
+        yield "group", job["group"]
+    if job["array"]:
+        bound = f", {job['at_most']} at once" if job["at_most"] else ""
+        yield "array", f"{job['array']}, number {job['index']} of {job['count']}{bound}"
+    if job["labels"]:
+        yield "labels", ", ".join(f"{name}={value}" for name, value in job["labels"].items())
+    if job["after"]:
+        yield "after", "; ".join(map(_after, job["after"]))
+    if job["start_at"] is not None:
+        yield "not before", render.clock(job["start_at"])
     yield "state", render.state(job["state"])
     yield "why", job["reason"] or render.NONE
     yield "wants", job_line(job)
@@ -122,7 +167,10 @@ def _facts(job: Json) -> Iterator[tuple[str, str | Text]]:
     if job["losses"]:
         yield "lost", render.count(job["losses"], "executor")
     if job["retries"]:
-        yield "retries", f"{job['retried']} of {job['retries']}"
+        free = f", and {job['free_retries']} free" if job["free_retries"] else ""
+        yield "retries", f"{job['retried']} of {job['retries']}{free}"
+    for number, attempt in enumerate(job.get("attempts", ()), 1):
+        yield f"failure {number}", _attempt(attempt)
     for gave in job.get("gave", ())[-_GIVEN:]:
         what = "was stopped for" if gave["whole"] else f"{render.count(gave['executors'], 'executor')} to"
         whom = f"{what} {gave['to']} of queue {gave['queue']} (priority {gave['priority']})"

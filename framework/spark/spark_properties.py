@@ -28,6 +28,10 @@ OURS: Mapping[str, str] = {
     "spark.stoker.minExecutors": "on no fewer executors it runs",
     "spark.stoker.maxRuntime": "after how long it is ended: seconds, or a time such as 30m",
     "spark.stoker.retries": "how often a driver that failed is started again",
+    "spark.stoker.after": "what it comes after: ids or names of jobs, with commas; NAME:any for any end",
+    "spark.stoker.startAt": "before which time it does not begin: in 2h, 2026-11-22T18:00:00Z",
+    "spark.stoker.group": "with which jobs it is waited for and billed as one",
+    "spark.stoker.labels": "words to find it by: team=a,stage=load",
     "spark.stoker.driver": "where its driver runs: host or cluster",
     "spark.stoker.spot": "whether it may be on spot VMs: never, allowed or only",
 }
@@ -128,7 +132,23 @@ def _ours(given: "_Given") -> dict[str, Any]:
         "min_executors": given("spark.stoker.minExecutors", values.whole(1)),
         "max_runtime": given("spark.stoker.maxRuntime", values.seconds),
         "retries": retries,
+        "after": given("spark.stoker.after", _after),
+        "start_at": given.text("spark.stoker.startAt"),
+        "group": given.text("spark.stoker.group"),
+        "labels": given("spark.stoker.labels", _labels),
     }
+
+
+def _after(_: str, text: str) -> list[str | dict[str, str]]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    return [{"job": n.removesuffix(":any"), "when": "any"} if n.endswith(":any") else n for n in names]
+
+
+def _labels(name: str, text: str) -> dict[str, str]:
+    found = dict(pair.strip().split("=", 1) for pair in text.split(",") if "=" in pair[1:])
+    if len(found) < len(text.split(",")):
+        raise PropertyError(f"{name}={text}: should be labels such as team=a,stage=load, each once")
+    return found
 
 
 def _executors(given: "_Given") -> dict[str, Any]:

@@ -1,0 +1,71 @@
+"""Groups of jobs and arrays by command, as one; and `stoker wait`, which waits for jobs, too."""
+
+import re
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from daemon.cli.shared_options import (
+    DEFAULT_URL,
+    Ca,
+    Output,
+    TokenFile,
+    Url,
+    connect,
+    notice,
+    print_json,
+)
+
+if TYPE_CHECKING:
+    from daemon.cli.client import Client
+
+_JOB, _ARRAY = re.compile(r"job-[1-9]\d*"), re.compile(r"array-([1-9]\d*)")
+
+
+def is_group(name: str) -> bool:
+    """Whether that is what a group or an array is called, and no job's id."""
+    return not _JOB.fullmatch(name)
+
+
+def member(array_id: str, index: int) -> str | None:
+    """The id of a job of an array by its number in it; None when that is no array's id."""
+    match = _ARRAY.fullmatch(array_id)
+    return f"job-{int(match[1]) + index}" if match else None
+
+
+def wait(
+    name: Annotated[str, typer.Argument(metavar="ID", help="A job's id, an array's, or a group's name.")],
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    output: Output = "table",
+) -> int:
+    """Wait until a job, or all jobs of a group, have ended; exit 1 unless they finished."""
+    with connect(url, token_file, ca) as client:
+        return wait_for(client, name, output)
+
+
+def wait_for(client: "Client", name: str, output: str) -> int:
+    """Wait, say how it has ended, and return the exit code."""
+    found = _ended(client, name)
+    if output == "json":
+        print_json(found)
+    else:
+        from daemon.cli import render, views
+
+        render.show(views.group_line(found) if is_group(name) else views.ending(found))
+    return 0 if found["state"] == "finished" else 1
+
+
+def _ended(client: "Client", name: str) -> Any:
+    """The job, or the group, once it is over."""
+    from daemon.cli import watch
+
+    fetch = partial(client.group if is_group(name) else client.job, name)
+    while True:
+        found = watch.patient(fetch, notice)
+        if found["state"] in watch.ENDED and (not is_group(name) or found["finished_at"] is not None):
+            return found
+        time.sleep(watch.POLL_SECONDS)
