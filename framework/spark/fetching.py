@@ -36,18 +36,19 @@ _PLACES = {
 _JAVA = Path(__file__).with_name("java.sh").read_bytes()
 #: Spark's classes as Java has them in memory, beside the home; `java.sh` looks for it.
 _CLASSES = "classes.jsa"
-#: What most applications do: a session, a shuffle, code in Python.
+#: What most applications do: a session, a shuffle, code in Python, a query.
 _USUAL = """
 from pyspark.sql import SparkSession
 
 spark = SparkSession.builder.getOrCreate()
 numbers = spark.sparkContext.parallelize(range(10), 2).map(lambda number: (number % 3, number))
 numbers.reduceByKey(max, 2).collect()
+spark.range(10).selectExpr("id % 3 as rest").groupBy("rest").count().collect()
 spark.stop()
 """
 _LOCK = ".lock"
 _STDERR = 2
-#: Java's own classes take one or two where nothing else runs, Spark's ten.
+#: Java's own classes take one or two where nothing else runs, Spark's fifteen.
 _SHARING_SECONDS = 180.0
 
 
@@ -185,7 +186,7 @@ def _quicken(place: Path, tell: Callable[[str], None]) -> None:
     with _alone(place.parent, tell):
         if (place / _CLASSES).exists() or not place.is_dir():
             return
-        tell("Keeping Spark's classes as Java needs them in memory: some ten seconds.")
+        tell("Keeping Spark's classes as Java needs them in memory: some fifteen seconds.")
         with tempfile.TemporaryDirectory(prefix=".draft-", dir=place.parent) as name:
             work = Path(name)
             with contextlib.suppress(subprocess.SubprocessError):

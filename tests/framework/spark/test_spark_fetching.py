@@ -164,7 +164,7 @@ done
     put_packages(folder.parent / "index", folder.parent / "locks", java, submit.encode())
     said: list[str] = []
     assert fetch("9.9", folder, said.append)
-    assert sum("some ten seconds" in line for line in said) == 1
+    assert sum("some fifteen seconds" in line for line in said) == 1
     assert not fetch("9.9", folder, said.append)
     assert (folder / "submitted").read_text() == "submitted\n" * (2 if fails else 1)
     archive = folder / "9.9/classes.jsa"
