@@ -205,4 +205,5 @@ class Moment:
     takings: tuple[Taking, ...] = ()
     #: When it was last seen whether somebody is to give way.
     sought_at: float = 0.0
+    not_taken: tuple[tuple[str, str], ...] = ()
     shared: Shared | None = None

@@ -241,7 +241,7 @@ class Parts:
         self.watch.resume(moment.watch)
         self.line.resume(moment.relaunch_at, moment.told, moment.growing)
         self.setbacks.resume(moment.job_setbacks, moment.vm_setbacks, moment.vms_started)
-        self.preempting.resume(moment.takings, moment.sought_at)
+        self.preempting.resume(moment.takings, moment.sought_at, moment.not_taken)
         if moment.shared is not None:
             self.stage.resume(moment.shared)
 

@@ -4,7 +4,7 @@ Who gives way is found in `environment.sharing.preemption`; the steps of a job's
 is kept for jobs in `reservations.py`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from environment.belief import expected_end
 from environment.model.accounts import Accounts
@@ -21,7 +21,17 @@ from environment.model.turn import Turn
 from environment.model.waiting import WaitingLine
 from environment.resources import NOTHING, Resources, total
 from environment.sharing.holders import Held, Holder, Holders
-from environment.sharing.preemption import LOOK, TAKING_PATIENCE, Plan, Taker, Victim, plan, refused, takers
+from environment.sharing.preemption import (
+    LOOK,
+    TAKING_PATIENCE,
+    THERE_IS_ROOM,
+    Plan,
+    Taker,
+    Victim,
+    plan,
+    refused,
+    takers,
+)
 from environment.sharing.terms import Sharing
 from environment.types import PlacementRequest
 from environment.view import ClusterView
@@ -69,12 +79,15 @@ class Preempting:
     def __bool__(self) -> bool:
         return bool(self._takings)
 
-    def state(self) -> tuple[tuple[Taking, ...], float]:
-        """What is under way, and when it was last looked."""
-        return tuple(self._takings.values()), self._sought_at
+    def state(self) -> tuple[tuple[Taking, ...], float, tuple[tuple[str, str], ...]]:
+        """What is under way, when it was last looked, and why nothing was taken for whom."""
+        return tuple(self._takings.values()), self._sought_at, tuple(self._line.not_taken.items())
 
-    def resume(self, takings: Sequence[Taking], sought_at: float) -> None:
+    def resume(
+        self, takings: Sequence[Taking], sought_at: float, not_taken: Iterable[tuple[str, str]]
+    ) -> None:
         """Go on from there."""
+        self._line.not_taken = dict(not_taken)
         for taking in takings:
             self._takings[taking.taker] = taking
             if self._open(taking):
@@ -94,6 +107,7 @@ class Preempting:
         if self.sharing is None:
             return
         holders: Holders | None = None
+        not_taken: dict[str, str] = {}
         requests = self._line.requests(self._turn.now)
         for request in takers(requests, self.sharing, self._turn.now):
             job = self._roster.job(request.job.id)
@@ -106,6 +120,10 @@ class Preempting:
             if isinstance(found, Plan) and not refused(requests, view, found):
                 self._take(job, found, view)
                 return
+            why = refused(requests, view, found) if isinstance(found, Plan) else found
+            if why != THERE_IS_ROOM:
+                not_taken[job.job.id] = why
+        self._line.not_taken = not_taken
 
     def _taker(self, job: JobRecord, request: PlacementRequest) -> Taker:
         return Taker(request, tuple(gave.to for gave in job.gave), self._rests_until(job))

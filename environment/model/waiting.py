@@ -5,7 +5,7 @@ many executors running jobs ask for, and when it is their turn, in `growing.py`;
 queues and users are placed, in `order_stage.py`.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import merge
 
@@ -66,6 +66,8 @@ class WaitingLine:
         self._told: str | None = None
         #: Who waits aside, and whether for a quota alone, so that no VM that comes would help.
         self._aside: dict[str, bool] = {}
+        #: Of jobs that wait, why nothing is taken from others for them.
+        self.not_taken: Mapping[str, str] = {}
         #: By what it was looked who has to; what changed since then: jobs of which that is not known.
         self._reach: Reach | None = None
         self._unseen: dict[str, None] = {}
@@ -312,6 +314,8 @@ class WaitingLine:
             reason = "; ".join(filter(None, (f"{_MORE}: {reason}", job.capped)))
         if job.state == "queued" and job.gave and job.gave[-1].whole:
             reason = f"{reason}; {job.gave[-1].told}"
+        if why := self.not_taken.get(job.job.id):
+            reason = f"{reason}; nothing is taken from others for it: {why}"
         if reason != job.reason:
             self._roster.explain(job, reason)
 

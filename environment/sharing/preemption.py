@@ -29,6 +29,8 @@ from environment.view import ClusterView
 
 #: For how long a job has waited at least that takes from others, seconds. Chosen: some rounds of offers.
 HOLD = 5.0
+#: Why nothing is taken for who only waits for his turn, or for offers.
+THERE_IS_ROOM = "there is room for it"
 #: Of so many jobs, the first in order, it is looked whether something is guaranteed to their queues.
 _WINDOW = 64
 #: How often it is looked whether somebody gives way, seconds.
@@ -151,7 +153,7 @@ class _Search:
         if now < self._taker.rests_until:
             raise NothingTakenError("it gave way to another job a moment ago, and takes nothing for a while")
         if room_in_all(self._view, request) >= request.fewest:
-            raise NothingTakenError("there is room for it")
+            raise NothingTakenError(THERE_IS_ROOM)
         self._see_who_ends_soon()
         whys = []
         for by in self._terms.by:

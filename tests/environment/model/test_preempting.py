@@ -266,3 +266,17 @@ def test_who_was_stopped_says_so_as_long_as_it_waits() -> None:
     world.offer()
     world.decide()
     assert world.job("job-1").reason == "its executors are being launched"
+
+
+def test_who_waits_says_why_nothing_is_taken_for_it() -> None:
+    """Behind what its policy says, as long as that is so."""
+    world = shared(job("job-1", 4, priority=10))
+    world.submit(urgent(4))
+    world.now += HOLD
+    assert seek(world) == []
+    world.offer()
+    world.send(ev.Decided(world.now, (), ev.Waiting("job-9", "there is no room")))
+    why = "nobody has a lower priority than 10 who may give way"
+    said = f"there is no room; nothing is taken from others for it: {why}"
+    assert world.job("job-9").reason == said
+    check_replay(world)
