@@ -25,6 +25,7 @@ from daemon.audit import Audit
 from daemon.bill_rows import Asked
 from daemon.contract import WITH_DRIVER, RejectedError, Scheduler, Standing
 from daemon.file_routes import add_files
+from daemon.foresight.routes import add_foresight
 from daemon.gate import Gate
 from daemon.groups import GroupSum
 from daemon.metrics import Metrics
@@ -93,6 +94,7 @@ def create_app(
     add_files(app, scheduler, store)
     add_applications(app, scheduler)
     add_vms(app, scheduler)
+    add_foresight(app, scheduler)
     add_queues(app, scheduler)
     _add_cluster(app, scheduler, store)
     _add_policy(app, scheduler, store)

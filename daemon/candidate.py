@@ -25,6 +25,7 @@ from daemon.contract import (
     PolicyStatus,
     Standing,
 )
+from daemon.foresight.foresight import Foresight
 from daemon.leadership import Election
 from daemon.queues.desk import QueueDesk
 from daemon.service import Service
@@ -180,6 +181,11 @@ class Candidate:
     def queues(self) -> QueueDesk:
         """See `Scheduler.queues`."""
         return self._leader().queues
+
+    @property
+    def foresight(self) -> Foresight:
+        """See `Scheduler.foresight`."""
+        return self._leader().foresight
 
     def cluster(self) -> ClusterStatus:
         """See `Scheduler.cluster`."""

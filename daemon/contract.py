@@ -19,6 +19,7 @@ from environment.model.records import ExecutorRecord, JobRecord
 from framework.spark import DriverUi
 
 if TYPE_CHECKING:
+    from daemon.foresight.foresight import Foresight
     from daemon.queues.desk import QueueDesk
     from daemon.uploads import Uploads
     from daemon.vm_door import VmDoor
@@ -378,6 +379,11 @@ class Scheduler(Protocol):
     @property
     def queues(self) -> "QueueDesk":
         """How queues do, and what is changed of them."""
+        ...
+
+    @property
+    def foresight(self) -> "Foresight":
+        """What would come of the queue."""
         ...
 
     def health(self) -> Health:

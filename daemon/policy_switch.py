@@ -80,7 +80,7 @@ class PolicySwitch:
 
     def set_policy(self, name: str, options: Mapping[str, Any]) -> PolicyStatus:
         """Let another policy decide from the next round on; RejectedError when it cannot be made or kept."""
-        self._check_allowed(name)
+        self.check_allowed(name)
         try:
             chosen = PolicyChoice(name=name, **options)
             deciders = self._make_deciders(chosen)
@@ -96,7 +96,7 @@ class PolicySwitch:
     def set_shadow(self, name: str | None, options: Mapping[str, Any]) -> PolicyStatus:
         """Let another policy look on, or none; RejectedError when it cannot be made or kept."""
         if name is not None:
-            self._check_allowed(name)
+            self.check_allowed(name)
         try:
             chosen = None if name is None else PolicyChoice(name=name, **options)
             shadow = self._make_shadow(chosen)
@@ -110,7 +110,7 @@ class PolicySwitch:
         log.info("shadow set", name=name, options=dict(options))
         return self.status()
 
-    def _check_allowed(self, name: str) -> None:
+    def check_allowed(self, name: str) -> None:
         """RejectedError unless the policy is ours or the operator's: to make one is to run its code."""
         if ":" not in name or self._is_allowed(name):
             return

@@ -29,6 +29,7 @@ from daemon.draining import Draining
 from daemon.drivers import HostDrivers
 from daemon.effects import Effects
 from daemon.embedded_watch import EmbeddedWatch
+from daemon.foresight.foresight import Foresight
 from daemon.inbox import Inbox, Item
 from daemon.intake import Intake
 from daemon.journal import Journal
@@ -191,6 +192,7 @@ class SchedulingLoop:
         #: The subscription that the model knows of: a later one may stand already.
         self._subscription = 0
         self._picture = Picture()
+        self._foresight = Foresight(Sizes.configured(config.sizes), self._policies.check_allowed)
         self._next_tick = 0.0
         self._next_charge = 0.0
         self._charged = -math.inf
@@ -220,6 +222,7 @@ class SchedulingLoop:
             self._drivers.close()
             self._log_keeper.close()
             self._draining.close()
+            self._foresight.close()
             self._policies.close()
             self._journal.close()
 
@@ -257,6 +260,7 @@ class SchedulingLoop:
         self._handle(items)
         if self._model.ready_to_decide():
             self._decide()
+        self._foresight.show(self._model)
 
     def _gone_with_mesos(self) -> list[ev.Event]:
         """What it means that the embedded Mesos has ended: nobody else could tell of its tasks."""

@@ -20,6 +20,7 @@ from daemon.contract import (
     RejectedError,
     Standing,
 )
+from daemon.foresight.foresight import Foresight
 from daemon.queues.desk import QueueDesk
 from daemon.scheduling_loop import CHARGED_AT_ONCE, SchedulingLoop
 from daemon.uploads import Uploads
@@ -157,6 +158,11 @@ class Service(SchedulingLoop):
     def queues(self) -> QueueDesk:
         """See `Scheduler.queues`."""
         return self._queue_desk
+
+    @property
+    def foresight(self) -> Foresight:
+        """See `Scheduler.foresight`."""
+        return self._foresight
 
     def health(self) -> Health:
         """Whether jobs can be scheduled now."""

@@ -58,13 +58,13 @@ def contender(text: str) -> Contender:
 
     A name with a colon in it, `module:factory`, takes no options here.
     """
-    found = _read(text)
+    found = read_contender(text)
     create(found.name, found.options)
     return found
 
 
-def _read(text: str) -> Contender:
-    """The name and the options; PolicyError when they are not written so."""
+def read_contender(text: str) -> Contender:
+    """The same, whether there is such a policy here or not; PolicyError when it is not written so."""
     name, *rest = text.split(":")
     if rest and "=" not in rest[0]:
         name, rest = f"{name}:{rest[0]}", rest[1:]
@@ -80,7 +80,7 @@ def _read(text: str) -> Contender:
 def known_to(label: str) -> tuple[str, ...] | None:
     """On what the decisions of a policy with this label depend, beside sizes; None when nobody can tell."""
     try:
-        who = _read(label)
+        who = read_contender(label)
     except PolicyError:
         return None
     return knows(who.name, who.options)

@@ -20,6 +20,17 @@ class After(TypedDict):
     """Whether it has to finish, or may end in any way."""
 
 
+class Ahead(TypedDict):
+    """What would come of the queue."""
+
+    at: float
+    """The moment from which seconds count, since the epoch."""
+    waiting: int
+    """How many jobs wait."""
+    policies: list[PolicyAhead]
+    """One for each that was asked for, in that order."""
+
+
 class Alive(TypedDict):
     """That the server answers."""
 
@@ -412,6 +423,17 @@ class Index(TypedDict):
     """Paths, by what is there."""
 
 
+class Interval(TypedDict):
+    """A mean, and between which ends 90 of 100 draws are."""
+
+    mean: float
+    """The mean of all draws."""
+    low: float
+    """5 of 100 are below."""
+    high: float
+    """5 of 100 are above."""
+
+
 class Job(TypedDict):
     """A job: what it asks for, and what became of it."""
 
@@ -497,6 +519,23 @@ class Job(TypedDict):
     """How often it was, of what counts."""
     free_retries: int
     """How often it was because the infrastructure failed it, which does not count."""
+
+
+class JobAhead(TypedDict):
+    """When a job that waits runs."""
+
+    id: str
+    """The job's id."""
+    name: str
+    """What it is called."""
+    start: Interval
+    """When it starts, seconds from `at` on."""
+    end: Interval
+    """When it ends, seconds from `at` on."""
+    cost: Interval
+    """Its share of what the VMs cost, dollars."""
+    late: bool
+    """Whether it would end after its deadline in most draws."""
 
 
 class JobDetail(TypedDict):
@@ -809,6 +848,15 @@ class Me(TypedDict):
     """Whose jobs they may look at."""
 
 
+class Never(TypedDict):
+    """A job that would not run."""
+
+    id: str
+    """The job's id."""
+    why: str
+    """Why not."""
+
+
 class Option(TypedDict):
     """An option of a policy."""
 
@@ -875,6 +923,31 @@ class Policy(TypedDict):
     """Decisions since then that a guard took in its place, as jobs that fitted waited too long."""
     shadow: Shadow | None
     """Who decides beside it, without effect."""
+
+
+class PolicyAhead(TypedDict):
+    """What comes of the queue under a policy."""
+
+    name: str
+    """The policy's name."""
+    options: dict[str, Any]
+    """Its options."""
+    draws: int
+    """How many draws were played."""
+    dollars: Interval | None
+    """What all VMs cost until all that waits and runs now is over; null where nothing was played."""
+    seconds: Interval | None
+    """After how many seconds the last of these has ended."""
+    completion: Interval | None
+    """After how many seconds a job that waits has ended, on average; null where none waits."""
+    late: int
+    """How many jobs would end after their deadline in most draws."""
+    jobs: list[JobAhead]
+    """Of the jobs that wait, those that you may see, in their order."""
+    never: list[Never]
+    """Of the same, those that would not run at all."""
+    failure: str
+    """Why nothing was played; else empty."""
 
 
 class PolicyInfo(TypedDict):

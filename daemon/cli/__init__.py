@@ -36,6 +36,7 @@ from daemon.cli import (
     up,
     upkeep,
     users,
+    what_if,
 )
 from daemon.cli.app_arguments import SubmitCommand
 from daemon.cli.errors import BAD_INPUT, CommandError, what_to_install
@@ -128,6 +129,7 @@ app.command()(upkeep.restore)
 app.command()(upkeep.doctor)
 app.command()(upkeep.prune)
 app.command()(demo.demo)
+app.command("what-if")(what_if.what_if)
 app.command()(simulate.simulate)
 app.command()(simulate.workload)
 app.command()(bound.bound)

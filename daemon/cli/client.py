@@ -188,6 +188,11 @@ class Client:
         """Where shadow policies would have decided otherwise."""
         return self._ask("GET", "/v1/policy/comparison", params={"limit": limit})
 
+    def what_if(self, asked: Mapping[str, Json]) -> Json:
+        """What would come of the queue; see `POST /v1/what-if`."""
+        patience = float(asked.get("seconds", 0.0)) + _MAKING_SECONDS
+        return self._ask("POST", "/v1/what-if", json=dict(asked), timeout=patience)
+
     def queues(self) -> Json:
         """The queues, and what they have."""
         return self._ask("GET", "/v1/queues")

@@ -45,13 +45,15 @@ class Ahead:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What comes of the queue in one draw: of each job that waits, and dollars for all VMs until all is over.
+    """What comes of the queue in one draw: of each job that waits, and of all.
 
+    `dollars` are for all VMs until all that waits or runs now is over, which is after so many `seconds`.
     `never` says, by job, why it would not run at all.
     """
 
     jobs: Mapping[str, Ahead]
     dollars: float
+    seconds: float
     never: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -78,7 +80,7 @@ def play_ahead(
     never = refusals(waiting, vms)
     waiting = [job for job in waiting if job.id not in never]
     if not (running or waiting):
-        return Played({}, 0.0, never)
+        return Played({}, 0.0, 0.0, never)
     began = [held.job if draw is None else held.drawn(view.at, draw) for held in running]
     world = World(
         [*began, *(_taking(job, draw) for job in waiting)],
@@ -94,7 +96,8 @@ def play_ahead(
     jobs = {
         job.name: Ahead(job.started_at, job.ended_at, job.cost) for job in result.jobs if job.name in names
     }
-    return Played(jobs, result.bill.total if world.elastic else result.cost, {**never, **result.aside})
+    dollars = result.bill.total if world.elastic else result.cost
+    return Played(jobs, dollars, world.now, {**never, **result.aside})
 
 
 @dataclass(frozen=True, slots=True)

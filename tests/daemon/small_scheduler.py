@@ -23,6 +23,7 @@ from daemon.contract import (
     ShadowStatus,
     Standing,
 )
+from daemon.foresight.foresight import Foresight, Present
 from daemon.intake import Intake
 from daemon.launcher import Launcher
 from daemon.queues.desk import QueueDesk
@@ -36,11 +37,19 @@ from environment.model.cluster_model import Changes
 from environment.model.reach import Reach
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.resources import Resources
+from environment.sizing import Sizes
 from environment.types import Job
 from framework.spark import DriverUi
-from tests.builders import make_vms
+from tests.builders import make_view, make_vms
 
 LOG = "début\nfin\n".encode()
+
+
+class _Foreseeing(Foresight):
+    """There are two VMs, and nobody waits."""
+
+    def _present(self) -> Present:
+        return Present(make_view(make_vms(2)), ())
 
 
 class SmallScheduler:
@@ -65,6 +74,8 @@ class SmallScheduler:
         #: What its queues have.
         self.uses: dict[str, QueueUse] = {}
         self.queues = QueueDesk(self.live_queues, lambda: self.uses)
+        self.foresight = _Foreseeing(Sizes(), lambda _: None)
+        finalize(self, self.foresight.close)
         self.vms = VmDoor(store, self._told, lambda: 100.0)
         #: What keys open.
         self.opened: dict[str, tuple[Path, str]] = {}

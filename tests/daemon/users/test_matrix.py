@@ -73,6 +73,7 @@ ROUTES: Mapping[tuple[str, str], tuple[str, Any]] = {
        for method in ("GET", "POST", "PUT", "PATCH", "DELETE")},
     ("GET", "/v1/groups/{group}"): ("read", None),
     ("POST", "/v1/groups/{group}/kill"): ("submit", None),
+    ("POST", "/v1/what-if"): ("submit", {"draws": 1}),
     ("GET", "/v1/queues"): ("read", None),
     ("GET", "/v1/queues/{path}"): ("read", None),
     ("PUT", "/v1/queues/{path}"): ("operate", {}),

@@ -47,8 +47,9 @@ def test_who_fits_starts_at_once_and_the_next_when_what_runs_is_over() -> None:
     assert played.jobs["job-2"].start == 100.0
     alone = play_ahead(create("ff"), view, asked(second))
     assert alone.jobs["job-2"].start == pytest.approx(40.0)
+    assert alone.seconds == pytest.approx(140.0)
     assert play_ahead(create("ff"), view, []).jobs == {}
-    assert play_ahead(create("ff"), make_view(make_vms(2)), []) == Played({}, 0.0)
+    assert play_ahead(create("ff"), make_view(make_vms(2)), []) == Played({}, 0.0, 0.0)
 
 
 def test_what_never_fits_says_so() -> None:

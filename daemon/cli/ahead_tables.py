@@ -1,0 +1,66 @@
+"""Tables of what would come of the queue, of the answer to `POST /v1/what-if`."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.console import RenderableType
+
+from daemon.cli import render
+
+
+def ahead(answer: dict[str, Any], *, jobs: bool) -> Iterator[RenderableType]:
+    """A line for each policy; with `jobs`, below that when each of them would run."""
+    waiting, found = answer["waiting"], answer["policies"]
+    columns = ("policy", "draws", "all VMs cost", "jobs end after", "all is over after", "late", "never")
+    who = "1 job waits" if waiting == 1 else f"{waiting} jobs wait"
+    yield f"{who}. The mean of all draws, and between which ends 90 of 100 are:"
+    rows = [(_label(each), *_cells(each)) for each in found]
+    yield render.table(columns, rows, right=columns[1:])
+    for each in found:
+        if each["failure"]:
+            yield f"{_label(each)}: {each['failure']}"
+    for each in found if jobs and waiting else ():
+        yield f"\n{_label(each)}"
+        yield from _jobs(each)
+
+
+def _jobs(found: dict[str, Any]) -> Iterator[RenderableType]:
+    columns = ("job", "name", "starts in", "ends in", "costs", "")
+    rows = [
+        (
+            job["id"],
+            job["name"],
+            _between(job["start"], render.duration),
+            _between(job["end"], render.duration),
+            _between(job["cost"], render.money),
+            "late" if job["late"] else "",
+        )
+        for job in found["jobs"]
+    ]
+    if rows:
+        yield render.table(columns, rows, right=columns[2:5])
+    for never in found["never"]:
+        yield f"{never['id']} would not run: {never['why']}"
+
+
+def _label(found: dict[str, Any]) -> str:
+    options = ", ".join(f"{key}={value}" for key, value in found["options"].items())
+    return f"{found['name']} ({options})" if options else str(found["name"])
+
+
+def _cells(found: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        str(found["draws"]),
+        _between(found["dollars"], render.money),
+        _between(found["completion"], render.duration),
+        _between(found["seconds"], render.duration),
+        str(found["late"]),
+        str(len(found["never"])),
+    )
+
+
+def _between(found: dict[str, float] | None, told: Any) -> str:
+    if found is None:
+        return render.NONE
+    mean, low, high = (told(found[key]) for key in ("mean", "low", "high"))
+    return str(mean) if low == high else f"{mean} ({low} to {high})"

@@ -1,0 +1,286 @@
+"""What would come of the queue: under the acting policy, another one, or with more VMs; nothing is touched.
+
+The scheduling loop gives what it sees at a moment (`Present`); processes of their own play that forward
+(`worker.py`), whose answers become means and intervals here. One question is answered at a time.
+"""
+
+import contextlib
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from queue import SimpleQueue
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from agents.registry import PolicyError, create
+from daemon.contract import RejectedError
+from daemon.foresight.questions import Answer, Question
+from environment.model.cluster_model import ClusterModel
+from environment.resource_arrays import ResourceArrays
+from environment.simulation.ahead import Ahead, Played
+from environment.simulation.options import SimulationOptions
+from environment.sizing import Sizes
+from environment.types import PlacementRequest
+from environment.view import ClusterView
+
+#: Of how many that ask, one is answered, and for how long the others wait for that.
+_TURN = 5.0
+#: For so long the loop may take to say what there is.
+_SHOWN = 3.0
+#: A process that has not begun after so many seconds, or is so much over its time, is ended.
+_PATIENCE = 60.0
+_NOT_ADDED = "No VMs can be added"
+#: What is between the lower and the upper end of an interval: 90 of 100 draws.
+_LOW, _HIGH = 5.0, 95.0
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What a policy would be asked about now."""
+
+    view: ClusterView
+    queue: tuple[PlacementRequest, ...]
+
+    def with_more(self, add: Mapping[str, int]) -> "Present":
+        """The same with so many VMs more of each type, which nobody holds; RejectedError for no such type."""
+        view = self.view
+        if not add:
+            return self
+        if view.openings is not None:
+            raise RejectedError(422, _NOT_ADDED, "here VMs come and go, and there may be more by themselves")
+        types = {vm.type: vm for vm in view.vms}
+        if unknown := sorted({*add} - {*types}):
+            raise RejectedError(
+                422, _NOT_ADDED, f"no VM is of type {unknown[0]}; there are {', '.join(types)}"
+            )
+        more = tuple(
+            replace(types[kind], id=f"more-{kind}-{number}", name=f"{kind} (added {number})")
+            for kind, count in add.items()
+            for number in range(1, count + 1)
+        )
+        names = view.free.thousandths
+        added = ResourceArrays.of([vm.resources for vm in more], names).thousandths
+        free = {name: np.concatenate((had, added[name])) for name, had in names.items()}
+        executors = np.concatenate((view.executors, np.zeros(len(more), np.int64)))
+        shown = ClusterView(
+            view.at, (*view.vms, *more), ResourceArrays(free), executors, view.running, None, view.left_out
+        )
+        return replace(self, view=shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A mean, and between which ends 90 of 100 draws are."""
+
+    mean: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Interval":
+        """Of one value or more."""
+        low, high = np.percentile(values, (_LOW, _HIGH))
+        return cls(fmean(values), float(low), float(high))
+
+
+@dataclass(frozen=True, slots=True)
+class JobAhead:
+    """When a job starts and ends, seconds from now on, and dollars that are its share."""
+
+    start: Interval
+    end: Interval
+    cost: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyAhead:
+    """What comes of the queue under one policy, of so many draws.
+
+    `dollars` are for all VMs until all that waits and runs now is over, which it is after `seconds`;
+    `completion` is how many seconds from now on a job that waits takes on average. `late` are jobs that
+    would end after their deadline in most draws, `never` those that would not run, and why.
+    """
+
+    name: str
+    options: Mapping[str, Any]
+    draws: int
+    dollars: Interval | None = None
+    seconds: Interval | None = None
+    completion: Interval | None = None
+    jobs: Mapping[str, JobAhead] = field(default_factory=dict)
+    late: tuple[str, ...] = ()
+    never: Mapping[str, str] = field(default_factory=dict)
+    failure: str = ""
+
+
+class Foresight:
+    """Answers what would come of the queue; may be asked from any thread."""
+
+    def __init__(self, sizes: Sizes, check: Callable[[str], None]) -> None:
+        """`sizes` says how open sizes are chosen; `check` raises RejectedError for a policy not to be had."""
+        self._check = check
+        self._options = SimulationOptions(sizes=sizes)
+        self._turn = threading.Lock()
+        #: Who wants to know what there is now.
+        self._curious: SimpleQueue[Future[Present]] = SimpleQueue()
+        self._workers = [_Worker() for _ in range(min(2, os.cpu_count() or 1))]
+
+    def show(self, model: ClusterModel) -> None:
+        """For the scheduling loop, now and then: who wants to know is told what there is now."""
+        while not self._curious.empty():
+            self._curious.get().set_result(Present(model.view(), model.requests()))
+
+    def _present(self) -> Present:
+        wanted: Future[Present] = Future()
+        self._curious.put(wanted)
+        try:
+            return wanted.result(_SHOWN)
+        except TimeoutError:
+            why = "the daemon does not schedule now"
+            raise RejectedError(503, "Not now", why, {"Retry-After": "5"}) from None
+
+    def ask(
+        self,
+        policies: Sequence[tuple[str, Mapping[str, Any]]],
+        *,
+        draws: int,
+        seconds: float,
+        add: Mapping[str, int] | None = None,
+    ) -> tuple[Present, list[PolicyAhead]]:
+        """Play what there is now under each policy on so many draws, as far as there is time.
+
+        `add` says how many VMs there are beside those that are there, by type. RejectedError when it cannot
+        be said, or a policy is none that may be chosen.
+        """
+        for name, options in policies:
+            self._check(name)
+            try:
+                create(name, options)
+            except PolicyError as error:
+                raise RejectedError(422, "Not a policy", str(error)) from error
+        if not self._turn.acquire(timeout=_TURN):
+            why = "another question is being answered"
+            raise RejectedError(503, "Not now", why, {"Retry-After": "5"})
+        try:
+            present = self._present().with_more(add or {})
+            shares = [tuple(range(first, draws, len(self._workers))) for first in range(len(self._workers))]
+            asked = tuple((name, dict(options)) for name, options in policies)
+            questions = [
+                Question(present.view, present.queue, asked, share, seconds, self._options)
+                for share in shares
+                if share
+            ]
+            with ThreadPoolExecutor(len(questions)) as threads:
+                found = threads.map(
+                    lambda pair: list(pair[0].ask(pair[1])), zip(self._workers, questions, strict=False)
+                )
+                told = [answer for answers in found for answer in answers]
+            return present, [_summed(number, *each, told, present) for number, each in enumerate(asked)]
+        finally:
+            self._turn.release()
+
+    def close(self) -> None:
+        """End the processes."""
+        for worker in self._workers:
+            worker.close()
+
+
+def _summed(
+    number: int, name: str, options: Mapping[str, Any], told: Sequence[Answer], present: Present
+) -> PolicyAhead:
+    """What one policy came to over its draws."""
+    mine = [answer for answer in told if answer.policy == number]
+    failure = next((answer.failure for answer in mine if answer.failure), "")
+    played = [answer.played for answer in mine if answer.played is not None]
+    if failure or not played:
+        return PolicyAhead(name, options, 0, failure=failure or "it was not played in time")
+    jobs: dict[str, list[Ahead]] = {}
+    for each in played:
+        for job_id, ahead in each.jobs.items():
+            jobs.setdefault(job_id, []).append(ahead)
+    due = {
+        request.job.id: request.job.deadline - present.view.at
+        for request in present.queue
+        if request.job.deadline is not None
+    }
+    late = [
+        job_id
+        for job_id, seen in jobs.items()
+        if sum(ahead.end > due.get(job_id, np.inf) for ahead in seen) * 2 > len(seen)
+    ]
+    return PolicyAhead(
+        name,
+        options,
+        len(played),
+        Interval.of([each.dollars for each in played]),
+        Interval.of([each.seconds for each in played]),
+        Interval.of([_mean_end(each) for each in played]) if jobs else None,
+        {job_id: _of_draws(seen) for job_id, seen in jobs.items()},
+        tuple(late),
+        played[0].never,
+    )
+
+
+def _of_draws(seen: Sequence[Ahead]) -> JobAhead:
+    return JobAhead(
+        Interval.of([ahead.start for ahead in seen]),
+        Interval.of([ahead.end for ahead in seen]),
+        Interval.of([ahead.cost for ahead in seen]),
+    )
+
+
+def _mean_end(played: Played) -> float:
+    return fmean(ahead.end for ahead in played.jobs.values()) if played.jobs else 0.0
+
+
+class _Worker:
+    """One process, started when it is first asked, and again when it was ended."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def ask(self, question: Question) -> Iterator[Answer]:
+        """Its answers; fewer where it fails or is too slow. For one thread at a time."""
+        process = self._process
+        if process is None or process.poll() is not None:
+            self.close()
+            process = self._process = subprocess.Popen(
+                [sys.executable, "-m", "daemon.foresight.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                start_new_session=True,
+            )
+        overdue = threading.Timer(question.seconds + _PATIENCE, process.kill)
+        overdue.start()
+        try:
+            if process.stdin is None or process.stdout is None:
+                return
+            pickle.dump(question, process.stdin)
+            process.stdin.flush()
+            while (answer := pickle.load(process.stdout)) is not None:  # noqa: S301  # our own child's
+                yield answer
+        except (OSError, EOFError, pickle.UnpicklingError):
+            self.close()
+        finally:
+            overdue.cancel()
+
+    def close(self) -> None:
+        """End it."""
+        if (process := self._process) is None:
+            return
+        self._process = None
+        with contextlib.suppress(OSError):
+            process.send_signal(signal.SIGKILL)
+        for pipe in (process.stdin, process.stdout):
+            with contextlib.suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
+        process.wait()

@@ -1,0 +1,149 @@
+"""The bodies of the API about what would come of the queue."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from conf.schema import PolicyChoice
+from conf.schema.fields import Name
+from daemon.foresight.foresight import Interval, JobAhead, PolicyAhead, Present
+from daemon.schemas import Body, Said
+from daemon.users.permits import Permit
+
+
+class WhatIf(BaseModel):
+    """What is asked."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+
+    policies: Annotated[list[PolicyChoice], Field(max_length=16)] = []
+    """Under which policies the queue is played, each with its options; without any, the acting one."""
+    draws: Annotated[int, Field(ge=1, le=1000)] = 20
+    """How often, each time with other durations; fewer where the time is over before that."""
+    seconds: Annotated[float, Field(gt=0, le=120, allow_inf_nan=False)] = 5.0
+    """After so many seconds no draw is begun, but for the first."""
+    add: Annotated[dict[Name, Annotated[int, Field(ge=1, le=10_000)]], Field(max_length=100)] = {}
+    """How many VMs more there are, by a type that the cluster has."""
+
+
+class IntervalBody(Body):
+    """A mean, and between which ends 90 of 100 draws are."""
+
+    mean: float
+    """The mean of all draws."""
+    low: float
+    """5 of 100 are below."""
+    high: float
+    """5 of 100 are above."""
+
+
+class JobAheadBody(Body):
+    """When a job that waits runs."""
+
+    id: str
+    """The job's id."""
+    name: Said
+    """What it is called."""
+    start: IntervalBody
+    """When it starts, seconds from `at` on."""
+    end: IntervalBody
+    """When it ends, seconds from `at` on."""
+    cost: IntervalBody
+    """Its share of what the VMs cost, dollars."""
+    late: bool
+    """Whether it would end after its deadline in most draws."""
+
+
+class NeverBody(Body):
+    """A job that would not run."""
+
+    id: str
+    """The job's id."""
+    why: Said
+    """Why not."""
+
+
+class PolicyAheadBody(Body):
+    """What comes of the queue under a policy."""
+
+    name: Said
+    """The policy's name."""
+    options: dict[str, Any]
+    """Its options."""
+    draws: int
+    """How many draws were played."""
+    dollars: IntervalBody | None
+    """What all VMs cost until all that waits and runs now is over; null where nothing was played."""
+    seconds: IntervalBody | None
+    """After how many seconds the last of these has ended."""
+    completion: IntervalBody | None
+    """After how many seconds a job that waits has ended, on average; null where none waits."""
+    late: int
+    """How many jobs would end after their deadline in most draws."""
+    jobs: list[JobAheadBody]
+    """Of the jobs that wait, those that you may see, in their order."""
+    never: list[NeverBody]
+    """Of the same, those that would not run at all."""
+    failure: Said
+    """Why nothing was played; else empty."""
+
+
+class Ahead(Body):
+    """What would come of the queue."""
+
+    at: float
+    """The moment from which seconds count, since the epoch."""
+    waiting: int
+    """How many jobs wait."""
+    policies: list[PolicyAheadBody]
+    """One for each that was asked for, in that order."""
+
+
+def ahead_body(present: Present, found: list[PolicyAhead], permit: Permit) -> Ahead:
+    """The answer, as far as this person sees jobs."""
+    names = {request.job.id: request.job.name for request in present.queue if permit.sees(request.job.owner)}
+    return Ahead(
+        at=present.view.at,
+        waiting=len({request.job.id for request in present.queue if not request.joins}),
+        policies=[_policy(each, names) for each in found],
+    )
+
+
+def _policy(ahead: PolicyAhead, names: dict[str, str]) -> PolicyAheadBody:
+    late = frozenset(ahead.late)
+    jobs = [
+        _job(job_id, name, ahead.jobs[job_id], late=job_id in late)
+        for job_id, name in names.items()
+        if job_id in ahead.jobs
+    ]
+    return PolicyAheadBody(
+        name=ahead.name,
+        options=dict(ahead.options),
+        draws=ahead.draws,
+        dollars=_interval(ahead.dollars),
+        seconds=_interval(ahead.seconds),
+        completion=_interval(ahead.completion),
+        late=len(late),
+        jobs=jobs,
+        never=[NeverBody(id=job_id, why=why) for job_id, why in ahead.never.items() if job_id in names],
+        failure=ahead.failure,
+    )
+
+
+def _job(job_id: str, name: str, ahead: JobAhead, *, late: bool) -> JobAheadBody:
+    return JobAheadBody(
+        id=job_id,
+        name=name,
+        start=_known(ahead.start),
+        end=_known(ahead.end),
+        cost=_known(ahead.cost),
+        late=late,
+    )
+
+
+def _interval(found: Interval | None) -> IntervalBody | None:
+    return None if found is None else _known(found)
+
+
+def _known(found: Interval) -> IntervalBody:
+    return IntervalBody(mean=found.mean, low=found.low, high=found.high)

@@ -1,0 +1,130 @@
+"""What would come of the queue: asked of a daemon's loop, played in processes of their own."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from daemon.contract import RejectedError
+from daemon.foresight.foresight import Foresight, Present
+from environment.sizing import Sizes
+from environment.types import PlacementRequest
+from tests.builders import make_job, make_view, make_vms
+
+JOB = make_job("job-1", 8, 1.0, 1024, expected_duration=100.0)
+
+
+class Loop(Foresight):
+    """As a loop with two VMs and these jobs would show them."""
+
+    present = Present(make_view(make_vms(2)), ())
+
+    def _present(self) -> Present:
+        return self.present
+
+
+@pytest.fixture
+def loop() -> Iterator[Loop]:
+    """One without jobs."""
+
+    def check(name: str) -> None:
+        if name == "theirs:Policy":
+            raise RejectedError(403, "This policy is not allowed", name)
+
+    loop = Loop(Sizes(), check)
+    yield loop
+    loop.close()
+
+
+def waiting(loop: Loop, *, spread: float = 0.1, jobs: int = 3) -> None:
+    """So many jobs wait, each of which needs all that there is."""
+    queue = (replace(JOB, id=f"job-{number}", spread=spread) for number in range(1, jobs + 1))
+    loop.present = Present(loop.present.view, tuple(PlacementRequest(job, job.executors) for job in queue))
+
+
+def test_intervals_hold_what_is_believed(loop: Loop) -> None:
+    """One after the other they take a hundred seconds each; the later, the wider the interval."""
+    waiting(loop)
+    _, (found,) = loop.ask([("ff", {})], draws=40, seconds=60.0)
+    assert (found.draws, found.failure, list(found.jobs)) == (40, "", ["job-1", "job-2", "job-3"])
+    first, _, third = found.jobs.values()
+    assert (first.start.low, first.start.high) == (0.0, 0.0)
+    assert first.end.low < 100.0 < first.end.high
+    assert third.start.mean == pytest.approx(200.0, rel=0.1)
+    assert third.end.high - third.end.low > first.end.high - first.end.low
+    assert found.dollars is not None
+    assert found.dollars.mean == pytest.approx(sum(job.cost.mean for job in found.jobs.values()))
+
+
+def test_policies_have_the_same_draws_and_more_vms_help(loop: Loop) -> None:
+    """What differs between two is what they do."""
+    waiting(loop)
+    _, (ff, also) = loop.ask([("ff", {}), ("ff", {"overtake": "easy"})], draws=5, seconds=60.0)
+    assert ff.jobs == also.jobs
+    kind = loop.present.view.vms[0].type
+    present, (more,) = loop.ask([("ff", {})], draws=5, seconds=60.0, add={kind: 4})
+    assert len(present.view.vms) == 6
+    assert more.jobs["job-3"].start.mean == 0.0
+    with pytest.raises(RejectedError, match="no VM is of type z9"):
+        loop.ask([("ff", {})], draws=5, seconds=60.0, add={"z9": 1})
+
+
+def test_deadlines_that_would_be_missed_and_jobs_that_would_never_run(loop: Loop) -> None:
+    """They are told apart."""
+    late, big = replace(JOB, deadline=150.0, id="job-2"), replace(JOB, id="job-3", executors=99)
+    queue = tuple(PlacementRequest(job, job.executors) for job in (JOB, late, big))
+    loop.present = Present(loop.present.view, queue)
+    _, (found,) = loop.ask([("ff", {})], draws=9, seconds=60.0)
+    assert found.late == ("job-2",)
+    assert "room for 8" in found.never["job-3"]
+
+
+def test_time_is_kept_and_one_draw_is_always_played(loop: Loop) -> None:
+    """However little there is of it."""
+    waiting(loop, jobs=30)
+    _, (found,) = loop.ask([("ff", {})], draws=1000, seconds=0.01)
+    assert 1 <= found.draws < 1000
+
+
+def test_a_policy_that_cannot_be_had_is_refused_and_one_that_fails_says_so(loop: Loop) -> None:
+    """Others are played all the same."""
+    waiting(loop)
+    with pytest.raises(RejectedError, match="nosuch"):
+        loop.ask([("nosuch", {})], draws=1, seconds=1.0)
+    with pytest.raises(RejectedError, match="theirs"):
+        loop.ask([("theirs:Policy", {})], draws=1, seconds=1.0)
+    broken = ("tests.daemon.test_foresight:Broken", {})
+    _, (failed, fine) = loop.ask([broken, ("ff", {})], draws=3, seconds=60.0)
+    assert "ZeroDivisionError" in failed.failure or "waits although" in failed.failure
+    assert fine.draws == 3
+
+
+class Broken:
+    """A policy that fails."""
+
+    def decide(self, *_: object) -> None:
+        """Fail."""
+        raise ZeroDivisionError
+
+
+def test_a_process_that_is_ended_is_started_again(loop: Loop) -> None:
+    """What it was asked is not answered, the next question is."""
+    waiting(loop)
+    assert loop.ask([("ff", {})], draws=2, seconds=60.0)[1][0].draws == 2
+    for worker in loop._workers:
+        assert worker._process is not None
+        os.kill(worker._process.pid, signal.SIGKILL)
+    time.sleep(0.1)
+    assert loop.ask([("ff", {})], draws=2, seconds=60.0)[1][0].draws == 2
+
+
+def test_without_a_loop_nobody_waits_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says that it is not to be had now."""
+    monkeypatch.setattr("daemon.foresight.foresight._SHOWN", 0.05)
+    foresight = Foresight(Sizes(), lambda _: None)
+    with pytest.raises(RejectedError, match="does not schedule now"):
+        foresight.ask([("ff", {})], draws=1, seconds=1.0)
+    foresight.close()
