@@ -25,6 +25,7 @@ from daemon.contract import RejectedError
 from daemon.foresight.questions import Answer, Question
 from environment.model.cluster_model import ClusterModel
 from environment.resource_arrays import ResourceArrays
+from environment.sharing.terms import Sharing
 from environment.simulation.ahead import Ahead, Played
 from environment.simulation.options import SimulationOptions
 from environment.sizing import Sizes
@@ -48,6 +49,8 @@ class Present:
 
     view: ClusterView
     queue: tuple[PlacementRequest, ...]
+    #: How the cluster is shared, and so in which order jobs go.
+    sharing: Sharing | None = None
 
     def with_more(self, add: Mapping[str, int]) -> "Present":
         """The same with so many VMs more of each type, which nobody holds; RejectedError for no such type."""
@@ -136,7 +139,7 @@ class Foresight:
     def show(self, model: ClusterModel) -> None:
         """For the scheduling loop, now and then: who wants to know is told what there is now."""
         while not self._curious.empty():
-            self._curious.get().set_result(Present(model.view(), model.requests()))
+            self._curious.get().set_result(Present(model.view(), tuple(model.requests()), model.sharing))
 
     def _present(self) -> Present:
         wanted: Future[Present] = Future()
@@ -173,10 +176,9 @@ class Foresight:
             present = self._present().with_more(add or {})
             shares = [tuple(range(first, draws, len(self._workers))) for first in range(len(self._workers))]
             asked = tuple((name, dict(options)) for name, options in policies)
+            how = replace(self._options, sharing=present.sharing)
             questions = [
-                Question(present.view, present.queue, asked, share, seconds, self._options)
-                for share in shares
-                if share
+                Question(present.view, present.queue, asked, share, seconds, how) for share in shares if share
             ]
             with ThreadPoolExecutor(len(questions)) as threads:
                 found = threads.map(

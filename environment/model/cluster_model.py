@@ -27,6 +27,7 @@ from environment.model.retries import left
 from environment.model.roster import Changes
 from environment.model.timings import ModelOptions
 from environment.sharing.shares import Standings
+from environment.sharing.terms import Sharing
 from environment.types import Job, PlacementRequest, Vm
 from environment.view import ClusterView
 
@@ -155,6 +156,11 @@ class ClusterModel:
         if self._parts.stage:
             return requests
         return tuple(map(self._parts.places.asked, requests)) if self._parts.places else requests
+
+    @property
+    def sharing(self) -> Sharing | None:
+        """How the cluster is shared; None where jobs go as they come."""
+        return self._parts.preempting.sharing
 
     def place_of(self, job_id: str) -> int | None:
         """How many jobs are before a new one in the order; None without a `Sharing`, and for others.

@@ -76,7 +76,7 @@ def play_ahead(
     running = [_Held.of(job, view) for job in view.running]
     running = [held for held in running if held.vms]
     vms = _machines(view, running)
-    waiting = [replace(request.job, submitted_at=0.0, driver=None) for request in queue if not request.joins]
+    waiting = [_from_now(request.job, view.at) for request in queue if not request.joins]
     never = refusals(waiting, vms)
     waiting = [job for job in waiting if job.id not in never]
     if not (running or waiting):
@@ -154,6 +154,12 @@ def _deviations(passed: float, seconds: float, spread: float) -> float:
 def _drawn(seconds: float, spread: float, chance: float) -> float:
     """Log-normal with that mean: what is taken at most with that chance."""
     return seconds * math.exp(spread * _NORMAL.inv_cdf(max(chance, 1.0 - _SUREST)) - spread**2 / 2)
+
+
+def _from_now(job: Job, now: float) -> Job:
+    """A job that waits, where seconds count from now on."""
+    deadline = None if job.deadline is None else job.deadline - now
+    return replace(job, submitted_at=0.0, deadline=deadline, driver=None)
 
 
 def _taking(job: Job, draw: np.random.Generator | None) -> Job:

@@ -45,7 +45,7 @@ from tests.builders import make_view, make_vms
 LOG = "début\nfin\n".encode()
 
 
-class _Foreseeing(Foresight):
+class Foreseeing(Foresight):
     """There are two VMs, and nobody waits."""
 
     def _present(self) -> Present:
@@ -74,7 +74,7 @@ class SmallScheduler:
         #: What its queues have.
         self.uses: dict[str, QueueUse] = {}
         self.queues = QueueDesk(self.live_queues, lambda: self.uses)
-        self.foresight = _Foreseeing(Sizes(), lambda _: None)
+        self.foresight = Foreseeing(Sizes(), lambda _: None)
         finalize(self, self.foresight.close)
         self.vms = VmDoor(store, self._told, lambda: 100.0)
         #: What keys open.

@@ -96,7 +96,7 @@ def test_a_policy_that_cannot_be_had_is_refused_and_one_that_fails_says_so(loop:
         loop.ask([("nosuch", {})], draws=1, seconds=1.0)
     with pytest.raises(RejectedError, match="theirs"):
         loop.ask([("theirs:Policy", {})], draws=1, seconds=1.0)
-    broken = ("tests.daemon.test_foresight:Broken", {})
+    broken: tuple[str, dict[str, object]] = ("tests.daemon.test_foresight:Broken", {})
     _, (failed, fine) = loop.ask([broken, ("ff", {})], draws=3, seconds=60.0)
     assert "ZeroDivisionError" in failed.failure or "waits although" in failed.failure
     assert fine.draws == 3

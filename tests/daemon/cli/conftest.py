@@ -41,9 +41,10 @@ from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.model.states import JobState
 from environment.resources import Resources
+from environment.sizing import Sizes
 from environment.types import Job
 from framework.spark.ui import DriverUi
-from tests.daemon.small_scheduler import SmallScheduler
+from tests.daemon.small_scheduler import Foreseeing, SmallScheduler
 
 VMS = (
     VmStatus("S0", "m1.large-1", "m1.large", "127.0.1.1", 4.0, 16384, 0.24, 1.0, 1024, ("job-1.0",)),
@@ -65,6 +66,7 @@ class Cast:
     pools: tuple[PoolStatus, ...] = ()
     #: What queues have.
     uses: dict[str, QueueUse] = field(default_factory=dict)
+    foresight: Foreseeing = field(default_factory=lambda: Foreseeing(Sizes(), lambda _: None))
 
     def submit(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
         """Keep the jobs, which wait; no VM here has more than 4 cpus."""
