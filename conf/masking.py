@@ -2,7 +2,7 @@
 
 Rules: the value of a name that sounds secret; in a text also NAME=VALUE, "NAME": VALUE and the argument after
 --NAME; whoever is named before the @ of a URL, and its signature; the id of a submission of spark-submit, by
-which it may be ended.
+which it may be ended; a token of a user's.
 """
 
 import re
@@ -22,6 +22,7 @@ _ASSIGNED = re.compile(
     r"""(?:"[^"]*"|'[^']*'|[^\s&;,"'}]+)""",
     re.IGNORECASE,
 )
+_TOKEN = re.compile(r"(stoker_[0-9a-f]{16}_)[A-Za-z0-9_-]{43}")
 _SUBMISSION = re.compile(r"(driver-[0-9]{14}-)[0-9]{39}")
 _FLAG = re.compile(r"--?[\w.-]+")
 
@@ -32,8 +33,9 @@ def masked_urls(text: str) -> str:
 
 
 def masked_text(text: str) -> str:
-    """The text without users in URLs, what is assigned to names that sound secret, and submissions' ids."""
+    """The text without users in URLs, what is assigned to names that sound secret, ids and tokens."""
     text = _ASSIGNED.sub(rf"\1{MASK}", masked_urls(text))
+    text = _TOKEN.sub(rf"\1{MASK}", text) if "stoker_" in text else text
     return _SUBMISSION.sub(rf"\1{MASK}", text) if "driver-" in text else text
 
 

@@ -40,7 +40,7 @@ class Users:
         """
 
         def work(connection: sa.Connection) -> UserRecord | None:
-            query = sa.select(tables.users.c.record).where(tables.users.c.id == name)
+            query = sa.select(tables.users.c.record).where(tables.users.c.id == name).with_for_update()
             text = connection.scalar(query)
             found = change(None if text is None else USERS.look(self._access.damages, name, text))
             USERS.save(connection, {name: found})

@@ -73,3 +73,9 @@ def test_no_text_takes_long(part: str) -> None:
     masked_text(f"{text}@")
     masked_arguments((text, f"--{text}", f"--{text}!"))
     masked_values({"name": text, text: "value"})
+
+
+def test_tokens_of_users_are_masked() -> None:
+    """But for the id, which says whose it is."""
+    token = f"stoker_{'0a' * 8}_{'x' * 43}"
+    assert masked_text(f"got {token}, and stoker_x") == f"got stoker_{'0a' * 8}_***, and stoker_x"

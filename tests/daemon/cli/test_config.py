@@ -220,3 +220,25 @@ def test_queues_that_cannot_be_are_told_with_their_line(
     file.write_text(f"queues:\n  {queues}\n")
     assert main(["config", "check", str(file)]) == 2
     assert says in capsys.readouterr().err
+
+
+def test_users(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those of a file that only its owner may read; then the API may be where everybody reaches it."""
+    (tmp_path / "users.yaml").write_text("users: {ann: {role: admin, unix_user: no-such-user}}")
+    (tmp_path / "users.yaml").chmod(0o640)
+    own = f"users={{file: {tmp_path}/users.yaml}}"
+    code, found = checked(capsys, own, "listen=0.0.0.0:0", "mesos.port=0")
+    assert (code, found["users"]["verdict"], found["listen"]["verdict"]) == (1, "error", "ok")
+    assert "others than its owner may use it; chmod 600" in found["users"]["what"]
+    (tmp_path / "users.yaml").chmod(0o600)
+    code, found = checked(capsys, own, "mesos.port=0")
+    assert (code, found["users"]["verdict"]) == (0, "warning")
+    assert (
+        "ann: their jobs are refused: unix_user: no-such-user: there is no such user"
+        in found["users"]["what"]
+    )
+    assert "no user with the role admin has a token" in found["users"]["what"]
+    code, found = checked(capsys, "users={see: all}", "mesos.port=0")
+    assert found["users"]["what"] == "those of the store; they see all jobs"
+    proxied = checked(capsys, "users={header: {from: [127.0.0.1]}}", "mesos.port=0")[1]["users"]
+    assert (proxied["verdict"], "every user of this machine" in proxied["what"]) == ("warning", True)

@@ -10,6 +10,7 @@ import pytest
 
 from daemon.cli import main
 from daemon.store import Store
+from daemon.users.directory import Directory
 from environment.model.cluster_model import Changes
 from tests.daemon.test_store import submit, url_of
 
@@ -110,3 +111,22 @@ def test_bad_options_are_told(folder: Path, bad: list[str], capsys: pytest.Captu
     """In a line, with what would be right."""
     assert run(folder, "prune", *bad) == 2
     assert bad[0] in capsys.readouterr().err
+
+
+def test_doctor_looks_at_users(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of the store and of the file: who cannot run, and that there is no admin."""
+    with (
+        contextlib.closing(Store(f"sqlite:///{tmp_path / 'stoker.db'}")) as store,
+        contextlib.closing(Directory(store.users)) as known,
+    ):
+        known.put("ann", "submit", "no-such-user", None)
+    arguments = ["doctor", "--set", f"data_dir={tmp_path}", "-o", "json", "--set"]
+    assert main([*arguments, "users={}"]) == 1
+    found = [
+        one["what"] for one in json.loads(capsys.readouterr().out)["findings"] if one["check"] == "users"
+    ]
+    assert [what[:40] for what in found] == [
+        "no user with the role admin has a token,", "ann: their jobs are refused: unix_user: "
+    ]  # fmt: skip
+    main([*arguments, "users={file: nowhere.yaml}"])
+    assert "nowhere.yaml: cannot be read: No such file" in capsys.readouterr().out
