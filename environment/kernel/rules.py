@@ -111,25 +111,31 @@ def bring_forward(batch: Batch, b: int, job: int) -> None:
 
     The head must not be half placed. Jobs that were placed, and their numbers, stay as they are.
     """
-    _reorder(batch, b, job, True)
+    _reorder(batch, b, batch.state.head[b], job, True)
 
 
 @njit()
 def put_back(batch: Batch, b: int, job: int) -> None:
     """Undo `bring_forward`: the head goes back to that place, and those before it one place forward."""
-    _reorder(batch, b, job, False)
+    _reorder(batch, b, batch.state.head[b], job, False)
 
 
 @njit()
-def _reorder(batch: Batch, b: int, job: int, forward: bool) -> None:
-    state, jobs, head = batch.state, batch.jobs, batch.state.head[b]
+def arrive(batch: Batch, b: int, job: int, place: int) -> None:
+    """Give a job that comes now a number no lower than the head's; others keep their order."""
+    _reorder(batch, b, place, job, True)
+
+
+@njit()
+def _reorder(batch: Batch, b: int, head: int, job: int, forward: bool) -> None:
+    state, jobs = batch.state, batch.jobs
     for reals in jobs[REALS]:
         _rotate(reals[b], head, job, forward)
     for numbers in jobs[NUMBERS]:
         _rotate(numbers[b], head, job, forward)
     for later in range(head + 1, job + 1):
         jobs.first[b, later] = jobs.first[b, later - 1] + jobs.executors[b, later - 1]
-    state.left[b] = jobs.executors[b, head]
+    state.left[b] = jobs.executors[b, state.head[b]]
 
 
 @njit()

@@ -105,7 +105,8 @@ def _held(world: World) -> Held:
 def _of(ran: Sequence[JobOutcome], world: World, held: Held) -> Held:
     """The same by the numbers of these jobs."""
     numbers = {job.name: number for number, job in enumerate(ran)}
-    of = np.array([numbers.get(request.job.id, -1) for request in world.requests], np.int64)
+    of = np.full(len(world.jobs), -1, np.int64)  # also of those that never arrived
+    of[: len(world.requests)] = [numbers.get(request.job.id, -1) for request in world.requests]
     job = of[held.job]
     ran_too = job >= 0
     return Held(

@@ -60,6 +60,9 @@ def simulate(
         jobs = pace.best(jobs, len(vms))
     jobs = tuple(map(options.sizes.opened, jobs))
     refused = refusals(jobs, vms)
+    for job in jobs:
+        if bad := [after.job for after in job.after if after.job in refused]:
+            refused.setdefault(job.id, f"it comes after {bad[0]}, which is refused")
     jobs = tuple(job for job in jobs if job.id not in refused)
     return play(World(jobs, vms, options, pace), policy, refused, fallback=fallback, progress=progress)
 

@@ -20,6 +20,7 @@ from environment.kernel.rule_options import rules as numbers_of
 from environment.kernel.state import PAPER, Batch, SmallIntArray, make_batch
 from environment.resources import CPUS, NOTHING, Resources
 from environment.rounds import Queue
+from environment.simulation.arrivals import Arrivals
 from environment.simulation.billing import Meter
 from environment.simulation.cluster import Cluster
 from environment.simulation.fitted import Pace
@@ -76,6 +77,7 @@ class World:
         self.meter = Meter(self.batch, vms, options.prices)
         self._cluster = Cluster(self.batch, believed_vms, jobs, self.meter)
         self._ids, self._take = self._cluster.ids, self._cluster.take
+        self._arrivals = Arrivals(self.jobs, held=told is None)
         #: Of the jobs that have arrived, placed or not, in the kernel's order; the head is at `head`.
         self.requests: list[PlacementRequest] = []
         self._running: dict[int, RunningJob] = {}
@@ -161,7 +163,7 @@ class World:
 
     def aside(self) -> dict[str, str]:
         """The jobs, by id, that wait and could not run even alone, on the VMs that are left, and why."""
-        found = self._beyond()
+        found = self._arrivals.waiting | self._beyond()
         if self._in_order is not None:
             for request in self.requests[self.head :]:
                 if why := self._in_order.why_not(request, self.now):
@@ -336,7 +338,7 @@ class World:
     def next_event(self) -> float | None:
         """When the next job ends or arrives, or something is lost or due; None when nothing will happen."""
         running = [ends.next_completion(self.batch, 0)] if self.batch.state.running[0] else []
-        arrives = [self.jobs[len(self.requests)].submitted_at] if len(self.requests) < len(self.jobs) else []
+        arrives = [] if (at := self._arrivals.next_at(self.now)) is None else [at]
         later = math.inf if self._in_order is None else self._in_order.next_change(self.now)
         if not (running or arrives or later < math.inf):
             return None
@@ -348,9 +350,10 @@ class World:
 
     def next_request(self) -> float | None:
         """When somebody may wait again, while nobody does; None when nobody will."""
-        if self._tracks or self._idle.watches or self._growing or self._in_order:
+        held = self._arrivals.waiting
+        if held or self._tracks or self._idle.watches or self._growing or self._in_order:
             return self.next_event()
-        return self.jobs[len(self.requests)].submitted_at if len(self.requests) < len(self.jobs) else None
+        return self._arrivals.next_at(self.now)
 
     def pass_time(self, until: float) -> list[EndedJob]:
         """Let the clock go to `until`, at most the next event; the jobs that ended on the way, in order."""
@@ -367,6 +370,7 @@ class World:
                 ended.append(EndedJob(was.job, vm_ids, sizes, was.started_at, end, True))
             self._take(was.vm_ids, was.taken, -1)
             self.missing.ended(number)
+            self._arrivals.ended(was.job.id, end)
             if self._in_order is not None:
                 self._in_order.ended(was, end)
         self._lose_until(until)
@@ -438,9 +442,13 @@ class World:
         return self._sizes.get(number, ())
 
     def _arrive(self) -> None:
-        now, jobs = self.now, self.jobs
-        while len(self.requests) < len(jobs) and jobs[len(self.requests)].submitted_at <= now:
-            job = jobs[len(self.requests)]
+        now = self.now
+        while (job := self._arrivals.take(now)) is not None:
+            here = len(self.requests)
+            if self.jobs[here] is not job:  # others that were submitted before it are held
+                place = next(n for n in range(here, len(self.jobs)) if self.jobs[n] is job)
+                rules.arrive(self.batch, 0, place, here)
+                self.jobs = (*self.jobs[:here], job, *self.jobs[here:place], *self.jobs[place + 1 :])
             self.requests.append(PlacementRequest(job, job.executors))
             if self._in_order is not None:
                 self._in_order.joins(self.requests[-1], len(self.requests), now)

@@ -64,6 +64,8 @@ class PerfectMaster:
     def _play(self, jobs: Sequence[Job], losses: Sequence[Loss]) -> dict[str, JobRecord]:
         for job in jobs:
             self._push(job.submitted_at, _ARRIVES, job)
+            if job.start_at is not None:
+                self._push(job.start_at, _DUE, None)
         for loss in losses:
             self._push(loss.at, _LOSES, loss)
         self._now = self._events[0][0]

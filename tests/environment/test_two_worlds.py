@@ -254,3 +254,41 @@ def test_without_a_vm_everybody_waits_aside() -> None:
     options = SimulationOptions(losses=(Loss(10.0, vm="id-vm-1"),))
     result = simulate(create("ff"), jobs, make_vms(1), options=options)
     assert (result.jobs, result.aside) == ((), {"late": "no VM is left"})
+
+
+@pytest.mark.parametrize("case", ["ff", "aep, first_fit", "lookahead", "rr, best"])
+def test_jobs_that_come_after_others_in_both_worlds(case: str) -> None:
+    """They arrive when what they come after has ended, or at their time, and then in the same order."""
+    jobs = list(workload("burst", 24).jobs)
+    for number, others in ((5, (0, 3)), (6, (5,)), (9, (0,)), (14, (6, 9)), (20, (19,))):
+        jobs[number] = replace(jobs[number], after=tuple(jobs[other].name for other in others))
+    last = jobs[-1].submitted_at
+    jobs[2] = replace(jobs[2], start_at=last + 50.0)
+    jobs[9] = replace(jobs[9], start_at=last + 900.0)
+    both = Both(case, Workload(tuple(jobs)), SimulationOptions(seed=2))
+    here, result, _ = both.compare(())
+    starts = {job.name: job.started_at for job in result.jobs}
+    ends = {job.name: job.ended_at for job in result.jobs}
+    assert len(starts) == len(jobs)
+    for job in jobs:
+        assert all(starts[job.name] >= ends[other] for other in job.after)
+        assert starts[job.name] >= (job.start_at or 0.0)
+    assert min(at for at, job, *_ in here.placed if job == "job-002") >= last + 50.0
+
+
+def test_who_comes_after_what_never_runs() -> None:
+    """A job that comes after one that is refused is, too; after one that waits aside, it waits."""
+    jobs = Workload(
+        (
+            WorkloadJob("huge", 0.0, "sort", 64.0, 1024, 1, 100.0),
+            WorkloadJob("next", 1.0, "sort", 1.0, 1024, 1, 100.0, after=("huge",)),
+            WorkloadJob("wide", 2.0, "sort", 8.0, 1024, 1, 100.0, start_at=60.0),
+            WorkloadJob("then", 3.0, "sort", 1.0, 1024, 1, 100.0, after=("wide",)),
+            WorkloadJob("one", 4.0, "sort", 1.0, 1024, 1, 100.0),
+        )
+    )
+    options = SimulationOptions(losses=(Loss(30.0, vm="id-large"),))
+    result = simulate(create("ff"), jobs, (make_vm("large", cpus=16.0), make_vm()), options=options)
+    assert [job.name for job in result.jobs] == ["one"]
+    assert result.refused["next"] == "it comes after huge, which is refused"
+    assert result.aside["then"] == "waits until wide has ended"

@@ -174,3 +174,28 @@ def test_bad_resources_are_told_with_their_column(tmp_path: Path) -> None:
     path.write_text(f"{HEADER},resources\n0,sort,1,1024,1,10,gpus=0.5\n")
     with pytest.raises(WorkloadError, match=r"bad\.csv:2: resources: gpus: should be a whole number"):
         read_workload(path)
+
+
+def test_jobs_that_come_after_others(tmp_path: Path) -> None:
+    """Written and read the same; what cannot be is said: nobody of that name, a circle, one that is later."""
+    text = "submitted_at,type,cpus,memory_mib,executors,duration,name,after,start_at\n"
+    cells = "0,sort,1,1024,1,5"
+    path, copy = tmp_path / "jobs.csv", tmp_path / "copy.csv"
+    path.write_text(text + f"{cells},load,,\n{cells},clean,load,\n{cells},report,load;clean,90\n")
+    workload = read_workload(path)
+    assert [job.after for job in workload.jobs] == [(), ("load",), ("load", "clean")]
+    assert workload.jobs[2].start_at == 90.0
+    write_workload(workload, copy)
+    assert read_workload(copy) == workload
+    assert workload.first(2).jobs == workload.jobs[:2]
+    for after, why in (
+        ("load", "report comes after load, and no job is called so"),
+        ("report", "report comes after report"),
+        ("last", "report comes after last comes after report"),
+    ):
+        path.write_text(text + f"{cells},report,{after},\n{cells},last,report,\n")
+        with pytest.raises(WorkloadError, match=why):
+            read_workload(path)
+    path.write_text(text + f"{cells},report,last,\n{cells},last,,\n")
+    with pytest.raises(WorkloadError, match="report comes after last, which arrives later"):
+        read_workload(path)
