@@ -87,6 +87,10 @@ class ClusterBody(Body):
     """Where others could be had."""
     provider: Said
     """What is wrong with who opens and closes them; empty when nothing is."""
+    order: list[str]
+    """By what jobs are put in order, one behind the other; empty: first come, first served."""
+    queues: int
+    """How many queues that take jobs share them; 0 where a job's queue is any name."""
 
 
 class HealthBody(Body):
@@ -128,6 +132,8 @@ def cluster_body(cluster: ClusterStatus, job_ids: Collection[str] | None = None)
         vms=[carried(VmBody, vm, executors=shown(vm.executors)) for vm in cluster.vms],
         pools=[carried(PoolBody, pool) for pool in cluster.pools],
         provider=cluster.provider.trouble,
+        order=list(cluster.order),
+        queues=cluster.queues,
     )
 
 

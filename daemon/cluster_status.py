@@ -65,8 +65,11 @@ class ProviderStatus:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """The VMs that there are, those that come and go among them, and the pools of these."""
+    """The VMs that there are, those that come and go among them, and the pools of these; who shares them."""
 
     vms: tuple[VmStatus, ...]
     pools: tuple[PoolStatus, ...] = ()
     provider: ProviderStatus = field(default_factory=ProviderStatus)
+    #: By what jobs are put in order, one behind the other, where queues share them; and how many take jobs.
+    order: tuple[str, ...] = ()
+    queues: int = 0

@@ -105,7 +105,11 @@ class Service(SchedulingLoop):
     def cluster(self) -> ClusterStatus:
         """All VMs that are there, as of the last event."""
         provider = ProviderStatus() if self._machines is None else self._machines.status
-        return ClusterStatus(self._picture.vms, self._picture.pools, provider)
+        sharing, queues = self._live_queues.sharing(), self._live_queues.queues()
+        order = () if sharing is None else sharing.order
+        return ClusterStatus(
+            self._picture.vms, self._picture.pools, provider, order, len(queues.leaves) if queues else 0
+        )
 
     def due(self) -> Mapping[str, Mapping[str, float]]:
         """What running jobs owe beyond their records, as of the last event."""

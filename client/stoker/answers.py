@@ -191,6 +191,10 @@ class Cluster(TypedDict):
     """Where others could be had."""
     provider: str
     """What is wrong with who opens and closes them; empty when nothing is."""
+    order: list[str]
+    """By what jobs are put in order, one behind the other; empty: first come, first served."""
+    queues: int
+    """How many queues that take jobs share them; 0 where a job's queue is any name."""
 
 
 class Comparison(TypedDict):

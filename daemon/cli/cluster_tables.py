@@ -54,6 +54,10 @@ def cluster(answer: Json) -> Iterator[RenderableType]:
     yield render.table(columns, rows, right=("cpus used", "memory used", "price"))
     yield ""
     yield _sums(vms)
+    if answer["order"]:
+        queues = render.count(answer["queues"], "queue") if answer["queues"] else "any queue"
+        order = ", ".join(answer["order"])
+        yield f"Shared by {queues}, in order of {order}: `stoker queue list` says who has what."
     if answer["provider"]:
         yield f"Who opens VMs does not do all that it is asked: {answer['provider']}"
 

@@ -1,0 +1,103 @@
+"""Queues of a scheduler whose master does not answer: who waits is counted, shown, and let in no further."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conf.loader import build
+from conf.schema import Config, JobSpec
+from daemon.arrivals import Added, SubmittedSpec
+from daemon.cli import cluster_tables
+from daemon.cluster_schemas import cluster_body
+from daemon.contract import RejectedError, submit_one
+from daemon.queues.status import QueueStatus
+from daemon.service import Service
+from daemon.store import Store
+from framework.session import SessionOptions
+from tests.benchmarks.daemon_of_commands import CommandLauncher
+from tests.daemon.ports import free_port
+
+PATIENCE = 30.0
+QUEUES = {
+    "prod": {
+        "weight": 3,
+        "most": {"waiting": 3},
+        "queues": {"etl": {"most_per_user": {"waiting": 2}}, "ml": {}},
+    }
+}
+
+
+@contextmanager
+def running(store: Store, folder: Path, **config: Any) -> Iterator[Service]:
+    """A scheduler that runs, with these queues unless others are given."""
+    config = {"data_dir": str(folder), "queues": QUEUES, "sharing": {"order": ["priority", "fair"]}, **config}
+    made = build(Config, config, "config")
+    session = SessionOptions(master=f"127.0.0.1:{free_port()}")
+    service = Service(made, store, CommandLauncher(made, folder, "127.0.0.1"), session, data_dir=folder)
+    loop = threading.Thread(target=service.run)
+    loop.start()
+    try:
+        yield service
+    finally:
+        service.stop()
+        loop.join()
+
+
+def submit(service: Service, queue: str, owner: str, **asked: Any) -> str:
+    """A job's id; raises what it is refused for."""
+    spec = JobSpec(app="/a.py", queue=queue, owner=owner, **asked)
+    added: Added = submit_one(service, SubmittedSpec(spec))
+    return added[0].job.id
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait for what comes to hold when all is well."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def queue(service: Service, path: str) -> QueueStatus:
+    """How a queue does."""
+    return service.queues.one(path)
+
+
+def test_who_waits_is_counted_until_it_does_not(store: Store, tmp_path: Path) -> None:
+    """Over a restart, too: what was accepted before counts for what is let in then."""
+    with running(store, tmp_path) as service:
+        first = submit(service, "prod.etl", "ann")
+        submit(service, "prod.etl", "ann")
+        until(lambda: service._waiting.waiting("prod", "ann") == 2)
+    with running(store, tmp_path) as service:
+        until(lambda: service._waiting.waiting("prod", "ann") == 2)
+        with pytest.raises(RejectedError, match=r"each user of queue prod\.etl may have 2 jobs waiting"):
+            submit(service, "prod.etl", "ann")
+        submit(service, "prod.ml", "bob")
+        with pytest.raises(RejectedError, match="queue prod may have 3 jobs waiting"):
+            submit(service, "prod.ml", "cy")
+        service.kill(first)
+        submit(service, "prod.ml", "cy")
+        service.queues.patch("prod", {"most": {"waiting": None}})
+        submit(service, "prod.etl", "ann")
+
+
+def test_the_cluster_says_who_shares_it(store: Store, tmp_path: Path) -> None:
+    """In what order, and how many queues; nothing where nobody does."""
+    with running(store, tmp_path) as service:
+        shared = cluster_body(service.cluster())
+    with running(store, tmp_path, queues={}, sharing=None) as service:
+        alone = cluster_body(service.cluster())
+    assert (shared.order, shared.queues) == (["priority", "fair"], 3)
+    assert (alone.order, alone.queues) == ([], 0)
+    pool = {
+        "name": "p", "type": "t", "cpus": 1, "memory_mib": 1, "resources": {}, "price_per_hour": 1, "max": 1,
+        "open": 0, "note": "",
+    }  # fmt: skip
+    said = [str(part) for part in cluster_tables.cluster({**shared.model_dump(), "pools": [pool]})]
+    assert "Shared by 3 queues, in order of priority, fair: `stoker queue list` says who has what." in said
