@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import quote
 
 from fastapi import FastAPI, Path, Query, Request, Response
@@ -23,7 +23,7 @@ from daemon import bill_schemas, cluster_schemas, explanation_schemas, policy_sc
 from daemon.application_routes import add_applications
 from daemon.audit import Audit
 from daemon.bill_rows import Asked
-from daemon.contract import WITH_DRIVER, RejectedError, Scheduler, Standing
+from daemon.contract import WITH_DRIVER, RejectedError, Scheduler
 from daemon.file_routes import add_files
 from daemon.foresight.routes import add_foresight
 from daemon.gate import Gate
@@ -31,6 +31,7 @@ from daemon.groups import GroupSum
 from daemon.metrics import Metrics
 from daemon.problems import describe, handle_problems
 from daemon.queues.routes import add_queues
+from daemon.reasons import told_of
 from daemon.shadow_comparison import report
 from daemon.spark_protocol import SparkErrors
 from daemon.spark_rest import add_spark_rest, version_teller
@@ -42,7 +43,7 @@ from daemon.users.directory import Directory
 from daemon.users.doorkeeper import Doorkeeper
 from daemon.users.entrance import Entrance
 from daemon.users.permissions import Permissions
-from daemon.users.permits import Permit, no_such_job, permit_of
+from daemon.users.permits import no_such_job, permit_of
 from daemon.users.user_routes import add_users
 from daemon.vm_routes import add_vms
 from environment.model.records import ExecutorRecord, JobRecord
@@ -160,9 +161,9 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
             limit=query.limit,
             before=query.before,
         )
-        reasons, due = _reasons(store, permit, records, scheduler.standing()), scheduler.due()
+        told, due = told_of(scheduler, store, permit, records), scheduler.due()
         return schemas.JobList(
-            jobs=[schemas.job_body(_now(record, due), reasons[record.job.id]) for record in records],
+            jobs=[schemas.job_body(_now(record, due), *told[record.job.id]) for record in records],
             next=records[-1].job.id if len(records) == query.limit else None,
         )
 
@@ -182,12 +183,12 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     def job(request: Request, job_id: JobName) -> schemas.JobDetail:
         """Show a job with its executors."""
         record = known(request, job_id)
-        reason = _reasons(store, permit_of(request), [record], scheduler.standing())[job_id]
+        reason, place = told_of(scheduler, store, permit_of(request), [record])[job_id]
         due, spec = scheduler.due(), store.spec(job_id)
         tasks = [_task_now(task, due.get(job_id, {})) for task in store.executors(job_id)]
         ui = _ui(record)
         why = reason + _unreadable(store, job_id)
-        return schemas.job_detail(_now(record, due), why, spec, tasks, ui)
+        return schemas.job_detail(_now(record, due), why, spec, tasks, ui, place)
 
     @app.delete("/v1/jobs/{job_id}", status_code=202)
     @app.post("/v1/jobs/{job_id}/kill", status_code=202)
@@ -207,10 +208,9 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     def explain(request: Request, job_id: JobName) -> explanation_schemas.ExplanationBody:
         """Say why a job's executors are where they are, or why it waits."""
         record = known(request, job_id)
-        reason = _reasons(store, permit_of(request), [record], scheduler.standing())[job_id]
-        explanations = store.explanations(job_id)
-        why = reason + _unreadable(store, job_id)
-        body = explanation_schemas.explanation_body(record, why, explanations)
+        reason, place = told_of(scheduler, store, permit_of(request), [record])[job_id]
+        found, why = store.explanations(job_id), reason + _unreadable(store, job_id)
+        body = explanation_schemas.explanation_body(record, why, found, place)
         return permit_of(request).redacted(body, {job_id})
 
     @app.get("/v1/jobs/{job_id}/logs")
@@ -354,39 +354,6 @@ def _labels(pairs: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _reasons(
-    store: Store, permit: Permit, records: Sequence[JobRecord], standing: Standing | None
-) -> dict[str, str]:
-    """Why each job is in its state; a queued one that is not the head of the queue waits for that.
-
-    Paused ones are before nobody, and have reasons of their own. Of jobs that whoever asks may not see
-    nothing is told.
-    """
-    reasons = {record.job.id: permit.told(record.reason, {record.job.id}) for record in records}
-    queued = sorted((record for record in records if record.state == "queued"), key=_submission)
-    if not queued:
-        return reasons
-    head = store.head() if standing is None else store.job(standing.head)
-    if head is None or head.state != "queued":
-        return reasons  # the head has left the queue a moment ago, or there is none
-    known = standing or Standing()
-    positions = store.queue_positions([record.job.id for record in queued])
-    for position, record in zip(positions, queued, strict=True):
-        ahead = known.ahead(record.job.id, position)
-        if ahead > 0 and record.job.id not in known.paused:
-            why = _behind(ahead, head if permit.sees(head.job.owner) else None)
-            reasons[record.job.id] = permit.told(why, {record.job.id, head.job.id})
-    return reasons
-
-
-def _behind(position: int, head: JobRecord | None) -> str:
-    jobs = "1 job is" if position == 1 else f"{position} jobs are"
-    if head is None:
-        return f"{jobs} before it, first come first served"
-    first = head.job.id if position == 1 else f"{head.job.id}, the first of them,"
-    return f"{jobs} before it, first come first served; {first} waits because: {head.reason}"
-
-
 def _ui(record: JobRecord) -> str | None:
     """Where the Spark UI of the job's driver is, while there is one."""
     if elsewhere := record.job.client_driver:
@@ -398,7 +365,3 @@ def _unreadable(store: Store, job_id: str) -> str:
     """What of the job is left out, as its rows in the store are damaged."""
     rows = [str(damage) for damage in store.damages_of(job_id) if damage.table != "jobs"]
     return f" (left out, as the job store is damaged: {'; '.join(rows)}; see `stoker doctor`)" if rows else ""
-
-
-def _submission(record: JobRecord) -> Any:
-    return int(record.job.id.rpartition("-")[2])

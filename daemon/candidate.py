@@ -28,6 +28,7 @@ from daemon.contract import (
 from daemon.foresight.foresight import Foresight
 from daemon.leadership import Election
 from daemon.queues.desk import QueueDesk
+from daemon.queues.sight import QueueSight
 from daemon.service import Service
 from daemon.store import Store, StoreError
 from daemon.terms import Term
@@ -211,6 +212,11 @@ class Candidate:
         """See `Scheduler.standing`."""
         service = self._service
         return None if service is None else service.standing()
+
+    def sight(self) -> QueueSight | None:
+        """See `Scheduler.sight`."""
+        service = self._service
+        return None if service is None else service.sight()
 
     def policy(self) -> PolicyStatus:
         """See `Scheduler.policy`."""

@@ -21,6 +21,7 @@ from framework.spark import DriverUi
 if TYPE_CHECKING:
     from daemon.foresight.foresight import Foresight
     from daemon.queues.desk import QueueDesk
+    from daemon.queues.sight import QueueSight
     from daemon.uploads import Uploads
     from daemon.vm_door import VmDoor
 
@@ -334,6 +335,13 @@ class Scheduler(Protocol):
 
     def standing(self) -> Standing | None:
         """Who of the queued jobs waits for whom, as of the last event; None when only the leader knows."""
+        ...
+
+    def sight(self) -> "QueueSight | None":
+        """What is seen of queues and their order, as of a moment ago; None where there is none.
+
+        And where only the leader knows.
+        """
         ...
 
     def policy(self) -> PolicyStatus:

@@ -95,14 +95,24 @@ class ExplanationBody(Body):
     """How far it is."""
     reason: Said
     """Why it is in that state, in words."""
+    queue: Said
+    """Which queue it belongs to."""
+    priority: int
+    """How it stands beside others where the order is by priority: the higher, the earlier."""
+    deadline: float | None
+    """By when it should be over, seconds since the epoch; null: at any time."""
+    place: int | None
+    """How many jobs are before it in the order; null where it does not wait, or where that is not known."""
     explanations: list[DecisionBody]
     """The decisions about it that are kept, the oldest first."""
 
 
-def explanation_body(record: JobRecord, reason: str, explanations: Sequence[Explanation]) -> ExplanationBody:
+def explanation_body(
+    record: JobRecord, reason: str, explanations: Sequence[Explanation], place: int | None = None
+) -> ExplanationBody:
     """All decisions about a job."""
     decisions = [_decision_body(explanation) for explanation in explanations]
-    return ExplanationBody(id=record.job.id, state=record.state, reason=reason, explanations=decisions)
+    return carried(ExplanationBody, record, record.job, reason=reason, place=place, explanations=decisions)
 
 
 def _decision_body(explanation: Explanation) -> DecisionBody:

@@ -42,6 +42,7 @@ from daemon.picture import Picture, picture_of
 from daemon.policy_switch import PolicySwitch
 from daemon.queues.desk import QueueDesk
 from daemon.queues.live import LiveQueues
+from daemon.queues.sight import QueueSight, sight_of
 from daemon.queues.waiting import WaitingBook
 from daemon.readiness import Readiness
 from daemon.store import Store, StoreError
@@ -51,6 +52,7 @@ from daemon.vm_door import VmDoor
 from environment.explain import Explanation
 from environment.model import commands as cmd
 from environment.model import events as ev
+from environment.model.accounts import day_of
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.event_log import encode
 from environment.model.records import JobRecord
@@ -70,6 +72,8 @@ TICK = 0.2
 #: Seconds after which a VM is charged for, though nothing happens to it; and how many are at once, a second.
 #: Chosen: so many take some milliseconds, in which nothing is decided, and a thousand are done in a minute.
 CHARGE, CHARGED_AT_ONCE = 40.0, 64
+#: Seconds between two looks at how queues are.
+_SIGHT = 0.5
 #: Seconds for which a user waits whose job fits no VM that is known, until the master was asked for others.
 _LOOK_SECONDS = 3.0
 #: Seconds for which who changes queues waits until they hold; on disk they are by then.
@@ -151,7 +155,7 @@ class SchedulingLoop:
         )
         self._waiting = WaitingBook()
         self._live_queues = LiveQueues(config, store, self._share)
-        self._queue_desk = QueueDesk(self._live_queues, dict)
+        self._queue_desk = QueueDesk(self._live_queues, lambda: self._sight)
         self._intake = Intake(
             store,
             launcher,
@@ -193,6 +197,9 @@ class SchedulingLoop:
         self._subscription = 0
         self._picture = Picture()
         self._foresight = Foresight(Sizes.configured(config.sizes), self._policies.check_allowed)
+        #: What was seen of queues and the order, and when to look again.
+        self._sight: QueueSight | None = None
+        self._next_sight = 0.0
         self._next_tick = 0.0
         self._next_charge = 0.0
         self._charged = -math.inf
@@ -314,6 +321,7 @@ class SchedulingLoop:
             waiting = self._model.waiting + len(self._model.held())
             self._intake.note(waiting, self._model.reach(), arrived, self._waiting.waiting)
             self._picture = picture_of(self._model, self._clock.now(), self._picture)
+            self._look_at_queues()
         for item in items:
             if item.status is not None:
                 self._link.acknowledge(item.status)
@@ -326,6 +334,12 @@ class SchedulingLoop:
             return event
         gone = self._model.unknown(event.job)
         return replace(event, ends=tuple(self._tenure.ends_of(gone).items())) if gone else event
+
+    def _look_at_queues(self) -> None:
+        """See how queues and the order are, now and then: it goes through the first who wait."""
+        if time.monotonic() >= self._next_sight:
+            self._next_sight = time.monotonic() + _SIGHT
+            self._sight = sight_of(self._model, self._waiting)
 
     def _save(self, items: Sequence[Item], explanations: tuple[Explanation, ...]) -> bool:
         """Store what changed, and only then go on; whether nothing of it is lost.
@@ -376,6 +390,7 @@ class SchedulingLoop:
         accounts = self._store.vms.accounts()
         self._clock.begin(jobs, [task for task in tasks if not task.ended], accounts)
         self._keep_time()
+        day = day_of(self._clock.now())
         restored = ev.Restored(
             self._clock.now(),
             tuple(jobs),
@@ -388,6 +403,7 @@ class SchedulingLoop:
             ends=self._ends_awaited(jobs),
             policy=self._policies.status().name,
             sharing=self._live_queues.sharing(),
+            spent=self._live_queues.spent(day, self._store.vms.spent_by_queue(day)),
         )
         self._budget.begin()
         self._handle([Item(restored), *map(Item, self._budget.look())])

@@ -169,6 +169,8 @@ class JobBody(Body):
     """How far it is."""
     reason: Said
     """Why it is in that state, in words."""
+    place: int | None
+    """How many jobs are before it in the order; null where it does not wait, or where that is not known."""
     client_driver: Said
     """Where its driver is, if that is a process of its user's: the URL of its Spark UI, or its host."""
     executors: int
@@ -326,9 +328,9 @@ class LogBody(Body):
     """What is missing, and why."""
 
 
-def job_body(record: JobRecord, reason: str | None = None) -> JobBody:
-    """A job as users see it, with another reason than the record's when there is one."""
-    return _job_body(JobBody, record, reason)
+def job_body(record: JobRecord, reason: str | None = None, place: int | None = None) -> JobBody:
+    """A job as users see it, with another reason than the record's when there is one, and its place."""
+    return _job_body(JobBody, record, reason, place=place)
 
 
 def job_detail(
@@ -337,6 +339,7 @@ def job_detail(
     spec: JobSpec | None,
     executors: Sequence[ExecutorRecord],
     ui: str | None = None,
+    place: int | None = None,
 ) -> JobDetail:
     """A job with everything that is known of it."""
     return _job_body(
@@ -349,6 +352,7 @@ def job_detail(
         took=[TookBody(**took._asdict()) for took in record.took],
         attempts=[AttemptBody(**attempt._asdict()) for attempt in record.attempts],
         ui=ui,
+        place=place,
     )
 
 

@@ -22,6 +22,7 @@ from daemon.contract import (
 )
 from daemon.foresight.foresight import Foresight
 from daemon.queues.desk import QueueDesk
+from daemon.queues.sight import QueueSight
 from daemon.scheduling_loop import CHARGED_AT_ONCE, SchedulingLoop
 from daemon.uploads import Uploads
 from daemon.vm_door import VmDoor
@@ -118,6 +119,10 @@ class Service(SchedulingLoop):
     def standing(self) -> Standing:
         """Who of the queued jobs waits for whom, as of the last event."""
         return self._picture.standing
+
+    def sight(self) -> QueueSight | None:
+        """What is seen of queues and of the order, as of a moment ago."""
+        return self._sight
 
     def policy(self) -> PolicyStatus:
         """Who decides."""

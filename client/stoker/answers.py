@@ -347,6 +347,14 @@ class Explanation(TypedDict):
     """How far it is."""
     reason: str
     """Why it is in that state, in words."""
+    queue: str
+    """Which queue it belongs to."""
+    priority: int
+    """How it stands beside others where the order is by priority: the higher, the earlier."""
+    deadline: float | None
+    """By when it should be over, seconds since the epoch; null: at any time."""
+    place: int | None
+    """How many jobs are before it in the order; null where it does not wait, or where that is not known."""
     explanations: list[Decision]
     """The decisions about it that are kept, the oldest first."""
 
@@ -483,6 +491,8 @@ class Job(TypedDict):
     """How far it is."""
     reason: str
     """Why it is in that state, in words."""
+    place: int | None
+    """How many jobs are before it in the order; null where it does not wait, or where that is not known."""
     client_driver: str
     """Where its driver is, if that is a process of its user's: the URL of its Spark UI, or its host."""
     executors: int
@@ -587,6 +597,8 @@ class JobDetail(TypedDict):
     """How far it is."""
     reason: str
     """Why it is in that state, in words."""
+    place: int | None
+    """How many jobs are before it in the order; null where it does not wait, or where that is not known."""
     client_driver: str
     """Where its driver is, if that is a process of its user's: the URL of its Spark UI, or its host."""
     executors: int

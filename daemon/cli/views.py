@@ -20,7 +20,7 @@ ROWS_SHOWN = 12
 #: Of what a job gave to others, or took, so much is shown: the last of it.
 _GIVEN = 5
 #: Columns of a table of jobs that are left out where all have this in them.
-_USUAL = {"owner": "", "queue": DEFAULT_QUEUE}
+_USUAL = {"owner": "", "queue": DEFAULT_QUEUE, "priority": 0}
 
 
 def job_line(job: Json) -> str:
@@ -71,7 +71,7 @@ def jobs(found: Sequence[Json]) -> RenderableType:
             job["id"],
             job["name"],
             job["type"],
-            *(job[key] for key in shown),
+            *(str(job[key]) for key in shown),
             render.state(job["state"]),
             f"{_number(job)} x {job['cpus']:g} cpu, {render.memory(job['memory_mib'])}{_others(job)}",
             render.clock(job["submitted_at"]),
@@ -149,6 +149,8 @@ def _facts(job: Json) -> Iterator[tuple[str, str | Text]]:
         yield "after", "; ".join(map(_after, job["after"]))
     if job["start_at"] is not None:
         yield "not before", render.clock(job["start_at"])
+    if job["place"]:
+        yield "place", f"{render.count(job['place'], 'job')} before it"
     yield "state", render.state(job["state"])
     yield "why", job["reason"] or render.NONE
     yield "wants", job_line(job)
@@ -318,6 +320,8 @@ def explanation(found: Json) -> Iterator[RenderableType]:
     """Every decision about a job: for each executor the VMs that were looked at, and why."""
     why = f": {found['reason']}" if found["reason"] else ""
     yield f"Job {found['id']} is {found['state']}{why}"
+    if stands := "; ".join(_stands(found)):
+        yield f"It is in {stands}."
     if not found["explanations"]:
         yield "No policy has decided about it yet."
     for decision in found["explanations"]:
@@ -331,6 +335,19 @@ def explanation(found: Json) -> Iterator[RenderableType]:
             yield Text(f"  replaced because: {render.plain(fault)}", style="yellow")
         for choice in decision["choices"]:
             yield from _choice(choice)
+
+
+def _stands(job: Json) -> Iterator[str]:
+    """Where a job stands beside others; nothing for one that is in no queue in particular."""
+    if (job["queue"], job["priority"], job["deadline"]) == (DEFAULT_QUEUE, 0, None):
+        return
+    yield f"queue {job['queue']}"
+    if job["priority"]:
+        yield f"its priority is {job['priority']}"
+    if job["deadline"] is not None:
+        yield f"it is due at {render.clock(job['deadline'])}"
+    if job["place"] is not None:
+        yield f"{render.count(job['place'], 'job')} before it"
 
 
 def _choice(choice: Json) -> Iterator[RenderableType]:

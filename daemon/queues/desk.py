@@ -5,20 +5,18 @@ from typing import Any
 
 from conf.schema import QueueSettings
 from daemon.queues.live import LiveQueues, no_queue
+from daemon.queues.sight import QueueSight
 from daemon.queues.status import QueuesStatus, QueueStatus, QueueUse, dues
 from environment.sharing.terms import Queue
-
-#: What queues have, by path.
-Uses = Mapping[str, QueueUse]
 
 
 class QueueDesk:
     """Answers for the queues. Every method may be called from any thread and raises RejectedError only."""
 
-    def __init__(self, live: LiveQueues, uses: Callable[[], Uses]) -> None:
-        """`uses` has what queues have now."""
+    def __init__(self, live: LiveQueues, sight: Callable[[], QueueSight | None]) -> None:
+        """`sight` is what is seen of them now."""
         self._live = live
-        self._uses = uses
+        self._sight = sight
 
     def all(self) -> QueuesStatus:
         """All queues."""
@@ -49,7 +47,8 @@ class QueueDesk:
         return there
 
     def _statuses(self) -> dict[str, QueueStatus]:
-        queues, own, uses = self._live.queues(), self._live.own, self._uses()
+        queues, own, sight = self._live.queues(), self._live.own, self._sight()
+        uses = {} if sight is None else sight.uses()
         due, inner = dues(queues), {queue.above for queue in queues}
         nothing, idle = QueueSettings(), QueueUse()
         found = {

@@ -20,6 +20,7 @@ from daemon.contract import RejectedError
 from daemon.queues import tree
 from daemon.store import Store, StoreError
 from environment.model.records import JobRecord
+from environment.sharing.shares import Scope, Spent, scopes
 from environment.sharing.terms import Queues, Sharing, sharing_of
 
 log = structlog.get_logger("queues")
@@ -96,6 +97,16 @@ class LiveQueues:
             self._refuse_with_jobs(path, "is not removed")
             self._keep({name: each for name, each in self._own.items() if name != path}, path, None)
         log.info("removed", queue=path)
+
+    def spent(self, day: str, found: Iterable[tuple[str, str, float]]) -> tuple[Spent, ...]:
+        """What queues and users were charged on a day, of dollars by queue and owner of jobs."""
+        if self._sharing is None:
+            return ()
+        sums: dict[Scope, float] = {}
+        for queue, owner, dollars in found:
+            for scope in scopes(self._sharing.queues, queue, owner):
+                sums[scope] = sums.get(scope, 0.0) + dollars
+        return tuple(Spent(day, *scope, dollars) for scope, dollars in sums.items())
 
     def tell_strays(self, jobs: Iterable[JobRecord]) -> None:
         """Say which of these jobs, taken up, are in no queue that there is; they go on all the same."""

@@ -12,6 +12,8 @@ from environment.model.states import ENDED_EXECUTOR, ENDED_JOB, ExecutorState, J
 from environment.resources import Resources
 from environment.types import Job
 
+#: The reason of a job that waits for nothing but those before it.
+WAITS_ITS_TURN = "waits for its turn"
 #: Whose fault a failure is.
 Fault = Literal["user", "infrastructure"]
 
@@ -147,7 +149,7 @@ class JobRecord:
 
     job: Job
     state: JobState = "queued"
-    reason: str = "waits for its turn"
+    reason: str = WAITS_ITS_TURN
     placed_at: float | None = None
     #: When its last executor ran for the first time.
     started_at: float | None = None

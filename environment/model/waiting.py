@@ -14,7 +14,7 @@ from environment.model.growing import Growing, runs_on
 from environment.model.moment import Growth
 from environment.model.order_stage import OrderStage
 from environment.model.reach import Reach
-from environment.model.records import JobRecord
+from environment.model.records import WAITS_ITS_TURN, JobRecord
 from environment.model.reservations import Reservations
 from environment.model.room import Room
 from environment.model.roster import Roster
@@ -24,7 +24,7 @@ from environment.sharing.turns import Turns
 from environment.types import PlacementRequest
 
 #: How the reason of a job begins that waits aside, and what is said of it when it does not any more.
-_ASIDE, _BACK = "it could not run now even alone", "waits for its turn"
+_ASIDE, _BACK = "it could not run now even alone", WAITS_ITS_TURN
 #: How the reason of a running job begins that waits for more executors.
 _MORE = "asks for more executors than it has"
 

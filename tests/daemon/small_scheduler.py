@@ -28,7 +28,7 @@ from daemon.intake import Intake
 from daemon.launcher import Launcher
 from daemon.queues.desk import QueueDesk
 from daemon.queues.live import LiveQueues
-from daemon.queues.status import QueueUse
+from daemon.queues.sight import QueueSight
 from daemon.store import Store
 from daemon.uploads import Uploads
 from daemon.vm_door import VmDoor
@@ -71,11 +71,11 @@ class SmallScheduler:
         self.launcher = Launcher(Config(data_dir=str(folder)), folder, "127.0.0.1", store=store)
         self.applications = self._door()
         self.live_queues = LiveQueues(Config(), store)
-        #: What its queues have.
-        self.uses: dict[str, QueueUse] = {}
-        self.queues = QueueDesk(self.live_queues, lambda: self.uses)
         self.foresight = Foreseeing(Sizes(), lambda _: None)
         finalize(self, self.foresight.close)
+        #: What is seen of its queues.
+        self.seen: QueueSight | None = None
+        self.queues = QueueDesk(self.live_queues, lambda: self.seen)
         self.vms = VmDoor(store, self._told, lambda: 100.0)
         #: What keys open.
         self.opened: dict[str, tuple[Path, str]] = {}
@@ -160,6 +160,10 @@ class SmallScheduler:
         queued = reversed(self._store.jobs(states=("queued",), limit=100))
         head = next((job.job.id for job in queued if job.job.id not in self.pausing), "")
         return Standing(head, frozenset(self.pausing))
+
+    def sight(self) -> QueueSight | None:
+        """What a test says."""
+        return self.seen
 
     def policy(self) -> PolicyStatus:
         """Who would decide."""

@@ -149,6 +149,7 @@ def test_a_submitted_job_is_there(api: Api, store: Store) -> None:
         100.0,
     )
     detail = api("GET", "/v1/jobs/job-1").json()
+    assert (body.pop("place"), detail["place"]) == (None, 0), "where it stands is not known at once"
     assert detail.items() > body.items()
     assert (detail["spec"]["app"], detail["tasks"]) == ("count.py", [])
     assert store.spec("job-1") == JobSpec(app="count.py", name="count", executors=2)

@@ -31,7 +31,7 @@ from daemon.contract import (
 from daemon.front import make_server
 from daemon.queues.desk import QueueDesk
 from daemon.queues.live import LiveQueues
-from daemon.queues.status import QueueUse
+from daemon.queues.sight import QueueSight
 from daemon.store import Store
 from daemon.uploads import Uploads
 from daemon.users.directory import Directory
@@ -64,9 +64,9 @@ class Cast:
     #: What becomes of a job right after its submission.
     fate: Callable[[str], None] | None = None
     pools: tuple[PoolStatus, ...] = ()
-    #: What queues have.
-    uses: dict[str, QueueUse] = field(default_factory=dict)
     foresight: Foreseeing = field(default_factory=lambda: Foreseeing(Sizes(), lambda _: None))
+    #: What is seen of queues.
+    seen: QueueSight | None = None
 
     def submit(self, submitted: Sequence[SubmittedSpec]) -> Iterator[Mapping[SubmittedSpec, Admission]]:
         """Keep the jobs, which wait; no VM here has more than 4 cpus."""
@@ -124,6 +124,10 @@ class Cast:
 
     def standing(self) -> None:
         """Only the store knows."""
+
+    def sight(self) -> QueueSight | None:
+        """What a test says."""
+        return self.seen
 
     def policy(self) -> PolicyStatus:
         """Who decides."""
@@ -226,7 +230,7 @@ class Cast:
     @property
     def queues(self) -> QueueDesk:
         """Those that the store knows of."""
-        return QueueDesk(LiveQueues(Config(), self.store), lambda: self.uses)
+        return QueueDesk(LiveQueues(Config(), self.store), lambda: self.seen)
 
     def _record(self, job_id: str) -> JobRecord:
         record = self.store.job(job_id)

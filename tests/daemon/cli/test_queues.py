@@ -2,12 +2,16 @@
 
 import json
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from daemon.queues.status import QueueUse
+from environment.model.cluster_model import Changes
 from environment.resources import Resources
+from environment.sharing.terms import queues_of
 from tests.daemon.cli.conftest import Daemon
+from tests.daemon.queues.sights import seen
 
 Capture = pytest.CaptureFixture[str]
 
@@ -29,13 +33,15 @@ def test_queues_are_set_shown_and_removed(daemon: Daemon, capsys: Capture) -> No
     )
     assert daemon.run("queue", "set", "prod", "most.memory=null", "-o", "json") == 0
     capsys.readouterr()
-    held = Resources.of(3.0, 2048)
-    waits = QueueUse(held, 0.25, 0.125, 2, 7, 1.5, "job-4", time.time() - 100)
-    daemon.cast.uses |= {"prod": waits, "prod.etl": waits, "gone.x": QueueUse(waiting=1)}
+    job = ("prod.etl", "ann", Resources.of(1.0, 1024))
+    daemon.cast.seen = seen(
+        daemon.cast.queues._live.queues(), job, job, stray=["gone.x"], spent=0.75,
+        waiting={"prod": 7, "gone.x": 1}, longest={"prod": ("job-4", time.time() - 100)},
+    )  # fmt: skip
     assert daemon.run("queue", "list") == 0
     default, prod, etl, gone = (line.split() for line in capsys.readouterr().out.splitlines()[2:6])
     assert default == ["default", "1", "25.0", "%", "0.0", "%", "0.0", "%", *"---", "0", "0", "$0.0000", "-"]
-    assert prod[:12] == ["prod", "*", "3", "75.0", "%", "25.0", "%", "12.5", "%", "-", "3", "cpus,"]
+    assert prod[:12] == ["prod", "*", "3", "75.0", "%", "25.0", "%", "12.5", "%", "-", "2", "cpus,"]
     assert prod[-10:-5] == ["16", "cpus", "2", "7", "$1.50"]
     assert prod[-5:-2] == ["job-4,", "1", "min"]
     assert etl[0] == "etl"
@@ -46,6 +52,37 @@ def test_queues_are_set_shown_and_removed(daemon: Daemon, capsys: Capture) -> No
     assert (shown["submit"], shown["settings"]["guaranteed"]["gpus"]) == (["ann", "bob"], 1)
     assert daemon.run("queue", "remove", "prod.etl") == 0
     assert capsys.readouterr().out.endswith("Queue prod.etl is removed.\n")
+
+
+def test_a_job_says_where_it_stands(daemon: Daemon, tmp_path: Path, capsys: Capture) -> None:
+    """Its queue, priority and place, and why it waits there; nothing of it where there is nothing to say."""
+    app = tmp_path / "a.py"
+    app.write_text("")
+    for queue in ("prod", "default"):
+        assert daemon.run("submit", "--queue", queue, "--priority", "7", "--owner", "ann", str(app)) == 0
+    for job_id, priority in (("job-1", 7), ("job-2", 0)):
+        record = daemon.cast.store.job(job_id)
+        assert record is not None
+        daemon.cast.store.save(Changes((replace(record, job=replace(record.job, priority=priority)),), ()))
+    daemon.cast.seen = seen(queues_of({}), first=["job-2", "job-1"])
+    capsys.readouterr()
+    assert daemon.run("job", "job-1") == 0
+    shown = capsys.readouterr().out
+    assert "place       1 job before it" in shown
+    assert "1 job is before it (order: priority, fair)" in shown
+    assert daemon.run("explain", "job-1") == 0
+    assert "It is in queue prod; its priority is 7; 1 job before it.\n" in capsys.readouterr().out
+    assert daemon.run("explain", "job-2") == 0
+    assert "It is in" not in capsys.readouterr().out
+    assert daemon.run("jobs") == 0
+    assert capsys.readouterr().out.splitlines()[0].split()[:6] == [
+        "id",
+        "name",
+        "type",
+        "owner",
+        "queue",
+        "priority",
+    ]
 
 
 @pytest.mark.parametrize(

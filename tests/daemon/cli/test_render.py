@@ -114,7 +114,8 @@ def test_vms_that_lack_the_same_share_a_row() -> None:
     whys = ["has 0 cpus free, 1 needed", "is left out until 9 s, its last 3 launches never ran: full"]
     listed = [{**candidate, "vm": f"vm-{i}", "lacks": [f"vm-{i} {whys[i % 2]}"]} for i in range(6)]
     choice = {"executor": None, "candidates": listed, "candidates_left_out": 0}
-    found = {"id": "job-1", "state": "queued", "reason": "", "explanations": []}
+    stands = {"queue": "default", "priority": 0, "deadline": None, "place": 0}
+    found = {"id": "job-1", "state": "queued", "reason": "", "explanations": [], **stands}
     decision = {"at": 0.0, "policy": "ff", "decision": "wait", "reason": "it waits", "faults": []}
     (table,) = [
         part

@@ -8,9 +8,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from daemon.api import create_app
 from daemon.queues import queue_metrics
-from daemon.queues.status import QueueUse
 from daemon.store import Store
 from environment.resources import Resources
+from tests.daemon.queues.sights import seen
 from tests.daemon.small_scheduler import SmallScheduler
 from tests.daemon.test_api import Api
 
@@ -54,21 +54,13 @@ def test_queues_are_made_changed_and_removed(api: Api, scheduler: SmallScheduler
     assert api("DELETE", "/v1/queues/prod.etl").status_code == 404
     assert api("GET", "/v1/queues/prod.etl").status_code == 404
     assert api("GET", "/v1/queues/default").json()["settings"]["weight"] == 1
-    uses = {"prod": QueueUse(Resources.of(2.0, 1024), 0.25, 0.5, 1, 3, 1.5, "job-2", 7.0), "gone": QueueUse()}
-    scheduler.uses = uses
+    scheduler.seen = seen(
+        scheduler.live_queues.queues(), ("prod", "ann", Resources.of(2.0, 1024)),
+        ("gone", "", Resources.of(1.0)), waiting={"prod": 3}, longest={"prod": ("job-2", 7.0)}, spent=1.5,
+    )  # fmt: skip
     prod, gone = listed(api)["prod"], listed(api)["gone"]
-    names = (
-        "share",
-        "used",
-        "cpus",
-        "memory_mib",
-        "running",
-        "waiting",
-        "dollars_today",
-        "waits",
-        "waits_since",
-    )
-    assert [prod[name] for name in names] == [0.25, 0.5, 2.0, 1024, 1, 3, 1.5, "job-2", 7.0]
+    use = ("share", "used", "cpus", "memory_mib", "running", "waiting", "dollars_today", "waits")
+    assert [prod[name] for name in (*use, "waits_since")] == [0.25, 0.125, 2, 1024, 1, 3, 1.5, "job-2", 7]
     assert (prod["known"], gone["known"], gone["changed"]) == (True, False, False)
 
 
@@ -79,10 +71,12 @@ def test_prometheus_is_told_of_the_first_queues_and_the_rest_together(
     assert "stoker_queue" not in api("GET", "/metrics").text
     for path in ("prod", "prod.a", "prod.b", "prod.c"):
         api("PUT", f"/v1/queues/{path}", json={})
-    for name, since in (("a", time.time() - 50), ("b", time.time() - 70), ("c", None)):
-        scheduler.uses[f"prod.{name}"] = QueueUse(
-            Resources.of(2.0, 512), 0.25, 0.5, 1, 3, 1.5, "job-1", since
-        )
+    now, names = time.time(), ("prod.a", "prod.b", "prod.c")
+    scheduler.seen = seen(
+        scheduler.live_queues.queues(), *((name, "ann", Resources.of(2.0, 512)) for name in names),
+        waiting=dict.fromkeys(names, 3), spent=1.5,
+        longest={"prod.a": ("job-1", now - 50), "prod.b": ("job-2", now - 70)},
+    )  # fmt: skip
     monkeypatch.setattr(queue_metrics, "MOST_LABELS", 2)
     families = text_string_to_metric_families(api("GET", "/metrics").text)
     found = {

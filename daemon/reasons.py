@@ -1,0 +1,79 @@
+"""Why each job is in its state, as users are told: of those that wait, behind how many, and for what."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from daemon.contract import Scheduler, Standing
+from daemon.queues.sight import QueueSight
+from daemon.store import Store
+from daemon.tables import job_number
+from daemon.users.permits import Permit
+from environment.model.records import WAITS_ITS_TURN, JobRecord
+
+
+class Told(NamedTuple):
+    """The reason, and how many jobs are before it in the order; None where that is not known."""
+
+    reason: str
+    place: int | None = None
+
+
+def told_of(
+    scheduler: Scheduler, store: Store, permit: Permit, records: Sequence[JobRecord]
+) -> dict[str, Told]:
+    """What is told of each job, by its id, to somebody who may see these; of others nothing is told."""
+    told = {record.job.id: Told(permit.told(record.reason, {record.job.id})) for record in records}
+    queued = sorted((record for record in records if record.state == "queued"), key=_submission)
+    if not queued:
+        return told
+    standing = scheduler.standing()
+    if (sight := scheduler.sight()) is not None:
+        return told | _in_order(permit, queued, sight, standing)
+    return told | _first_come(store, permit, queued, standing)
+
+
+def _in_order(
+    permit: Permit, queued: Sequence[JobRecord], sight: QueueSight, standing: Standing | None
+) -> dict[str, Told]:
+    """Where the order is that of queues. Who pauses, or waits for something else, says so himself."""
+    paused = frozenset() if standing is None else standing.paused
+    told = {}
+    for record in queued:
+        place, why = sight.place(record.job.id), ""
+        if record.job.id not in paused and (place is not None or record.reason == WAITS_ITS_TURN):
+            why = sight.why(record)
+        told[record.job.id] = Told(permit.told(why or record.reason, {record.job.id}), place)
+    return told
+
+
+def _first_come(
+    store: Store, permit: Permit, queued: Sequence[JobRecord], standing: Standing | None
+) -> dict[str, Told]:
+    """Where who came first is first: one that is not the head of the queue waits for that.
+
+    Paused ones are before nobody, and have reasons of their own.
+    """
+    head = store.head() if standing is None else store.job(standing.head)
+    if head is None or head.state != "queued":
+        return {}  # the head has left the queue a moment ago, or there is none
+    known, told = standing or Standing(), {}
+    positions = store.queue_positions([record.job.id for record in queued])
+    for position, record in zip(positions, queued, strict=True):
+        ahead = known.ahead(record.job.id, position)
+        if record.job.id in known.paused:
+            continue
+        why = _behind(ahead, head if permit.sees(head.job.owner) else None) if ahead > 0 else record.reason
+        told[record.job.id] = Told(permit.told(why, {record.job.id, head.job.id}), max(ahead, 0))
+    return told
+
+
+def _behind(position: int, head: JobRecord | None) -> str:
+    jobs = "1 job is" if position == 1 else f"{position} jobs are"
+    if head is None:
+        return f"{jobs} before it, first come first served"
+    first = head.job.id if position == 1 else f"{head.job.id}, the first of them,"
+    return f"{jobs} before it, first come first served; {first} waits because: {head.reason}"
+
+
+def _submission(record: JobRecord) -> int:
+    return job_number(record.job.id) or 0

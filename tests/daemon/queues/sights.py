@@ -1,0 +1,34 @@
+"""What may be seen of queues, made of what their jobs hold."""
+
+from collections.abc import Mapping, Sequence
+
+from daemon.queues.sight import QueueSight
+from environment.resources import Resources
+from environment.sharing.shares import Holding, Shares
+from environment.sharing.terms import Queues, Sharing
+
+WHOLE = Resources.of(8.0, 8192)
+
+
+def seen(
+    queues: Queues,
+    *held: tuple[str, str, Resources],
+    first: Sequence[str] = (),
+    longest: Mapping[str, tuple[str, float]] | None = None,
+    waiting: Mapping[str, int] | None = None,
+    stray: Sequence[str] = (),
+    spent: float = 0.0,
+    order: Sequence[str] = ("priority", "fair"),
+    window: int = 256,
+) -> QueueSight:
+    """Jobs of these queues and users hold so much of a cluster of 8 cpus and 8 GiB, since an hour ago.
+
+    Each has cost so much today.
+    """
+    sharing = Sharing(tuple(order), queues=queues, window=window)  # type: ignore[arg-type]  # any words
+    shares = Shares(sharing)
+    for number, (queue, user, resources) in enumerate(held):
+        shares.holds(f"job-{number}", Holding(queue, user, resources, 0.5), 0.0)
+        shares.spends(queue, user, "2026-11-22", spent)
+    standings = shares.standings(WHOLE, 3600.0, "2026-11-22")
+    return QueueSight(standings, first, waiting or {}, longest or {}, stray)
