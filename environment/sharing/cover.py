@@ -42,7 +42,8 @@ def cover(
     weight = np.maximum.reduce([amounts[name] / amount for name, amount in each.thousandths.items()])
     places = vm.astype(np.uint16) if len(closed) < 1 << 16 else vm  # which sorts faster
     best: IntArray | None = None
-    for key in (cost, cost / np.maximum(weight, 1e-9)):
+    alike = bool(np.all(weight == weight[0]))
+    for key in (cost,) if alike else (cost, cost / np.maximum(weight, 1e-9)):
         order = np.lexsort((-weight, key))
         order = order[np.argsort(places[order], kind="stable")]
         chosen = _cheapest(free, each, closed, vm, amounts, cost, order, needed)

@@ -224,6 +224,25 @@ def test_a_driver_that_is_to_be_started_again_leaves_no_launch(stage: Stage) -> 
     assert (stage.folder / "jobs" / job.id / "driver/stdout").read_text() == "second\n"
 
 
+def test_a_driver_that_gives_way_is_put_aside_and_no_failure(stage: Stage) -> None:
+    """It is ended, and the job may start here anew: its old launch is not taken for the new one."""
+    job = stage.start("sleep 60")
+    records = stage.started(job)
+    stage.drivers.give_way(job.id)
+    event = stage.end_of(job)
+    assert (event.requeue, event.exit_code, event.cleared) == (True, None, False)
+    assert not records.exists()
+
+
+def test_a_driver_that_has_ended_by_itself_does_not_give_way(stage: Stage) -> None:
+    """It did what it was to do, and nobody does that again."""
+    job = stage.start("exit 0")
+    until(lambda: stage.launcher.driver_status(job.id).state == "ended")
+    stage.drivers.give_way(job.id)
+    event = stage.end_of(job)
+    assert (event.requeue, event.exit_code) == (False, 0)
+
+
 def test_a_driver_that_did_well_is_not_started_again(stage: Stage) -> None:
     """However many retries are left."""
     stage.retries_left = 5

@@ -280,3 +280,22 @@ def test_who_waits_says_why_nothing_is_taken_for_it() -> None:
     said = f"there is no room; nothing is taken from others for it: {why}"
     assert world.job("job-9").reason == said
     check_replay(world)
+
+
+def test_nobody_takes_from_whom_took_from_it() -> None:
+    """Though its queue is guaranteed more by now; from others it would."""
+    for gave in (True, False):
+        world = shared(job("job-1", 4, dynamic=Dynamic(2, 4), queue="lab"))
+        world.submit(urgent(2))
+        world.now += HOLD
+        seek(world)
+        world.tell("finished", "job-1.0", "job-1.1")
+        world.offer()
+        world.tell("running", *world.open_tasks("job-9"))
+        terms = sharing("priority", "guarantee", queues=[guaranteed("lab", 4.0), Queue("prod")])
+        world.send(ev.SharingChanged(world.now, terms))
+        if not gave:
+            world.job("job-1").gave = ()
+        world.wait(61.0)
+        assert [request.job.id for request in world.model.requests()] == ["job-1"]
+        assert ("YieldDriver" in names(seek(world))) == (not gave)
