@@ -145,7 +145,8 @@ class SharingSpec(Strict):
     window: Annotated[int, Field(ge=1, le=1_000_000)] = 256
     """How many jobs, the first in order, a policy is shown."""
     overtaken_at_most: Annotated[int | None, Field(ge=0)] = None
-    """How often the first may be overtaken, whatever the policy would; null: what the policy says."""
+    """How often jobs of others may overtake the first; null: once where order has fair, else as policies say.
+    From then on only jobs of his own may, until he is placed."""
     preemption: PreemptionSpec = PreemptionSpec()
     """Whether jobs take executors from others."""
 

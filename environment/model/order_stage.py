@@ -111,7 +111,7 @@ class OrderStage:
 
     def passed(self, job_id: str) -> None:
         """A job that waits as a whole is about to be placed."""
-        if self._ordering is not None and self._ordering.sharing.overtaken_at_most is not None:
+        if self._ordering is not None and self._ordering.sharing.overtaken_by_others is not None:
             self._ordering.passed(job_id, self.turns())
 
     def _holdings(self) -> dict[str, Holding]:

@@ -18,7 +18,7 @@ from environment.sharing.limits import Limits
 from environment.sharing.lines import Entry, Lines, Path, demand, keys, latest_start
 from environment.sharing.shares import Holding, Shares, Standings
 from environment.sharing.terms import Sharing
-from environment.sharing.turns import Turns, order_of
+from environment.sharing.turns import Turns, order_of, others
 from environment.types import Job, PlacementRequest
 from environment.words import clock
 
@@ -79,9 +79,12 @@ class Ordering:
             self._ages.remove(((), entry.request.job.queue, ""), aged.key)
 
     def passed(self, job_id: str, turns: Turns) -> None:
-        """The job is placed of this queue: if it is not the first, that was overtaken."""
-        head = turns.head
-        if head is not None and job_id != head.job.id:
+        """The job, which waits, is placed of this queue: the first is overtaken if it is of somebody else.
+
+        In which order those of one user are placed is his policy's matter.
+        """
+        head, found = turns.head, self._places.get(job_id)
+        if head is not None and found is not None and others(head.job, found[1].request.job):
             self._overtaken[head.job.id] = self._overtaken.get(head.job.id, 0) + 1
         self._overtaken.pop(job_id, None)
 

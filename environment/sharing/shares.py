@@ -13,6 +13,10 @@ from environment.sharing.terms import Queue, Queues, Sharing
 #: A queue by its path (None), or one of its users.
 Scope = tuple[str, str | None]
 
+#: So many times what is held now counts what was held on average: with as much of both, who gets large jobs
+#: gets too little, as he is next only when he has next to nothing. Chosen: with 1 the furthest of ten users
+#: was 8 % off his share, with 10 half of that.
+PAST = 10.0
 #: In so many steps a half-life passes, and what happens in one happens, as far as the past is concerned, when
 #: it begins: so shares change only then, and with what is held. Forgotten late by this are four percent.
 _STEPS = 16
@@ -115,7 +119,7 @@ class Standings:
         return replace(self, uses=uses)
 
     def vector(self, use: Use) -> list[float]:
-        """What is held, and was on the average, as parts of the whole, of each thing that there is."""
+        """What is held, and `PAST` times what was on average, as parts of the whole, of each thing."""
         held, names = use.held.thousandths, self.whole.thousandths
         half_life = self.sharing.half_life
         if half_life <= 0.0 or not (use.past or held):
@@ -123,7 +127,7 @@ class Standings:
         left = 2.0 ** (-max(self.step - use.at, 0.0) / half_life)
         past = use.past
         return [
-            (held.get(name, 0) * (2.0 - left) + past.get(name, 0.0) * left) / whole
+            (held.get(name, 0) * (1.0 + PAST * (1.0 - left)) + PAST * past.get(name, 0.0) * left) / whole
             for name, whole in names.items()
         ]
 

@@ -38,6 +38,10 @@ class Most:
 #: No bound at all.
 ANY = Most()
 
+#: Chosen: with one, shares stay within some percent of weights and hardly anything is idle (see
+#: docs/results/sharing.md); with none, more is idle, and with four shares are up to a third off.
+_BY_OTHERS = 1
+
 
 @dataclass(frozen=True, slots=True)
 class Queue:
@@ -151,6 +155,17 @@ class Sharing:
     overtaken_at_most: int | None = None
     preemption: Preemption = field(default_factory=Preemption)
     queues: Queues = field(default_factory=Queues)
+
+    @property
+    def overtaken_by_others(self) -> int | None:
+        """How often jobs of others may go before the first; None: as often as the policy lets them.
+
+        By a policy that looks for what fits best among many jobs, who has small ones would get twice his
+        share, and who has large ones half of it: so where the order is `fair`, one of them may.
+        """
+        if self.overtaken_at_most is None and "fair" in self.order:
+            return _BY_OTHERS
+        return self.overtaken_at_most
 
     def priority_of(self, asked: int | None, queue: str) -> int:
         """The priority of a job that asks for this one, or for none, in that queue."""

@@ -14,8 +14,13 @@ from environment.resources import total
 from environment.rounds import Queue, Verdict
 from environment.sharing.filling import Order, Scene
 from environment.sharing.shares import Holding, Standings
-from environment.types import Place, PlacementRequest
+from environment.types import Job, Place, PlacementRequest
 from environment.view import ClusterView
+
+
+def others(head: Job, job: Job) -> bool:
+    """Whether a job is another user's than the head of the queue, or in another queue."""
+    return (job.queue, job.owner) != (head.queue, head.owner)
 
 
 class Turns(Queue):
@@ -49,11 +54,16 @@ class Turns(Queue):
         return bool(self._first) or self._order.reach(self._at + 1) > self._at
 
     def __len__(self) -> int:
-        return len(self._first) + min(self._order.reach(self._at + self._shown) - self._at, self._shown)
+        if self._own is not None:
+            return len(self._first) + len(self._own)
+        return len(self._first) + min(self._order.reach(self._at + self._window) - self._at, self._window)
 
     def __iter__(self) -> Iterator[PlacementRequest]:
         yield from self._first
-        for number in range(self._at, self._at + self._shown):
+        if self._own is not None:
+            yield from self._own
+            return
+        for number in range(self._at, self._at + self._window):
             if self._order.reach(number + 1) <= number:
                 return
             yield self._order.found[number]
@@ -70,18 +80,20 @@ class Turns(Queue):
         if 0 <= index < len(self._first):
             return self._first[index]
         number = index - len(self._first)
-        if not 0 <= number < self._shown or self._order.reach(self._at + number + 1) <= self._at + number:
+        if number > 0 and self._own is not None:
+            return self._own[number]
+        if not 0 <= number < self._window or self._order.reach(self._at + number + 1) <= self._at + number:
             raise IndexError(index)
         return self._order.found[self._at + number]
 
     @cached_property
-    def _shown(self) -> int:
-        """How many jobs are shown: the first alone when it was overtaken as often as it may be."""
-        most = self._standings.sharing.overtaken_at_most
-        if most is None or self._order.reach(self._at + 1) <= self._at:
-            return self._window
-        head = self._order.found[self._at].job.id
-        return 1 if self._scene.overtaken.get(head, 0) >= most else self._window
+    def _own(self) -> list[PlacementRequest] | None:
+        """Where jobs of others went before the head as often as they may: those of its user alone."""
+        most, head = self._standings.sharing.overtaken_by_others, self.head
+        if most is None or head is None or self._scene.overtaken.get(head.job.id, 0) < most:
+            return None
+        last = self._order.reach(self._at + self._window)
+        return [each for each in self._order.found[self._at : last] if not others(head.job, each.job)]
 
     @property
     def head(self) -> PlacementRequest | None:
@@ -120,7 +132,7 @@ class Turns(Queue):
                 order=self._order, start=self._at + 1, begun=begun,
             )  # fmt: skip
         scene = self._scene
-        if head is not None and request is not head and not request.again:
+        if head is not None and not request.again and others(head.job, request.job):
             times = scene.overtaken.get(head.job.id, 0) + 1
             scene = replace(scene, overtaken={**scene.overtaken, head.job.id: times})
         first = tuple(each for each in self._first if each is not request)

@@ -73,7 +73,7 @@ class InOrder:
 
     def placed(self, job_id: str) -> None:
         """A job that waited was placed."""
-        if self._turns is not None and self._ordering.sharing.overtaken_at_most is not None:
+        if self._turns is not None and self._ordering.sharing.overtaken_by_others is not None:
             self._ordering.passed(job_id, self._turns)
         self._ordering.leave(job_id)
 

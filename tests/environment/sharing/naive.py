@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from environment.resources import NOTHING, Resources, total
+from environment.sharing.shares import PAST
 from environment.sharing.terms import Queue, Sharing
 from environment.types import Job, PlacementRequest
 
@@ -161,7 +162,9 @@ class Naive:
                 weight = 2.0 ** (-(at - until) / half) - 2.0 ** (-(at - since) / half)
                 for name, amount in each.amount.thousandths.items():
                     past[name] = past.get(name, 0.0) + amount * weight
-        parts = ((held.get(n) + past.get(n, 0.0)) / amount for n, amount in self.whole.thousandths.items())
+        parts = (
+            (held.get(n) + PAST * past.get(n, 0.0)) / amount for n, amount in self.whole.thousandths.items()
+        )
         return max(parts)
 
     def _over(self, request: PlacementRequest, now: float) -> tuple[str, str | None] | None:

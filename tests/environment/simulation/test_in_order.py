@@ -56,7 +56,7 @@ def test_who_goes_first_when_there_is_room(order: str, first: str) -> None:
         work("short", 4, 10, owner="ann"),
         work("others", 5, 50, owner="bob"),
     ]
-    begun = started(run(jobs, sharing(order=order)))
+    begun = started(run(jobs, sharing(order=order, half_life=60.0)))
     assert min(begun, key=lambda name: begun[name] or 1e9) == first
     assert started(run(jobs, None))["old"] == 100
 
