@@ -1,0 +1,133 @@
+"""Names that jobs come after, arrays, groups and labels, as the job store has them."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conf.schema import JobSpec
+from daemon.arrivals import SubmittedSpec
+from daemon.resolving import UnknownDependencyError
+from daemon.store import IdempotencyConflictError, Store
+from environment.dependencies import After
+from environment.model.cluster_model import Changes
+from environment.model.records import JobRecord
+from environment.types import Job
+from tests.builders import make_job
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """An empty one."""
+    with closing(Store(f"sqlite:///{tmp_path / 'stoker.db'}")) as made:
+        yield made
+
+
+def submit(store: Store, key: str | None = None, **fields: object) -> JobRecord:
+    """Have a job, or an array, in the store: the record of the first."""
+    spec = JobSpec.model_validate({"app": "/apps/a.py", "owner": "ann", **fields})
+
+    def job(job_id: str, _: SubmittedSpec) -> Job:
+        labels = tuple(sorted(spec.labels.items()))
+        made = make_job(job_id, submitted_at=5.0)
+        return replace(
+            made, name=spec.label, owner=spec.owner, group=spec.group, count=spec.count, labels=labels
+        )
+
+    (outcome,) = store.add_jobs([SubmittedSpec(spec, key)], job, 5.0)
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome[0]
+
+
+def end(store: Store, state: str, *job_ids: str) -> None:
+    """These jobs are over."""
+    for number, job_id in enumerate(job_ids):
+        record = store.job(job_id)
+        assert record is not None
+        over = replace(record, state=state, finished_at=50.0 + number, cost=0.5, reason="it broke")  # type: ignore[arg-type]
+        store.save(Changes((over,), ()))
+
+
+def test_names_become_ids(store: Store) -> None:
+    """The latest job of that name and owner, however it does; ids as they are; each once."""
+    submit(store, name="load")
+    submit(store, name="load")
+    submit(store, name="load", owner="bob")
+    end(store, "failed", "job-2")
+    found = submit(store, after=["load", {"job": "job-1", "when": "any"}, "job-1"])
+    assert found.job.after == (After("job-2", name="load", ended="failed"), After("job-1"))
+    assert store.job("job-4") == found
+
+
+@pytest.mark.parametrize("after", ["job-9", "array-9", "job", {"group": "job"}, "me"])
+def test_what_is_not_there_is_said(store: Store, after: object) -> None:
+    """And nothing is kept."""
+    with pytest.raises(UnknownDependencyError, match=r"^after: (there is|ann has) no "):
+        submit(store, name="me", after=after)
+    assert store.jobs() == []
+    with pytest.raises(UnknownDependencyError, match="but this one, which cannot come after itself"):
+        submit(store, name="me", after="me")
+
+
+def test_an_array_is_one_submission(store: Store) -> None:
+    """Numbers one behind the other, one key, variables and arguments of each."""
+    spec_of: dict[str, object] = {"count": 3, "args": ["--part", "{index}"], "name": "parts"}
+    first = submit(store, "k", **spec_of)
+    assert (first.job.id, first.job.array, first.job.index) == ("job-1", "array-1", 0)
+    assert [job.job.index for job in store.jobs(group="array-1")] == [2, 1, 0]
+    spec = store.spec("job-3")
+    assert spec is not None
+    assert (spec.args, spec.env) == (("--part", "2"), {"STOKER_INDEX": "2", "STOKER_COUNT": "3"})
+    assert (
+        submit(store, "k", count=3, args=["--part", "{index}"], labels={"team": "a"}, name="parts") == first
+    )
+    with pytest.raises(IdempotencyConflictError):
+        submit(store, "k", count=4)
+    assert len(store.jobs()) == 3
+    assert submit(store, after=["parts"]).job.after == (After("array-1", name="parts", members=3),)
+    end(store, "finished", "job-1", "job-2", "job-3")
+    assert submit(store, after=["array-1"]).job.after == (After("array-1", members=3, ended="finished"),)
+
+
+def test_a_group_is_looked_at_as_one(store: Store) -> None:
+    """Its states, bill and first failure; what comes after it comes after all that have not ended."""
+    for _ in range(3):
+        submit(store, group="nightly")
+    submit(store, group="nightly", owner="bob")
+    found = store.group("nightly")
+    assert found is not None
+    assert (found.state, found.states, found.finished_at) == ("queued", {"queued": 4}, None)
+    end(store, "finished", "job-1")
+    after = submit(store, after=[{"group": "nightly"}]).job.after
+    assert after == (After("job-2", name="nightly"), After("job-3", name="nightly"))
+    end(store, "failed", "job-3", "job-2")
+    found = store.group("nightly", ["ann"])
+    assert found is not None
+    assert (found.state, found.cost, found.finished_at) == ("failed", 1.5, 51.0)
+    assert found.failure is not None
+    assert found.failure.job.id == "job-3"
+    assert submit(store, after="nightly").job.after[0].ended == "failed"
+    assert store.group("weekly") is None
+    assert store.ends_of(["job-1", "job-3", "job-4", "job-99"]) == {"job-1": "finished", "job-3": "failed"}
+
+
+def test_jobs_are_found_by_labels(store: Store) -> None:
+    """By all that are asked for, with states and owners; and no more when they are pruned."""
+    submit(store, labels={"team": "a", "stage": "load"})
+    submit(store, labels={"team": "a"})
+    submit(store, labels={"team": "b"})
+    submit(store, labels={"team": "a"}, owner="bob")
+
+    def found(**wanted: object) -> list[str]:
+        return [record.job.id for record in store.jobs(**wanted)]  # type: ignore[arg-type]
+
+    assert found(labels={"team": "a"}) == ["job-4", "job-2", "job-1"]
+    assert found(labels={"team": "a"}, limit=1, before="job-4") == ["job-2"]
+    assert found(labels={"team": "a", "stage": "load"}) == ["job-1"]
+    assert found(labels={"team": "a"}, owners=("bob",), states=("queued",)) == ["job-4"]
+    end(store, "finished", "job-1")
+    assert store.past.prune(["job-1"]) == 1
+    assert found(labels={"stage": "load"}) == []
