@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from heapq import heapify, heappop, heapreplace
+from operator import add
+from threading import Lock
 from typing import Any
 
 from environment.resources import Resources
@@ -23,6 +25,8 @@ Gate = Callable[[Iterable[PlacementRequest], int], Iterator[PlacementRequest]]
 
 #: Of so many queues and users it is kept what was found, at most.
 _KEPT = 100_000
+#: And of so many sets of queues in which somebody waits.
+_TREES = 100
 
 #: How a queue stands among its neighbours: those below their guarantee are first, then those with the least;
 #: of equals, whose next job is older.
@@ -65,6 +69,8 @@ class Known:
 
     def __init__(self) -> None:
         self._vectors: dict[Scope, tuple[Use, float, Resources, list[float]]] = {}
+        self._shares: dict[str, tuple[Use, float, Resources, float]] = {}
+        self._trees: dict[tuple[str, ...], dict[str, Any]] = {}
         self._users: dict[tuple[Key, str], tuple[object, Use | None, float, Resources, list[Any]]] = {}
 
     def vector(self, standings: Standings, scope: Scope) -> Sequence[float]:
@@ -75,6 +81,29 @@ class Known:
             if len(self._vectors) > _KEPT:
                 self._vectors = {}
             known = self._vectors[scope] = use, step, whole, standings.vector(use)
+        return known[3]
+
+    def below(self, standings: Standings, paths: tuple[str, ...]) -> Mapping[str, Any]:
+        """The tree of these queues and those above them."""
+        found = self._trees.get(paths)
+        if found is None:
+            found = {}
+            for path in paths:
+                at = found
+                for queue in standings.sharing.queues.line(path):
+                    at = at.setdefault(queue.path, {})
+            if len(self._trees) > _TREES:
+                self._trees = {}
+            self._trees[paths] = found
+        return found
+
+    def share(self, standings: Standings, queue: Queue) -> float:
+        """A queue's share for its weight."""
+        use, step, whole = standings.of((queue.path, None)), standings.step, standings.whole
+        known = self._shares.get(queue.path)
+        if known is None or known[0] is not use or known[1] != step or known[2] is not whole:
+            share = dominant(self.vector(standings, (queue.path, None)), queue.weight)
+            known = self._shares[queue.path] = use, step, whole, share
         return known[3]
 
     def users(
@@ -128,19 +157,20 @@ class Order:
         self._touched: set[str] = set()
         self._chains: dict[str, list[tuple[Queue, list[float]]]] = {}
         self._parts: dict[int, tuple[Resources, list[float]]] = {}
-        self._bounded = any(queue.most or queue.most_per_user for queue in standings.sharing.queues)
+        self._bounded = scene.limits.any
         #: Whether whoever waits may be placed, so that who is next is known without looking.
         self.sure = not (self._bounded or self._gone)
+        #: Who decides and who only watches may look at the same queue, each in a thread of its own.
+        self._finding = Lock()
         self._rest = scene.gate(self._shown(), begun)
 
     def reach(self, count: int) -> int:
         """How many are found, when so many were looked for."""
         found = self.found
-        while len(found) < count:
-            request = next(self._rest, None)
-            if request is None:
-                break
-            found.append(request)
+        if len(found) < count:
+            with self._finding:
+                while len(found) < count and (request := next(self._rest, None)) is not None:
+                    found.append(request)
         return len(found)
 
     def goes_on(self, request: PlacementRequest, held: Resources) -> bool:
@@ -164,6 +194,7 @@ class Order:
     def _entries(self) -> Iterator[Entry]:
         for entry in self._starving():
             self._early.add(entry.request.job.id)
+            self.sure = False
             yield self.added(entry)
         fair = "fair" in self.standings.sharing.order
         for kind in self.scene.classes:
@@ -172,7 +203,7 @@ class Order:
                 yield from self._merged({queue: users[""] for queue, users in queues.items()})
                 continue
             root = _Branch(self, kind, "", self._below(queues))
-            while root.settle():
+            while root if self.sure else root.settle():
                 yield root.take()
 
     def _merged(self, lines: Mapping[str, Sequence[Entry]]) -> Iterator[Entry]:
@@ -267,21 +298,34 @@ class Order:
 
     def added(self, entry: Entry) -> Entry:
         """The entry, which was found: those after it are chosen as if it had been placed."""
-        known = self._parts.get(id(entry.takes))
-        if known is None:
-            taken, whole = entry.takes.thousandths, self.standings.whole.thousandths
-            parts = [taken.get(name, 0) / amount for name, amount in whole.items()]
-            known = self._parts[id(entry.takes)] = entry.takes, parts
-        job, parts = entry.request.job, known[1]
+        job = entry.request.job
         chain = self.chain(job.queue)
         leaf = chain[-1][0].path
         self._touched.add(leaf)
-        vectors = [had for _, had in chain]
-        vectors.append(self.vector((leaf, job.owner)))
-        for had in vectors:
-            for number, part in enumerate(parts):
-                had[number] += part
+        parts = self.parts(entry.takes)
+        for had in (*(had for _, had in chain), self.vector((leaf, job.owner))):
+            had[:] = map(add, had, parts)
         return entry
+
+    def parts(self, takes: Resources) -> Sequence[float]:
+        """So much as parts of the whole."""
+        known = self._parts.get(id(takes))
+        if known is None:
+            taken, whole = takes.thousandths, self.standings.whole.thousandths
+            parts = [taken.get(name, 0) / amount for name, amount in whole.items()]
+            known = self._parts[id(takes)] = takes, parts
+        return known[1]
+
+    def standing(self, kind: Key, path: str) -> Standing:
+        """How a queue of jobs stands among its neighbours, at least as far in front as it should."""
+        queue = self.standings.sharing.queues.line(path)[-1]
+        if path in self._touched or queue.guaranteed:
+            rank, users = self.rank(*self.chain(path)[-1]), self.users(kind, path)
+        else:  # what is known of it from a round before is true still
+            lines = self.scene.tree[kind][path]
+            rank = 1, self.scene.known.share(self.standings, queue)
+            users = self.scene.known.users(self.standings, kind, queue, lines)
+        return (*rank, users[0][1][-2:] if self.sure else ())
 
     def rank(self, queue: Queue, had: Sequence[float]) -> Rank:
         """How a queue that has so much stands among its neighbours."""
@@ -301,6 +345,10 @@ class Order:
         }
         return self.standings.of(scope).held + Resources(more)
 
+    def touch(self, path: str) -> None:
+        """Some of a queue of jobs are about to be found."""
+        self._touched.add(path)
+
     def users(self, kind: Key, path: str) -> Sequence[Any]:
         """The users of a queue of jobs by share: that, where the first of each stands, who, and 0."""
         lines, queue = self.scene.tree[kind][path], self.chain(path)[-1][0]
@@ -311,14 +359,9 @@ class Order:
             for user, line in lines.items()
         )
 
-    def _below(self, queues: Mapping[str, Any]) -> dict[str, Any]:
+    def _below(self, queues: Mapping[str, Any]) -> Mapping[str, Any]:
         """The tree of queues in which jobs of a class wait: by path those below, an empty one for none."""
-        root: dict[str, Any] = {}
-        for path in queues:
-            at = root
-            for queue in self.standings.sharing.queues.line(path):
-                at = at.setdefault(queue.path, {})
-        return root
+        return self.scene.known.below(self.standings, tuple(queues))
 
 
 class _Leaf:
@@ -327,13 +370,16 @@ class _Leaf:
     What stands in front is what would be next if no limit were in the way; `settle` sees to that.
     """
 
-    __slots__ = ("_had", "_heap", "_lines", "_order", "queue")
+    __slots__ = ("_had", "_heap", "_lines", "_order", "_vectors", "queue")
 
     def __init__(self, order: Order, kind: Key, path: str) -> None:
-        self.queue, self._had = order.chain(path)[-1]
+        chain = order.chain(path)
+        self.queue, self._had = chain[-1]
+        self._vectors = [had for _, had in chain]
         self._order = order
         self._lines = order.scene.tree[kind][path]
         self._heap = list(order.users(kind, path))  # what is sorted is a heap
+        order.touch(path)
 
     @property
     def rank(self) -> Standing:
@@ -369,10 +415,14 @@ class _Leaf:
         heap = self._heap
         _, _, user, number = heap[0]
         entries = self._lines[user]
-        entry = self._order.added(entries[number])
+        entry: Entry = entries[number]
+        parts = self._order.parts(entry.takes)
+        for had in self._vectors:
+            had[:] = map(add, had, parts)
+        had = self._order.vector((self.queue.path, user))
+        had[:] = map(add, had, parts)
         number += 1
         if number < len(entries):
-            had = self._order.vector((self.queue.path, user))
             share = dominant(had, self.queue.weight_of(user))
             heapreplace(heap, (share, entries[number].key, user, number))
         else:
@@ -400,8 +450,7 @@ class _Branch:
                 branch = _Branch(order, kind, child, further)
                 heap.append(((*branch.rank[:2], branch.rank[2] if order.sure else ()), child, branch))
             else:
-                age = order.users(kind, child)[0][1][-2:] if order.sure else ()
-                heap.append(((*order.rank(*order.chain(child)[-1]), age), child, kind))
+                heap.append((order.standing(kind, child), child, kind))
         heapify(heap)
         self._heap = heap
 
@@ -435,6 +484,8 @@ class _Branch:
         """The next entry; to be called after `settle`."""
         heap = self._heap
         _, path, child = heap[0]
+        if isinstance(child, tuple):
+            child = _Leaf(self._order, child, path)
         entry: Entry = child.take()
         if child if self._order.sure else child.settle():
             heapreplace(heap, (child.rank, path, child))

@@ -31,6 +31,8 @@ class Limits:
     def __init__(self, queues: Queues) -> None:
         self._queues = queues
         self._bounds = cache(self._bounds_of)
+        #: Whether there is any limit at all.
+        self.any = any(queue.most or queue.most_per_user for queue in queues)
 
     def _bounds_of(self, queue: str) -> tuple[tuple[str, bool, Most], ...]:
         line = self._queues.line(queue)

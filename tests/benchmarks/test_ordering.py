@@ -1,0 +1,93 @@
+"""What the order of very many waiting jobs costs a decision; prints that, and its ratio to a millisecond."""
+
+import time
+from dataclasses import replace
+from itertools import islice
+from random import Random
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from conf.schema.sharing import Criterion
+from environment.resources import NOTHING, Resources
+from environment.rounds import Verdict
+from environment.sharing.ordering import Ordering
+from environment.sharing.shares import Holding
+from environment.sharing.terms import ANY, Most, Queue, Queues, Sharing
+from environment.types import Place, PlacementRequest
+from tests.benchmarks.conftest import Show
+from tests.benchmarks.measuring import timed
+from tests.builders import make_job, make_view, make_vms
+
+JOBS, USERS, TOP, BELOW = 100_000, 1000, 10, 20
+WHOLE = Resources.of(4000.0, 16_000_000)
+VIEW = make_view(make_vms(1, cpus=1e6, memory_mib=2**34))
+#: As many decisions has a round, so many rounds are timed, and so many jobs run.
+DECISIONS, ROUNDS, RUNNING = 10, 40, 300
+
+
+class Waiting:
+    """Jobs of users in queues, each user in five of them."""
+
+    def __init__(self, order: tuple[Criterion, ...], most: Most) -> None:
+        self.pick = pick = Random(1)  # noqa: S311  # no secret hangs on it
+        queues = [Queue("default")]
+        for top in range(TOP):
+            queues.append(Queue(f"q{top}", pick.choice([1.0, 2.0, 3.0])))
+            queues += (Queue(f"q{top}.{n}", pick.choice([1.0, 2.0]), most=most) for n in range(BELOW))
+        self.ordering = Ordering(Sharing(order, queues=Queues(tuple(queues))))
+        leaves = self.ordering.sharing.queues.leaves[1:]
+        mine = [pick.sample(leaves, 5) for _ in range(USERS)]
+        self.now, self.number = 0.0, 0
+        self.running: list[PlacementRequest] = []
+        for _ in range(JOBS):
+            self.now += 0.1
+            user = pick.randrange(USERS)
+            self.submit(pick.choice(mine[user]), f"user-{user}")
+
+    def submit(self, queue: str, owner: str) -> None:
+        """A job comes."""
+        pick, self.number = self.pick, self.number + 1
+        size = pick.randint(1, 8), float(pick.randint(1, 6)), pick.randint(1, 10) * 1024
+        job = make_job(f"job-{self.number}", *size, self.now, pick.uniform(10.0, 1000.0))
+        job = replace(job, queue=queue, owner=owner, priority=pick.choice([0, 1, 2]))
+        self.ordering.join(PlacementRequest(job, job.executors), self.number, self.now)
+
+    def seconds(self, looks: int) -> float:
+        """What a decision costs that looks at so many jobs and places the first, with what is told of it."""
+        began = time.thread_time()
+        for _ in range(ROUNDS):
+            self.now += 5.0
+            turns, placed = self.ordering.turns(WHOLE, self.now), []
+            for _ in range(DECISIONS):
+                request, *_ = islice(turns, looks)
+                placed.append(request)
+                turns = turns.after(Verdict(request, VIEW, Place(request.job.id, (0,) * request.count)))
+            for request in placed:
+                job = request.job
+                self.ordering.leave(job.id)
+                held = Holding(job.queue, job.owner, job.size * job.executors, 1.0)
+                self.ordering.shares.holds(job.id, held, self.now)
+                self.submit(job.queue, job.owner)
+            self.running += placed
+            for request in self.running[:-RUNNING]:
+                job = request.job
+                over = Holding(job.queue, job.owner, NOTHING, 0.0)
+                self.ordering.shares.holds(job.id, over, self.now)
+            self.running = self.running[-RUNNING:]
+        return (time.thread_time() - began) / (ROUNDS * DECISIONS)
+
+
+@pytest.mark.parametrize("most", [ANY, Most({"cpus": 60.0}, running=20)], ids=["free", "limited"])
+@pytest.mark.parametrize("order", [("fifo",), ("fair",), ("priority", "fair")], ids=str)
+def test_order_of_many_jobs(
+    order: tuple[Criterion, ...], most: Most, benchmark: BenchmarkFixture, show: Show
+) -> None:
+    """Where a policy looks at the first job, and where it looks at a window of 256."""
+    waiting = Waiting(order, most)
+    first = waiting.seconds(1)
+    window = timed(benchmark, lambda: waiting.seconds(256))
+    limits = ", limits" if most else ""
+    show(f"{', '.join(order)}{limits}: {JOBS} jobs of {USERS} users in {TOP * BELOW} queues")
+    for looks, spent in ((1, first), (256, window)):
+        show(f"  {looks} looked at: {spent * 1e3:.3f} ms a decision, {spent / 1e-3:.2f} of a millisecond")
