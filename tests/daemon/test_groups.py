@@ -81,9 +81,7 @@ def test_an_array_is_one_submission(store: Store) -> None:
     spec = store.spec("job-3")
     assert spec is not None
     assert (spec.args, spec.env) == (("--part", "2"), {"STOKER_INDEX": "2", "STOKER_COUNT": "3"})
-    assert (
-        submit(store, "k", count=3, args=["--part", "{index}"], labels={"team": "a"}, name="parts") == first
-    )
+    assert submit(store, "k", **spec_of) == first
     with pytest.raises(IdempotencyConflictError):
         submit(store, "k", count=4)
     assert len(store.jobs()) == 3

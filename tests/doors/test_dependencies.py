@@ -1,6 +1,9 @@
 """Jobs that come after others, arrays and retries on a real daemon, with drivers that have no executors."""
 
+import re
+import shlex
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -70,3 +73,25 @@ def test_a_failure_takes_along_who_comes_after(house: Daemon) -> None:
     assert (found["state"], found["first_failure"]["id"]) == ("failed", bad["id"])
     said = house.stoker("submit", *NONE, "--after", "nobody", str(house.folder / "part.py"), code=2)
     assert "no job or group nobody" in said
+
+
+def test_what_the_docs_say_is_taken(house: Daemon) -> None:
+    """Each command of docs/submit.md about this: for later, so that nothing of it begins, and then ended."""
+    text = (Path(__file__).parents[2] / "docs/submit.md").read_text()
+    text = text[text.index("## Dependencies, retries, arrays") : text.index("## Files")]
+    lines = [line for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
+    array = "array-12"
+    for line in lines:
+        words = [re.sub(r"\w+\.py$", str(house.folder / "part.py"), word) for word in shlex.split(line)[1:]]
+        if words[0] == "submit":
+            later = () if "--start-at" in words else ("--start-at", "in 1d")
+            array = house.stoker("submit", *NONE, *later, "-o", "json", *words[1:])["array"] or array
+            if "parts" in words and "--count" in words:
+                parts = array
+        elif words[0] in ("wait", "logs"):  # these are tried above
+            assert words[1] in ("nightly", "array-12")
+        else:
+            house.stoker(*(parts if word == "array-12" else word for word in words))
+    states = {job["state"] for job in house.stoker("jobs", "--group", parts, "-o", "json")["jobs"]}
+    assert states == {"killed"}
+    assert len(lines) == 9
