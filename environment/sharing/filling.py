@@ -7,31 +7,22 @@ What a policy is shown of it, and what becomes of it with each placement, is in 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from heapq import heapify, heappop, heapreplace
 from operator import add
 from threading import Lock
 from typing import Any
 
 from environment.resources import Resources
+from environment.sharing.known import Known
 from environment.sharing.limits import Limits, Over
 from environment.sharing.lines import Entry, Key, Tree, demand
-from environment.sharing.shares import Holding, Scope, Standings, Use, below_guarantee, dominant, scopes
+from environment.sharing.shares import Holding, Scope, Standings, below_guarantee, dominant, scopes
 from environment.sharing.terms import Queue
+from environment.sharing.tree import Answer, Branch, Rank, Standing
 from environment.types import PlacementRequest
 
 #: Lets in the first of some jobs, when so many JVMs were placed since it was asked first.
 Gate = Callable[[Iterable[PlacementRequest], int], Iterator[PlacementRequest]]
-
-#: Of so many queues and users it is kept what was found, at most.
-_KEPT = 100_000
-#: And of so many sets of queues in which somebody waits.
-_TREES = 100
-
-#: How a queue stands among its neighbours: those below their guarantee are first, then those with the least;
-#: of equals, whose next job is older.
-Rank = tuple[int, float]
-Standing = tuple[int, float, Key]
 
 
 def every(requests: Iterable[PlacementRequest], _: int) -> Iterator[PlacementRequest]:
@@ -58,84 +49,7 @@ class Scene:
     overtaken: Mapping[str, int] = field(default_factory=dict)
     #: The queues of jobs that grow, for which a limit of running jobs is none.
     grow_in: frozenset[str] = frozenset()
-    known: "Known" = field(default_factory=lambda: Known())
-
-
-class Known:
-    """What was found of shares in one round, and is as true in the next as long as nothing of it changes.
-
-    May be used by several threads at once, each of which finds the same again where it finds nothing.
-    """
-
-    def __init__(self) -> None:
-        self._vectors: dict[Scope, tuple[Use, float, Resources, list[float]]] = {}
-        self._shares: dict[str, tuple[Use, float, Resources, float]] = {}
-        self._trees: dict[tuple[str, ...], dict[str, Any]] = {}
-        self._users: dict[tuple[Key, str], tuple[object, Use | None, float, Resources, list[Any]]] = {}
-
-    def vector(self, standings: Standings, scope: Scope) -> Sequence[float]:
-        """What a queue or user has and has had, as parts of the whole."""
-        use, step, whole = standings.of(scope), standings.step, standings.whole
-        known = self._vectors.get(scope)
-        if known is None or known[0] is not use or known[1] != step or known[2] is not whole:
-            if len(self._vectors) > _KEPT:
-                self._vectors = {}
-            known = self._vectors[scope] = use, step, whole, standings.vector(use)
-        return known[3]
-
-    def below(self, standings: Standings, paths: tuple[str, ...]) -> Mapping[str, Any]:
-        """The tree of these queues and those above them."""
-        found = self._trees.get(paths)
-        if found is None:
-            found = {}
-            for path in paths:
-                at = found
-                for queue in standings.sharing.queues.line(path):
-                    at = at.setdefault(queue.path, {})
-            if len(self._trees) > _TREES:
-                self._trees = {}
-            self._trees[paths] = found
-        return found
-
-    def share(self, standings: Standings, queue: Queue) -> float:
-        """A queue's share for its weight."""
-        use, step, whole = standings.of((queue.path, None)), standings.step, standings.whole
-        known = self._shares.get(queue.path)
-        if known is None or known[0] is not use or known[1] != step or known[2] is not whole:
-            share = dominant(self.vector(standings, (queue.path, None)), queue.weight)
-            known = self._shares[queue.path] = use, step, whole, share
-        return known[3]
-
-    def users(
-        self, standings: Standings, kind: Key, queue: Queue, lines: Mapping[str, Sequence[Entry]]
-    ) -> Sequence[Any]:
-        """The users of a queue of jobs by share: that, where the first of each stands, who, and 0."""
-        # Of whatever changes of its users, the queue has a part.
-        use, step, whole = standings.of((queue.path, None)), standings.step, standings.whole
-        known = self._users.get((kind, queue.path))
-        if known is None or known[0] is not lines or known[1] is not use or known[2:4] != (step, whole):
-            if len(self._users) > _KEPT:
-                self._users = {}
-            found = []
-            for user, line in lines.items():
-                share = dominant(self.vector(standings, (queue.path, user)), queue.weight_of(user))
-                found.append((share, line[0].key, user, 0))
-            found.sort()
-            known = self._users[kind, queue.path] = lines, use, step, whole, found
-        return known[4]
-
-
-class Answer(Enum):
-    """Whether an entry may be placed."""
-
-    MAY = 0
-    #: It does not wait any more.
-    GONE = 1
-    #: A limit is in the way of this one.
-    OVER = 2
-    #: A limit is in the way of all of its user, or of its queue.
-    USER_FULL = 3
-    QUEUE_FULL = 4
+    known: Known = field(default_factory=Known)
 
 
 class Order:
@@ -202,7 +116,7 @@ class Order:
             if not fair:
                 yield from self._merged({queue: users[""] for queue, users in queues.items()})
                 continue
-            root = _Branch(self, kind, "", self._below(queues))
+            root = Branch(self, kind, "", self._below(queues))
             while root if self.sure else root.settle():
                 yield root.take()
 
@@ -362,136 +276,3 @@ class Order:
     def _below(self, queues: Mapping[str, Any]) -> Mapping[str, Any]:
         """The tree of queues in which jobs of a class wait: by path those below, an empty one for none."""
         return self.scene.known.below(self.standings, tuple(queues))
-
-
-class _Leaf:
-    """A queue of jobs: whose user has least is next.
-
-    What stands in front is what would be next if no limit were in the way; `settle` sees to that.
-    """
-
-    __slots__ = ("_had", "_heap", "_lines", "_order", "_vectors", "queue")
-
-    def __init__(self, order: Order, kind: Key, path: str) -> None:
-        chain = order.chain(path)
-        self.queue, self._had = chain[-1]
-        self._vectors = [had for _, had in chain]
-        self._order = order
-        self._lines = order.scene.tree[kind][path]
-        self._heap = list(order.users(kind, path))  # what is sorted is a heap
-        order.touch(path)
-
-    @property
-    def rank(self) -> Standing:
-        """How it stands among its neighbours; of equals, whose next job is older."""
-        return (*self._order.rank(self.queue, self._had), self._heap[0][1][-2:])
-
-    def settle(self) -> bool:
-        """Have somebody in front who may be placed; whether there is anybody."""
-        heap, look, most = self._heap, self._order.look, self._order.standings.sharing.window
-        while heap:
-            share, _, user, number = heap[0]
-            entries, looks = self._lines[user], 0
-            for at in range(number, len(entries)):
-                answer = look(entries[at])
-                if answer is Answer.MAY:
-                    if at == number:
-                        return True
-                    heapreplace(heap, (share, entries[at].key, user, at))
-                    break
-                if answer is Answer.QUEUE_FULL:
-                    heap.clear()
-                    return False
-                looks += answer is Answer.OVER
-                if answer is Answer.USER_FULL or looks > most:
-                    heappop(heap)
-                    break
-            else:
-                heappop(heap)
-        return False
-
-    def take(self) -> Entry:
-        """The next entry; to be called after `settle`."""
-        heap = self._heap
-        _, _, user, number = heap[0]
-        entries = self._lines[user]
-        entry: Entry = entries[number]
-        parts = self._order.parts(entry.takes)
-        for had in self._vectors:
-            had[:] = map(add, had, parts)
-        had = self._order.vector((self.queue.path, user))
-        had[:] = map(add, had, parts)
-        number += 1
-        if number < len(entries):
-            share = dominant(had, self.queue.weight_of(user))
-            heapreplace(heap, (share, entries[number].key, user, number))
-        else:
-            heappop(heap)
-        return entry
-
-    def __bool__(self) -> bool:
-        return bool(self._heap)
-
-
-class _Branch:
-    """A queue of queues: who is below its guarantee is next, then who has least for its weight.
-
-    Each stands at least as far in front as it should, until it is looked at.
-    """
-
-    __slots__ = ("_heap", "_order", "path")
-
-    def __init__(self, order: Order, kind: Key, path: str, below: Mapping[str, Any]) -> None:
-        self.path = path
-        self._order = order
-        heap: list[Any] = []
-        for child, further in below.items():
-            if further:
-                branch = _Branch(order, kind, child, further)
-                heap.append(((*branch.rank[:2], branch.rank[2] if order.sure else ()), child, branch))
-            else:
-                heap.append((order.standing(kind, child), child, kind))
-        heapify(heap)
-        self._heap = heap
-
-    @property
-    def rank(self) -> Standing:
-        """How it stands among its neighbours; below its guarantee also when one in it is below its own."""
-        below, part, age = self._heap[0][0]
-        if below == 0:
-            own = self._order.rank(*self._order.chain(self.path)[-1])
-            return (*(own if own[0] == 0 else (0, part)), age)
-        return (*self._order.rank(*self._order.chain(self.path)[-1]), age)
-
-    def settle(self) -> bool:
-        """Have somebody in front who may be placed; whether there is anybody."""
-        heap = self._heap
-        while heap:
-            rank, path, child = heap[0]
-            if isinstance(child, tuple):  # most are never looked at
-                child = _Leaf(self._order, child, path)
-            if not child.settle():
-                heappop(heap)
-                continue
-            found = child.rank
-            if found == rank:
-                heap[0] = rank, path, child
-                return True
-            heapreplace(heap, (found, path, child))
-        return False
-
-    def take(self) -> Entry:
-        """The next entry; to be called after `settle`."""
-        heap = self._heap
-        _, path, child = heap[0]
-        if isinstance(child, tuple):
-            child = _Leaf(self._order, child, path)
-        entry: Entry = child.take()
-        if child if self._order.sure else child.settle():
-            heapreplace(heap, (child.rank, path, child))
-        else:
-            heappop(heap)
-        return entry
-
-    def __bool__(self) -> bool:
-        return bool(self._heap)

@@ -13,7 +13,8 @@ from itertools import islice
 from types import MappingProxyType
 
 from environment.resources import Resources
-from environment.sharing.filling import Gate, Known, Scene, every
+from environment.sharing.filling import Gate, Scene, every
+from environment.sharing.known import Known
 from environment.sharing.limits import Limits
 from environment.sharing.lines import Entry, Lines, Path, demand, keys, latest_start
 from environment.sharing.shares import Holding, Shares, Standings
