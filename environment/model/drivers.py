@@ -40,7 +40,8 @@ class Drivers:
         if job is None or job.ended:
             return
         if event.requeue:
-            self._lives.start_afresh(job, event.message or job.reason)
+            told = job.gave[-1].told if job.gives_way else job.reason
+            self._lives.start_afresh(job, event.message or told)
             return
         if job.failing:
             self._lives.driver_failed(job, event.exit_code, job.failing, again=event.cleared)

@@ -59,7 +59,7 @@ def wanted(job: JobRecord) -> tuple[Asked, ...]:
 
 def lacks(job: JobRecord, roster: Roster) -> list[Lack]:
     """What a job whose launch stands is short of: first the profile of which it has the least share."""
-    if not roster.stands(job):
+    if not roster.stands(job) or job.gives_way:
         return []
     if job.job.dynamic is None:
         return _more(job, roster)

@@ -269,6 +269,7 @@ class JobLives:
 
     def give_way(self, job: JobRecord, why: str) -> None:
         """All of it ends for another job; then it waits again in its place, and has lost work alone."""
+        self._line.leave(job)
         self._roster.explain(job, why)
         if job.job.driver_here:
             self._turn.command(cmd.YieldDriver, job.job.id)
@@ -346,7 +347,7 @@ class JobLives:
 
     def say_runs(self, job: JobRecord) -> None:
         """A job that grows, runs, and waits for nothing, says on how many executors."""
-        waits = job in self._line or self._line.waits_for_vms(job)
+        waits = job in self._line or self._line.waits_for_vms(job) or job.gives_way
         if (job.job.dynamic is not None or job.grown) and self._roster.stands(job) and not waits:
             self._roster.explain(job, runs_on(job, self._roster))
 

@@ -299,3 +299,27 @@ def test_nobody_takes_from_whom_took_from_it() -> None:
         world.wait(61.0)
         assert [request.job.id for request in world.model.requests()] == ["job-1"]
         assert ("YieldDriver" in names(seek(world))) == (not gave)
+
+
+def test_who_is_to_stop_asks_for_no_more_and_says_why() -> None:
+    """Though an executor of it ends, or starts, before its driver does."""
+    world = shared(job("job-1", 4, min_executors=1))
+    world.submit(urgent(1))
+    world.now += HOLD
+    seek(world)
+    world.tell("finished", "job-1.0")
+    world.offer()
+    world.tell("running", *world.open_tasks("job-9"))
+    world.wait(61.0)
+    world.submit(replace(job("job-10", 3, priority=11), submitted_at=0.0))
+    assert names(seek(world))[0] == "YieldDriver"
+    told = world.job("job-1").reason
+    assert told.startswith("was stopped for job-10")
+    world.driver_ends("job-9")
+    world.tell("killed", *world.open_tasks("job-9"))
+    world.tell("finished", "job-1.1")
+    assert not world.model.requests()
+    assert world.job("job-1").reason == told
+    world.send(ev.DriverEnded(world.now, "job-1", None, requeue=True))
+    world.tell("killed", *world.open_tasks("job-1"))
+    assert (world.job("job-1").state, world.job("job-1").reason) == ("queued", told)
