@@ -320,7 +320,8 @@ class SchedulingLoop:
             self._waiting.note(job for job_id in arrived if (job := self._model.job(job_id)) is not None)
             waiting = self._model.waiting + len(self._model.held())
             self._intake.note(waiting, self._model.reach(), arrived, self._waiting.waiting)
-            self._picture = picture_of(self._model, self._clock.now(), self._picture)
+            ordered = self._live_queues.sharing() is not None
+            self._picture = picture_of(self._model, self._clock.now(), self._picture, ordered=ordered)
             self._look_at_queues()
         for item in items:
             if item.status is not None:

@@ -80,6 +80,39 @@ def test_every_door_goes_by_the_queues(fleet: Fleet) -> None:
     assert (etl.status_code, etl.json()["priority"]) == (201, 5)
 
 
+def test_who_waits_for_a_limit_says_so(fleet: Fleet) -> None:
+    """The job, its explanation, and the queue that holds all that it may have; raised, it lets the job in."""
+    (daemon,) = fleet.daemons
+    assert ask(daemon, "PUT", "/v1/queues/small", {"most": {"cpus": 0.5}}).status_code == 201
+    runs, waits = (submit(fleet, "small", "cy").json()["id"] for _ in range(2))
+    fleet.wait(daemon, runs, "running")
+    why = (
+        "queue small may have 0.5 cpus at most and has 0.5; this takes 0.5; jobs behind it do not wait for it"
+    )
+
+    def reasons() -> set[str]:
+        paths = (f"/v1/jobs/{waits}", f"/v1/jobs/{waits}/explain")
+        return {ask(daemon, "GET", path).json()["reason"] for path in paths}
+
+    until(lambda: reasons() == {why}, daemon.log)
+
+    def small() -> dict[str, Any]:
+        found: dict[str, Any] = ask(daemon, "GET", "/v1/queues/small").json()
+        return found
+
+    until(lambda: small()["waits"] == waits, daemon.log)
+    use = small()
+    assert (use["cpus"], use["running"], use["waiting"], use["share"]) == (0.5, 1, 1, 0.5 / 16)
+    assert 'stoker_queue_jobs{queue="small",state="waiting"} 1.0' in ask(daemon, "GET", "/metrics").text
+    ask(daemon, "PATCH", "/v1/queues/small", {"most": {"cpus": 1}})
+    fleet.wait(daemon, waits, "running")
+    until(lambda: small()["cpus"] == 1, daemon.log)
+    for job in (runs, waits):
+        ask(daemon, "DELETE", f"/v1/jobs/{job}")
+        fleet.wait(daemon, job, "killed")
+    assert ask(daemon, "DELETE", "/v1/queues/small").status_code == 200
+
+
 def test_changes_outlive_the_daemon_and_jobs_their_queue(fleet: Fleet) -> None:
     """A kill right behind the answer loses nothing; the config has the last word, and jobs go on without."""
     (daemon,) = fleet.daemons
