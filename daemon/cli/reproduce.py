@@ -95,3 +95,20 @@ def decisions(
 
         written = report(out, QUICK if quick else Extent(seeds=seeds), progress)
     print(written)
+
+
+@reproduce.command("sharing")
+def sharing(
+    out: ReportFolder = RESULTS,
+    seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many seeds.")] = 3,
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Another number of jobs.")] = None,
+) -> None:
+    """Compare orders of jobs with policies: shares, slowdown, deadlines, and what fairness costs.
+
+    One that was stopped goes on where it was when it is started again.
+    """
+    with errors(), writing(out), progress_bar() as progress:
+        from agents.experiments.sharing_report import report
+
+        written = report(out, seeds, jobs, progress)
+    print(written)

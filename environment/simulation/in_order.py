@@ -22,6 +22,8 @@ class InOrder:
 
     def __init__(self, sharing: Sharing, vms: Sequence[Vm]) -> None:
         self._ordering = Ordering(sharing)
+        #: The same where nothing is held, ever.
+        self._empty = Ordering(sharing)
         self._vms = {vm.id: vm for vm in vms}
         self._whole = total([vm.resources for vm in vms])
         #: What jobs hold that run, and until when it was charged.
@@ -40,7 +42,12 @@ class InOrder:
         return bool(len(self._ordering))
 
     def joins(self, request: PlacementRequest, number: int, now: float) -> None:
-        """A job waits, as that number of those that came."""
+        """A job waits, as that number of those that came; not one that no limit ever lets run.
+
+        At a daemon's door it would be refused, and here it stands in nobody's way.
+        """
+        if self._empty.over(request, self._whole, now, _day(now)):
+            return
         self._ordering.join(request, number, now)
 
     def queue(
