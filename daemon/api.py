@@ -29,6 +29,7 @@ from daemon.foresight.routes import add_foresight
 from daemon.gate import Gate
 from daemon.groups import GroupSum
 from daemon.metrics import Metrics
+from daemon.page.routes import add_page
 from daemon.problems import describe, handle_problems
 from daemon.queues.routes import add_queues
 from daemon.reasons import told_of
@@ -44,6 +45,7 @@ from daemon.users.doorkeeper import Doorkeeper
 from daemon.users.entrance import Entrance
 from daemon.users.permissions import Permissions
 from daemon.users.permits import no_such_job, permit_of
+from daemon.users.sessions import Sessions
 from daemon.users.user_routes import add_users
 from daemon.vm_routes import add_vms
 from environment.model.records import ExecutorRecord, JobRecord
@@ -54,6 +56,8 @@ from framework.spark import SparkHomes
 MOST_SHOWN = 10_000
 #: A group in a path.
 GroupName = Annotated[str, Path(description="The group's name, or an array's id, such as array-12.")]
+#: Where to go from `/`.
+_LINKS = {"jobs": "/v1/jobs", "cluster": "/v1/cluster", "policy": "/v1/policy", "api": "/openapi.json"}
 #: A job in a path.
 JobName = Annotated[str, Path(description="The job's id, such as job-17.")]
 
@@ -102,6 +106,10 @@ def create_app(
     add_spark_rest(app, scheduler, store, homes, driver or Driver())
     add_users(app, directory, users)
     _add_operations(app, scheduler, metrics, version, audit, directory)
+    sessions = Sessions()
+    doorkeeper = Doorkeeper(token, directory, None if users is None else users.header, sessions)
+    index = cluster_schemas.IndexBody(name="stoker", version=version, links=_LINKS)
+    app.state.stream = add_page(app, scheduler, store, doorkeeper, sessions, index)
     guard = Guard(hosts, any_name=doorkeeper.wants_somebody)
     see = "all" if users is None else users.see
     entrance = Entrance(guard, doorkeeper, Permissions(lambda: app.routes), directory, see)
@@ -303,12 +311,6 @@ def _add_operations(
     audit: Audit | None,
     directory: Directory | None,
 ) -> None:
-    @app.get("/")
-    def index() -> cluster_schemas.IndexBody:
-        """Say where to go from here."""
-        links = {"jobs": "/v1/jobs", "cluster": "/v1/cluster", "policy": "/v1/policy", "api": "/openapi.json"}
-        return cluster_schemas.IndexBody(name="stoker", version=version, links=links)
-
     @app.get("/healthz")
     async def healthz() -> cluster_schemas.AliveBody:
         """Say that the server answers."""

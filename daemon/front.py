@@ -28,12 +28,14 @@ def serve(
     limits: Http,
     tls: Callable[[], ssl.SSLContext | None] = lambda: None,
     look: Callable[[], None] = lambda: None,
+    ending: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve until SIGTERM or SIGINT.
 
-    `tls` gives the context for the next connection, None for plain HTTP; `look` is called twice a second.
+    `tls` gives the context for the next connection, None for plain HTTP; `look` is called twice a second,
+    `ending` before open requests are waited for.
     """
-    server = make_server(app, listener, limits, tls, look)
+    server = make_server(app, listener, limits, tls, look, ending)
     # uvicorn raises the signals that ended it once more; by then they have had their effect.
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -47,6 +49,7 @@ def make_server(
     limits: Http,
     tls: Callable[[], ssl.SSLContext | None] = lambda: None,
     look: Callable[[], None] = lambda: None,
+    ending: Callable[[], None] = lambda: None,
 ) -> uvicorn.Server:
     """The server, to be run; one in another thread ends by its `should_exit`."""
     allow_many_files()
@@ -62,7 +65,7 @@ def make_server(
         timeout_keep_alive=limits.idle_timeout,
         timeout_graceful_shutdown=_STOP_SECONDS,
     )
-    return _Server(settings, listener, limits, tls, look)
+    return _Server(settings, listener, limits, tls, look, ending)
 
 
 class _Server(uvicorn.Server):
@@ -73,8 +76,10 @@ class _Server(uvicorn.Server):
         limits: Http,
         tls: Callable[[], ssl.SSLContext | None],
         look: Callable[[], None],
+        ending: Callable[[], None],
     ) -> None:
         super().__init__(config)
+        self._ending = ending
         self._listener = listener
         self._limits = limits
         self._tls = tls
@@ -89,6 +94,11 @@ class _Server(uvicorn.Server):
         accepting = Acceptor(self._listener, self._connections, protocol, self._tls, patience)
         self.servers = [accepting]  # type: ignore[list-item]  # closes like an asyncio.Server
         self.started = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Have answers end that would go on, then wait for the others."""
+        self._ending()
+        await super().shutdown(sockets)
 
     async def on_tick(self, counter: int) -> bool:
         """Look after the connections now and then."""

@@ -71,16 +71,18 @@ class Gate:
             await self._app(scope, receive, send)
             return
         begin, status, location = perf_counter(), 0, ""
+        rule, answered = self._entrance.rule(scope), 0.0
 
         async def sending(message: Message) -> None:
-            nonlocal status, location
+            nonlocal status, location, answered
             if message["type"] == "http.response.start":
                 status = message["status"]
+                answered = perf_counter() if rule.lasting else 0.0
                 location = Headers(raw=message.get("headers", [])).get("location", "")
             await send(message)
 
         try:
-            await self._serve(scope, receive, sending)
+            await self._serve(scope, receive, sending, rule)
         except Exception:
             log.exception("a request failed", method=scope["method"], path=scope["path"])
             if status:
@@ -89,19 +91,18 @@ class Gate:
             await problem(500, detail)(scope, receive, sending)
         finally:
             route = getattr(scope.get("route"), "path", "none")
-            self._observe(scope["method"], route, status, perf_counter() - begin)
+            self._observe(scope["method"], route, status, (answered or perf_counter()) - begin)
             if self._audit is not None:
                 self._audit.note(scope, status, location)
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, rule: Rule) -> None:
         headers, method = Headers(scope=scope), scope["method"]
-        rule = self._entrance.rule(scope)
         visitor = self._entrance.visitor(rule, method, _joined(headers), _peer(scope))
         refusal = self._refusal(scope, rule, visitor)
         if refusal is not None:
             await refusal.response()(scope, receive, send)
         elif method in _SAFE:
-            await self._ask(scope, receive, send, always=rule.entry == "open")
+            await self._ask(scope, receive, send, rule)
         else:
             held, strange = bytearray(), visitor is None and self._entrance.wants_somebody
             try:
@@ -145,11 +146,14 @@ class Gate:
         if refusal is not None:
             await refusal.response()(scope, receive, send)
             return
-        await self._ask(scope, _replayed(body, receive), send)
+        await self._ask(scope, _replayed(body, receive), send, rule)
 
-    async def _ask(self, scope: Scope, receive: Receive, send: Send, *, always: bool = False) -> None:
+    async def _ask(self, scope: Scope, receive: Receive, send: Send, rule: Rule) -> None:
         """Let the app answer, unless it has enough to do; a body that is slow to come is not done yet."""
-        if self._under_way >= self._most and not always:
+        if rule.lasting:  # those are counted where they are answered
+            await self._app(scope, receive, send)
+            return
+        if self._under_way >= self._most and rule.entry != "open":
             detail = f"{self._most} requests are under way already (max_requests)"
             await Refusal(429, detail, headers=_AGAIN).response()(scope, receive, send)
             return

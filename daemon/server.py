@@ -91,7 +91,8 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
             if certificate is not None:
                 certificate.refresh()
 
-        serve(app, listener, config.http, certificate.context if certificate else lambda: None, look)
+        ending = app.state.stream.close
+        serve(app, listener, config.http, certificate.context if certificate else lambda: None, look, ending)
         notifier.stopping()
     return 1 if failures else 0
 

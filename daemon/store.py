@@ -31,6 +31,8 @@ from daemon.database import (
     StoreStuckError,
 )
 from daemon.groups import GroupSum
+from daemon.lately import LatelyRows
+from daemon.news import News
 from daemon.past import PastJobs
 from daemon.shadow_comparison import Comparison
 from daemon.store_access import Access
@@ -88,6 +90,8 @@ class Store:
     def __init__(self, url: str, *, at: float | None = None) -> None:
         """Open the store, made new (at that time, seconds) when there is none; StoreError otherwise."""
         self._database = Database(url)
+        #: Which jobs were written, for whoever follows them.
+        self.news = News()
         self._work_by(Access(self._database))
 
         def prepare(connection: Connection) -> None:
@@ -103,9 +107,9 @@ class Store:
 
     def _work_by(self, access: Access) -> None:
         self._access, self._damages, self._write = access, access.damages, access.write
-        #: What is kept of VMs, of applications, of jobs that are over, and of users.
+        #: What is kept of VMs, of applications, of jobs that are over, of users, and of the last hours.
         self.vms, self.applications, self.past = VmBooks(access), Applications(access), PastJobs(access)
-        self.users = Users(access)
+        self.users, self.lately = Users(access), LatelyRows(access)
 
     def lock(self, *, shared: bool = False) -> None:
         """Work on the store as its only daemon; StoreBusyError, naming the other one, when there is one.
@@ -160,7 +164,9 @@ class Store:
         self, submitted: Sequence[SubmittedSpec], job: Callable[[str, SubmittedSpec], Job], at: float
     ) -> list[Outcome]:
         """Keep new jobs; see `arrivals.add`."""
-        return self._write(lambda connection: arrivals.add(connection, submitted, job, at))
+        outcomes = self._write(lambda connection: arrivals.add(connection, submitted, job, at))
+        self.news.note(one[0] for one in outcomes if isinstance(one, tuple) and one[1])
+        return outcomes
 
     def add_job(
         self, spec: JobSpec, job: Callable[[str], Job], idempotency_key: str | None, at: float
@@ -198,6 +204,7 @@ class Store:
 
         if changes or explanation_rows or fact_rows:
             self._write(work)
+            self.news.note(changes.jobs)
 
     def put(self, key: str, value: str) -> None:
         """Keep a small fact, such as the framework's id."""

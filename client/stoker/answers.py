@@ -1140,6 +1140,17 @@ class RetryOptions(TypedDict, total=False):
     """How long to wait at most; no less than `pause`."""
 
 
+class Session(TypedDict):
+    """A session, by which a browser is known without a token."""
+
+    name: str
+    """Whose it is; empty for whoever has the daemon's own token, or where nothing is wanted of anybody."""
+    role: Literal["read", "submit", "operate", "admin"]
+    """What they may do."""
+    seconds: float | None
+    """For how long it lasts; null where none is needed."""
+
+
 class Shadow(TypedDict):
     """A policy that looks on, and how it fared since it was set."""
 
@@ -1179,6 +1190,93 @@ class Sparks(TypedDict):
     """Where executors reach drivers that are on the daemon's host."""
     sparks: list[Spark]
     """All of them, the default one first."""
+
+
+class Timeline(TypedDict):
+    """What happened on the VMs in the last hours."""
+
+    since: float
+    """From when."""
+    until: float
+    """Until now."""
+    tasks: list[TimelineTask]
+    """The newest first."""
+    jobs: list[TimelineJob]
+    """Theirs."""
+    decisions: list[TimelineDecision]
+    """The newest first."""
+    left_out: bool
+    """Whether there are more tasks than were asked for."""
+
+
+class TimelineDecision(TypedDict):
+    """A decision about a job."""
+
+    at: float
+    """When it was taken."""
+    job_id: str
+    """About which."""
+    policy: str
+    """Who took it: the policy, or the fallback."""
+    decision: str
+    """What was decided."""
+    reason: str
+    """The decision in words."""
+    faults: list[str]
+    """Why others' decisions were not taken: with any, the fallback decided."""
+
+
+class TimelineJob(TypedDict):
+    """A job of which there are tasks."""
+
+    id: str
+    """Its id."""
+    name: str
+    """What it is called."""
+    type: str
+    """Of which kind it is."""
+    state: Literal["queued", "placing", "starting", "running", "relaunching", "finished", "failed", "killed"]
+    """How far it is."""
+
+
+class TimelineTask(TypedDict):
+    """What a VM did for a job."""
+
+    task_id: str
+    """The task's id in Mesos."""
+    job_id: str
+    """Its job."""
+    vm: str
+    """The VM's name."""
+    vm_type: str
+    """The VM's type."""
+    state: Literal["launching", "starting", "running", "unreachable", "finished", "failed", "killed", "lost"]
+    """How far it is."""
+    launched_at: float
+    """Since when it holds something."""
+    running_at: float | None
+    """Since when it ran."""
+    ended_at: float | None
+    """When it ended."""
+
+
+class Today(TypedDict):
+    """What VMs cost today (UTC), and what they would have cost otherwise."""
+
+    day: str
+    """Today, such as 2026-11-22."""
+    since: float
+    """From when today anything could be paid for: midnight, or when the first job came."""
+    until: float
+    """Until now."""
+    paid: BillLine
+    """What was paid for VMs from opened to closed."""
+    held: float
+    """What jobs that ran today cost where a VM costs while it holds an executor (Islam 2022, eq. 4)."""
+    fixed: float
+    """What all VMs that could be there would have cost, had they been there all the time."""
+    fixed_per_hour: float
+    """What these cost an hour."""
 
 
 class Token(TypedDict):

@@ -84,6 +84,11 @@ class Directory:
             self._uses[number] = self._fresh_uses[number] = day
         return person, number
 
+    def by_token_id(self, number: str) -> Person | None:
+        """Whose token it is, of which this is the id; None for nobody's, and where it has expired."""
+        record, person = self._known.tokens.get(number, (None, None))
+        return None if record is None or not record.good_at(self._now()) else person
+
     def person(self, name: str) -> Person | None:
         """The user of that name; None when there is none."""
         found = self._known.users.get(name)

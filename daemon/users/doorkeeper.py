@@ -1,4 +1,4 @@
-"""Who somebody is that asks: by the config's token, by one of a user's, or by the word of a trusted proxy.
+"""Who somebody is that asks: by a token (the config's, or a user's), a session, or a trusted proxy's word.
 
 What they may do is in `permissions.py`. An address from which many tokens came that are none waits for a
 while. Good tokens of users are taken from there all the same, since nobody guesses those, and addresses are
@@ -16,6 +16,7 @@ from conf.schema.users import PERSON, TrustedHeader
 from daemon.audit import NOBODY
 from daemon.users.directory import Directory
 from daemon.users.people import EVERYBODY, ROLES, Person
+from daemon.users.sessions import Sessions
 from daemon.users.tokens import token_id
 from framework.guard import Denial
 
@@ -31,11 +32,15 @@ _MOST_ADDRESSES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Somebody who is known: what the audit log calls them, and the id of the token that they showed."""
+    """Somebody who is known: what the audit log calls them, and the id of the token that they showed.
+
+    `by_cookie`: a browser said so by itself, perhaps for a page of somebody else's.
+    """
 
     person: Person
     label: str = NOBODY
     token: str = ""
+    by_cookie: bool = False
 
 
 #: Whoever asks where nothing is wanted of anybody.
@@ -50,12 +55,14 @@ class Doorkeeper:
         token: str | None,
         directory: Directory | None = None,
         header: TrustedHeader | None = None,
+        sessions: Sessions | None = None,
         *,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """`token` is the config's, whose owner may do everything; without `directory` there are no users."""
         self._token = None if token is None else token.encode()
         self._directory, self._header = directory, header
+        self._sessions = Sessions() if sessions is None else sessions
         self._failures = _Failures(now)
 
     @property
@@ -81,6 +88,8 @@ class Doorkeeper:
             return self._by_proxy(self._header, headers)
         authorization = headers.get("authorization")
         if authorization is None:
+            if (visitor := self._by_session(headers)) is not None:
+                return visitor
             detail = "this server wants a token: send the header Authorization: Bearer TOKEN"
             if self._header is not None and self._header.name.lower() in headers:
                 detail += f"; {self._header.name} is believed of the proxies in users.header alone"
@@ -114,6 +123,15 @@ class Doorkeeper:
             return Visitor(found[0], found[0].name, found[1])
         wait = self._failures.note(peer)
         return Denial(401, found, _WRONG) if users is None or not wait else _later(wait)
+
+    def _by_session(self, headers: Mapping[str, str]) -> Visitor | None:
+        session = self._sessions.of(headers)
+        if session is None:
+            return None
+        if not session.token:
+            return None if self._token is None else Visitor(EVERYBODY, "token", by_cookie=True)
+        person = None if self._directory is None else self._directory.by_token_id(session.token)
+        return None if person is None else Visitor(person, person.name, session.token, by_cookie=True)
 
     def _by_proxy(self, header: TrustedHeader, headers: Mapping[str, str]) -> Visitor | Denial:
         name = headers[header.name.lower()].strip()

@@ -9,6 +9,7 @@ from daemon.users.directory import Directory
 from daemon.users.doorkeeper import Doorkeeper, Visitor
 from daemon.users.permissions import Permissions, Rule
 from daemon.users.permits import PERMIT, Permit, changes, no_unix_user
+from daemon.users.sessions import forged
 from framework.guard import Denial, Guard
 from framework.spark.spark_properties import TOKEN
 
@@ -52,7 +53,10 @@ class Entrance:
         says = "authorization" in headers or self._doorkeeper.proxied(headers, peer)
         if rule.entry == "keyed" or (rule.entry in ("by_id", "in_body") and not says):
             return None if self.wants_somebody else self._doorkeeper.who(headers, peer)
-        return self._doorkeeper.who(headers, peer)
+        found = self._doorkeeper.who(headers, peer)
+        if isinstance(found, Visitor) and found.by_cookie:
+            return forged(method, headers) or found
+        return found
 
     def in_body(self, token: str | None, peer: str) -> Visitor | Denial:
         """Who has sent a token in a body, or nothing."""

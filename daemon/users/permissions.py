@@ -25,12 +25,14 @@ class Rule:
     route itself looks at, or what is for everybody. `by_id`: keyed, unless somebody says who he is.
     `in_body`: the token may be in the body. `about`: `job`, about the job that is named in the path, which is
     its owner's and operators' to change, and theirs to see unless users see all; `jobs`: it tells of
-    everybody's, and is for operators unless users see all.
+    everybody's, and is for operators unless users see all. `lasting`: its answer goes on for as long as
+    somebody reads it.
     """
 
     role: Role
     entry: Literal["person", "open", "keyed", "by_id", "in_body", "denied"] = "person"
     about: Literal["", "job", "jobs"] = ""
+    lasting: bool = False
 
 
 _READ, _SUBMIT, _OPERATE, _ADMIN = Rule("read"), Rule("submit"), Rule("operate"), Rule("admin")
@@ -40,7 +42,12 @@ _ALL_JOBS = Rule("read", about="jobs")
 #: By method and path, as the app has it.
 TABLE: Mapping[tuple[str, str], Rule] = MappingProxyType(
     {
-        ("GET", "/"): _READ,
+        ("GET", "/"): _KEYED,
+        ("GET", "/page/{name}"): _KEYED,
+        ("POST", "/v1/session"): _KEYED,
+        ("DELETE", "/v1/session"): _KEYED,
+        ("GET", "/v1/stream"): Rule("read", lasting=True),
+        ("GET", "/v1/timeline"): _ALL_JOBS,
         ("GET", "/openapi.json"): _READ,
         ("GET", "/healthz"): _OPEN,
         ("GET", "/readyz"): _OPEN,
@@ -72,6 +79,7 @@ TABLE: Mapping[tuple[str, str], Rule] = MappingProxyType(
         ("POST", VMS + "{lease:path}/notice"): _KEYED,
         ("GET", "/v1/cluster"): _READ,
         ("GET", "/v1/bill"): _ALL_JOBS,
+        ("GET", "/v1/bill/today"): _ALL_JOBS,
         ("GET", "/v1/policies"): _READ,
         ("GET", "/v1/policy"): _READ,
         ("PUT", "/v1/policy"): _OPERATE,
@@ -108,7 +116,7 @@ _NOWHERE = _READ
 #: Of a route that nobody has said anything of.
 _DENIED = Rule("admin", "denied")
 #: Below these, whoever has no token is told that there is nothing, and not asked for one.
-_KEYED_BELOW = ("/v1/applications/", "/v1/spark/", VMS, handing.PATH)
+_KEYED_BELOW = ("/page/", "/v1/applications/", "/v1/spark/", VMS, handing.PATH)
 
 
 class Permissions:

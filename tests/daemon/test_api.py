@@ -614,11 +614,11 @@ def test_bodies_too_large_or_of_another_kind(api: Api) -> None:
 
 
 def test_only_who_has_the_token_may_ask(store: Store, scheduler: SmallScheduler) -> None:
-    """With a token, all but the two health checks want it; any host name will do then."""
+    """With a token, all but the two health checks and the page's files want it; any host name will do."""
     app = create_app(scheduler, store, token="schlüssel", version="1")
     anonymous = Api(app, host="stoker.example")
     assert anonymous("GET", "/healthz").status_code == anonymous("GET", "/readyz").status_code == 200
-    for path in ("/", "/v1/jobs", "/metrics", "/openapi.json", "/nowhere"):
+    for path in ("/v1/jobs", "/metrics", "/openapi.json", "/nowhere", "/v1/stream", "/v1/timeline"):
         response = anonymous("GET", path)
         assert response.status_code == 401
         assert response.headers["www-authenticate"].startswith("Bearer")

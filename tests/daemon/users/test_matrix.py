@@ -28,7 +28,12 @@ APPLICATION = {
 #: something to it; `everybody`: about all jobs; `key`: has keys of its own, and no person is asked for; `id`:
 #: by what nobody can guess, or by a person of that role; `open`: for whoever comes.
 ROUTES: Mapping[tuple[str, str], tuple[str, Any]] = {
-    ("GET", "/"): ("read", None),
+    ("GET", "/"): ("key", None),
+    ("GET", "/page/{name}"): ("key", None),
+    ("POST", "/v1/session"): ("key", {"token": "t0ken"}),
+    ("DELETE", "/v1/session"): ("key", None),
+    ("GET", "/v1/stream"): ("read", None),
+    ("GET", "/v1/timeline"): ("everybody", None),
     ("GET", "/openapi.json"): ("read", None),
     ("HEAD", "/openapi.json"): ("read", None),
     ("GET", "/healthz"): ("open", None),
@@ -58,6 +63,7 @@ ROUTES: Mapping[tuple[str, str], tuple[str, Any]] = {
     ("POST", "/v1/vms/{lease:path}/notice"): ("key", {"action": "stop", "time": "2026-11-22T00:00:00Z"}),
     ("GET", "/v1/cluster"): ("read", None),
     ("GET", "/v1/bill"): ("everybody", None),
+    ("GET", "/v1/bill/today"): ("everybody", None),
     ("GET", "/v1/policies"): ("read", None),
     ("GET", "/v1/policy"): ("read", None),
     ("PUT", "/v1/policy"): ("operate", {"name": "rr"}),
@@ -107,6 +113,7 @@ def see(request: pytest.FixtureRequest) -> str:
 def house(store: Store, see: str) -> Iterator[House]:
     """With a user of each role; job-1 is ann's."""
     with house_of(store, see) as house:
+        house.app.state.stream.close()  # its answer would never end
         assert anyio.run(house.outcome, "ann", "POST", "/v1/jobs", JOB) == "served"
         yield house
 

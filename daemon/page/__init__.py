@@ -1,0 +1,1 @@
+"""The page at `/`: what browsers load (`files/`), and what the daemon tells it beside the rest of the API."""

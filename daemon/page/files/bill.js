@@ -1,0 +1,84 @@
+// What today cost and why, beside eq. 4 and a fixed cluster; who cost what; what shadow policies would have cost.
+
+import { get, may } from "./api.js";
+import { fill, h } from "./dom.js";
+import { clock, count, duration, money, percent } from "./format.js";
+
+const KINDS = { used: "used by jobs", idle: "idle", booting: "booting", draining: "draining", rounding: "whole units" };
+const POLL = 15_000;
+
+export function show(main) {
+  const today = h("section.panel");
+  const by = h("select", { "aria-label": "By what", onchange: load }, ["type", "owner", "queue", "job", "pool", "vm", "policy", "day"].map((name) => h("option", { value: name }, name)));
+  const lines = h("div.scroll");
+  const shadow = h("section.panel");
+  main.append(today, h("section.panel", null, h("div.head", null, h("h2", null, "Of all days, by"), by), lines), shadow);
+  let waits = 0;
+  let over = false;
+
+  async function load() {
+    clearTimeout(waits);
+    try {
+      const [day, bill, compared] = await Promise.all([get("/v1/bill/today"), get(`/v1/bill?by=${by.value}&limit=50`), may("/v1/policy/comparison")]);
+      if (over) return;
+      fill(today, ...ofToday(day, bill.budget));
+      fill(lines, table(bill));
+      fill(shadow, ...comparison(compared));
+    } catch (error) {
+      if (!over) fill(today, h("p.empty", null, error.message));
+    }
+    if (!over) waits = setTimeout(load, POLL);
+  }
+  load();
+  return () => { over = true; clearTimeout(waits); };
+}
+
+function ofToday(day, budget) {
+  const most = Math.max(day.paid.total, day.held, day.fixed, 1e-9);
+  const bar = (name, title, parts, total, why) => h("div.bar", { title: why }, h("div", null, name, h("div.faint", null, title)),
+    h("div.track", null, parts.map(([kind, dollars]) => {
+      const part = h(`i.${kind}`, { title: `${KINDS[kind] ?? kind} ${money(dollars)}` });
+      part.style.width = `${(100 * dollars) / most}%`;
+      return part;
+    })), h("b.num", null, money(total)));
+  const kinds = Object.keys(KINDS).filter((kind) => day.paid[kind] > 0);
+  const saved = day.fixed > 0 && day.paid.total > 0 ? 1 - day.paid.total / day.fixed : 0;
+  const hours = duration(day.until - day.since);
+  return [
+    h("div.head", null, h("h2", null, "Today"), h("span.soft", null, `${day.day} (UTC), since ${clock(day.since, false)}`)),
+    h("div.body.bars", null,
+      h("p.reason", null, h("span.big", null, money(day.paid.total)),
+        saved > 0.005 ? h("span.good", null, `  ${Math.round(100 * saved)} % less than all VMs all the time`) : null,
+        budget ? h("span.soft", null, `  ${percent(budget.spent, budget.per_day)} of the budget of ${money(budget.per_day)}`, budget.spent > budget.per_day && budget.hold ? h("b.bad", null, ": no VM is opened until tomorrow") : null) : null),
+      bar("Paid", "from opened to closed", kinds.map((kind) => [kind, day.paid[kind]]), day.paid.total, "What VMs cost from when they were opened until they were closed"),
+      bar("While held", "eq. 4, jobs that ran today", [["held", day.held]], day.held, "What VMs cost where they cost only while they hold an executor (Islam 2022, eq. 4)"),
+      bar("Fixed cluster", `all VMs, ${money(day.fixed_per_hour)}/h for ${hours}`, [["fixed", day.fixed]], day.fixed, "What all VMs that could be there would have cost, had they been there all the time"),
+      h("div.legend", null, kinds.map((kind) => h("span", null, h(`i.dot.${kind}`), KINDS[kind], h("b", null, money(day.paid[kind])), h("span.faint", null, percent(day.paid[kind], day.paid.total)))))),
+  ];
+}
+
+const NOBODY = { job: "(no job)", owner: "(nobody)", queue: "(no queue)", pool: "(fixed VMs)", vm: "(earlier days)", policy: "(no policy)", type: "(no type)" };
+
+function table(bill) {
+  if (!bill.lines.length) return h("p.empty", null, "Nothing was paid for yet.");
+  const kinds = Object.keys(KINDS).filter((kind) => bill.total[kind]);
+  const row = (name, line) => h("tr", null, h("td", null, name), h("td.num", null, h("b", null, money(line.total))), kinds.map((kind) => h("td.num.soft", null, line[kind] ? money(line[kind]) : "")));
+  const named = (line) => (bill.by === "job" && line.key ? h("a", { href: `#/jobs/${line.key}` }, line.key) : line.key || NOBODY[bill.by] || "–");
+  return h("table", null,
+    h("thead", null, h("tr", null, h("th", null, bill.by), h("th.num", null, "Total"), kinds.map((kind) => h("th.num", null, KINDS[kind])))),
+    h("tbody", null, bill.lines.map((line) => row(named(line), line)), bill.rest ? row("(others)", bill.rest) : null, row(h("b", null, "all"), bill.total)));
+}
+
+function comparison(found) {
+  const head = h("div.head", null, h("h2", null, "What another policy would have chosen"));
+  const totals = found?.totals ?? [];
+  if (!totals.length) return [head, h("p.empty", null, "No policy looks on. `stoker policy shadow NAME` lets one decide beside the acting one, without effect.")];
+  return [head, h("div.scroll", null, h("table", null,
+    h("thead", null, h("tr", null, ["Acting", "Shadow"].map((name) => h("th", null, name)), ["Decisions", "Different", "Acting cost", "Shadow cost", "Difference"].map((name) => h("th.num", null, name)))),
+    h("tbody", null, totals.map((one) => {
+      const apart = one.shadow_cost - one.acting_cost;
+      return h("tr", null, h("td", null, one.acting), h("td", null, one.shadow), h("td.num", null, count(one.compared)), h("td.num", null, count(one.different)),
+        h("td.num", null, money(one.acting_cost)), h("td.num", null, money(one.shadow_cost)),
+        h("td.num", { class: apart < 0 ? "good" : apart > 0 ? "bad" : "" }, `${apart > 0 ? "+" : apart < 0 ? "−" : ""}${money(Math.abs(apart))}`));
+    })))), h("p.soft.body", null, "Each decision by itself: the VMs that it takes into use, for as long as the job ran.")];
+}

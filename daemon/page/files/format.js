@@ -1,0 +1,61 @@
+// Numbers, times and colours as people read them.
+
+export function money(dollars) {
+  if (dollars === null || dollars === undefined) return "–";
+  const size = Math.abs(dollars);
+  const digits = size === 0 || size >= 1 ? 2 : size >= 0.01 ? 3 : 4;
+  return `$${dollars.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })}`;
+}
+
+/** A price: as many digits as it has, two at least. */
+export function rate(dollars) {
+  return `$${dollars.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 4 })}`;
+}
+
+export function count(number) {
+  return number.toLocaleString("en-US");
+}
+
+export function cores(number) {
+  return Number.isInteger(number) ? String(number) : number.toFixed(1);
+}
+
+export function memory(mib) {
+  return mib >= 1024 ? `${(mib / 1024).toFixed(mib % 1024 ? 1 : 0)} GiB` : `${mib} MiB`;
+}
+
+export function percent(part, whole) {
+  return whole ? `${Math.round((100 * part) / whole)} %` : "–";
+}
+
+/** 75 as 1m 15s. */
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined || Number.isNaN(seconds)) return "–";
+  const s = Math.max(0, Math.round(seconds));
+  if (s < 60) return `${s}s`;
+  if (s < 3600) return `${Math.floor(s / 60)}m ${String(s % 60).padStart(2, "0")}s`;
+  if (s < 86400) return `${Math.floor(s / 3600)}h ${String(Math.floor((s % 3600) / 60)).padStart(2, "0")}m`;
+  return `${Math.floor(s / 86400)}d ${Math.floor((s % 86400) / 3600)}h`;
+}
+
+export function clock(at, seconds = true) {
+  if (at === null || at === undefined) return "–";
+  const date = new Date(at * 1000);
+  const time = date.toLocaleTimeString("en-GB", seconds ? {} : { hour: "2-digit", minute: "2-digit" });
+  return date.toDateString() === new Date().toDateString() ? time : `${date.toLocaleDateString("en-CA")} ${time}`;
+}
+
+export const ENDED = new Set(["finished", "failed", "killed"]);
+
+const PALETTE = ["#5b8ff9", "#5ad8a6", "#f6bd16", "#e8684a", "#9270ca", "#6dc8ec", "#ff9d4d", "#269a99", "#ff99c3",
+  "#7c9a3e", "#a97c50", "#8892a6"];
+
+/** The colour of a job, the same wherever it is shown. */
+export function colour(jobId) {
+  return PALETTE[(numberOf(jobId) * 7) % PALETTE.length];
+}
+
+/** 7 of job-7. */
+export function numberOf(jobId) {
+  return Number(jobId.slice(jobId.lastIndexOf("-") + 1)) || 0;
+}

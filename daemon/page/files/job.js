@@ -1,0 +1,121 @@
+// One job: what became of it, where its executors are and why there, what it printed.
+
+import { get } from "./api.js";
+import { copy, fill, h } from "./dom.js";
+import { ENDED, clock, cores, count, duration, memory, money } from "./format.js";
+import { kill } from "./jobs.js";
+import { logs } from "./logs.js";
+import { chip, dot, facts } from "./parts.js";
+import { follow, state } from "./state.js";
+import { decisions } from "./why.js";
+
+const POLL = 3000;
+
+export function show(main, id) {
+  const head = h("section.panel");
+  const executors = h("section.panel");
+  const why = h("section.panel");
+  const printed = logs(id);
+  main.append(head, executors, why, printed.element);
+  let over = false;
+  let waits = 0;
+  let told = "";
+
+  async function load() {
+    clearTimeout(waits);
+    try {
+      const job = await get(`/v1/jobs/${encodeURIComponent(id)}`);
+      if (over) return;
+      fill(head, ...summary(job));
+      fill(executors, ...placed(job));
+      printed.update(job);
+      const mark = `${job.state} ${job.reason} ${job.tasks.length}`;
+      if (mark !== told) {
+        told = mark;
+        const found = await get(`/v1/jobs/${encodeURIComponent(id)}/explain`);
+        if (!over) fill(why, ...decisions(found));
+      }
+      if (!ENDED.has(job.state)) waits = setTimeout(load, document.hidden ? 4 * POLL : POLL);
+    } catch (error) {
+      if (!over) {
+        fill(head, h("p.empty", null, error.message));
+        if (error.status === 0 || error.status >= 500) waits = setTimeout(load, POLL);
+      }
+    }
+  }
+  let before = null;
+  const end = follow(() => {
+    const job = state.jobs.get(id);
+    if (job && job !== before) {
+      if (before && (before.state !== job.state || before.reason !== job.reason)) load();
+      before = job;
+    }
+  });
+  load();
+  return () => { over = true; end(); clearTimeout(waits); printed.end(); };
+}
+
+function summary(job) {
+  const now = Date.now() / 1000;
+  const place = state.place.get(job.id);
+  const may = state.me && (["operate", "admin"].includes(state.me.role) || (state.me.role === "submit" && job.owner === state.me.name));
+  const spec = job.spec ?? {};
+  return [
+    h("div.head", null, dot(job.id), h("h1", null, job.name), chip(job.state),
+      h("button.plain.mono", { onclick: () => copy(job.id), title: "Copy the id" }, job.id), h("span.grow"),
+      job.ui ? h("a", { href: job.ui, target: "_blank", rel: "noopener noreferrer" }, "Spark UI") : null,
+      may && !ENDED.has(job.state) ? h("button.danger", { onclick: () => kill(job) }, "End") : null),
+    h("div.body", null,
+      h("p.reason", null, job.reason),
+      facts([
+        place ? ["Place in the queue", String(place)] : null,
+        ...expected(job),
+        ["Submitted", clock(job.submitted_at)],
+        job.started_at ? ["Started", `${clock(job.started_at)} · waited ${duration(job.started_at - job.submitted_at)}`] : ["Waits for", duration((job.finished_at ?? now) - job.submitted_at)],
+        job.finished_at ? ["Ended", `${clock(job.finished_at)}${job.duration === null ? "" : ` · ran ${duration(job.duration)}`}`] : job.started_at ? ["Runs for", duration(now - job.started_at)] : null,
+        job.deadline ? ["Deadline", clock(job.deadline), ENDED.has(job.state) ? (job.finished_at > job.deadline ? " · missed" : " · met") : ` · in ${duration(job.deadline - now)}`] : null,
+        ["Cost", money(job.cost)],
+        ["Executors", `${executorsAsked(job)} × ${cores(job.cpus)} cores, ${memory(job.memory_mib)}`],
+        ["Type", job.type || "none"], job.owner ? ["Owner", job.owner] : null, ["Queue", job.queue],
+        job.priority ? ["Priority", String(job.priority)] : null,
+        job.losses ? ["Executors lost", count(job.losses)] : null,
+        job.retried ? ["Started again", `${job.retried} times`] : null,
+        job.exit_code === null ? null : ["Exit code", String(job.exit_code)],
+        spec.app ? ["Application", h("span.mono", null, [spec.app, ...(spec.args ?? [])].join(" "))] : null,
+        ENDED.has(job.state) ? ["History", h("span.mono", null, `stoker history ${job.id}`)] : null,
+      ])),
+  ];
+}
+
+function executorsAsked(job) {
+  return job.min_executors === job.executors ? String(job.executors) : `${job.min_executors}–${job.executors}`;
+}
+
+/** What is believed of its start and cost, where the daemon says so. */
+function expected(job) {
+  const found = job.estimate;
+  if (!found) return [];
+  const lines = [];
+  const [from, to] = found.start ?? [];
+  const [least, most] = found.cost ?? [];
+  if (from !== undefined && job.state === "queued") lines.push(["Will start", `${clock(from)} – ${clock(to)}`]);
+  if (least !== undefined) lines.push(["Will cost", `${money(least)} – ${money(most)}`]);
+  return lines;
+}
+
+function placed(job) {
+  const now = Date.now() / 1000;
+  const head = h("div.head", null, h("h2", null, "Executors"), h("span.chip", null, count(job.tasks.length)));
+  if (!job.tasks.length) return [head, h("p.empty", null, "It has none yet.")];
+  const columns = ["Executor", "VM", "State", "Cores", "Memory", "From", "For", "Cost"];
+  return [head, h("div.scroll", null, h("table", null,
+    h("thead", null, h("tr", null, columns.map((name, i) => h(i > 2 ? "th.num" : "th", null, name)))),
+    h("tbody", null, job.tasks.slice(-200).map((task) => h("tr", null,
+      h("td", null, task.number === null ? "driver" : String(task.number)),
+      h("td", null, task.vm, h("span.faint", null, ` ${task.vm_type}`)),
+      h("td", { title: task.message }, chip(task.state), task.state === "failed" || task.state === "lost" ? h("div.soft", null, task.message) : null),
+      h("td.num", null, cores(task.cpus)), h("td.num", null, memory(task.memory_mib)),
+      h("td.num", null, clock(task.launched_at)), h("td.num", null, duration((task.ended_at ?? now) - task.launched_at)),
+      h("td.num", null, money(task.cost)))))))];
+}
+

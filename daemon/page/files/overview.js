@@ -1,0 +1,115 @@
+// The first view: how much runs and costs now, the VMs, the head of the queue, who decides.
+
+import { cluster } from "./cluster.js";
+import { fill, h, say } from "./dom.js";
+import { ENDED, clock, cores, count, duration, money, percent } from "./format.js";
+import { chip, dot } from "./parts.js";
+import { follow, state } from "./state.js";
+
+const MOST = 12;
+
+export function show(main) {
+  const tiles = TILES.map(([name]) => ({ name, value: h("div.value"), note: h("div.note") }));
+  const vms = cluster();
+  const queue = h("div.rows");
+  const waiting = h("span.chip");
+  const running = h("div.rows");
+  const on = h("span.chip");
+  const policy = h("div.body");
+  main.append(
+    h("section.tiles", { "aria-label": "Now" }, tiles.map((tile) => h("div.panel.tile", null, h("h3", null, tile.name), tile.value, tile.note))),
+    vms.element,
+    h("div.columns", null,
+      h("section.panel", null, h("div.head", null, h("h2", null, "Queue"), waiting, h("span.grow"), h("a", { href: "#/jobs?state=queued" }, "All")), queue),
+      h("section.panel", null, h("div.head", null, h("h2", null, "Running"), on, h("span.grow"), h("a", { href: "#/jobs?state=running" }, "All")), running)),
+    h("section.panel", null, h("div.head", null, h("h2", null, "Who decides")), policy));
+
+  const update = (what) => {
+    const sums = summed();
+    TILES.forEach(([, value, note], i) => { say(tiles[i].value, value(sums)); say(tiles[i].note, note(sums)); });
+    if (what.vms || what.all || what.parts) vms.update();
+    if (what.jobs || what.all) {
+      say(waiting, count(sums.queued));
+      say(on, count(sums.on));
+      fill(queue, head().map(queued), sums.queued ? null : h("p.empty", null, "Nobody waits."));
+      fill(running, sums.newest.map(started), sums.on ? null : h("p.empty", null, state.loading ? "Loading …" : "Nothing runs."));
+    }
+    if (what.parts || what.all) fill(policy, ...decides());
+  };
+  update({ all: true });
+  return follow(update);
+}
+
+const TILES = [
+  ["VMs", (s) => count(s.vms), (s) => [s.booting && `${s.booting} booting`, s.draining && `${s.draining} draining`, s.idle && `${s.idle} idle`].filter(Boolean).join(" · ") || "all in use"],
+  ["Cores in use", (s) => percent(s.used, s.cpus), (s) => `${cores(Math.round(s.used))} of ${cores(Math.round(s.cpus))}`],
+  ["Price now", (s) => `${money(s.price)}/h`, (s) => `${money(s.held)}/h of VMs in use`],
+  ["Running", (s) => count(s.on), (s) => `${count(s.executors)} executors`],
+  ["Waiting", (s) => count(s.queued), (s) => (s.since ? `the longest for ${duration(Date.now() / 1000 - s.since)}` : "nobody waits")],
+  ["Over", (s) => count(s.over), (s) => (s.failed ? `${s.failed} failed, of the last ${s.over}` : "none of the last failed")],
+];
+
+function summed() {
+  const s = { vms: state.vms.size, booting: 0, draining: 0, idle: 0, used: 0, cpus: 0, price: 0, held: 0, executors: 0,
+    on: 0, queued: 0, over: 0, failed: 0, since: 0, newest: [] };
+  for (const vm of state.vms.values()) {
+    if (vm.state === "booting" || vm.state === "opening") s.booting++;
+    else if (vm.state !== "up") s.draining++;
+    else if (!vm.executors.length && !vm.used_cpus) s.idle++;
+    s.used += vm.used_cpus;
+    s.cpus += vm.cpus;
+    s.price += vm.price_per_hour;
+    if (vm.used_cpus > 0) s.held += vm.price_per_hour;
+    s.executors += vm.executors.length;
+  }
+  for (const job of state.jobs.values()) {
+    if (job.state === "queued") {
+      s.queued++;
+      if (!s.since || job.submitted_at < s.since) s.since = job.submitted_at;
+    } else if (ENDED.has(job.state)) {
+      s.over++;
+      if (job.state === "failed") s.failed++;
+    } else {
+      s.on++;
+      s.newest.push(job);
+    }
+  }
+  s.newest = s.newest.sort((a, b) => (b.started_at ?? Infinity) - (a.started_at ?? Infinity) || b.submitted_at - a.submitted_at).slice(0, MOST);
+  return s;
+}
+
+function head() {
+  return state.line.filter(Boolean).slice(0, MOST).map((id) => state.jobs.get(id)).filter(Boolean);
+}
+
+function queued(job) {
+  return h("a.row", { href: `#/jobs/${job.id}` },
+    h("span.place", null, String(state.place.get(job.id) ?? "")),
+    h("span.what", null, h("b", null, job.name), h("span.faint.id", null, job.id)),
+    h("span.why", { title: job.reason }, job.reason),
+    h("span.num.soft", { title: `since ${clock(job.submitted_at)}` },
+      job.deadline ? h("span.warn", null, `by ${clock(job.deadline, false)} · `) : null,
+      duration(Date.now() / 1000 - job.submitted_at)));
+}
+
+function started(job) {
+  return h("a.row", { href: `#/jobs/${job.id}` },
+    dot(job.id),
+    h("span.what", null, h("b", null, job.name), h("span.faint.id", null, job.id)),
+    h("span.why", null, chip(job.state), " ", h("span.soft", null, `${job.executors} × ${cores(job.cpus)} cores`)),
+    h("span.num.soft", null, money(job.cost)));
+}
+
+function decides() {
+  const p = state.policy;
+  if (!p) return [h("span.soft", null, "…")];
+  const facts = [["policy", p.name], ["jobs placed", count(p.placed)], ["decisions to wait", count(p.waited)]];
+  if (p.guarded) facts.push(["taken by the guard", count(p.guarded)]);
+  const list = h("dl.facts", null, facts.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))));
+  const lines = [list];
+  if (p.faults) lines.push(h("p.warn", null, `${p.faults} decisions were taken by the fallback${p.fallback ? ` (${p.fallback})` : ""} instead: ${p.last_fault}`));
+  if (p.busy) lines.push(h("p.warn", null, `It has been at one decision for ${duration(p.busy)}: the fallback decides.`));
+  if (p.shadow) lines.push(h("p.soft", null, `${p.shadow.name} looks on: it would have decided otherwise in ${count(p.shadow.different)} of ${count(p.shadow.compared)} decisions. `, h("a", { href: "#/bill" }, "What that would have cost")));
+  if (state.provider) lines.push(h("p.bad", null, `Who opens VMs: ${state.provider}`));
+  return lines;
+}

@@ -1,0 +1,59 @@
+// Why executors are where they are: each decision about a job, with the VMs that were looked at and their scores.
+
+import { h } from "./dom.js";
+import { clock, cores, memory } from "./format.js";
+
+const MOST = 8;
+
+/** The panel for an answer of /explain. */
+export function decisions(found) {
+  const all = [...found.explanations].reverse();
+  const head = h("div.head", null, h("h2", null, all.some((one) => one.decision === "wait") && found.state === "queued" ? "Why it waits" : "Why there"), h("span.chip", null, String(all.length)));
+  if (!all.length) return [head, h("p.empty", null, "Nothing was decided about it yet.")];
+  return [head, h("div.body.decisions", null, all.slice(0, MOST).map((one, i) => decision(one, i === 0)), all.length > MOST ? h("p.soft", null, `${all.length - MOST} earlier ones: stoker explain ${found.id}`) : null)];
+}
+
+function decision(one, open) {
+  return h("details", { open },
+    h("summary", null, h("span.mono.faint", null, clock(one.at)), h("b", null, one.policy), h("span", null, one.reason)),
+    one.faults.map((fault) => h("p.warn", null, fault)),
+    groups(one.choices).slice(0, MOST).map(([choices, names]) => choice(choices, names)));
+}
+
+/** Executors for which the same was looked at in the same way are told of once. */
+function groups(choices) {
+  const by = new Map();
+  for (const each of choices) {
+    const key = JSON.stringify([each.vm, each.why, each.candidates]);
+    if (!by.has(key)) by.set(key, [each, []]);
+    by.get(key)[1].push(each.executor);
+  }
+  return [...by.values()];
+}
+
+function choice(one, executors) {
+  const who = executors[0] === null ? "The job" : executors.length > 1 ? `Executors ${executors.join(", ")}` : `Executor ${executors[0]}`;
+  const best = Math.max(...one.candidates.map((each) => each.score ?? -Infinity));
+  const worst = Math.min(...one.candidates.map((each) => each.score ?? Infinity));
+  const scored = one.candidates.some((each) => each.score !== null);
+  return h("div.choice", null,
+    h("p", null, h("b", null, who), one.vm ? ` → ${one.vm}` : " waits", one.why ? h("span.soft", null, `: ${one.why}`) : null),
+    one.candidates.length ? h("div.scroll", null, h("table", null,
+      h("thead", null, h("tr", null, ["VM", "Free", scored ? "Score" : null, "Lacks"].filter(Boolean).map((name) => h(name === "Free" || name === "Score" ? "th.num" : "th", null, name)))),
+      h("tbody", null, one.candidates.map((each) => h("tr", { class: each.chosen ? "chosen" : each.lacks.length ? "unfit" : "" },
+        h("td", null, each.chosen ? "● " : "", each.vm, h("span.faint", null, ` ${each.type}`)),
+        h("td.num", null, `${cores(each.free_cpus)} · ${memory(each.free_memory_mib)}`),
+        scored ? h("td.num", { title: more(each) }, each.score === null ? "–" : score(each.score, worst, best)) : null,
+        h("td.soft", null, each.lacks.join(", "))))))) : null,
+    one.candidates_left_out ? h("p.faint", null, `and ${one.candidates_left_out} other VMs`) : null);
+}
+
+function score(value, worst, best) {
+  const bar = h("i.score");
+  bar.style.width = `${best > worst ? 4 + (44 * (value - worst)) / (best - worst) : 48}px`;
+  return [bar, value.toPrecision(4)];
+}
+
+function more(each) {
+  return Object.entries(each.details).map(([name, value]) => `${name} ${value === null ? "–" : value.toPrecision(4)}`).join("\n");
+}

@@ -1,0 +1,171 @@
+"""The routes of the page: itself at `/`, its files, sessions, what changes as it does, and the last hours.
+
+All else that it shows it asks of the rest of the API. What a browser may do with it is said here: it runs no
+script but ours, asks nobody but this server, and stands in nobody's frame.
+"""
+
+import hashlib
+import math
+import time
+from collections.abc import Mapping
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Header, Query, Request, Response
+from starlette.responses import JSONResponse, StreamingResponse
+
+from daemon import cluster_schemas
+from daemon.bill_rows import Asked
+from daemon.bill_schemas import bill_body
+from daemon.contract import RejectedError, Scheduler
+from daemon.page import schemas
+from daemon.page.stream import Stream
+from daemon.store import Store
+from daemon.users.doorkeeper import ANYBODY, Doorkeeper
+from daemon.users.permits import permit_of
+from daemon.users.sessions import COOKIE, LASTS, Sessions
+from framework.guard import Denial
+
+_KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+#: For all that is loaded as a page or for one.
+SAFE: Mapping[str, str] = MappingProxyType(
+    {
+        "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'",
+        "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": "DENY",
+        "Referrer-Policy": "no-referrer",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Cache-Control": "no-cache",
+    }
+)
+_UNSEEN = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+_DAY = 86_400.0
+
+
+def add_page(
+    app: FastAPI,
+    scheduler: Scheduler,
+    store: Store,
+    doorkeeper: Doorkeeper,
+    sessions: Sessions,
+    index: cluster_schemas.IndexBody,
+) -> Stream:
+    """Add them; the stream, which is to be closed before the server ends. `index` is `/` for programs."""
+    stream = Stream(scheduler, store)
+    _add_files(app, index)
+    _add_sessions(app, doorkeeper, sessions)
+
+    @app.get("/v1/stream", include_in_schema=False)
+    async def listen(
+        request: Request, last_event_id: Annotated[str, Header(max_length=64)] = ""
+    ) -> StreamingResponse:
+        """Tell of cluster and jobs as they change, as server-sent events."""
+        messages = await stream.listen(permit_of(request), last_event_id)
+        headers = {**_UNSEEN, "X-Accel-Buffering": "no"}
+        return StreamingResponse(messages, headers=headers, media_type="text/event-stream")
+
+    @app.get("/v1/timeline")
+    def timeline(query: Annotated[schemas.TimelineQuery, Query()]) -> schemas.TimelineBody:
+        """Show what VMs did in the last hours, and who decided it."""
+        until = time.time()
+        since = until - 3600 * query.hours
+        lately = store.lately.since(since, query.limit, schemas.MOST_DECISIONS)
+        return schemas.timeline_body(lately, since, until)
+
+    @app.get("/v1/bill/today")
+    def today() -> schemas.TodayBody:
+        """Show what VMs cost today, beside what they would have cost by other reckonings."""
+        scheduler.charge()
+        cluster, until = scheduler.cluster(), time.time()
+        midnight = until - until % _DAY
+        day = time.strftime("%Y-%m-%d", time.gmtime(until))
+        bill = bill_body(store.vms.bill(Asked("kind", day, day)), "kind", None)
+        held, since = store.lately.held(day, midnight)
+        held += math.fsum(math.fsum(tasks.values()) for tasks in scheduler.due().values())
+        fixed = math.fsum(vm.price_per_hour for vm in cluster.vms if not vm.pool)
+        fixed += math.fsum(pool.max * pool.price_per_hour for pool in cluster.pools)
+        return schemas.TodayBody(
+            day=day,
+            since=since,
+            until=until,
+            paid=bill.total,
+            held=held,
+            fixed=fixed * max(0.0, until - since) / 3600,
+            fixed_per_hour=fixed,
+        )
+
+    return stream
+
+
+def _add_files(app: FastAPI, index: cluster_schemas.IndexBody) -> None:
+    found = _read()
+
+    @app.get("/", response_model=cluster_schemas.IndexBody)
+    async def root(request: Request) -> Response:
+        """Say where to go from here; to a browser, show the page."""
+        if "text/html" in request.headers.get("accept", ""):
+            return found["index.html"].answer(request)
+        return JSONResponse(index.model_dump(), headers={"Vary": "Accept"})
+
+    @app.get("/page/{name}", include_in_schema=False)
+    async def page_file(request: Request, name: str) -> Response:
+        """A file of the page's."""
+        if name not in found:
+            raise RejectedError(404, "No such file", f"the page has no file {name}")
+        return found[name].answer(request)
+
+
+def _add_sessions(app: FastAPI, doorkeeper: Doorkeeper, sessions: Sessions) -> None:
+    @app.post("/v1/session", status_code=201)
+    async def begin(request: Request, asked: schemas.SessionWish, response: Response) -> schemas.SessionBody:
+        """Begin a session: the token goes, a cookie that no script reads comes."""
+        peer = request.client.host if request.client else ""
+        found = doorkeeper.by_token(asked.token.strip(), peer, "the token is not the one of this server")
+        if isinstance(found, Denial):
+            kept = {name: value for name, value in found.headers.items() if name == "Retry-After"}
+            raise RejectedError(found.status, "Not let in", found.detail, kept)
+        response.headers.update(_UNSEEN)
+        seconds = None
+        if found is not ANYBODY:
+            seconds, secret = LASTS, sessions.begin(found.token)
+            response.set_cookie(COOKIE, secret, max_age=int(LASTS), **_cookie(request))
+        return schemas.SessionBody(name=found.person.name, role=found.person.role, seconds=seconds)
+
+    @app.delete("/v1/session", status_code=204)
+    async def end(request: Request) -> Response:
+        """End the session whose cookie comes along."""
+        sessions.end(request.headers)
+        response = Response(status_code=204, headers=_UNSEEN)
+        response.delete_cookie(COOKIE, **_cookie(request))
+        return response
+
+
+def _cookie(request: Request) -> dict[str, Any]:
+    """How the cookie is kept: sent to us alone, and never in clear where the page came by TLS."""
+    by_tls = request.url.scheme == "https" or request.headers.get("origin", "").startswith("https://")
+    return {"path": "/", "httponly": True, "samesite": "strict", "secure": by_tls}
+
+
+class _File:
+    """A file that is in memory, and is sent again to those only who have another."""
+
+    def __init__(self, name: str, body: bytes) -> None:
+        self._body = body
+        self._kind = _KINDS["." + name.rpartition(".")[2]]
+        self._tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+
+    def answer(self, request: Request) -> Response:
+        headers = {**SAFE, "ETag": self._tag, "Vary": "Accept"}
+        if request.headers.get("if-none-match") == self._tag:
+            return Response(status_code=304, headers=headers)
+        return Response(self._body, headers=headers, media_type=self._kind)
+
+
+def _read() -> Mapping[str, _File]:
+    there = files("daemon.page").joinpath("files")
+    names = [each.name for each in there.iterdir() if "." + each.name.rpartition(".")[2] in _KINDS]
+    return {name: _File(name, there.joinpath(name).read_bytes()) for name in names}

@@ -1,0 +1,161 @@
+"""The bodies of the HTTP API's answers about the last hours, today's bill and sessions.
+
+Times are seconds since the epoch, money is dollars.
+"""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from conf.carrying import carried
+from conf.schema.users import Role
+from daemon.bill_schemas import BillLine
+from daemon.lately import Lately
+from daemon.schemas import Body, Query, Said
+from environment.explain import Explanation
+from environment.model.records import ExecutorRecord, JobRecord
+from environment.model.states import ExecutorState, JobState
+
+#: Decisions that are told of at most.
+MOST_DECISIONS = 200
+
+
+class TimelineQuery(Query):
+    """How far back, and how much at most."""
+
+    hours: Annotated[float, Field(gt=0, le=48, allow_inf_nan=False)] = 3.0
+    """So many hours until now."""
+    limit: Annotated[int, Field(ge=1, le=10_000)] = 4000
+    """So many tasks at most, the newest."""
+
+
+class TimelineTask(Body):
+    """What a VM did for a job."""
+
+    task_id: Said
+    """The task's id in Mesos."""
+    job_id: str
+    """Its job."""
+    vm: Said
+    """The VM's name."""
+    vm_type: Said
+    """The VM's type."""
+    state: ExecutorState
+    """How far it is."""
+    launched_at: float
+    """Since when it holds something."""
+    running_at: float | None
+    """Since when it ran."""
+    ended_at: float | None
+    """When it ended."""
+
+
+class TimelineJob(Body):
+    """A job of which there are tasks."""
+
+    id: str
+    """Its id."""
+    name: Said
+    """What it is called."""
+    type: Said
+    """Of which kind it is."""
+    state: JobState
+    """How far it is."""
+
+
+class TimelineDecision(Body):
+    """A decision about a job."""
+
+    at: float
+    """When it was taken."""
+    job_id: str
+    """About which."""
+    policy: Said
+    """Who took it: the policy, or the fallback."""
+    decision: Said
+    """What was decided."""
+    reason: Said
+    """The decision in words."""
+    faults: list[Said]
+    """Why others' decisions were not taken: with any, the fallback decided."""
+
+
+class TimelineBody(Body):
+    """What happened on the VMs in the last hours."""
+
+    since: float
+    """From when."""
+    until: float
+    """Until now."""
+    tasks: list[TimelineTask]
+    """The newest first."""
+    jobs: list[TimelineJob]
+    """Theirs."""
+    decisions: list[TimelineDecision]
+    """The newest first."""
+    left_out: bool
+    """Whether there are more tasks than were asked for."""
+
+
+class TodayBody(Body):
+    """What VMs cost today (UTC), and what they would have cost otherwise."""
+
+    day: str
+    """Today, such as 2026-11-22."""
+    since: float
+    """From when today anything could be paid for: midnight, or when the first job came."""
+    until: float
+    """Until now."""
+    paid: BillLine
+    """What was paid for VMs from opened to closed."""
+    held: float
+    """What jobs that ran today cost where a VM costs while it holds an executor (Islam 2022, eq. 4)."""
+    fixed: float
+    """What all VMs that could be there would have cost, had they been there all the time."""
+    fixed_per_hour: float
+    """What these cost an hour."""
+
+
+class SessionWish(BaseModel):
+    """What a session begins with."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    token: Annotated[str, Field(min_length=1, max_length=4096, repr=False)]
+    """A token, as for the header Authorization."""
+
+
+class SessionBody(Body):
+    """A session, by which a browser is known without a token."""
+
+    name: Said
+    """Whose it is; empty for whoever has the daemon's own token, or where nothing is wanted of anybody."""
+    role: Role
+    """What they may do."""
+    seconds: float | None
+    """For how long it lasts; null where none is needed."""
+
+
+def timeline_body(found: Lately, since: float, until: float) -> TimelineBody:
+    """The answer for what was found."""
+    return TimelineBody(
+        since=since,
+        until=until,
+        tasks=[_task(task) for task in found.tasks],
+        jobs=[_job(record) for record in found.jobs],
+        decisions=[_decision(one) for one in found.decisions],
+        left_out=found.left_out,
+    )
+
+
+def _task(task: ExecutorRecord) -> TimelineTask:
+    return carried(TimelineTask, task, vm=task.vm_name)
+
+
+def _job(record: JobRecord) -> TimelineJob:
+    job = record.job
+    return TimelineJob(id=job.id, name=job.name or job.id, type=job.type, state=record.state)
+
+
+def _decision(one: Explanation) -> TimelineDecision:
+    return carried(TimelineDecision, one, faults=list(one.faults))

@@ -1,0 +1,166 @@
+"""Server-sent events: a snapshot of the scene, then what changes, to all who listen, at most twice a second.
+
+There is one producer, and it rests while nobody listens. It keeps the last differences; a listener has no
+buffer of its own but its place among them. Who falls behind them, or comes back too late, gets a snapshot.
+"""
+
+import asyncio
+import contextlib
+import secrets
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import structlog
+from starlette.concurrency import run_in_threadpool
+
+from daemon.contract import RejectedError, Scheduler
+from daemon.page.scene import Difference, Scene
+from daemon.store import Store, StoreError
+from daemon.users.permits import Permit
+
+log = structlog.get_logger("page")
+
+#: Seconds from one look to the next.
+PAUSE = 0.5
+#: Who may listen at one time.
+MOST_LISTENERS = 64
+#: Differences that are kept: two minutes' worth.
+_KEPT = 240
+#: Seconds without anything to say after which it is said that there is nothing; proxies cut what is silent.
+_SILENCE = 10.0
+#: Seconds after which a listener has to ask again, so that who may not any more hears no more.
+_LONGEST = 300.0
+#: Seconds for which the scene is kept when nobody looks: whoever reloads the page need not wait.
+_LINGER = 30.0
+
+
+@dataclass(slots=True)
+class _State:
+    kept: deque[Difference] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    #: Why nothing comes any more; empty while something does.
+    over: str = ""
+
+
+class Stream:
+    """What `/v1/stream` answers. For one thread, the event loop's."""
+
+    def __init__(self, scheduler: Scheduler, store: Store) -> None:
+        self._scene = Scene(scheduler, store)
+        self._told = lru_cache(maxsize=4)(self._scene.told)
+        self._listeners = 0
+        self._closing = False
+        self._producer: asyncio.Task[None] | None = None
+        self._begun: asyncio.Future[None] | None = None
+        self._state = _State()
+        #: With which ids begin: those of another daemon, or of before a pause, mean nothing here.
+        self._epoch = ""
+
+    @property
+    def listeners(self) -> int:
+        """How many listen."""
+        return self._listeners
+
+    def close(self) -> None:
+        """Let nobody listen any more: the daemon ends."""
+        self._closing = True
+        self._state.over = "the daemon ends"
+        self._state.changed.set()
+
+    async def listen(self, permit: Permit, last: str) -> AsyncIterator[bytes]:
+        """What is to be sent to somebody who has heard all up to `last`.
+
+        RejectedError when there are too many, or nothing can be told here; StoreError.
+        """
+        if self._closing or self._listeners >= MOST_LISTENERS:
+            detail = f"{self._listeners} pages listen already, or the daemon ends"
+            raise RejectedError(503, "Too many listeners", detail, {"Retry-After": "5"})
+        await self._produce()
+        return self._messages(permit, last)
+
+    async def _messages(self, permit: Permit, last: str) -> AsyncIterator[bytes]:
+        state, began = self._state, asyncio.get_running_loop().time()
+        self._listeners += 1
+        try:
+            yield b"retry: 2000\n\n"
+            at = self._resumed(last)
+            while not state.over and asyncio.get_running_loop().time() < began + _LONGEST:
+                if at is None or not self._has(at):
+                    at, parts = self._scene.whole(permit)
+                    yield self._message("snapshot", next(parts))
+                    for part in parts:
+                        await asyncio.sleep(0)
+                        yield self._message("rows", part)
+                    yield self._message("whole", "{}", at)
+                for difference in [each for each in state.kept if each.number > at]:
+                    yield self._message("change", self._told(difference, permit), difference.number)
+                    at = difference.number
+                if not any(each.number > at for each in state.kept) and not state.over:
+                    silent = await _silent(state.changed)
+                    if silent:
+                        yield b": nothing has changed\n\n"
+        finally:
+            self._listeners -= 1
+
+    def _resumed(self, last: str) -> int | None:
+        epoch, _, number = last.rpartition("-")
+        return int(number) if epoch == self._epoch and number.isascii() and number.isdecimal() else None
+
+    def _has(self, at: int) -> bool:
+        """Whether all differences after that one are kept."""
+        kept = self._state.kept
+        return not kept or kept[0].number <= at + 1
+
+    def _message(self, event: str, data: str, number: int | None = None) -> bytes:
+        name = "" if number is None else f"id: {self._epoch}-{number}\n"
+        return f"{name}event: {event}\ndata: {data}\n\n".encode()
+
+    # ---- the producer ----------------------------------------------------------------------------
+
+    async def _produce(self) -> None:
+        """Have the scene there, and looked at from now on."""
+        begun = self._begun
+        if begun is None or self._producer is None or self._producer.done():
+            self._state, self._epoch = _State(), secrets.token_hex(4)
+            begun = self._begun = asyncio.get_running_loop().create_future()
+            self._producer = asyncio.create_task(self._look(self._state, begun))
+        await asyncio.shield(begun)
+
+    async def _look(self, state: _State, begun: asyncio.Future[None]) -> None:
+        try:
+            try:
+                await run_in_threadpool(self._scene.begin)
+            except (RejectedError, StoreError) as error:
+                begun.set_exception(error)
+                return
+            begun.set_result(None)
+            lonely = 0.0
+            while not state.over and lonely < _LINGER:
+                await asyncio.sleep(PAUSE)
+                lonely = 0.0 if self._listeners else lonely + PAUSE
+                if (difference := await run_in_threadpool(self._scene.look)) is not None:
+                    state.kept.append(difference)
+                    self._wake(state)
+        except (RejectedError, StoreError) as error:  # another daemon leads, or the store is away
+            log.info("the page is told nothing for now", why=str(error))
+        finally:
+            state.over = state.over or "nothing can be told for now"
+            self._wake(state)
+            with contextlib.suppress(StoreError):
+                self._scene.end()
+
+    def _wake(self, state: _State) -> None:
+        state.changed.set()
+        state.changed = asyncio.Event()
+
+
+async def _silent(changed: asyncio.Event) -> bool:
+    """Wait for a difference; whether none came for long."""
+    try:
+        async with asyncio.timeout(_SILENCE):
+            await changed.wait()
+    except TimeoutError:
+        return True
+    return False

@@ -1,0 +1,85 @@
+"""Sessions of browsers: who has shown a token once is known by a cookie for some hours.
+
+Only the SHA-256 of what the cookie says is kept, and in memory: a daemon that starts again knows nobody. What
+the person may do is looked up with each request, so that a token that is ended ends its sessions too.
+"""
+
+import hashlib
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+
+from framework.guard import Denial
+
+COOKIE = "stoker-session"
+#: Seconds for which a session lasts.
+LASTS = 12 * 3600.0
+#: Sessions at one time; the oldest goes for another.
+_MOST = 1000
+#: Sessions of one token.
+_MOST_OF_ONE = 20
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Whose it is: the id of the user's token; empty for the config's own."""
+
+    token: str
+    until: float
+
+
+class Sessions:
+    """The sessions there are. For one thread, the event loop's."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._known: dict[str, Session] = {}
+
+    def begin(self, token: str) -> str:
+        """A session of whoever has shown the token of that id; what the cookie is to say."""
+        now = self._now()
+        self._known = {key: one for key, one in self._known.items() if one.until > now}
+        own = [key for key, one in self._known.items() if one.token == token]
+        if len(own) >= _MOST_OF_ONE or len(self._known) >= _MOST:
+            del self._known[own[0] if own else next(iter(self._known))]
+        secret = secrets.token_urlsafe(32)
+        self._known[_digest(secret)] = Session(token, now + LASTS)
+        return secret
+
+    def of(self, headers: Mapping[str, str]) -> Session | None:
+        """The session whose cookie a request has; None without one, or when it is over."""
+        found = self._known.get(_digest(_said(headers)))
+        return None if found is None or found.until <= self._now() else found
+
+    def end(self, headers: Mapping[str, str]) -> None:
+        """End the session whose cookie a request has."""
+        self._known.pop(_digest(_said(headers)), None)
+
+
+def forged(method: str, headers: Mapping[str, str]) -> Denial | None:
+    """Why a request that has a cookie is not believed to come from our own page; None when it is.
+
+    A browser sends cookies with what other sites have it ask: to the same host under another port, however
+    strict the cookie is.
+    """
+    site = headers.get("sec-fetch-site", "")
+    if site not in ("", "none", "same-origin"):
+        return Denial(403, f"a page of another site asks in your name (Sec-Fetch-Site: {site})")
+    if method not in _SAFE and site != "same-origin" and "origin" not in headers:  # the guard looked at that
+        return Denial(403, "with a cookie, what changes something has to say from where it comes: Origin")
+    return None
+
+
+def _said(headers: Mapping[str, str]) -> str:
+    try:
+        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        return ""
+    return "" if found is None else found.value
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()

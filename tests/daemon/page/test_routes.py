@@ -1,0 +1,348 @@
+"""What the page loads and is told, without a browser: files, headers, sessions, stream, the last hours."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from conf.loader import build
+from conf.schema.users import UsersSection
+from daemon.api import create_app
+from daemon.page.scene import MOST_ENDED, Scene
+from daemon.page.stream import MOST_LISTENERS
+from daemon.store import Store
+from daemon.users.directory import Directory
+from daemon.users.sessions import COOKIE, LASTS, Sessions
+from tests.daemon.page.crowd import Crowd, served
+from tests.daemon.small_scheduler import SmallScheduler
+
+TOKEN = "correct horse"
+PAGE = Path(__file__).parents[3] / "daemon/page/files"
+HTML = {"Accept": "text/html"}
+
+
+@pytest.fixture
+def app(store: Store) -> FastAPI:
+    """With a token."""
+    return create_app(SmallScheduler(store), store, token=TOKEN, version="1")
+
+
+def ask(app: FastAPI, method: str, path: str, host: str = "stoker", **more: Any) -> httpx.Response:
+    """One request."""
+
+    async def send() -> httpx.Response:
+        base = f"http://{host}"
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=base) as client:
+            return await client.request(method, path, **more)
+
+    return anyio.run(send)
+
+
+def logged_in(app: FastAPI, token: str = TOKEN) -> dict[str, str]:
+    """The header of whoever has a session."""
+    answer = ask(app, "POST", "/v1/session", json={"token": token})
+    assert answer.status_code == 201, answer.text
+    return {"Cookie": f"{COOKIE}={answer.cookies[COOKIE]}"}
+
+
+def test_the_page_is_for_browsers_and_the_index_for_programs(app: FastAPI) -> None:
+    """Of one address, with nothing in it that needs a token."""
+    assert "main.js" in ask(app, "GET", "/", headers=HTML).text
+    assert ask(app, "GET", "/").json()["links"]["jobs"] == "/v1/jobs"
+
+
+def test_nothing_but_our_scripts_runs_and_nobody_frames_it(app: FastAPI) -> None:
+    """By its headers, those of its files too; and no file names a foreign host or has a script in it."""
+    for path in ("/", *(f"/page/{file.name}" for file in PAGE.iterdir())):
+        answer = ask(app, "GET", path, headers=HTML)
+        policy = answer.headers["content-security-policy"]
+        assert answer.status_code == 200
+        assert "default-src 'none'; script-src 'self'; style-src 'self'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+    for file in PAGE.iterdir():
+        text = file.read_text()
+        for host in ("https://", "http://"):
+            assert host not in text.replace("http://www.w3.org/2000/svg", ""), file.name
+        for dangerous in (
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "eval(",
+            " onclick=",
+        ):
+            assert dangerous not in text, file.name
+        assert len(text.splitlines()) < 370, file.name
+
+
+def test_files_are_sent_once(app: FastAPI) -> None:
+    """Who has a file is told that it is the one; what there is not is not there."""
+    first = ask(app, "GET", "/page/main.js")
+    again = ask(app, "GET", "/page/main.js", headers={"If-None-Match": first.headers["etag"]})
+    assert (first.status_code, again.status_code, again.text) == (200, 304, "")
+    for path in ("/page/nothing.js", "/page/..%2Froutes.py", "/page/__init__.py"):
+        assert ask(app, "GET", path).status_code == 404
+
+
+def test_the_page_is_not_shown_under_a_foreign_name(store: Store) -> None:
+    """Without a token, a site that has its name point here gets nothing (DNS rebinding)."""
+    app = create_app(SmallScheduler(store), store, token=None, version="1")
+    for path in ("/", "/page/main.js", "/v1/stream"):
+        assert ask(app, "GET", path, host="evil.example", headers=HTML).status_code == 421
+    assert ask(app, "GET", "/", host="localhost:8080", headers=HTML).status_code == 200
+    made = ask(app, "POST", "/v1/session", host="localhost", json={"token": "x"})
+    assert made.status_code == 201
+    assert "set-cookie" not in made.headers
+
+
+def test_a_token_becomes_a_cookie_that_no_script_reads(app: FastAPI) -> None:
+    """HttpOnly, strict, and secure where the page came by TLS; it lets in, and is not the token."""
+    answer = ask(app, "POST", "/v1/session", json={"token": f" {TOKEN}\n"})
+    said = answer.headers["set-cookie"].lower()
+    assert {"httponly", "samesite=strict", "path=/"} <= set(said.split("; "))
+    assert "secure" not in said
+    assert TOKEN not in str(answer.headers) + answer.text
+    assert answer.json() == {"name": "", "role": "admin", "seconds": LASTS}
+    by_tls = ask(app, "POST", "/v1/session", json={"token": TOKEN}, headers={"Origin": "https://stoker"})
+    assert "; secure" in by_tls.headers["set-cookie"].lower()
+    cookie = {"Cookie": f"a=b; {COOKIE}={answer.cookies[COOKIE]}"}
+    assert ask(app, "GET", "/v1/jobs", headers=cookie).status_code == 200
+    assert ask(app, "GET", "/v1/jobs", headers={"Cookie": f"{COOKIE}={TOKEN}"}).status_code == 401
+
+
+def test_a_wrong_token_begins_nothing(app: FastAPI) -> None:
+    """And is told so without a browser's own dialogue."""
+    answer = ask(app, "POST", "/v1/session", json={"token": "wrong"})
+    assert answer.status_code == 401
+    assert "set-cookie" not in answer.headers
+    assert "www-authenticate" not in answer.headers
+    for body in ({}, {"token": ""}, {"token": "x" * 5000}, {"token": TOKEN, "more": 1}):
+        assert ask(app, "POST", "/v1/session", json=body).status_code == 422
+
+
+def test_other_sites_do_nothing_with_the_cookie(app: FastAPI) -> None:
+    """A browser sends it also for pages of another port; what changes something must come from our own."""
+    cookie = logged_in(app)
+    ask(app, "POST", "/v1/jobs", json={"app": "a.py"}, headers={"Authorization": f"Bearer {TOKEN}"})
+
+    def kill(**headers: str) -> int:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return ask(app, "POST", "/v1/jobs/job-1/kill", headers={**cookie, **named}).status_code
+
+    assert kill() == 403
+    assert kill(Origin="http://stoker:9999") == 403
+    assert kill(Origin="null") == 403
+    assert kill(Sec_Fetch_Site="same-site", Origin="http://stoker") == 403
+    assert kill(Sec_Fetch_Site="none") == 403
+    asked = ask(app, "GET", "/v1/jobs", headers={**cookie, "Sec-Fetch-Site": "cross-site"})
+    assert asked.status_code == 403
+    assert kill(Origin="http://stoker", Sec_Fetch_Site="same-origin") == 202
+    assert ask(app, "DELETE", "/v1/session", headers={**cookie, "Origin": "http://evil"}).status_code == 403
+    assert ask(app, "GET", "/v1/me", headers=cookie).status_code == 200
+
+
+def test_a_session_ends(app: FastAPI) -> None:
+    """When it is asked to: the cookie lets nobody in any more."""
+    cookie = logged_in(app)
+    assert ask(app, "DELETE", "/v1/session", headers=cookie).status_code == 204
+    assert ask(app, "GET", "/v1/me", headers=cookie).status_code == 401
+
+
+def test_sessions_are_few_and_do_not_last() -> None:
+    """They expire; of one token there are only so many; what is kept is not what the cookie says."""
+    clock = [0.0]
+    sessions = Sessions(lambda: clock[0])
+
+    def headers(secret: str) -> dict[str, str]:
+        return {"cookie": f"{COOKIE}={secret}"}
+
+    secrets = [sessions.begin("one") for _ in range(21)]
+    assert sessions.of(headers(secrets[0])) is None
+    assert sessions.of(headers(secrets[1])) is not None
+    assert secrets[1] not in repr(vars(sessions))
+    clock[0] = LASTS
+    assert sessions.of(headers(secrets[20])) is None
+    for odd in ("", "x" * 9000, "\udcff", '"'):
+        assert sessions.of(headers(odd)) is None
+
+
+@contextmanager
+def house(store: Store) -> Iterator[tuple[FastAPI, Directory, dict[str, str]]]:
+    """With users ann and oper, who see own jobs; their tokens."""
+    section = build(UsersSection, {"see": "own"}, "config")
+    with closing(Directory(store.users)) as directory:
+        tokens = {}
+        for name, role in (("ann", "submit"), ("oper", "operate")):
+            directory.put(name, role, None, None)  # type: ignore[arg-type]
+            tokens[name], _ = directory.make_token(name, None)
+        crowd = Crowd(store, 6, 40)
+        yield (
+            create_app(crowd, store, token=None, version="1", users=section, directory=directory),
+            directory,
+            tokens,
+        )
+
+
+def test_the_end_of_a_token_ends_its_sessions(store: Store) -> None:
+    """At once: who may do what is looked up with each request."""
+    with house(store) as (app, directory, tokens):
+        cookie = logged_in(app, tokens["ann"])
+        me = ask(app, "GET", "/v1/me", headers=cookie).json()
+        assert (me["name"], me["role"]) == ("ann", "submit")
+        directory.end_token(me["token"])
+        assert ask(app, "GET", "/v1/me", headers=cookie).status_code == 401
+
+
+# ---- the stream --------------------------------------------------------------------------------------
+
+
+def events(url: str, until: Callable[[str, Any], object], **headers: str) -> list[tuple[str, str, Any]]:
+    """What is heard (id, event, data), up to the first of which that is true."""
+    heard: list[tuple[str, str, Any]] = []
+    with httpx.stream("GET", f"{url}/v1/stream", headers=headers, timeout=30, trust_env=False) as answer:
+        assert answer.status_code == 200, answer.read()
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        found: dict[str, str] = {}
+        for line in answer.iter_lines():
+            name, _, value = line.partition(": ")
+            if line:
+                found[name] = value
+            elif "event" in found:
+                heard.append((found.get("id", ""), found["event"], json.loads(found["data"])))
+                if until(found["event"], heard[-1][2]):
+                    return heard
+                found = {}
+            else:
+                found = {}
+    raise AssertionError("the stream ended")
+
+
+def test_a_snapshot_then_differences_then_what_was_missed(store: Store) -> None:
+    """Who comes back with the last id hears what came since; with one that is not known, all of it."""
+    crowd = Crowd(store, 8, 700)
+    with served(create_app(crowd, store, token=None, version="1")) as url:
+        heard = events(url, lambda event, _: event == "whole")
+        assert [event for _, event, _ in heard] == ["snapshot", "rows", "whole"]
+        names, first = heard[0][2]["columns"], heard[0][2]
+        jobs = [
+            dict(zip(names["jobs"], row, strict=True)) for _, _, told in heard for row in told.get("jobs", ())
+        ]
+        assert len(jobs) == first["number_of_jobs"] == 700
+        assert {vm[names["vms"].index("name")] for vm in first["vms"]} == {
+            vm.name for vm in crowd.cluster().vms
+        }
+        queued = [job["id"] for job in jobs if job["state"] == "queued"]
+        assert first["line"] == queued[:200]
+
+        killed = first["line"][0]
+
+        def change() -> None:
+            crowd.kill(killed)
+            crowd.submit_some(1)
+            crowd.step(1)
+
+        timer = threading.Timer(0.3, change)
+        timer.start()
+        states = {}
+
+        def killed_and_new(_: str, told: Any) -> bool:
+            states.update({row[0]: row[5] for row in told.get("jobs", ())})
+            return states.get(killed) == "killed" and "job-701" in states
+
+        changes = events(url, killed_and_new)
+        timer.join()
+        assert killed not in [each for _, _, told in changes for each in told.get("line", ())][-200:]
+        resumed = events(url, lambda event, _: event == "change", **{"Last-Event-ID": heard[-1][0]})
+        assert resumed[0][1] == "change"
+        other = events(url, lambda *_: True, **{"Last-Event-ID": "00000000-1"})
+        assert other[0][1] == "snapshot"
+
+
+def test_users_hear_of_own_jobs_alone(store: Store) -> None:
+    """Where users see own jobs: of others neither rows, nor executors, nor places in the line, nor money."""
+    with house(store) as (app, _, tokens), served(app) as url:
+        told: dict[str, Any] = {}
+        for name, token in tokens.items():
+            told[name] = events(url, lambda *_: True, Authorization=f"Bearer {token}")[0][2]
+    mine = {row[0] for row in told["ann"]["jobs"]}
+    assert mine == {row[0] for row in told["oper"]["jobs"] if row[3] == "ann"}
+    assert 0 < len(mine) < 40
+    tasks = {task.partition(".")[0] for vm in told["ann"]["vms"] for task in vm[-1]}
+    assert tasks <= mine
+    assert {each for each in told["ann"]["line"] if each} <= mine
+    assert len(told["ann"]["line"]) == len(told["oper"]["line"])
+    assert told["ann"]["budget"] is None
+    assert told["oper"]["budget"] is not None
+
+
+def test_listeners_are_bounded_and_do_not_count_as_requests(store: Store) -> None:
+    """One too many is told to come later; a daemon that takes two requests answers all the same."""
+    app = create_app(Crowd(store, 2, 3), store, token=None, version="1", max_requests=2)
+    with served(app) as url:
+        clients = [httpx.Client(trust_env=False, timeout=30) for _ in range(MOST_LISTENERS)]
+        streams = [client.stream("GET", f"{url}/v1/stream") for client in clients]
+        for stream in streams:
+            assert stream.__enter__().status_code == 200
+        assert httpx.get(f"{url}/v1/jobs", trust_env=False).status_code == 200
+        refused = httpx.get(f"{url}/v1/stream", trust_env=False)
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
+        for stream, client in zip(streams, clients, strict=True):
+            stream.__exit__(None, None, None)
+            client.close()
+
+
+def test_the_scene_forgets(store: Store) -> None:
+    """Jobs that are over go once enough others are; nothing is noted once nobody looks."""
+    crowd = Crowd(store, 2, 3)
+    scene = Scene(crowd, store)
+    scene.begin()
+    crowd.submit_some(MOST_ENDED + 20)
+    for number in range(4, MOST_ENDED + 24):
+        crowd.kill(f"job-{number}")
+    found = scene.look()
+    assert found is not None
+    assert found.gone[0] == "job-4"
+    assert len(found.gone) == 20
+    scene.end()
+    crowd.kill("job-1")
+    assert store.news.take() == {}
+
+
+# ---- the last hours ----------------------------------------------------------------------------------
+
+
+def test_the_timeline_is_bounded(store: Store) -> None:
+    """Tasks of jobs that run or have ended, with those, and decisions; not more than was asked for."""
+    crowd = Crowd(store, 6, 40)
+    crowd.step(3)
+    app = create_app(crowd, store, token=None, version="1")
+    told = ask(app, "GET", "/v1/timeline?hours=1", host="localhost").json()
+    ran = {task.job_id for record in store.jobs(limit=100) for task in store.executors(record.job.id)}
+    assert {task["job_id"] for task in told["tasks"]} == {job["id"] for job in told["jobs"]} == ran
+    assert {one["policy"] for one in told["decisions"]} == {"greedy"}
+    assert not told["left_out"]
+    few = ask(app, "GET", "/v1/timeline?limit=2", host="localhost").json()
+    assert (len(few["tasks"]), few["left_out"]) == (2, True)
+    for wrong in ("hours=0", "hours=49", "hours=nan", "limit=0", "limit=10001", "since=1"):
+        assert ask(app, "GET", f"/v1/timeline?{wrong}", host="localhost").status_code == 422
+
+
+def test_today_beside_other_reckonings(store: Store) -> None:
+    """What was held is the sum of the jobs' costs (eq. 4); a fixed cluster is every VM for all the time."""
+    crowd = Crowd(store, 6, 12)
+    crowd.step(2)
+    app = create_app(crowd, store, token=None, version="1")
+    told = ask(app, "GET", "/v1/bill/today", host="localhost").json()
+    jobs = ask(app, "GET", "/v1/jobs", host="localhost").json()["jobs"]
+    assert told["held"] == pytest.approx(sum(job["cost"] for job in jobs), abs=0.01)
+    assert told["fixed_per_hour"] == pytest.approx(6 * (0.24 + 0.48 + 0.39))
+    assert told["fixed"] == pytest.approx(told["fixed_per_hour"] * (told["until"] - told["since"]) / 3600)
