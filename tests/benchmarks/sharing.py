@@ -1,0 +1,121 @@
+"""Users with weights on the embedded cluster, and more tiny Spark jobs than room: what each of them holds.
+
+    python -m tests.benchmarks.sharing [--minutes 10] [--users 4] [--slots 10] [--seconds 8]
+
+A daemon in a folder of its own, with a VM of `slots` cpus and jobs of one executor with a cpu each, so that
+as many run at once. Users have the weights 1 to 4 in turn, and each has jobs that wait at any time. Printed
+is one line of JSON: by user the weight, its share of what all held after the first minute, and how many
+percentage points that is off; the exit code is 0 when nobody is off by more than five. A slot costs two JVMs.
+"""
+
+import argparse
+import json
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from daemon.cli.client import Client
+from daemon.cli.temporary_daemon import TemporaryDaemon
+
+#: Sleeps in one task: it holds its executor, and takes next to nothing of a core.
+APP = """
+import sys, time
+from pyspark import SparkContext
+
+context = SparkContext()
+context.parallelize([float(sys.argv[1])], 1).foreach(time.sleep)
+context.stop()
+"""
+_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+#: What every job asks for: the least that Spark starts with.
+JOB = {
+    "executors": 1,
+    "cpus": 1.0,
+    "memory": 896,
+    "conf": {"spark.driver.extraJavaOptions": _QUICK, "spark.executor.extraJavaOptions": _QUICK},
+}
+#: Percentage points; seconds that do not count, in which the first jobs start together.
+ALLOWED, START = 5.0, 60.0
+#: As many jobs of each user wait or run at least.
+_AHEAD = 12
+
+
+def main() -> int:
+    """Measure once, print, and return 0 when shares are those of the weights."""
+    parser = argparse.ArgumentParser(description="Shares of users on real, tiny Spark jobs.")
+    parser.add_argument("--minutes", type=float, default=10.0, help="more than one")
+    parser.add_argument("--users", type=int, default=4)
+    parser.add_argument("--slots", type=int, default=10)
+    parser.add_argument("--seconds", type=float, default=8.0, help="for which a job's task sleeps")
+    values = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # in order: nothing is left running
+    weights = {f"user-{number}": float(1 + number % 4) for number in range(values.users)}
+    with tempfile.TemporaryDirectory(prefix="stoker-sharing-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        app, cluster = folder / "sleeps.py", folder / "cluster.yaml"
+        app.write_text(APP)
+        size = f"cpus: {values.slots}, memory: {values.slots}g"
+        cluster.write_text(f"vms: [{{type: slots, {size}, price_per_hour: 0.5, count: 1}}]\n")
+        with (
+            TemporaryDaemon(
+                folder,
+                "ff",
+                str(cluster),
+                {"jvms": 1000},
+                queues={"default": {"user_weights": weights}},
+                sharing={"order": "fair", "half_life": "2m"},
+            ) as daemon,
+            Client(daemon.url) as client,
+        ):
+            daemon.await_ready(client)
+            held = _measure(daemon, client, app, weights, values.minutes * 60.0, values.seconds)
+    everything, all_weights = sum(held.values()), sum(weights.values())
+    users = {
+        user: {
+            "weight": weight,
+            "share": round(100 * held[user] / everything, 2),
+            "off": round(100 * (held[user] / everything - weight / all_weights), 2),
+        }
+        for user, weight in weights.items()
+    }
+    print(json.dumps({"minutes": values.minutes, "executor_seconds": round(everything), "users": users}))
+    return 0 if all(abs(told["off"]) <= ALLOWED for told in users.values()) else 1
+
+
+def _measure(
+    daemon: TemporaryDaemon,
+    client: Client,
+    app: Path,
+    weights: dict[str, float],
+    seconds: float,
+    sleeps: float,
+) -> dict[str, float]:
+    """Executor-seconds by user, from `START` on."""
+    began, jobs = time.time(), {user: list[str]() for user in weights}
+    over: dict[str, Any] = {}
+    while time.time() < began + seconds:
+        daemon.check_alive()
+        for user, ids in jobs.items():
+            while sum(job_id not in over for job_id in ids) < _AHEAD:
+                spec = {**JOB, "app": str(app), "args": [str(sleeps)], "owner": user}
+                ids.append(client.submit(spec)["id"])
+        time.sleep(2.0)
+        for ids in jobs.values():
+            for job_id in ids:
+                if job_id not in over and (job := client.job(job_id))["finished_at"] is not None:
+                    over[job_id] = job
+    until = time.time()
+    found = dict.fromkeys(weights, 0.0)
+    for user, ids in jobs.items():
+        for job_id in ids:
+            for task in (over.get(job_id) or client.job(job_id))["tasks"]:
+                end = min(task["ended_at"] or until, until)
+                found[user] += max(end - max(task["launched_at"], began + START), 0.0)
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())
