@@ -170,8 +170,14 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
             before=query.before,
         )
         told, due = told_of(scheduler, store, permit, records), scheduler.due()
+        expected = scheduler.estimates()
         return schemas.JobList(
-            jobs=[schemas.job_body(_now(record, due), *told[record.job.id]) for record in records],
+            jobs=[
+                schemas.job_body(
+                    _now(record, due), *told[record.job.id], estimate=expected.get(record.job.id)
+                )
+                for record in records
+            ],
             next=records[-1].job.id if len(records) == query.limit else None,
         )
 
@@ -196,7 +202,8 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         tasks = [_task_now(task, due.get(job_id, {})) for task in store.executors(job_id)]
         ui = _ui(record)
         why = reason + _unreadable(store, job_id)
-        return schemas.job_detail(_now(record, due), why, spec, tasks, ui, place)
+        expected = scheduler.estimates().get(job_id)
+        return schemas.job_detail(_now(record, due), why, spec, tasks, ui, place, expected)
 
     @app.delete("/v1/jobs/{job_id}", status_code=202)
     @app.post("/v1/jobs/{job_id}/kill", status_code=202)

@@ -25,6 +25,7 @@ from daemon.contract import (
     PolicyStatus,
     Standing,
 )
+from daemon.foresight.estimates import Coverage, Estimate
 from daemon.foresight.foresight import Foresight
 from daemon.leadership import Election
 from daemon.queues.desk import QueueDesk
@@ -217,6 +218,15 @@ class Candidate:
         """See `Scheduler.sight`."""
         service = self._service
         return None if service is None else service.sight()
+
+    def estimates(self) -> Mapping[str, Estimate]:
+        """See `Scheduler.estimates`; only the leader has any."""
+        service = self._service
+        return {} if service is None else service.estimates()
+
+    def coverage(self) -> Coverage:
+        """See `Scheduler.coverage`."""
+        return self._leader().coverage()
 
     def policy(self) -> PolicyStatus:
         """See `Scheduler.policy`."""

@@ -19,6 +19,7 @@ from environment.model.records import ExecutorRecord, JobRecord
 from framework.spark import DriverUi
 
 if TYPE_CHECKING:
+    from daemon.foresight.estimates import Coverage, Estimate
     from daemon.foresight.foresight import Foresight
     from daemon.queues.desk import QueueDesk
     from daemon.queues.sight import QueueSight
@@ -342,6 +343,14 @@ class Scheduler(Protocol):
 
         And where only the leader knows.
         """
+        ...
+
+    def estimates(self) -> "Mapping[str, Estimate]":
+        """When the jobs that wait will start and what they will cost, by id, as it was made last."""
+        ...
+
+    def coverage(self) -> "Coverage":
+        """How often jobs started when it had been said."""
         ...
 
     def policy(self) -> PolicyStatus:

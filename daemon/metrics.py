@@ -122,6 +122,12 @@ class _State(Collector):
         text = "Seconds that the policy has been at a decision that was taken from it"
         yield GaugeMetricFamily("stoker_policy_busy_seconds", text, policy.busy)
 
+        found = self._scheduler.coverage()
+        text = "Jobs that started within, before or after the first interval of 90 % that was given"
+        coverage = CounterMetricFamily("stoker_estimates", text, labels=["start"])
+        for start, number in (("within", found.within), ("before", found.before), ("after", found.after)):
+            coverage.add_metric([start], number)
+        yield coverage
         if policy.shadow is not None:
             yield from _shadow(policy.shadow)
 

@@ -72,6 +72,12 @@ class PolicySwitch:
             if each is not None:
                 each.close()
 
+    def chosen(self) -> tuple[str, dict[str, Any]]:
+        """Who decides now: name and options."""
+        with self._lock:
+            config = self._deciders.config
+        return config.name, config.options
+
     def status(self) -> PolicyStatus:
         """Who decides, who looks on, and how that went so far."""
         with self._lock:

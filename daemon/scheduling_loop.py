@@ -29,6 +29,7 @@ from daemon.draining import Draining
 from daemon.drivers import HostDrivers
 from daemon.effects import Effects
 from daemon.embedded_watch import EmbeddedWatch
+from daemon.foresight.estimates import Estimates
 from daemon.foresight.foresight import Foresight
 from daemon.inbox import Inbox, Item
 from daemon.intake import Intake
@@ -197,6 +198,7 @@ class SchedulingLoop:
         self._subscription = 0
         self._picture = Picture()
         self._foresight = Foresight(Sizes.configured(config.sizes), self._policies.check_allowed)
+        self._estimates = Estimates(self._foresight, self._policies.chosen)
         #: What was seen of queues and the order, and when to look again.
         self._sight: QueueSight | None = None
         self._next_sight = 0.0
@@ -215,6 +217,7 @@ class SchedulingLoop:
             self._restore()
             self._restored()
             self._disk.start()
+            self._estimates.start()
             self._link.start()
             while not self._tenure.over:
                 self._tenure.beat()
@@ -229,6 +232,7 @@ class SchedulingLoop:
             self._drivers.close()
             self._log_keeper.close()
             self._draining.close()
+            self._estimates.stop()
             self._foresight.close()
             self._policies.close()
             self._journal.close()
@@ -360,6 +364,7 @@ class SchedulingLoop:
         self._applications.observe(changes.jobs, changes.executors)
         self._draining.observe(changes.executors, self._model.job)
         self._policies.observe(changes.ended)
+        self._estimates.observe(changes.jobs, waiting=bool(self._model.head()))
         for task in changes.executors:
             if task.state == "lost" and task.running_at is None:
                 log.warning("never ran", task=task.task_id, vm=task.vm_name, why=task.message[:300])

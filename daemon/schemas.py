@@ -15,6 +15,8 @@ from conf.masking import masked_arguments, masked_text, masked_urls, masked_valu
 from conf.schema import JobSpec, Name, NameOrNone, SpotUse
 from daemon.amounts import flat
 from daemon.contract import LogChunk
+from daemon.foresight.estimates import Estimate
+from daemon.foresight.foresight import Interval
 from daemon.groups import GroupSum
 from daemon.problems import printable
 from environment.dependencies import End
@@ -124,6 +126,30 @@ class AttemptBody(Body):
     """What was the matter."""
 
 
+class IntervalBody(Body):
+    """A mean, and between which ends 90 of 100 draws are."""
+
+    mean: float
+    """The mean of all draws."""
+    low: float
+    """5 of 100 are below."""
+    high: float
+    """5 of 100 are above."""
+
+
+class EstimateBody(Body):
+    """What is expected of a job that waits, if nobody else comes."""
+
+    at: float
+    """When it was made, seconds since the epoch."""
+    start: IntervalBody
+    """When it gets its places, seconds since the epoch."""
+    end: IntervalBody
+    """When it ends, seconds since the epoch."""
+    cost: IntervalBody
+    """Its share of what the VMs cost, dollars."""
+
+
 class JobBody(Body):
     """A job: what it asks for, and what became of it."""
 
@@ -211,6 +237,8 @@ class JobBody(Body):
     """How often it was, of what counts."""
     free_retries: int
     """How often it was because the infrastructure failed it, which does not count."""
+    estimate: EstimateBody | None = None
+    """When it will start and what it will cost, as long as it waits; null where nobody knows."""
 
 
 class ExecutorBody(Body):
@@ -328,9 +356,11 @@ class LogBody(Body):
     """What is missing, and why."""
 
 
-def job_body(record: JobRecord, reason: str | None = None, place: int | None = None) -> JobBody:
+def job_body(
+    record: JobRecord, reason: str | None = None, place: int | None = None, estimate: Estimate | None = None
+) -> JobBody:
     """A job as users see it, with another reason than the record's when there is one, and its place."""
-    return _job_body(JobBody, record, reason, place=place)
+    return _job_body(JobBody, record, reason, estimate, place=place)
 
 
 def job_detail(
@@ -340,12 +370,14 @@ def job_detail(
     executors: Sequence[ExecutorRecord],
     ui: str | None = None,
     place: int | None = None,
+    estimate: Estimate | None = None,
 ) -> JobDetail:
     """A job with everything that is known of it."""
     return _job_body(
         JobDetail,
         record,
         reason,
+        estimate,
         spec=None if spec is None else masked(spec),
         tasks=[_executor_body(executor) for executor in executors],
         gave=[GaveBody(**gave._asdict()) for gave in record.gave],
@@ -411,7 +443,21 @@ def log_body(chunk: LogChunk) -> LogBody:
     return carried(LogBody, chunk)
 
 
-def _job_body(body: type[Shown], record: JobRecord, reason: str | None, **others: Any) -> Shown:
+def interval_body(found: Interval) -> IntervalBody:
+    """An interval."""
+    return IntervalBody(mean=found.mean, low=found.low, high=found.high)
+
+
+def _estimate_body(record: JobRecord, estimate: Estimate | None) -> EstimateBody | None:
+    if estimate is None or record.state != "queued":
+        return None
+    start, end, cost = map(interval_body, (estimate.start, estimate.end, estimate.cost))
+    return EstimateBody(at=estimate.at, start=start, end=end, cost=cost)
+
+
+def _job_body(
+    body: type[Shown], record: JobRecord, reason: str | None, estimate: Estimate | None, **others: Any
+) -> Shown:
     job = record.job
     return carried(
         body,
@@ -427,6 +473,7 @@ def _job_body(body: type[Shown], record: JobRecord, reason: str | None, **others
         **flat(job.size),
         duration=_between(record.started_at, record.finished_at),
         completion=_between(job.submitted_at, record.finished_at),
+        estimate=_estimate_body(record, estimate),
         **others,
     )
 

@@ -20,6 +20,7 @@ from daemon.contract import (
     RejectedError,
     Standing,
 )
+from daemon.foresight.estimates import Coverage, Estimate
 from daemon.foresight.foresight import Foresight
 from daemon.queues.desk import QueueDesk
 from daemon.queues.sight import QueueSight
@@ -123,6 +124,14 @@ class Service(SchedulingLoop):
     def sight(self) -> QueueSight | None:
         """What is seen of queues and of the order, as of a moment ago."""
         return self._sight
+
+    def estimates(self) -> Mapping[str, Estimate]:
+        """When jobs that wait will start; see `Scheduler.estimates`."""
+        return self._estimates.of_all()
+
+    def coverage(self) -> Coverage:
+        """How well that did; see `Scheduler.coverage`."""
+        return self._estimates.coverage()
 
     def policy(self) -> PolicyStatus:
         """Who decides."""

@@ -301,6 +301,19 @@ class DynamicExecutors(TypedDict):
     """How many it begins with, if there is room, and no fewer than `min`; null: `min`, or else one."""
 
 
+class Estimate(TypedDict):
+    """What is expected of a job that waits, if nobody else comes."""
+
+    at: float
+    """When it was made, seconds since the epoch."""
+    start: Interval
+    """When it gets its places, seconds since the epoch."""
+    end: Interval
+    """When it ends, seconds since the epoch."""
+    cost: Interval
+    """Its share of what the VMs cost, dollars."""
+
+
 class Executor(TypedDict):
     """An executor, or the driver when it runs on the cluster."""
 
@@ -533,6 +546,8 @@ class Job(TypedDict):
     """How often it was, of what counts."""
     free_retries: int
     """How often it was because the infrastructure failed it, which does not count."""
+    estimate: Estimate | None
+    """When it will start and what it will cost, as long as it waits; null where nobody knows."""
 
 
 class JobAhead(TypedDict):
@@ -639,6 +654,8 @@ class JobDetail(TypedDict):
     """How often it was, of what counts."""
     free_retries: int
     """How often it was because the infrastructure failed it, which does not count."""
+    estimate: Estimate | None
+    """When it will start and what it will cost, as long as it waits; null where nobody knows."""
     spec: JobSpec | None
     """What was submitted; values that look secret are masked. Null where the store has lost it."""
     tasks: list[Executor]

@@ -1,11 +1,12 @@
 """Tables of what would come of the queue, of the answer to `POST /v1/what-if`."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rich.console import RenderableType
 
 from daemon.cli import render
+from daemon.cli.views import between
 
 
 def ahead(answer: dict[str, Any], *, jobs: bool) -> Iterator[RenderableType]:
@@ -13,7 +14,7 @@ def ahead(answer: dict[str, Any], *, jobs: bool) -> Iterator[RenderableType]:
     waiting, found = answer["waiting"], answer["policies"]
     columns = ("policy", "draws", "all VMs cost", "jobs end after", "all is over after", "late", "never")
     who = "1 job waits" if waiting == 1 else f"{waiting} jobs wait"
-    yield f"{who}. The mean of all draws, and between which ends 90 of 100 are:"
+    yield f"{who}. Means of the draws, and in brackets where 9 of 10 are:"
     rows = [(_label(each), *_cells(each)) for each in found]
     yield render.table(columns, rows, right=columns[1:])
     for each in found:
@@ -59,8 +60,5 @@ def _cells(found: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _between(found: dict[str, float] | None, told: Any) -> str:
-    if found is None:
-        return render.NONE
-    mean, low, high = (told(found[key]) for key in ("mean", "low", "high"))
-    return str(mean) if low == high else f"{mean} ({low} to {high})"
+def _between(found: dict[str, float] | None, told: Callable[[float], str]) -> str:
+    return render.NONE if found is None else between(found, told)

@@ -3,7 +3,7 @@
 How a number or a time is written is in `render`. Input is the API's JSON, so keys here are the API's.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -121,6 +121,12 @@ def _attempt(attempt: Json) -> str:
     return f"{render.clock(attempt['ended'])}, {whose}: {attempt['why']}"
 
 
+def between(interval: Json, told: Callable[[float], str]) -> str:
+    """A mean, and between which ends 90 of 100 draws are, unless that is all the same."""
+    mean, low, high = (told(interval[key]) for key in ("mean", "low", "high"))
+    return mean if low == high else f"{mean} ({low} to {high})"
+
+
 def job(found: Json) -> Iterator[RenderableType]:
     """Everything about one job."""
     yield render.pairs(_facts(found))
@@ -153,6 +159,10 @@ def _facts(job: Json) -> Iterator[tuple[str, str | Text]]:
         yield "place", f"{render.count(job['place'], 'job')} before it"
     yield "state", render.state(job["state"])
     yield "why", job["reason"] or render.NONE
+    if job["estimate"] is not None:
+        yield "starts", between(job["estimate"]["start"], render.clock)
+        yield "ends", between(job["estimate"]["end"], render.clock)
+        yield "will cost", between(job["estimate"]["cost"], render.money)
     yield "wants", job_line(job)
     yield "Spark", job["spark"] or render.NONE
     if job["spot"] != "allowed":

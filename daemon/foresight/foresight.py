@@ -93,6 +93,10 @@ class Interval:
         low, high = np.percentile(values, (_LOW, _HIGH))
         return cls(fmean(values), float(low), float(high))
 
+    def later(self, seconds: float) -> "Interval":
+        """All of it so much later."""
+        return Interval(self.mean + seconds, self.low + seconds, self.high + seconds)
+
 
 @dataclass(frozen=True, slots=True)
 class JobAhead:

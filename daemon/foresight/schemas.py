@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from conf.schema import PolicyChoice
 from conf.schema.fields import Name
 from daemon.foresight.foresight import Interval, JobAhead, PolicyAhead, Present
-from daemon.schemas import Body, Said
+from daemon.schemas import Body, IntervalBody, Said, interval_body
 from daemon.users.permits import Permit
 
 
@@ -24,17 +24,6 @@ class WhatIf(BaseModel):
     """After so many seconds no draw is begun, but for the first."""
     add: Annotated[dict[Name, Annotated[int, Field(ge=1, le=10_000)]], Field(max_length=100)] = {}
     """How many VMs more there are, by a type that the cluster has."""
-
-
-class IntervalBody(Body):
-    """A mean, and between which ends 90 of 100 draws are."""
-
-    mean: float
-    """The mean of all draws."""
-    low: float
-    """5 of 100 are below."""
-    high: float
-    """5 of 100 are above."""
 
 
 class JobAheadBody(Body):
@@ -134,16 +123,12 @@ def _job(job_id: str, name: str, ahead: JobAhead, *, late: bool) -> JobAheadBody
     return JobAheadBody(
         id=job_id,
         name=name,
-        start=_known(ahead.start),
-        end=_known(ahead.end),
-        cost=_known(ahead.cost),
+        start=interval_body(ahead.start),
+        end=interval_body(ahead.end),
+        cost=interval_body(ahead.cost),
         late=late,
     )
 
 
 def _interval(found: Interval | None) -> IntervalBody | None:
-    return None if found is None else _known(found)
-
-
-def _known(found: Interval) -> IntervalBody:
-    return IntervalBody(mean=found.mean, low=found.low, high=found.high)
+    return None if found is None else interval_body(found)

@@ -23,7 +23,8 @@ from daemon.contract import (
     ShadowStatus,
     Standing,
 )
-from daemon.foresight.foresight import Foresight, Present
+from daemon.foresight.estimates import Coverage, Estimate
+from daemon.foresight.foresight import Foresight, Interval, Present
 from daemon.intake import Intake
 from daemon.launcher import Launcher
 from daemon.queues.desk import QueueDesk
@@ -43,6 +44,12 @@ from framework.spark import DriverUi
 from tests.builders import make_view, make_vms
 
 LOG = "début\nfin\n".encode()
+
+
+#: What is expected of job-1, as long as it waits.
+ESTIMATE = Estimate(
+    100.0, Interval(160.0, 150.0, 200.0), Interval(260.0, 240.0, 300.0), Interval(0.5, 0.4, 0.7)
+)
 
 
 class Foreseeing(Foresight):
@@ -71,6 +78,7 @@ class SmallScheduler:
         self.launcher = Launcher(Config(data_dir=str(folder)), folder, "127.0.0.1", store=store)
         self.applications = self._door()
         self.live_queues = LiveQueues(Config(), store)
+        self.expected: dict[str, Estimate] = {}
         self.foresight = Foreseeing(Sizes(), lambda _: None)
         finalize(self, self.foresight.close)
         #: What is seen of its queues.
@@ -164,6 +172,14 @@ class SmallScheduler:
     def sight(self) -> QueueSight | None:
         """What a test says."""
         return self.seen
+
+    def estimates(self) -> Mapping[str, Estimate]:
+        """What a test says."""
+        return self.expected
+
+    def coverage(self) -> Coverage:
+        """Most were right."""
+        return Coverage(9, 1, 2)
 
     def policy(self) -> PolicyStatus:
         """Who would decide."""

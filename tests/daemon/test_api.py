@@ -33,7 +33,7 @@ from environment.model.accounts import Charge
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.resources import Resources
-from tests.daemon.small_scheduler import LOG, SmallScheduler
+from tests.daemon.small_scheduler import ESTIMATE, LOG, SmallScheduler
 
 JSON = {"Content-Type": "application/json"}
 
@@ -153,6 +153,19 @@ def test_a_submitted_job_is_there(api: Api, store: Store) -> None:
     assert detail.items() > body.items()
     assert (detail["spec"]["app"], detail["tasks"]) == ("count.py", [])
     assert store.spec("job-1") == JobSpec(app="count.py", name="count", executors=2)
+
+
+def test_a_job_that_waits_says_when_it_will_start(api: Api, scheduler: SmallScheduler) -> None:
+    """In the list and by itself; one of which nothing is known says nothing, nor does one that is over."""
+    api("POST", "/v1/jobs", content=json.dumps({"app": __file__}), headers=JSON)
+    assert api("GET", "/v1/jobs/job-1").json()["estimate"] is None
+    scheduler.expected = {"job-1": ESTIMATE}
+    found = api("GET", "/v1/jobs/job-1").json()["estimate"]
+    assert found["start"] == {"mean": 160.0, "low": 150.0, "high": 200.0}
+    assert (found["at"], found["end"]["high"], found["cost"]["low"]) == (100.0, 300.0, 0.4)
+    assert api("GET", "/v1/jobs").json()["jobs"][0]["estimate"] == found
+    api("DELETE", "/v1/jobs/job-1")
+    assert api("GET", "/v1/jobs/job-1").json()["estimate"] is None
 
 
 def test_a_key_twice_is_one_job(api: Api) -> None:
@@ -481,6 +494,7 @@ def test_metrics(api: Api, store: Store) -> None:
     assert (values["stoker_decisions_total", "place"], values["stoker_decision_faults_total",]) == (3, 1)
     assert values["stoker_decisions_cut_short_total",] == 4
     assert values["stoker_decisions_guarded_total",] == 5
+    assert [values["stoker_estimates_total", each] for each in ("within", "before", "after")] == [9, 1, 2]
     assert values["stoker_http_requests_total", "GET", "/v1/jobs/{job_id}", "200"] == 1
     assert values["stoker_http_requests_total", "GET", "/v1/jobs/{job_id}", "404"] == 1
     assert values["stoker_http_requests_total", "GET", "none", "404"] == 1
@@ -496,7 +510,7 @@ def test_the_bill(api: Api, scheduler: SmallScheduler, store: Store) -> None:
     scheduler.spent = BudgetStatus("2026-11-22", 0.5, 1.0, hold=True)
     found = api("GET", "/v1/bill?by=owner&since=2026-11-22&limit=1").json()
     assert (found["since"], found["until"], found["total"]["total"]) == ("2026-11-22", "2026-11-22", 1.0)
-    nothing = {"booting": 0.0, "draining": 0.0, "rounding": 0.0}
+    nothing = {"booting": 0.0, "draining": 0.0, "rounding": 0.0, "lost": 0.0}
     assert found["lines"] == [
         {"key": "ann", "total": 0.75, "used": 0.75, "idle": 0.0, **nothing, "difference": None}
     ]

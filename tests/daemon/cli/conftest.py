@@ -28,6 +28,7 @@ from daemon.contract import (
     RejectedError,
     ShadowStatus,
 )
+from daemon.foresight.estimates import Coverage, Estimate
 from daemon.front import make_server
 from daemon.queues.desk import QueueDesk
 from daemon.queues.live import LiveQueues
@@ -64,6 +65,7 @@ class Cast:
     #: What becomes of a job right after its submission.
     fate: Callable[[str], None] | None = None
     pools: tuple[PoolStatus, ...] = ()
+    expected: dict[str, Estimate] = field(default_factory=dict)
     foresight: Foreseeing = field(default_factory=lambda: Foreseeing(Sizes(), lambda _: None))
     #: What is seen of queues.
     seen: QueueSight | None = None
@@ -128,6 +130,14 @@ class Cast:
     def sight(self) -> QueueSight | None:
         """What a test says."""
         return self.seen
+
+    def estimates(self) -> Mapping[str, Estimate]:
+        """What a test says."""
+        return self.expected
+
+    def coverage(self) -> Coverage:
+        """Most were right."""
+        return Coverage(9, 1, 2)
 
     def policy(self) -> PolicyStatus:
         """Who decides."""

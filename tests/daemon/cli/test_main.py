@@ -109,7 +109,7 @@ def test_bad_input_is_one_line_and_code_2(
     [
         ["jobs"],
         ["job", "x"],
-        ["logs", "x"],
+        ["logs", "job-1"],
         ["kill", "x"],
         ["explain", "x"],
         ["cluster"],
