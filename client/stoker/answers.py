@@ -26,7 +26,9 @@ class Ahead(TypedDict):
     at: float
     """The moment from which seconds count, since the epoch."""
     waiting: int
-    """How many jobs wait."""
+    """How many jobs wait that would be placed in their turn now."""
+    others: int
+    """How many wait besides and are not played: they pause, are aside, are far behind, or want for JVMs."""
     policies: list[PolicyAhead]
     """One for each that was asked for, in that order."""
 

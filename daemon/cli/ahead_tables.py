@@ -14,6 +14,11 @@ def ahead(answer: dict[str, Any], *, jobs: bool) -> Iterator[RenderableType]:
     waiting, found = answer["waiting"], answer["policies"]
     columns = ("policy", "draws", "all VMs cost", "jobs end after", "all is over after", "late", "never")
     who = "1 job waits" if waiting == 1 else f"{waiting} jobs wait"
+    if answer["others"]:
+        who += (
+            f", and {answer['others']} more that are not played: they pause, wait aside, stand far behind "
+            "in the order, or wait for JVMs of this machine (mesos.jvms)"
+        )
     yield f"{who}. Means of the draws, and in brackets where 9 of 10 are:"
     rows = [(_label(each), *_cells(each)) for each in found]
     yield render.table(columns, rows, right=columns[1:])

@@ -51,6 +51,9 @@ class Present:
     queue: tuple[PlacementRequest, ...]
     #: How the cluster is shared, and so in which order jobs go.
     sharing: Sharing | None = None
+    #: Jobs that wait and would not be shown to a policy now: they pause, wait aside, stand behind those that
+    #: the order shows, or wait for JVMs of this machine.
+    others: int = 0
 
     def with_more(self, add: Mapping[str, int]) -> "Present":
         """The same with so many VMs more of each type, which nobody holds; RejectedError for no such type."""
@@ -143,7 +146,9 @@ class Foresight:
     def show(self, model: ClusterModel) -> None:
         """For the scheduling loop, now and then: who wants to know is told what there is now."""
         while not self._curious.empty():
-            self._curious.get().set_result(Present(model.view(), tuple(model.requests()), model.sharing))
+            queue = tuple(model.requests())
+            others = max(model.waiting - len(queue), 0)
+            self._curious.get().set_result(Present(model.view(), queue, model.sharing, others))
 
     def _present(self) -> Present:
         wanted: Future[Present] = Future()

@@ -83,7 +83,9 @@ class Ahead(Body):
     at: float
     """The moment from which seconds count, since the epoch."""
     waiting: int
-    """How many jobs wait."""
+    """How many jobs wait that would be placed in their turn now."""
+    others: int
+    """How many wait besides and are not played: they pause, are aside, are far behind, or want for JVMs."""
     policies: list[PolicyAheadBody]
     """One for each that was asked for, in that order."""
 
@@ -94,6 +96,7 @@ def ahead_body(present: Present, found: list[PolicyAhead], permit: Permit) -> Ah
     return Ahead(
         at=present.view.at,
         waiting=len({request.job.id for request in present.queue if not request.joins}),
+        others=present.others,
         policies=[_policy(each, names) for each in found],
     )
 
