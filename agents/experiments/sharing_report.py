@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agents.experiments.comparison import Progress, Statistic, knowledge
-from agents.experiments.sharing import FIRST_SEED, POLICIES, SharingRun, play
+from agents.experiments.sharing import FIRST_SEED, POLICIES, SharingRun, play, scenes
 
 #: By number of a run the title and the digits.
 _TITLES = {
@@ -18,8 +18,6 @@ _TITLES = {
     "met": ("deadlines met (%)", 1),
     "cost": ("cost ($)", 2),
 }
-#: How many deadlines are to be met at 80 % load, of those that first come, first served meets.
-_AIM = 0.95
 
 #: By order and policy, the numbers.
 Found = Mapping[tuple[str, str], Mapping[str, Statistic]]
@@ -35,6 +33,7 @@ def report(folder: Path, seeds: int, jobs: int | None = None, progress: Progress
     runs = play(seeds, jobs, kept, progress)
     asked = f" --jobs {jobs}" if jobs else ""
     parts = [HEAD.format(seeds=seeds, asked=asked, first=FIRST_SEED, knows=_knows())]
+    aims = {scene.name: scene.aim for scene in scenes()}
     for name in dict.fromkeys(run.scene for run in runs):
         of_scene = [run for run in runs if run.scene == name]
         found = averages(of_scene)
@@ -43,7 +42,7 @@ def report(folder: Path, seeds: int, jobs: int | None = None, progress: Progress
             f"## {name}\n",
             f"{count} seed{'' if count == 1 else 's'}.\n",
             table(found),
-            findings(found),
+            findings(found, aims[name]),
         ]
     path = folder / "sharing.md"
     path.write_text("\n".join(parts), encoding="utf-8")
@@ -79,8 +78,11 @@ def table(found: Found) -> str:
     return "\n".join(lines) + "\n"
 
 
-def findings(found: Found) -> str:
-    """What fairness costs each policy, and how many deadlines the order of deadlines meets."""
+def findings(found: Found, aim: float | None = None) -> str:
+    """What fairness costs each policy, and how many deadlines the order of deadlines meets.
+
+    `aim` is how many of them it should meet, in per cent, where that is asked.
+    """
     lines = []
     for policy in dict.fromkeys(policy for _, policy in found):
         plain, fair = found.get(("none", policy)), found.get(("fair", policy))
@@ -93,12 +95,11 @@ def findings(found: Found) -> str:
         due = found.get(("deadline", policy))
         first = found.get(("none", "ff"))
         if due and first:
-            aim = _AIM * 100.0
             met = due["met"].mean
-            said = "reached" if met >= aim else "missed"
+            said = "" if aim is None else f" ({aim:g} % is {'reached' if met >= aim else 'missed'})"
             lines.append(
                 f"* `{policy}` by deadline meets {met:.1f} % of them, where `ff` without an order meets "
-                f"{first['met'].mean:.1f} % (95 % is {said})."
+                f"{first['met'].mean:.1f} %{said}."
             )
     return "\n".join(lines) + "\n"
 

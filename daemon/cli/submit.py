@@ -77,6 +77,14 @@ def submit(
     deadline: Annotated[
         str | None, option("--deadline", "By when it should be over: in 2h, or 2026-11-22T18:00Z.", "TIME")
     ] = None,
+    restartable: Annotated[
+        bool | None,
+        typer.Option(
+            "--restartable/--no-restartable",
+            help="Whether it may be stopped for a job that goes before it, and begin anew; else it may.",
+            show_default=False,
+        ),
+    ] = None,
     main_class: Annotated[str | None, option("--class", "A jar's main class.", "CLASS")] = None,
     py_files: Annotated[Many, option("--py-files", "Python modules for the executors.", "A,B")] = None,
     files: Annotated[Many, option("--files", "Files for the executors.", "A,B")] = None,
@@ -148,6 +156,7 @@ def submit(
         "queue": queue,
         "priority": priority,
         "deadline": deadline,
+        "restartable": restartable,
         "after": _after(after),
         "start_at": start_at,
         "group": group,

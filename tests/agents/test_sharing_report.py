@@ -27,7 +27,10 @@ def test_what_fairness_costs_is_told() -> None:
         SharingRun("x", "fair", "ff", 1, {**numbers, "jain": 0.9, "met": 70.0, "cost": 11.0}),
         SharingRun("x", "deadline", "ff", 1, {**numbers, "jain": 0.6, "met": 96.0, "cost": 10.0}),
     ]
-    told = findings(averages(runs))
+    told = findings(averages(runs), 95.0)
     assert "0.900 instead of 0.500; that changes cost by +10.0%" in told
     assert "meets 96.0 % of them, where `ff` without an order meets 60.0 % (95 % is reached)" in told
+    assert "(97 % is missed)" in findings(averages(runs), 97.0)
+    assert "without an order meets 60.0 %.\n" in findings(averages(runs))
+    assert [scene.name for scene in sharing.scenes() if scene.aim] == ["80 % load"]
     assert "| fair | `ff` | 0.900 ± 0.000 |" in table(averages(runs))
