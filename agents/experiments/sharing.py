@@ -47,7 +47,7 @@ class SharingScene:
     orders: tuple[str, ...] = tuple(ORDERS)
     policies: tuple[str, ...] = tuple(who.name for who in POLICIES)
     seeds: int = 100
-    #: How many of the deadlines are to be met here by that order, in per cent; None where nothing is aimed at.
+    #: How many of the deadlines are to be met here in their order, in per cent; None: nothing is aimed at.
     aim: float | None = None
 
 

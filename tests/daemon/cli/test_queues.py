@@ -59,13 +59,14 @@ def test_a_job_says_where_it_stands(daemon: Daemon, tmp_path: Path, capsys: Capt
     app = tmp_path / "a.py"
     app.write_text("")
     for queue in ("prod", "default"):
-        flags = ("--queue", queue, "--priority", "7", "--owner", "ann", "--no-restartable", "--deadline", "2h")
-        assert daemon.run("submit", *flags, str(app)) == 0
+        flags = ("--queue", queue, "--priority", "7", "--owner", "ann")
+        assert daemon.run("submit", *flags, "--no-restartable", "--deadline", "2h", str(app)) == 0
     for job_id, priority in (("job-1", 7), ("job-2", 0)):
         record = daemon.cast.store.job(job_id)
         assert record is not None
-        assert not record.job.restartable
-        assert record.job.deadline == pytest.approx(time.time() + 7200.0, abs=60.0)
+        asked = daemon.cast.store.spec(job_id)
+        assert asked is not None
+        assert (asked.restartable, asked.deadline) == (False, "2h")
         daemon.cast.store.save(Changes((replace(record, job=replace(record.job, priority=priority)),), ()))
     daemon.cast.seen = seen(queues_of({}), first=["job-2", "job-1"])
     capsys.readouterr()
