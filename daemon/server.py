@@ -62,7 +62,7 @@ def run(config: Config, config_dir: Path, log_level: str = "info") -> int:
         url = url_of(config, listener)
         setting = DaemonSetting(config, config_dir, data_dir, rights, url)
         candidate = stack.enter_context(candidacy(setting, store, restored=_settle))
-        log.info("listening", url=url, data_dir=str(data_dir), policy=config.policy.name)
+        log.info("listening", url=url, page=f"{url}/", data_dir=str(data_dir), policy=config.policy.name)
         say_who_may_ask(config, token)
         failures: list[BaseException] = []
         loop = threading.Thread(target=_loop, args=(candidate, failures), name="scheduler")

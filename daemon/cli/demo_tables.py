@@ -39,7 +39,8 @@ def opening(pools: Sequence[Json], policy: str, url: str) -> str:
     """Say what the cluster and its policy are."""
     kinds = ", ".join(f"{pool['max']} {pool['type']}" for pool in pools)
     most = render.count(sum(pool["max"] for pool in pools), "VM")
-    return f"The daemon is ready at {url}: no VM is open, {most} could be ({kinds}), policy {policy}."
+    where = f"{url}, its page in a browser too"
+    return f"The daemon is ready at {where}: no VM is open, {most} could be ({kinds}), policy {policy}."
 
 
 @contextlib.contextmanager

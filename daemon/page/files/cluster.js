@@ -63,7 +63,7 @@ function newGroup(dense) {
     say(summary, `${vms.length}${of} VMs · ${cores(first.cpus)} cores · ${rate(first.price_per_hour)}/h each` + (vms.length ? ` · ${percent(used, all)} in use` : ""));
     say(warning, pool?.note ?? "");
     const there = new Set();
-    vms.sort((a, b) => collate(a.name, b.name));
+    if (vms.some((vm) => !shown.has(vm.id))) vms.sort((a, b) => collate(a.name, b.name));
     vms.forEach((vm) => {
       there.add(vm.id);
       let tile = shown.get(vm.id);

@@ -2,7 +2,7 @@
 
 import { ask as confirm, h, mark, say, toast } from "./dom.js";
 import { ask } from "./api.js";
-import { ENDED, clock, colour, cores, count, duration, money, numberOf } from "./format.js";
+import { ENDED, clock, colour, cores, count, duration, money } from "./format.js";
 import { follow, state } from "./state.js";
 
 const narrow = matchMedia("(max-width: 720px)");
@@ -112,14 +112,12 @@ export function show(main) {
 
 /** What runs, then the queue in its order, then what is over, the newest first. */
 function sorted(jobs) {
-  const keyed = jobs.map((job) => {
-    const over = ENDED.has(job.state);
-    const group = over ? 2 : job.state === "queued" ? 1 : 0;
-    const within = over ? -(job.finished_at ?? 0) : group ? state.place.get(job.id) ?? 1e6 : -(job.started_at ?? job.submitted_at);
-    return [group, within, numberOf(job.id), job];
-  });
-  keyed.sort((a, b) => a[0] - b[0] || a[1] - b[1] || a[2] - b[2]);
-  return keyed.map((each) => each[3]);
+  for (const job of jobs) {
+    if (ENDED.has(job.state)) job.order = 2e12 - (job.finished_at ?? 0);
+    else if (job.state === "queued") job.order = 1e12 + (state.place.get(job.id) ?? 1e6);
+    else job.order = 1e11 - (job.started_at ?? job.submitted_at);
+  }
+  return jobs.sort((a, b) => a.order - b.order || a.number - b.number);
 }
 
 function newRow() {

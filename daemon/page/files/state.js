@@ -1,5 +1,7 @@
 // What the page knows: jobs and VMs by id, as the stream tells. Views read it, and hear when it changes.
 
+import { numberOf } from "./format.js";
+
 export const state = {
   jobs: new Map(), vms: new Map(), pools: [], line: [], place: new Map(),
   policy: null, budget: null, provider: "", me: null, loading: true, announced: 0,
@@ -57,6 +59,7 @@ export function whole() {
 export function apply(told) {
   for (const row of told.jobs ?? []) {
     const job = record(columns.jobs, row);
+    job.number = numberOf(job.id);
     state.jobs.set(job.id, job);
   }
   for (const id of told.gone ?? []) state.jobs.delete(id);

@@ -66,7 +66,7 @@ def test_the_opening_counts_the_vms() -> None:
     """The cluster is told by types."""
     text = demo_tables.opening(POOLS, "ff", "http://127.0.0.1:1")
     ready = "The daemon is ready at http://127.0.0.1:1"
-    assert text == f"{ready}: no VM is open, 3 VMs could be (2 a, 1 b), policy ff."
+    assert text == f"{ready}, its page in a browser too: no VM is open, 3 VMs could be (2 a, 1 b), policy ff."
 
 
 def test_the_end_tells_where_and_at_what_cost(capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,7 +56,7 @@ class Browser:
         context = self.ask("Target.createBrowserContext")["browserContextId"]
         target = self.ask("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
         session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        page = self._pages[session] = Page(self, session)
+        page = self._pages[session] = Page(self, session, context)
         page.begin(width, height, dark=dark)
         page.go(url)
         return page
@@ -99,8 +99,8 @@ class Browser:
 class Page:
     """A tab."""
 
-    def __init__(self, browser: Browser, session: str) -> None:
-        self._browser, self._session = browser, session
+    def __init__(self, browser: Browser, session: str, context: str) -> None:
+        self._browser, self._session, self._context = browser, session, context
         #: What the page complained of, or what its scripts failed with.
         self.complaints: list[str] = []
         #: All that was asked for: URLs.
@@ -183,9 +183,13 @@ class Page:
         path.write_bytes(base64.b64decode(self.ask("Page.captureScreenshot", format="png")["data"]))
 
     def metrics(self) -> Mapping[str, float]:
-        """The browser's own counters: TaskDuration, LayoutDuration, ... in seconds."""
-        self.ask("Performance.enable")
+        """The browser's own counters: TaskDuration, LayoutDuration, ... seconds of the main thread."""
+        self.ask("Performance.enable", timeDomain="threadTicks")
         return {one["name"]: one["value"] for one in self.ask("Performance.getMetrics")["metrics"]}
+
+    def close(self) -> None:
+        """Close it, with all that it knows."""
+        self._browser.ask("Target.disposeBrowserContext", browserContextId=self._context)
 
     def told(self, method: str, values: Mapping[str, Any]) -> None:
         """Something happened."""

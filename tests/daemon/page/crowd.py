@@ -49,8 +49,7 @@ class Crowd(SmallScheduler):
         self._held: dict[str, list[int]] = {}
         self._queue: list[str] = []
         self.submit_some(jobs)
-        while self._begin_next():
-            pass
+        self.step(0)
 
     def submit_some(self, number: int) -> None:
         """More jobs, which wait."""
@@ -78,6 +77,7 @@ class Crowd(SmallScheduler):
             self._end(self._running.pop(self._random.randrange(len(self._running))))
         while self._begin_next():
             pass
+        self._picture = [replace(vm) for vm in self._vms]
 
     def _vm(self, n: int) -> VmStatus:
         kind, cpus, memory, price = TYPES[n % len(TYPES)]
@@ -151,18 +151,22 @@ class Crowd(SmallScheduler):
         over.state = "failed" if failed else "finished"
         there = self._store.executors(record.job.id)
         tasks = [replace(task, state="finished", ended_at=now, cost=0.01) for task in there]
-        for n in self._held.pop(record.job.id):
-            vm = self._vms[n]
-            left = tuple(task for task in vm.executors if task.partition(".")[0] != record.job.id)
-            self._vms[n] = _holding(vm, record.job, -1, left)
+        self._free(record.job)
         self._store.save(Changes((over,), tuple(tasks)))
+
+    def _free(self, job: Job) -> None:
+        for n in self._held.pop(job.id):
+            vm = self._vms[n]
+            left = tuple(task for task in vm.executors if task.partition(".")[0] != job.id)
+            self._vms[n] = _holding(vm, job, -1, left)
 
     def kill(self, job_id: str) -> JobRecord:
         """End the job at once, wherever it is."""
         running = [one for one in self._running if one.job.id == job_id]
         if running:
             self._running.remove(running[0])
-            self._end(running[0])
+            self._free(running[0].job)
+            self._picture = [replace(vm) for vm in self._vms]
         elif job_id in self._queue:
             self._queue.remove(job_id)
         return super().kill(job_id)
@@ -186,7 +190,7 @@ class Crowd(SmallScheduler):
             )
             for kind, cpus, memory, price in TYPES
         )
-        return ClusterStatus(tuple(replace(vm) for vm in self._vms), pools)
+        return ClusterStatus(tuple(self._picture), pools)
 
     def budget(self) -> BudgetStatus | None:
         """A tenth of it is spent."""

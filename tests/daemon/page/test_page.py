@@ -1,0 +1,222 @@
+"""The page in a headless Chromium: it changes by itself, does what is clicked, and believes no text."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from fastapi import FastAPI
+
+from daemon.api import create_app
+from daemon.contract import LogChunk
+from daemon.store import Store
+from environment.model.cluster_model import Changes
+from environment.model.records import ExecutorRecord, JobRecord
+from tests.daemon.page.browser import PROGRAM, Browser, Page, browser
+from tests.daemon.page.crowd import Crowd, served
+
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="Chromium is not installed (Debian: chromium)")
+
+EVIL = "<img src=x onerror=document.title='taken'><script>document.title='taken'</script>"
+
+
+class Scribbler(Crowd):
+    """Its jobs print what nobody should believe."""
+
+    def log(
+        self, job: JobRecord, executor: ExecutorRecord | None, stream: str, offset: int, limit: int
+    ) -> LogChunk:
+        """The same for all."""
+        text = f"{EVIL}\n\x1b[31mred</pre>\n"[offset:]
+        return LogChunk(text, offset + len(text), job.ended, note=EVIL)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """One for all tests."""
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture
+def crowd(store: Store) -> Crowd:
+    """A dozen VMs, and more jobs than they take."""
+    return Scribbler(store, 12, 60)
+
+
+def app_of(crowd: Crowd, token: str | None = None) -> FastAPI:
+    """The API around it."""
+    return create_app(crowd, crowd.store, token=token, version="1")
+
+
+def well(page: Page, url: str) -> None:
+    """Nothing failed, nobody else was asked, and nothing took the page over."""
+    assert page.complaints == []
+    assert [asked for asked in page.asked if not asked.startswith(url)] == []
+    assert "taken" not in page.run("document.title")
+
+
+def test_it_changes_by_itself(chromium: Browser, crowd: Crowd) -> None:
+    """A job that comes is in the list, one that ends is over, without anything being clicked."""
+    with served(app_of(crowd)) as url:
+        page = chromium.page(url)
+        page.sees("m1.large-1")
+        page.sees("greedy" if "greedy" in page.text() else "policy")
+        page.until("document.querySelectorAll('.card').length === 12")
+        page.go(f"{url}/#/jobs")
+        page.sees("60", ".jobs .chip")
+        crowd.submit_some(3)
+        page.sees("63", ".jobs .chip")
+        first = page.run("document.querySelector('a.job .id').innerText")
+        crowd.kill(first)
+        page.go(f"{url}/#/jobs/{first}")
+        page.sees("killed on request")
+        page.sees("stoker history")
+        well(page, url)
+
+
+def test_a_job_is_ended_once_somebody_means_it(chromium: Browser, crowd: Crowd) -> None:
+    """It asks first; what is cancelled is not done."""
+    with served(app_of(crowd)) as url:
+        page = chromium.page(f"{url}/#/jobs/job-1")
+        page.sees("Why there")
+        page.sees("the cheapest that holds it")
+        page.click("button.danger")
+        page.sees("End job-1?", "dialog")
+        page.press("Escape")
+        page.until("!document.querySelector('dialog')")
+        record = crowd.store.job("job-1")
+        assert record is not None
+        assert not record.ended
+        page.click("button.danger")
+        page.click("dialog button.danger")
+        page.sees("killed", "h1 + .chip")
+        record = crowd.store.job("job-1")
+        assert record is not None
+        assert record.state == "killed"
+        well(page, url)
+
+
+def test_texts_are_texts(chromium: Browser, crowd: Crowd) -> None:
+    """Names, types, owners, queues, reasons, notes and logs are shown as they are, and are nothing else."""
+    record = crowd.store.job("job-60")
+    assert record is not None
+    job = replace(record.job, name=EVIL, type=EVIL, owner=EVIL, queue=EVIL)
+    runs = crowd.store.job("job-1")
+    assert runs is not None
+    crowd.store.save(Changes((replace(record, job=job, reason=EVIL), replace(runs, reason=EVIL)), ()))
+    crowd._vms[0] = replace(crowd._vms[0], note=EVIL, name=EVIL, type=EVIL)
+    crowd.step(0)
+    crowd.set_shadow("rr", {})
+    with served(app_of(crowd)) as url:
+        page = chromium.page(f"{url}/#/jobs/job-60")
+        page.sees(EVIL, "h1")
+        for address in ("#/jobs?state=queued&find=job-60", "#/", "#/timeline", "#/bill"):
+            page.go(f"{url}/{address}")
+            if address != "#/bill" and address != "#/timeline":
+                page.sees("onerror")
+        page.go(f"{url}/#/jobs/job-1")
+        page.sees(EVIL, ".log")
+        page.sees(EVIL, ".reason")
+        assert page.run("document.querySelectorAll('img, main script, iframe').length") == 0
+        page.go(f"{url}/#/jobs/{EVIL}")
+        page.sees("job")
+        well_but = [one for one in page.complaints if "404" not in one and "422" not in one]
+        assert well_but == []
+        assert page.run("document.title") != "taken"
+
+
+def test_links_lead_nowhere_strange(chromium: Browser, crowd: Crowd) -> None:
+    """A driver may say anything of where its UI is."""
+    record = crowd.store.job("job-1")
+    assert record is not None
+    job = replace(record.job, client_driver="http:javascript:alert(1)//")
+    crowd.store.save(Changes((replace(record, job=job),), ()))
+    with served(app_of(crowd)) as url:
+        page = chromium.page(f"{url}/#/jobs/job-1")
+        page.sees("Spark UI")
+        assert page.run("document.querySelector('a[target=_blank]').getAttribute('href')") == "#/"
+        well(page, url)
+
+
+def test_the_token_is_asked_for_once(chromium: Browser, crowd: Crowd) -> None:
+    """A wrong one is refused and said so; the right one is in no address and no storage; it can be left."""
+    with served(app_of(crowd, "t0ken")) as url:
+        page = chromium.page(url)
+        page.sees("wants a token")
+        page.click("#token")
+        page.type("wrong")
+        page.press("Enter")
+        page.sees("the token is not the one of this server", "#refused")
+        page.type("t0ken")
+        page.press("Enter")
+        page.sees("m1.large-1")
+        assert page.run("document.cookie") == ""
+        stored = page.run("JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage)])")
+        assert "t0ken" not in stored
+        assert not any("t0ken" in asked for asked in page.asked)
+        page.go(f"{url}/#/jobs/job-1")
+        page.click("button.danger")
+        page.click("dialog button.danger")
+        page.sees("killed", "h1 + .chip")
+        page.ask("Page.reload")
+        page.sees("killed on request")
+        page.click("#leave")
+        page.sees("wants a token")
+        assert [one for one in page.complaints if "401" not in one] == []
+
+
+def test_the_keyboard_is_enough(chromium: Browser, crowd: Crowd) -> None:
+    """Numbers for views, / to find, arrows and Enter in the list, Escape back, t for light and dark."""
+    with served(app_of(crowd)) as url:
+        page = chromium.page(url)
+        page.sees("m1.large-1")
+        page.press("2")
+        page.until("location.hash === '#/jobs' && document.querySelectorAll('a.job').length > 3")
+        page.press("/")
+        page.until("document.activeElement.id === 'find'")
+        page.type("job-5")
+        ids = "[...document.querySelectorAll('a.job:not([hidden]) .id')].map((each) => each.innerText)"
+        page.until(f"{ids}.every((id) => id.startsWith('job-5'))")
+        page.run("document.querySelector('.list').focus()")
+        second = page.until("document.querySelectorAll('a.job .id')[1]?.innerText")
+        page.press("ArrowDown")
+        page.press("Enter")
+        page.until(f"location.hash === '#/jobs/{second}'")
+        page.press("Escape")
+        page.until("location.hash.startsWith('#/jobs?')")
+        page.run("document.activeElement.blur()")
+        dark = "document.documentElement.classList.contains('dark')"
+        assert page.run(dark) is False
+        page.press("t")
+        page.until(dark)
+        well(page, url)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_phone_shows_all_of_it(chromium: Browser, crowd: Crowd, *, dark: bool) -> None:
+    """Nothing is wider than the screen, in any view; by night it is dark, and text stands out."""
+    with served(app_of(crowd)) as url:
+        page = chromium.page(url, width=390, height=844, dark=dark)
+        for address, text in (
+            ("#/", "m1.large-1"), ("#/jobs", "job-1"), ("#/jobs/job-1", "Why there"),
+            ("#/timeline", "Decisions"), ("#/bill", "Fixed cluster"),
+        ):  # fmt: skip
+            page.go(f"{url}/{address}")
+            page.sees(text)
+            assert page.run("document.documentElement.scrollWidth <= innerWidth"), address
+        ground = "getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/g)"
+        light = page.run(f"{ground}.reduce((sum, part) => sum + Number(part), 0)")
+        assert (light < 200) is dark
+        well(page, url)
+
+
+def test_a_list_of_thousands_has_few_rows(chromium: Browser, store: Store) -> None:
+    """Only those that are seen are there; the last is reached by End."""
+    with served(app_of(Crowd(store, 3, 2500))) as url:
+        page = chromium.page(f"{url}/#/jobs")
+        page.sees("2,500", ".jobs .chip")
+        page.run("document.querySelector('.list').focus()")
+        page.press("End")
+        page.sees("job-2500", ".list")
+        assert page.run("document.querySelectorAll('a.job').length") < 60
+        well(page, url)
