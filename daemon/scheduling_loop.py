@@ -5,8 +5,9 @@ commands, then the acknowledgements; so what the world is told of is always on d
 (HTTP threads, pymesos' I/O thread) only puts events into the inbox or reads the store.
 
 Here is the order in which things are done. What waits for the store and the lead is in `tenure.py`, what
-commands do in `effects.py`, what others are shown in `picture.py`, how well all is in `readiness.py`; what
-the API asks of it, in `service.py`.
+commands do in `effects.py`, what comes due by itself in `due.py`, what an earlier daemon left in
+`left_behind.py`, what others are shown in `picture.py`, how well all is in `readiness.py`; what the API asks
+of it, in `service.py`.
 """
 
 import math
@@ -21,12 +22,11 @@ from conf.schema import Config
 from daemon.applications import Applications
 from daemon.budget import BudgetWatch
 from daemon.clock import Clock
-from daemon.contract import (
-    WITH_DRIVER,
-)
+from daemon.contract import WITH_DRIVER
 from daemon.diskwatch import DiskWatch
 from daemon.draining import Draining
 from daemon.drivers import HostDrivers
+from daemon.due import Due
 from daemon.effects import Effects
 from daemon.embedded_watch import EmbeddedWatch
 from daemon.foresight.estimates import Estimates
@@ -36,6 +36,7 @@ from daemon.intake import Intake
 from daemon.journal import Journal
 from daemon.kept_logs import KeptLogs
 from daemon.launcher import Launcher
+from daemon.left_behind import left_behind
 from daemon.log_keeper import LogKeeper
 from daemon.logs import Logs, Sandboxes
 from daemon.machines import Machines
@@ -46,14 +47,13 @@ from daemon.queues.live import LiveQueues
 from daemon.queues.sight import QueueSight, sight_of
 from daemon.queues.waiting import WaitingBook
 from daemon.readiness import Readiness
-from daemon.store import Store, StoreError
+from daemon.store import Store
 from daemon.tenure import Tenure
 from daemon.terms import Term
 from daemon.vm_door import VmDoor
 from environment.explain import Explanation
 from environment.model import commands as cmd
 from environment.model import events as ev
-from environment.model.accounts import day_of
 from environment.model.cluster_model import ClusterModel, ModelOptions
 from environment.model.event_log import encode
 from environment.model.records import JobRecord
@@ -70,9 +70,6 @@ log = structlog.get_logger("service")
 
 #: Seconds between ticks, on which timeouts are due and drivers are looked at.
 TICK = 0.2
-#: Seconds after which a VM is charged for, though nothing happens to it; and how many are at once, a second.
-#: Chosen: so many take some milliseconds, in which nothing is decided, and a thousand are done in a minute.
-CHARGE, CHARGED_AT_ONCE = 40.0, 64
 #: Seconds between two looks at how queues are.
 _SIGHT = 0.5
 #: Seconds for which a user waits whose job fits no VM that is known, until the master was asked for others.
@@ -109,7 +106,6 @@ class SchedulingLoop:
         """
         self._restored = restored
         self._store = store
-        self._watch = watch
         self._tenure = Tenure(store.begin_term("") if term is None else term, store)
         self._launcher = launcher
         self._inbox = Inbox()
@@ -192,6 +188,7 @@ class SchedulingLoop:
             self._machines,
             watch,
         )
+        self._due = Due(self._model, store, self._clock, self._budget, watch, self._machines)
         #: Nothing was decided for the disk's sake.
         self._held = False
         #: The subscription that the model knows of: a later one may stand already.
@@ -203,7 +200,6 @@ class SchedulingLoop:
         self._sight: QueueSight | None = None
         self._next_sight = 0.0
         self._next_tick = 0.0
-        self._next_charge = 0.0
         self._charged = -math.inf
 
     # ---- the loop --------------------------------------------------------------------------------
@@ -256,47 +252,14 @@ class SchedulingLoop:
             self._draining.tend()
             if self._machines is not None:
                 self._machines.tend()
-            if moved := self._clock.look(idle=self._model.idle):
-                self._keep_time()
-                items.insert(0, Item(ev.ClockMoved(self._clock.now(), moved)))
-            items += [Item(event) for event in self._gone_with_mesos()]
-            if self._held and not self._disk.trouble:
-                self._held = False
-                items.append(Item(ev.PolicyChanged(self._clock.now())))
-            items.append(Item(ev.Tick(self._clock.now())))
-            if self._model.seeks_room(self._clock.now()):
-                items.append(Item(ev.RoomSought(self._clock.now())))
-            items += map(Item, self._charges_due())
-            items += map(Item, self._budget.look())
+            again = self._held and not self._disk.trouble
+            self._held = self._held and not again
+            first, last = self._due.first(), self._due.events(decides_again=again)
+            items = [*map(Item, first), *items, *map(Item, last)]
         self._handle(items)
         if self._model.ready_to_decide():
             self._decide()
         self._foresight.show(self._model)
-
-    def _gone_with_mesos(self) -> list[ev.Event]:
-        """What it means that the embedded Mesos has ended: nobody else could tell of its tasks."""
-        if self._watch is None or not self._watch.took_its_tasks():
-            return []
-        if self._machines is not None:
-            self._machines.look()
-        now, why = self._clock.now(), "the embedded Mesos ended, and its tasks with it"
-        tasks = [ev.TaskChanged(now, t.task_id, "gone", t.vm_id, "", why) for t in self._model.open_tasks()]
-        return [*tasks, *(ev.VmLost(now, vm.id) for vm in self._model.vms())]
-
-    def _charges_due(self) -> list[ev.ChargesDue]:
-        """Who is to be charged now: some of those who were not for long, once a second."""
-        if time.monotonic() < self._next_charge:
-            return []
-        self._next_charge = time.monotonic() + 1.0
-        now = self._clock.now()
-        due = ev.ChargesDue(now, now - CHARGE, CHARGED_AT_ONCE)
-        return [due] if self._model.ledger.accounts.due(now - CHARGE) else []
-
-    def _keep_time(self) -> None:
-        try:
-            self._store.put("clock", self._clock.kept)
-        except StoreError as error:  # a daemon that starts without it asks the store's clock
-            log.warning("the daemon's time is not kept", why=str(error))
 
     def _handle(self, items: list[Item], explanations: tuple[Explanation, ...] = ()) -> None:
         """Run a batch through the model, store what changed, then act and acknowledge."""
@@ -390,27 +353,11 @@ class SchedulingLoop:
 
     def _restore(self) -> None:
         """Take up what an earlier daemon left: its jobs, its tasks, its drivers."""
-        for damage in self._store.put_damaged_aside(self._clock.now()):
-            log.error("a row of the job store cannot be read and is put aside", row=str(damage))
-        (jobs, tasks), leases = self._store.unfinished(), self._store.vms.leases()
-        accounts = self._store.vms.accounts()
-        self._clock.begin(jobs, [task for task in tasks if not task.ended], accounts)
-        self._keep_time()
-        day = day_of(self._clock.now())
-        restored = ev.Restored(
-            self._clock.now(),
-            tuple(jobs),
-            tuple(tasks),
-            self._model.options,
-            leases=tuple(leases),
-            accounts=tuple(accounts),
-            reserved=tuple(self._store.vms.reservations()),
-            pools=tuple(self._store.vms.pool_setbacks()),
-            ends=self._ends_awaited(jobs),
-            policy=self._policies.status().name,
-            sharing=self._live_queues.sharing(),
-            spent=self._live_queues.spent(day, self._store.vms.spent_by_queue(day)),
+        policy = self._policies.status().name
+        jobs, tasks, restored = left_behind(
+            self._store, self._clock, self._model.options, policy, self._live_queues
         )
+        self._due.keep_time()
         self._budget.begin()
         self._handle([Item(restored), *map(Item, self._budget.look())])
         self._drivers.take_up(jobs)
@@ -421,17 +368,11 @@ class SchedulingLoop:
         self._waiting.note(jobs)
         if jobs:
             log.info("taken up", jobs=len(jobs), tasks=sum(not task.ended for task in tasks))
-        if leases and self._machines is None:
+        if (leases := restored.leases) and self._machines is None:
             names = ", ".join(lease.id for lease in leases[:3])
             log.error(
                 "VMs are open that nobody closes: no provider is configured", vms=len(leases), some=names
             )
-
-    def _ends_awaited(self, jobs: Sequence[JobRecord]) -> tuple[tuple[str, str], ...]:
-        """How those have ended that jobs come after which have not begun."""
-        there = {job.job.id for job in jobs}
-        awaited = {i: None for job in jobs if job.held for after in job.job.after for i in after.jobs}
-        return tuple(self._store.ends_of([job_id for job_id in awaited if job_id not in there]).items())
 
     # ---- what others ask it, or have it handle ----------------------------------------------------------
 

@@ -20,11 +20,12 @@ from daemon.contract import (
     RejectedError,
     Standing,
 )
+from daemon.due import CHARGED_AT_ONCE
 from daemon.foresight.estimates import Coverage, Estimate
 from daemon.foresight.foresight import Foresight
 from daemon.queues.desk import QueueDesk
 from daemon.queues.sight import QueueSight
-from daemon.scheduling_loop import CHARGED_AT_ONCE, SchedulingLoop
+from daemon.scheduling_loop import SchedulingLoop
 from daemon.uploads import Uploads
 from daemon.vm_door import VmDoor
 from environment.model import events as ev

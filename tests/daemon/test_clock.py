@@ -166,7 +166,7 @@ def test_no_vm_is_paid_for_a_jump(store: Store, tmp_path: Path, machine: Machine
         for jump in (0.0, HOUR, 0.0):
             machine.pass_by(60.0)
             machine.wall += jump
-            service._next_tick = service._next_charge = 0.0
+            service._next_tick = service._due._next_charge = 0.0
             service._turn()
         assert store.vms.bill(Asked()).total.total == pytest.approx(180.0 * 3.6 / HOUR)
         assert "clock" not in service.health().checks

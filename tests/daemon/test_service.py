@@ -19,9 +19,9 @@ from conf.schema import Config, EventLogSection, JobSpec
 from daemon.bill_rows import Asked
 from daemon.contract import RejectedError
 from daemon.drivers import HostDrivers
+from daemon.due import CHARGED_AT_ONCE
 from daemon.inbox import Item
 from daemon.launcher import Launcher
-from daemon.scheduling_loop import CHARGED_AT_ONCE
 from daemon.service import Service
 from daemon.store import DeposedError, Store, StoreError
 from environment.model import events as ev
@@ -501,12 +501,12 @@ def test_who_was_not_charged_for_long_is_a_part_at_a_time(store: Store, tmp_path
     service._handle([Item(ev.VmsMeasured(service._clock.now() - 100.0, (), vms))])
     handled = []
     for _ in range(3):
-        service._next_charge = 0.0
-        due = service._charges_due()
+        service._due._next_charge = 0.0
+        due = service._due._charges()
         handled.append(len(due))
         service._handle([*map(Item, due)])
     assert handled == [1, 1, 0]
-    assert not service._charges_due()
+    assert not service._due._charges()
     before = {account.until for account in store.vms.accounts()}
     with ThreadPoolExecutor() as pool:
         asked = pool.submit(service.charge)

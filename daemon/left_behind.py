@@ -1,0 +1,64 @@
+"""What an earlier daemon left in the store: jobs, tasks, VMs, charges and time, as one event for the model.
+
+Here it is read; who takes it up, and in which order, is in `scheduling_loop.py`.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import structlog
+
+from daemon.clock import Clock
+from daemon.queues.live import LiveQueues
+from daemon.store import Store
+from environment.model import events as ev
+from environment.model.accounts import day_of
+from environment.model.cluster_model import ModelOptions
+from environment.model.records import ExecutorRecord, JobRecord
+
+log = structlog.get_logger("service")
+
+
+class LeftBehind(NamedTuple):
+    """Jobs that are not over, their tasks, and the event that tells the model of them and of all else."""
+
+    jobs: Sequence[JobRecord]
+    tasks: Sequence[ExecutorRecord]
+    restored: ev.Restored
+
+
+def left_behind(
+    store: Store, clock: Clock, options: ModelOptions, policy: str, queues: LiveQueues
+) -> LeftBehind:
+    """Read it, and let the clock go on from there; rows that cannot be read are put aside.
+
+    Raises StoreError when the store cannot be read.
+    """
+    for damage in store.put_damaged_aside(clock.now()):
+        log.error("a row of the job store cannot be read and is put aside", row=str(damage))
+    (jobs, tasks), leases = store.unfinished(), store.vms.leases()
+    accounts = store.vms.accounts()
+    clock.begin(jobs, [task for task in tasks if not task.ended], accounts)
+    day = day_of(clock.now())
+    restored = ev.Restored(
+        clock.now(),
+        tuple(jobs),
+        tuple(tasks),
+        options,
+        leases=tuple(leases),
+        accounts=tuple(accounts),
+        reserved=tuple(store.vms.reservations()),
+        pools=tuple(store.vms.pool_setbacks()),
+        ends=_ends_awaited(store, jobs),
+        policy=policy,
+        sharing=queues.sharing(),
+        spent=queues.spent(day, store.vms.spent_by_queue(day)),
+    )
+    return LeftBehind(jobs, tasks, restored)
+
+
+def _ends_awaited(store: Store, jobs: Sequence[JobRecord]) -> tuple[tuple[str, str], ...]:
+    """How those have ended that jobs come after which have not begun."""
+    there = {job.job.id for job in jobs}
+    awaited = {i: None for job in jobs if job.held for after in job.job.after for i in after.jobs}
+    return tuple(store.ends_of([job_id for job_id in awaited if job_id not in there]).items())
