@@ -66,7 +66,7 @@ def test_a_job_says_where_it_stands(daemon: Daemon, tmp_path: Path, capsys: Capt
         assert record is not None
         asked = daemon.cast.store.spec(job_id)
         assert asked is not None
-        assert (asked.restartable, asked.deadline) == (False, "2h")
+        assert (asked.restartable, asked.deadline) == (False, 7200.0)
         daemon.cast.store.save(Changes((replace(record, job=replace(record.job, priority=priority)),), ()))
     daemon.cast.seen = seen(queues_of({}), first=["job-2", "job-1"])
     capsys.readouterr()
