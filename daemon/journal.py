@@ -47,7 +47,8 @@ class Journal:
     def write(self, lines: Sequence[str]) -> None:
         """Append lines, after those that still wait."""
         text = "".join(f"{line}\n" for line in lines).encode()
-        if len(self._waiting) + len(text) > _PATIENCE:
+        # What nothing stands before is tried, however long: it may be all that a model knows.
+        if self._waiting and len(self._waiting) + len(text) > _PATIENCE:
             self._lost += len(lines)
         else:
             self._waiting += text

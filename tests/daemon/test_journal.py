@@ -108,3 +108,21 @@ def test_a_log_that_lacks_lines_is_turned(tmp_path: Path, monkeypatch: pytest.Mo
     journal.turn("first")
     assert (path.read_text(), journal.trouble) == ("first\n", "")
     journal.close()
+
+
+def test_a_long_first_line_is_no_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a model knows may be longer than what may wait: a log that lacked it would be turned for ever."""
+    monkeypatch.setattr("daemon.journal._PATIENCE", 10)
+    path = tmp_path / "events.jsonl"
+    journal = Journal(path, size=5, earlier=1)
+    journal.write(["123456"])
+    journal.turn("all that a model knows")
+    assert (path.read_text(), journal.trouble) == ("all that a model knows\n", "")
+    assert not is_full(journal)
+    with room_for(0):
+        journal.write(["a line that waits for the disk"])
+        journal.write(["another"])
+    journal.write([])
+    assert path.read_text() == "all that a model knows\na line that waits for the disk\n"
+    assert journal.trouble == f"{path}; 1 lines are lost, it does not replay"
+    journal.close()
