@@ -31,6 +31,7 @@ from daemon.service import Service
 from daemon.store import Store, StoreError
 from daemon.terms import Term
 from daemon.uploads import Uploads
+from environment.cluster_files import cluster_file
 from framework.embedded.isolation import IsolationOptions
 from framework.guard import is_loopback
 from framework.session import SessionOptions
@@ -175,7 +176,7 @@ def _embedded_mesos(setting: DaemonSetting, store: Store) -> Iterator[EmbeddedWa
     isolation = IsolationOptions(mesos.isolation_scale, mesos.isolation_bandwidth, mesos.isolation_delay)
 
     def start(port: int) -> Embedded:
-        cluster = find(mesos.cluster, setting.config_dir)
+        cluster = cluster_file(mesos.cluster, setting.config_dir)
         return start_embedded(cluster, port, setting.data_dir, isolation if mesos.isolation == "vm" else None)
 
     embedded = start(mesos.port)

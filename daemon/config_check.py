@@ -28,7 +28,7 @@ from daemon.rights import own_rights
 from daemon.tls import Certificate
 from daemon.users.examining import cannot_run, doubtful_proxies, lacks_admin
 from daemon.users.users_file import read_users, users_path
-from environment.cluster_files import load_cluster
+from environment.cluster_files import cluster_file, load_cluster
 from environment.resources import told, total
 from environment.types import Vm
 from framework.accounts import find_account
@@ -238,7 +238,7 @@ def _policy(policy: PolicyChoice | None) -> str:
 def _cluster(config: Config, folder: Path) -> str:
     if config.mesos.master != "embedded" and config.provider is None:
         return "not used"
-    vms, places = load_cluster(find(config.mesos.cluster, folder)), places_of(config, folder)
+    vms, places = load_cluster(cluster_file(config.mesos.cluster, folder)), places_of(config, folder)
     pools = f", {len(places)} of them in pools" if places else ""
     left_out = "; those outside pools are left out" if config.mesos.master != "embedded" else ""
     return f"{config.mesos.cluster}: {len(vms)} VMs{pools}{left_out}"
@@ -283,7 +283,7 @@ def _sharing(config: Config) -> str:
 def _vms(config: Config, folder: Path) -> Sequence[Vm]:
     """The VMs of the cluster file, as far as the daemon uses it."""
     if config.mesos.master == "embedded":
-        return load_cluster(find(config.mesos.cluster, folder))
+        return load_cluster(cluster_file(config.mesos.cluster, folder))
     return places_of(config, folder)
 
 

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from conf.loader import ConfigError, find
+from conf.loader import ConfigError
 from conf.schema import CommandProvider, Config, Ec2Provider
 from conf.schema import EmbeddedProvider as EmbeddedOptions
 from daemon.embedded import with_disk
 from daemon.store import Store
 from daemon.vm_door import vm_keys
-from environment.cluster_files import load_cluster
+from environment.cluster_files import cluster_file, load_cluster
 from environment.types import Vm
 from framework.asking import Credentials
 from framework.providers.contract import Provider
@@ -24,7 +24,7 @@ def places_of(config: Config, folder: Path) -> tuple[Vm, ...]:
     """The VMs of the pools that the config of this folder names; ConfigError."""
     if config.provider is None and config.mesos.master != "embedded":
         return ()
-    vms = load_cluster(find(config.mesos.cluster, folder))
+    vms = load_cluster(cluster_file(config.mesos.cluster, folder))
     places = tuple(vm for vm in vms if vm.terms is not None)
     if config.provider is None or config.provider.name == "embedded":
         places = tuple(replace(vm, resources=with_disk(vm)) for vm in places)

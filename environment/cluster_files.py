@@ -15,12 +15,12 @@ from environment.types import Vm, natural_key
 
 def load_cluster(name: str | Path) -> tuple[Vm, ...]:
     """The VMs of a cluster by name (of conf/clusters) or path; ConfigError says what is wrong."""
-    return vms_of(load(_find(str(name)), Cluster))
+    return vms_of(load(cluster_file(str(name)), Cluster))
 
 
 def load_prices(name: str | Path) -> dict[str, PriceHistory]:
     """What VMs of spot pools cost over time, by pool, where a cluster says so; ConfigError as above."""
-    pools = load(_find(str(name)), Cluster).pools
+    pools = load(cluster_file(str(name)), Cluster).pools
     histories = {pool.name: pool.spot.history for pool in pools if pool.spot and pool.spot.history}
     return {pool: read_prices(find(history)) for pool, history in histories.items()}
 
@@ -67,11 +67,12 @@ def _price(pool: Pool) -> float:
     return next(price for price in prices if price is not None)
 
 
-def _find(name: str) -> Path:
+def cluster_file(name: str, beside: Path | None = None) -> Path:
+    """Where the file of a cluster is, by name (of conf/clusters) or path, which may be in that folder."""
     if Path(name).suffix:
-        return find(name)
+        return find(name, beside)
     try:
-        return find(f"clusters/{name}.yaml")
+        return find(f"clusters/{name}.yaml", beside)
     except ConfigError:
         known = ", ".join(sorted(path.stem for path in (SHIPPED / "clusters").glob("*.yaml")))
         raise ConfigError(f"{name}: no such cluster; known are {known}, or a .yaml file") from None

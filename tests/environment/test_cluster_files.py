@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from conf.loader import ConfigError
-from environment.cluster_files import load_cluster
+from environment.cluster_files import cluster_file, load_cluster
 
 
 def test_the_papers_cluster() -> None:
@@ -30,6 +30,14 @@ def test_large_clusters(name: str, count: int) -> None:
     names = [vm.name for vm in load_cluster(name)]
     assert len(set(names)) == count
     assert names.index("m1.large-9") + 1 == names.index("m1.large-10")
+
+
+def test_a_file_beside_another_goes_before_what_is_shipped(tmp_path: Path) -> None:
+    """By its name or its path: so a daemon's config says it like simulate."""
+    assert cluster_file("paper", tmp_path) == cluster_file("clusters/paper.yaml", tmp_path)
+    (tmp_path / "clusters").mkdir()
+    (tmp_path / "clusters" / "paper.yaml").write_text("vms: []")
+    assert cluster_file("paper", tmp_path) == tmp_path / "clusters" / "paper.yaml"
 
 
 def test_unknown_and_bad_clusters_are_told(tmp_path: Path) -> None:
