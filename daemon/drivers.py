@@ -22,7 +22,7 @@ from daemon.launcher import Launcher
 from daemon.store import Store, StoreError
 from daemon.terms import boot_seconds
 from environment.model import events as ev
-from environment.model.life import FRESH_STARTS
+from environment.model.losing import FRESH_STARTS
 from environment.model.records import ExecutorRecord, Fault, JobRecord
 from environment.types import Job
 from framework.spark import DriverStatus, HostError

@@ -1,6 +1,6 @@
 """What is told of drivers that are no tasks, and what drivers of all kinds ask for.
 
-What follows for a job is in `life.py`; drivers that run on the cluster are tasks, see `tasks.py`.
+What follows for a job is in `life.py` and `losing.py`; drivers on the cluster are tasks, see `tasks.py`.
 """
 
 from environment.model import commands as cmd
@@ -8,6 +8,7 @@ from environment.model import events as ev
 from environment.model.doubts import Watch
 from environment.model.growing import bounded, wanted
 from environment.model.life import JobLives
+from environment.model.losing import Losing
 from environment.model.records import ExecutorRecord, Fault, JobRecord
 from environment.model.roster import Roster
 from environment.model.turn import Turn
@@ -16,10 +17,11 @@ from environment.model.turn import Turn
 class Drivers:
     """Takes in how drivers do, which executors they ask for, and which they give back or are to give up."""
 
-    def __init__(self, turn: Turn, roster: Roster, lives: JobLives, watch: Watch) -> None:
+    def __init__(self, turn: Turn, roster: Roster, lives: JobLives, losing: Losing, watch: Watch) -> None:
         self._turn = turn
         self._roster = roster
         self._lives = lives
+        self._losing = losing
         self._watch = watch
 
     def started(self, event: ev.DriverStarted) -> None:
@@ -95,12 +97,12 @@ class Drivers:
         """Its driver is to give these executors up, once it runs; others take their place."""
         why = why or "asked"
         if found := self._drain(job, executors, why):
-            self._lives.left(job, found, why)
+            self._losing.left(job, found, why)
 
     def give_away(self, job: JobRecord, executors: list[ExecutorRecord], why: str, due: float) -> None:
         """Its driver is to give these executors up for another job; from `due` on it may have more again."""
         if found := self._drain(job, executors, why):
-            self._lives.gave(job, found, due)
+            self._losing.gave(job, found, due)
 
     def _drain(self, job: JobRecord, executors: list[ExecutorRecord], why: str) -> list[ExecutorRecord]:
         if not self._roster.stands(job):

@@ -1,7 +1,7 @@
-"""The steps of a job's life: placed, starting, running, losing executors, over; and what each leads to.
+"""The steps of a job's life: placed, starting, running, over; and what each leads to.
 
-Which event means which step is in `cluster_model.py`, for what drivers tell in `drivers.py`; the records
-themselves are kept in `roster.py`.
+Which event means which step is in `cluster_model.py`, for what drivers tell in `drivers.py`, for tasks that
+end or are to end in `losing.py`; the records themselves are kept in `roster.py`.
 """
 
 from collections.abc import Mapping
@@ -9,22 +9,18 @@ from typing import Literal
 
 from environment.growth import Grown
 from environment.model import commands as cmd
-from environment.model import events as ev
-from environment.model import task_states, timings
+from environment.model import task_states
 from environment.model.doubts import Watch
 from environment.model.growing import runs_on
 from environment.model.records import ExecutorRecord, Fault, JobRecord
 from environment.model.releases import Releases
-from environment.model.retries import MOST_LAUNCHES, Retries, left, tried
+from environment.model.retries import Retries, tried
 from environment.model.roster import Roster
 from environment.model.setbacks import Setbacks
 from environment.model.supply import Supply
 from environment.model.timings import ModelOptions
 from environment.model.turn import Turn
 from environment.model.waiting import WaitingLine
-
-#: How often a job is launched afresh because its driver's host or VM failed the driver, and then fails.
-FRESH_STARTS = 10
 
 
 class JobLives:
@@ -43,6 +39,7 @@ class JobLives:
         watch: Watch,
         setbacks: Setbacks,
         releases: Releases,
+        retries: Retries,
         options: ModelOptions,
     ) -> None:
         self._turn = turn
@@ -52,7 +49,7 @@ class JobLives:
         self._watch = watch
         self._setbacks = setbacks
         self._releases = releases
-        self._retries = Retries(turn, setbacks)
+        self._retries = retries
         self._options = options
 
     # ---- its start ---------------------------------------------------------------------------------
@@ -142,14 +139,15 @@ class JobLives:
         if job.state == "placing" and not job.aborting:
             job.state = "starting"
             self._roster.explain(job, f"{self._executors_of(job)} are starting")
-        self._look_whether_all_run(job)
+        self.look_whether_all_run(job)
 
     def _executors_of(self, job: JobRecord) -> str:
         """Its executors in words: how many there are when it was started on fewer than it asks for."""
         number, asked = len(self._roster.executors(job)), job.job.begins_with
         return "its executors" if number == asked else f"{number} of its {asked} executors"
 
-    def _look_whether_all_run(self, job: JobRecord) -> None:
+    def look_whether_all_run(self, job: JobRecord) -> None:
+        """See whether it has begun to run, or runs again."""
         executors = self._roster.executors(job)
         if job.ended or job.aborting or self._roster.missing(job):
             return
@@ -190,7 +188,7 @@ class JobLives:
             self._supply.reconsider()  # the next one may fit where this one did not
         self._roster.explain(job, reason)
         self._roster.over(job, self._turn.now)
-        self._kill_tasks(job)
+        self.kill_tasks(job)
 
     def driver_failed(
         self, job: JobRecord, exit_code: int | None, why: str, fault: Fault = "user", *, again: bool = True
@@ -228,11 +226,15 @@ class JobLives:
 
     def start_afresh(self, job: JobRecord, reason: str) -> None:
         """Its driver is out of reach and given up: it waits again, for new executors and a new driver."""
-        job.aborting, job.started_at = True, None
         job.wanted, job.capped, job.grown, job.failures = (), "", (), 0
+        self.undo(job, reason)
+
+    def undo(self, job: JobRecord, reason: str) -> None:
+        """Its launch does not stand: what is there of it is killed, and then it waits again."""
+        job.aborting, job.started_at = True, None
         self._line.leave(job)
         self._roster.explain(job, reason)
-        self._kill_tasks(job)
+        self.kill_tasks(job)
         self.requeue_when_clear(job)
 
     def requeue_when_clear(self, job: JobRecord) -> None:
@@ -243,29 +245,6 @@ class JobLives:
         job.aborting, job.state, job.placed_at = False, "queued", None
         self.begin(job)
         self._roster.mark(job)
-
-    def left(self, job: JobRecord, executors: list[ExecutorRecord], why: str) -> None:
-        """These executors are to go: others are placed at once, so that there is somewhere for blocks to go.
-
-        Spark gives up to move the blocks of an only executor.
-        """
-        if job.job.dynamic is None:
-            names = ", ".join(f"{_name(task)} on {task.vm_name}" for task in executors)
-            self._lost(job, f"is to do without {names} ({why}), and gets as many others")
-            return
-        for task in executors:
-            task.replaced = True  # how many it wants is known without it
-        self.look_for_growth(job)
-
-    def gave(self, job: JobRecord, executors: list[ExecutorRecord], due: float) -> None:
-        """It gives these executors to another job, and goes on without; from then on it may have others."""
-        before = len([task for task in self._roster.executors(job) if not task.gone]) + len(executors)
-        for task in executors:
-            task.replaced = True
-        if job.job.dynamic is None:
-            job.grown = (*job.grown, Grown(self._turn.now, before, before - len(executors)))
-        self.look_for_growth(job, due)
-        self._roster.explain(job, runs_on(job, self._roster))
 
     def give_way(self, job: JobRecord, why: str) -> None:
         """All of it ends for another job; then it waits again in its place, and has lost work alone."""
@@ -299,150 +278,13 @@ class JobLives:
         for job in self._roster.jobs():
             self.look_for_growth(job)
 
-    def taken_along(self, task: ExecutorRecord) -> str:
-        """Why a task ends that was killed, and so not for a reason of its own; empty for others."""
-        job = self._roster.job_of(task)
-        if not job.ended and task.decommissioned_at is not None:
-            return "decommissioned"
-        if task.killed_at is None:
-            return ""
-        if job.ended:
-            return "ended with its job"
-        if task.released:
-            return "given back by its driver"
-        return "ended because its job's launch was undone" if job.aborting else ""
-
-    def task_ended(self, task: ExecutorRecord, end: ev.TaskChanged, *, never_ran: bool) -> None:
-        """One of its tasks is over, as its record says already; `never_ran` when that is certain."""
-        self._setbacks.ended(task)
-        job, state = self._roster.job_of(task), end.state
-        if job.ended:
-            return
-        if task.number is None and not never_ran and not (job.aborting and state != "finished"):
-            self._cluster_driver_ended(job, task, end)
-        elif job.aborting:
-            self.requeue_when_clear(job)
-        elif job.failing:
-            return  # it goes on when its driver has ended
-        elif task.released:
-            self._given_up(job, task)
-        elif task.number is None or not self._roster.stands(job):
-            self._undo_launch(job, task, end)
-        elif task.decommissioned_at is not None and job.job.dynamic is None:
-            self._look_whether_all_run(job)  # another has its place, or waits for one
-        elif task.decommissioned_at is not None:
-            self._given_up(job, task)
-        elif state == "finished":
-            self._given_up(job, task)  # its driver told it to stop
-        else:
-            self._executor_lost(job, task, end)
-
-    def _given_up(self, job: JobRecord, task: ExecutorRecord) -> None:
-        """It has ended as it should; if its driver wants as many as before, another takes its place."""
-        task.replaced = True
-        # An executor that ends may be the first sign that its driver is ending.
-        self.look_for_growth(job, self._turn.now + timings.RELAUNCH_GRACE)
-        self._look_whether_all_run(job)
-        self.say_runs(job)
-
     def say_runs(self, job: JobRecord) -> None:
         """A job that grows, runs, and waits for nothing, says on how many executors."""
         waits = job in self._line or self._line.waits_for_vms(job) or job.gives_way
         if (job.job.dynamic is not None or job.grown) and self._roster.stands(job) and not waits:
             self._roster.explain(job, runs_on(job, self._roster))
 
-    def _cluster_driver_ended(self, job: JobRecord, task: ExecutorRecord, end: ev.TaskChanged) -> None:
-        if end.state == "finished":
-            job.exit_code = 0
-            self.end(job, "finished", "its driver exited with code 0")
-            return
-        if end.state == "failed" and end.exit_code == task_states.PORT_TAKEN:
-            # Each that failed for another reason was a retry, or would have been the job's end.
-            drivers = (other for other in self._roster.tasks(job.job.id) if other.number is None)
-            count = sum(driver.state == "failed" for driver in drivers) - job.retried
-            why = f"a port of its driver on {task.vm_name} was taken by another process"
-            if count <= FRESH_STARTS:
-                self._setbacks.never_ran(task, why, blamed=True)
-                self.start_afresh(job, f"{why}; fresh start {count} of {FRESH_STARTS}")
-                return
-        fault: Fault = "infrastructure" if end.state in task_states.BY_CLUSTER else "user"
-        self.driver_failed(job, end.exit_code, f"its driver on {task.vm_name} ended: {task.message}", fault)
-
-    def _undo_launch(self, job: JobRecord, task: ExecutorRecord, end: ev.TaskChanged) -> None:
-        """All or none: one task could not be started, so the others go too and the job waits again."""
-        if self._too_many_failures(job, task, end.state):
-            return
-        follows = self._set_back(task, end)
-        if self._setbacks.launches(job.job.id) >= MOST_LAUNCHES:
-            why = f"{MOST_LAUNCHES} launches of it in a row came to nothing; the last: {task.message}"
-            self._retries.note(job, why, "infrastructure")
-            self.end(job, "failed", why)
-            return
-        job.aborting, job.started_at = True, None
-        self._line.leave(job)
-        why = f"{_name(task)} could not be started on {task.vm_name}: {task.message}"
-        self._roster.explain(job, f"{why}; {follows}")
-        self._kill_tasks(job)
-        self.requeue_when_clear(job)
-
-    def _executor_lost(self, job: JobRecord, task: ExecutorRecord, end: ev.TaskChanged) -> None:
-        if self._too_many_failures(job, task, end.state):
-            return
-        again = "it is placed again" if task.running_at is not None else self._set_back(task, end)
-        due = max(self._turn.now + self._pause(job, end.state), self._setbacks.due(job.job.id))
-        why = f"{_name(task)} on {task.vm_name} was lost ({task.message}); {again}"
-        if job.job.dynamic is None:
-            self._lost(job, why, due)
-            return
-        task.replaced = True  # how many it wants is known without it
-        self.look_for_growth(job, due)
-        self._roster.explain(job, why)
-
-    def _lost(self, job: JobRecord, why: str, due: float = 0.0) -> None:
-        """It is short of an executor, which is placed again from that time on."""
-        job.state = "relaunching"
-        self._line.relaunch(job, due)
-        self._roster.explain(job, why)
-
-    def _set_back(self, task: ExecutorRecord, end: ev.TaskChanged) -> str:
-        """Its launch came to nothing: what is said of how it goes on."""
-        blamed = end.state == "dropped" and end.reason not in task_states.NOT_THE_VM
-        return self._setbacks.never_ran(task, task.message, blamed=blamed)
-
-    def _pause(self, job: JobRecord, state: task_states.TaskState) -> float:
-        """How long to wait before an executor is placed again: what fails by itself may well fail again."""
-        grace = timings.RELAUNCH_GRACE
-        if state in task_states.BY_CLUSTER or not job.failures:
-            return grace
-        return min(grace * 2.0 ** min(job.failures - 1, 30), max(grace, timings.RELAUNCH_LONGEST))
-
-    def _too_many_failures(self, job: JobRecord, task: ExecutorRecord, state: task_states.TaskState) -> bool:
-        if state != "dropped":
-            job.losses += 1
-        if state in task_states.BY_CLUSTER:
-            return False
-        job.failures += 1
-        # Spark's own rule for spark.executor.maxNumFailures.
-        if job.failures <= max(2 * job.job.executors, 3):
-            return False
-        self._failed_by_losses(job, f"lost {job.failures} executors; the last, {_name(task)}: {task.message}")
-        return True
-
-    def _failed_by_losses(self, job: JobRecord, why: str) -> None:
-        """Its executors end by themselves again and again: whoever wrote them is to blame."""
-        self.stop_driver(job)
-        if not (job.started_at is not None and job.job.driver_here and left(job, "user")):
-            self.driver_failed(job, None, why, again=not (job.job.driver_here or job.job.client_driver))
-            return
-        job.failing = why
-        self._line.leave(job)
-        self._roster.explain(job, f"{why}; its driver is told to end")
-        self._kill_tasks(job)
-
-    def _kill_tasks(self, job: JobRecord) -> None:
+    def kill_tasks(self, job: JobRecord) -> None:
+        """End what is there of it."""
         for task in self._roster.open_tasks(job):
             self._watch.kill(task)
-
-
-def _name(task: ExecutorRecord) -> str:
-    return "the driver" if task.number is None else f"executor {task.number}"

@@ -14,6 +14,7 @@ from environment.model.drivers import Drivers
 from environment.model.fleet import Fleet
 from environment.model.ledger import Ledger
 from environment.model.life import JobLives
+from environment.model.losing import Losing
 from environment.model.moment import Moment, Reserved, Shared
 from environment.model.offer_book import OfferBook
 from environment.model.order_stage import OrderStage
@@ -23,6 +24,7 @@ from environment.model.reach import Reach
 from environment.model.records import ExecutorRecord, JobRecord
 from environment.model.releases import Releases
 from environment.model.reservations import Reservations
+from environment.model.retries import Retries
 from environment.model.room import Room
 from environment.model.roster import Roster
 from environment.model.setbacks import Setbacks
@@ -77,6 +79,7 @@ class Parts:
         self.supply = Supply(self.turn, self.book, self.places)
         self.watch = Watch(self.turn, self.roster, options)
         self.releases = Releases(self.turn, self.roster)
+        retries = Retries(self.turn, self.setbacks)
         self.lives = JobLives(
             self.turn,
             self.roster,
@@ -85,9 +88,11 @@ class Parts:
             self.watch,
             self.setbacks,
             self.releases,
+            retries,
             options,
         )
-        self.drivers = Drivers(self.turn, self.roster, self.lives, self.watch)
+        self.losing = Losing(self.turn, self.roster, self.line, self.setbacks, retries, self.lives)
+        self.drivers = Drivers(self.turn, self.roster, self.lives, self.losing, self.watch)
         self.tasks = Tasks(
             self.turn,
             self.roster,
@@ -96,6 +101,7 @@ class Parts:
             self.supply,
             self.watch,
             self.lives,
+            self.losing,
             self.fleet.idling,
             self.drivers,
         )

@@ -3,7 +3,7 @@
 A job whose launch came to nothing is placed again at once the first time, then after pauses that double. The
 VM that did not start it is no place for it for a while, so that another is tried first. A VM on which launch
 after launch never ran is left out for everyone, for times that double. Then a single job tries it; whether
-that runs decides. What follows for a job's state is in `life.py`.
+that runs decides. What follows for a job's state is in `losing.py`.
 """
 
 from collections.abc import Collection, Iterable, Mapping

@@ -1,6 +1,6 @@
 """The states of Mesos tasks, and the reasons for them, as far as it depends on them what follows.
 
-What follows is in `tasks.py`, `life.py` and `setbacks.py`.
+What follows is in `tasks.py`, `losing.py` and `setbacks.py`.
 """
 
 from typing import Literal

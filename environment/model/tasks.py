@@ -1,6 +1,7 @@
 """What is told of tasks, and what their ends mean for VMs, bills and offers.
 
-What follows for a task's job is in `life.py`; what is asked about tasks, and said again, in `doubts.py`.
+What follows for a task's job is in `losing.py` and `life.py`; what is asked about tasks, and said again, in
+`doubts.py`.
 """
 
 from dataclasses import replace
@@ -13,6 +14,7 @@ from environment.model.drivers import Drivers
 from environment.model.idling import Idling
 from environment.model.ledger import Ledger
 from environment.model.life import JobLives
+from environment.model.losing import Losing
 from environment.model.offer_book import OfferBook
 from environment.model.records import ExecutorRecord
 from environment.model.roster import Roster
@@ -36,6 +38,7 @@ class Tasks:
         supply: Supply,
         watch: Watch,
         lives: JobLives,
+        losing: Losing,
         idling: Idling,
         drivers: Drivers,
     ) -> None:
@@ -46,6 +49,7 @@ class Tasks:
         self._supply = supply
         self._watch = watch
         self._lives = lives
+        self._losing = losing
         self._idling = idling
         self._drivers = drivers
 
@@ -111,6 +115,6 @@ class Tasks:
         ended: ExecutorState = "lost"
         if state == "finished" or state == "failed" or state == "killed":
             ended = state
-        self._roster.move(task, ended, self._lives.taken_along(task) or message or state)
+        self._roster.move(task, ended, self._losing.taken_along(task) or message or state)
         self._supply.reconsider()
-        self._lives.task_ended(task, end, never_ran=never_ran)
+        self._losing.task_ended(task, end, never_ran=never_ran)
