@@ -11,7 +11,7 @@ from pydantic import BeforeValidator
 
 from conf.carrying import carried
 from daemon.amounts import flat, flat_free
-from daemon.schemas import Body, Said
+from daemon.schemas import Body, GaveBody, Said, TookBody
 from environment.explain import CandidateVm, Choice, Explanation
 from environment.model.records import JobRecord
 from environment.model.states import JobState
@@ -103,6 +103,10 @@ class ExplanationBody(Body):
     """By when it should be over, seconds since the epoch; null: at any time."""
     place: int | None
     """How many jobs are before it in the order; null where it does not wait, or where that is not known."""
+    gave: list[GaveBody]
+    """What it gave to other jobs, and for which it was stopped; the last hundred."""
+    took: list[TookBody]
+    """What it was given of others; the last hundred."""
     explanations: list[DecisionBody]
     """The decisions about it that are kept, the oldest first."""
 
@@ -112,7 +116,16 @@ def explanation_body(
 ) -> ExplanationBody:
     """All decisions about a job."""
     decisions = [_decision_body(explanation) for explanation in explanations]
-    return carried(ExplanationBody, record, record.job, reason=reason, place=place, explanations=decisions)
+    return carried(
+        ExplanationBody,
+        record,
+        record.job,
+        reason=reason,
+        place=place,
+        gave=[GaveBody(**gave._asdict()) for gave in record.gave],
+        took=[TookBody(**took._asdict()) for took in record.took],
+        explanations=decisions,
+    )
 
 
 def _decision_body(explanation: Explanation) -> DecisionBody:

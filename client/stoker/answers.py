@@ -370,6 +370,10 @@ class Explanation(TypedDict):
     """By when it should be over, seconds since the epoch; null: at any time."""
     place: int | None
     """How many jobs are before it in the order; null where it does not wait, or where that is not known."""
+    gave: list[Gave]
+    """What it gave to other jobs, and for which it was stopped; the last hundred."""
+    took: list[Took]
+    """What it was given of others; the last hundred."""
     explanations: list[Decision]
     """The decisions about it that are kept, the oldest first."""
 

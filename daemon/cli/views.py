@@ -183,6 +183,11 @@ def _facts(job: Json) -> Iterator[tuple[str, str | Text]]:
         yield "retries", f"{job['retried']} of {job['retries']}{free}"
     for number, attempt in enumerate(job.get("attempts", ()), 1):
         yield f"failure {number}", _attempt(attempt)
+    yield from _given(job)
+
+
+def _given(job: Json) -> Iterator[tuple[str, str]]:
+    """What a job gave to others and took of them, of late."""
     for gave in job.get("gave", ())[-_GIVEN:]:
         what = "was stopped for" if gave["whole"] else f"{render.count(gave['executors'], 'executor')} to"
         whom = f"{what} {gave['to']} of queue {gave['queue']} (priority {gave['priority']})"
@@ -332,6 +337,7 @@ def explanation(found: Json) -> Iterator[RenderableType]:
     yield f"Job {found['id']} is {found['state']}{why}"
     if stands := "; ".join(_stands(found)):
         yield f"It is in {stands}."
+    yield from (f"It {word}: {text}." for word, text in _given(found))
     if not found["explanations"]:
         yield "No policy has decided about it yet."
     for decision in found["explanations"]:

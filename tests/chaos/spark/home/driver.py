@@ -1,8 +1,8 @@
 """A Spark driver in miniature: opens its ports, lets its own executors join, works while one is there, ends.
 
-driver.py --properties-file FILE APP SECONDS EXIT_CODE
+driver.py --properties-file FILE APP SECONDS [EXIT_CODE]
 
-What CHAOS_SCRIPT says is run in its folder before that, by a shell.
+What CHAOS_SCRIPT says is run in its folder before that, by a shell; CHAOS_LOG is where it notes that it runs.
 """
 
 import contextlib
@@ -68,16 +68,16 @@ def main() -> int:
     """Run the job that the arguments tell."""
     settings = dict(line.split("=", 1) for line in Path(sys.argv[2]).read_text().splitlines() if "=" in line)
     settings = {name.strip(): value.strip().replace("\\", "") for name, value in settings.items()}
-    seconds, code = float(sys.argv[-2]), int(sys.argv[-1])
+    seconds, code, *_ = (*map(float, sys.argv[4:]), 0.0)
     # On the cluster it is a task, and its launch may have been undone and made again as another one.
-    name = os.environ.get("MESOS_EXECUTOR_ID", os.environ["CHAOS_KEY"])
-    with Path(os.environ["CHAOS_LOG"]).open("a") as log:
+    name = os.environ.get("MESOS_EXECUTOR_ID", os.environ.get("CHAOS_KEY", ""))
+    with Path(os.environ.get("CHAOS_LOG", os.devnull)).open("a") as log:
         log.write(f"driver {name} app-{os.getpid()} {os.getpid()}\n")
     driver = Driver(settings)
     if script := os.environ.get("CHAOS_SCRIPT"):
         subprocess.run(["bash", "-c", script], check=False)
     driver.work(seconds)
-    return code
+    return int(code)
 
 
 if __name__ == "__main__":
