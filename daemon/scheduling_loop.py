@@ -327,7 +327,7 @@ class SchedulingLoop:
         self._applications.observe(changes.jobs, changes.executors)
         self._draining.observe(changes.executors, self._model.job)
         self._policies.observe(changes.ended)
-        self._estimates.observe(changes.jobs, waiting=bool(self._model.head()))
+        self._estimates.observe(changes.jobs, waiting=self._model.anyone())
         for task in changes.executors:
             if task.state == "lost" and task.running_at is None:
                 log.warning("never ran", task=task.task_id, vm=task.vm_name, why=task.message[:300])

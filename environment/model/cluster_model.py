@@ -177,6 +177,10 @@ class ClusterModel:
         """What queues and users hold and have had, which nobody changes; None without a `Sharing`."""
         return self._parts.stage.standings()
 
+    def anyone(self) -> bool:
+        """Whether a job waits as a whole that may be placed; quicker to tell than which is first."""
+        return self._parts.line.anyone(self.now)
+
     def head(self) -> str:
         """The first of the jobs that wait as a whole and are neither paused nor aside; empty without any."""
         return self._parts.line.head(self.now)

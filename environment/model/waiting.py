@@ -200,6 +200,10 @@ class WaitingLine:
         ]
         return self._stage.turns([*map(self._placeable, self._first(now))], growing, gated=gated)
 
+    def anyone(self, now: float) -> bool:
+        """Whether a job as a whole waits that may be placed; quicker than who is first."""
+        return self._stage.anyone() if self._stage else next(self._new(now), None) is not None
+
     def head(self, now: float) -> str:
         """The first job that waits as a whole, neither pausing nor aside; empty when there is none."""
         if self._stage:
@@ -226,7 +230,7 @@ class WaitingLine:
         if not self._growing:
             return []
         paused, aside = self._setbacks.paused(), self._aside
-        alone = not self._stage.anyone() if self._stage else next(self._new(now), None) is None
+        alone = not self.anyone(now)
         return [
             (asked_at, request)
             for asked_at, job in self._growing.due(now)
@@ -265,11 +269,25 @@ class WaitingLine:
         if again or reach != self._reach:
             self._reach = reach
             self._unseen = dict.fromkeys((*self._queue, *self._relaunch_at, *self._growing))
+        reach = self._reach  # the same as before, with what was found by it
+        quickly = not (reach.quota or self._setbacks)
         for job_id in self._unseen:
             job = self._roster.job(job_id)
-            if job is not None and job in self:
-                self._look_at(job, self._reach)  # the same as before, with what was found by it
+            if job is None or (quickly and self._stays(job, reach)):
+                continue
+            if job in self:
+                self._look_at(job, reach)
         self._unseen.clear()
+
+    def _stays(self, job: JobRecord, reach: Reach) -> bool:
+        """Whether a job waits as a whole, not aside, and may, where there are neither quotas nor setbacks.
+
+        True of nearly all: many are looked at whenever a VM comes or goes.
+        """
+        request = self._queue.get(job.job.id)
+        if request is None or job.job.id in self._aside or job.reason.startswith(_ASIDE):
+            return False
+        return not reach.beyond_vms(request)
 
     def _look_at(self, job: JobRecord, reach: Reach) -> None:
         job_id, quota, why = job.job.id, "", ""
