@@ -43,7 +43,7 @@ class Drivers:
             return
         if event.requeue:
             told = job.gave[-1].told if job.gives_way else job.reason
-            self._lives.start_afresh(job, event.message or told)
+            self._lives.stopped(job, event.message or told)
             return
         if job.failing:
             self._lives.driver_failed(job, event.exit_code, job.failing, again=event.cleared)

@@ -202,11 +202,6 @@ class JobLives:
         job.exit_code = exit_code
         self.end(job, "failed", why + tried(job))
 
-    def interrupted(self, job: JobRecord, why: str) -> None:
-        """Somebody stops it who needs its place: it is started afresh, and that counts for nothing."""
-        self._retries.note(job, why, "infrastructure")
-        self.start_afresh(job, why)
-
     def stop_driver(self, job: JobRecord) -> None:
         """End its driver on the host, if there is one."""
         if job.started_at is not None and job.job.driver_here:
@@ -253,7 +248,12 @@ class JobLives:
         if job.job.driver_here:
             self._turn.command(cmd.YieldDriver, job.job.id)
         else:
-            self.start_afresh(job, why)
+            self.stopped(job, why)
+
+    def stopped(self, job: JobRecord, why: str) -> None:
+        """Its driver was ended, and not for what the job did: it is started afresh, and no retry counts."""
+        self._retries.note(job, why, "infrastructure")
+        self.start_afresh(job, why)
 
     def look_for_growth(self, job: JobRecord, due: float = 0.0) -> None:
         """See whether it has fewer executors than it wants; it gets more from that time on."""

@@ -106,6 +106,11 @@ def test_a_whole_job_is_stopped_and_waits_in_its_place_again() -> None:
     world.submit(job("job-3"))
     world.tell("killed", *(f"job-1.{n}" for n in range(4)))
     assert (world.job("job-1").state, world.job("job-1").retried) == ("queued", 0)
+    (attempt,) = world.job("job-1").attempts
+    assert attempt.fault == "infrastructure"
+    assert attempt.why.startswith("was stopped for job-9 of queue prod")
+    assert attempt.began is not None
+    assert world.job("job-1").free_retries == 0
     assert [request.job.id for request in world.model.requests()] == ["job-1", "job-3"]
     assert launched(world.offer()) == {"vm-1": [f"job-9.{n}" for n in range(4)]}
     assert world.job("job-1").reason.startswith("was stopped for job-9")
@@ -139,6 +144,8 @@ def test_a_driver_on_the_cluster_is_ended_with_its_executors() -> None:
         driver = next(task for task in tasks if "driver" in task)
         world.tell(state, driver)  # type: ignore[arg-type]
         world.tell("killed", *(task for task in tasks if task != driver))
+        if after == "queued":
+            assert [attempt.fault for attempt in world.job("job-1").attempts] == ["infrastructure"]
         assert world.job("job-1").state == after if after == "queued" else world.model.job("job-1")
         assert launched(world.offer()) == {"vm-1": [f"job-9.{n}" for n in range(4)]}
 
