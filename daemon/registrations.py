@@ -32,6 +32,7 @@ _FIELDS = frozenset(
         "cpus",
         "memory",
         "resources",
+        "spot",
     }
 )
 #: Cores of an executor, as job files have it.

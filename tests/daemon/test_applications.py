@@ -121,6 +121,14 @@ def test_a_driver_that_is_there_gets_a_job(api: Api, store: Store) -> None:
     assert api("GET", "/v1/jobs/job-1", headers=TOKEN).json()["ui"] == "http://10.0.0.7:4040"
 
 
+def test_a_driver_that_is_there_says_whether_it_uses_spot_vms(api: Api, store: Store) -> None:
+    """As in a job file; executors of most jobs may be on some."""
+    register(api, properties={"spark.stoker.spot": "never"})
+    record = store.job("job-1")
+    assert record is not None
+    assert record.job.spot == "never"
+
+
 @pytest.mark.parametrize(
     ("others", "why"),
     [
