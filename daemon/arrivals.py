@@ -76,7 +76,7 @@ def add(
             _insert(connection, rows)
             rows = []
         try:
-            after = resolve(connection, spec)
+            after = resolve(connection, spec, each.submitter)
         except UnknownDependencyError as error:
             outcomes.append(error)
             continue

@@ -10,6 +10,7 @@ from conf.schema import JobSpec
 from conf.schema.job import Dependency
 from daemon import tables
 from daemon.tables import jobs
+from daemon.users.people import NOBODY, Submitter
 from environment.dependencies import After, End
 from environment.model.states import ENDED_JOB
 
@@ -21,26 +22,32 @@ class UnknownDependencyError(Exception):
     """A job comes after something that is not there; the text says what, and what would be right."""
 
 
-def resolve(connection: Connection, spec: JobSpec) -> tuple[After, ...]:
-    """All that a new job comes after, each once. UnknownDependencyError."""
+def resolve(connection: Connection, spec: JobSpec, submitter: Submitter = NOBODY) -> tuple[After, ...]:
+    """All that a new job comes after, each once. UnknownDependencyError.
+
+    What the submitter may not see is not there.
+    """
+    seen = sa.true() if submitter.sees_all else jobs.c.owner == submitter.name
     found: dict[str, After] = {}
     for named in spec.after:
         one = named if isinstance(named, Dependency) else Dependency(job=named)
-        for after in _looked_up(connection, one, spec):
+        for after in _looked_up(connection, one, spec, seen):
             known = found.get(after.job)
             if known is None or known.when == "any":
                 found[after.job] = after
     return tuple(found.values())
 
 
-def _looked_up(connection: Connection, named: Dependency, spec: JobSpec) -> list[After]:
+def _looked_up(
+    connection: Connection, named: Dependency, spec: JobSpec, seen: sa.ColumnElement[bool]
+) -> list[After]:
     name = named.job or named.group or ""
     if (number := tables.array_number(name)) is not None:
-        return [_array(connection, name, number, named.when)]
+        return [_array(connection, name, number, named.when, seen=seen)]
     if named.group is not None:
         return _group(connection, name, spec.owner, named.when)
     if (number := tables.job_number(name)) is not None:
-        ended = connection.execute(sa.select(jobs.c.state).where(jobs.c.number == number)).scalar()
+        ended = connection.execute(sa.select(jobs.c.state).where(jobs.c.number == number, seen)).scalar()
         if ended is None:
             raise UnknownDependencyError(f"after: there is no job {name}")
         return [_job(number, ended, named.when, "")]
@@ -65,8 +72,17 @@ def _job(number: int, state: str, when: End, name: str) -> After:
     return After(tables.job_id(number), when, name, ended=state if state in ENDED_JOB else "")
 
 
-def _array(connection: Connection, array_id: str, number: int, when: End, name: str = "") -> After:
+def _array(
+    connection: Connection,
+    array_id: str,
+    number: int,
+    when: End,
+    name: str = "",
+    *,
+    seen: sa.ColumnElement[bool] | None = None,
+) -> After:
     query = sa.select(jobs.c.number, jobs.c.state).where(jobs.c.array_of == number)
+    query = query if seen is None else query.where(seen)
     rows = connection.execute(query.order_by(jobs.c.number)).all()
     if not rows:
         raise UnknownDependencyError(f"after: there is no array {array_id}")

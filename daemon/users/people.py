@@ -50,10 +50,14 @@ EVERYBODY = Person("", "admin")
 
 @dataclass(frozen=True, slots=True)
 class Submitter:
-    """Who submits a job: the name by which what they sent is known, and whom the job runs as."""
+    """Who submits a job: the name by which what they sent is known, and whom the job runs as.
+
+    Without `sees_all`, jobs that are not their own are not there for them.
+    """
 
     name: str = ""
     unix_user: str = ""
+    sees_all: bool = True
 
 
 #: Whoever submits where no users are configured.

@@ -101,7 +101,7 @@ class Permit:
             changed |= {} if queue == spec.queue else {"queue": queue}
         if changed:
             spec = spec.model_copy(update=changed)
-        return spec, Submitter(person.name, self.unix_user(owner))
+        return spec, Submitter(person.name, self.unix_user(owner), sees_all=not self.limited)
 
     def key(self, given: str | None) -> str | None:
         """An idempotency key as the store knows it: each user's are their own."""

@@ -4,13 +4,17 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from conf.schema import JobSpec
+from conf.schema.users import Role
 from daemon.arrivals import SubmittedSpec
 from daemon.resolving import UnknownDependencyError
 from daemon.store import IdempotencyConflictError, Store
+from daemon.users.people import NOBODY, Person, Submitter
+from daemon.users.permits import Permit
 from environment.dependencies import After
 from environment.model.cluster_model import Changes
 from environment.model.records import JobRecord
@@ -25,7 +29,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield made
 
 
-def submit(store: Store, key: str | None = None, **fields: object) -> JobRecord:
+def submit(
+    store: Store, key: str | None = None, *, submitter: Submitter = NOBODY, **fields: Any
+) -> JobRecord:
     """Have a job, or an array, in the store: the record of the first."""
     spec = JobSpec.model_validate({"app": "/apps/a.py", "owner": "ann", **fields})
 
@@ -36,7 +42,7 @@ def submit(store: Store, key: str | None = None, **fields: object) -> JobRecord:
             made, name=spec.label, owner=spec.owner, group=spec.group, count=spec.count, labels=labels
         )
 
-    (outcome,) = store.add_jobs([SubmittedSpec(spec, key)], job, 5.0)
+    (outcome,) = store.add_jobs([SubmittedSpec(spec, key, submitter=submitter)], job, 5.0)
     if isinstance(outcome, Exception):
         raise outcome
     return outcome[0]
@@ -72,9 +78,28 @@ def test_what_is_not_there_is_said(store: Store, after: object) -> None:
         submit(store, name="me", after="me")
 
 
+@pytest.mark.parametrize(("person", "sees_all"), [("submit", False), ("submit", True), ("operate", False)])
+def test_what_one_may_not_see_is_not_there_to_come_after(store: Store, person: Role, sees_all: bool) -> None:
+    """It is refused as an id that nobody has; one's own are found, and so is all by who may see it."""
+    submit(store, owner="bob")
+    submit(store, owner="bob", count=2)
+    submit(store, owner="ann", count=2)
+    permit = Permit(Person("ann", person), sees_all=sees_all)
+    spec, submitter = permit.admit(JobSpec.model_validate({"app": "/apps/a.py"}))
+    for name in ("job-1", "job-3", "array-2"):
+        if permit.limited:
+            unknown = name.split("-")[0] + " " + name
+            with pytest.raises(UnknownDependencyError, match=f"^after: there is no {unknown}$"):
+                submit(store, submitter=submitter, owner=spec.owner, after=name)
+        else:
+            assert submit(store, submitter=submitter, owner=spec.owner, after=name).job.after
+    for name in ("job-5", "array-4"):
+        assert submit(store, submitter=submitter, owner=spec.owner, after=name).job.after[0].job == name
+
+
 def test_an_array_is_one_submission(store: Store) -> None:
     """Numbers one behind the other, one key, variables and arguments of each."""
-    spec_of: dict[str, object] = {"count": 3, "args": ["--part", "{index}"], "name": "parts"}
+    spec_of: dict[str, Any] = {"count": 3, "args": ["--part", "{index}"], "name": "parts"}
     first = submit(store, "k", **spec_of)
     assert (first.job.id, first.job.array, first.job.index) == ("job-1", "array-1", 0)
     assert [job.job.index for job in store.jobs(group="array-1")] == [2, 1, 0]
