@@ -259,7 +259,8 @@ class PlacementRequest:
     executor's number. `again` says that these replace lost ones, and go before new jobs; `grows` that they
     are more for a running job, which takes as many as there are. `sizes` is what each of `count` takes;
     without it all are what the job asks for. `avoided` names, by id, VMs that are no place for it now: its
-    last launches there never ran. `profile` is the number of their resource profile in Spark.
+    last launches there never ran. `profile` is the number of their resource profile in Spark. `released_at`
+    is when its job began to wait for its turn, where something held it after its submission.
     """
 
     job: Job
@@ -271,6 +272,12 @@ class PlacementRequest:
     avoided: tuple[str, ...] = ()
     grows: bool = False
     profile: int = 0
+    released_at: float | None = None
+
+    @property
+    def entered_at(self) -> float:
+        """Since when its job waits for its turn."""
+        return self.job.submitted_at if self.released_at is None else self.released_at
 
     @property
     def joins(self) -> bool:

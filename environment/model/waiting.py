@@ -93,7 +93,9 @@ class WaitingLine:
     def join(self, job: JobRecord) -> None:
         """A new job waits behind all others."""
         count = job.job.begins_with
-        self._queue[job.job.id] = PlacementRequest(job.job, count, first_number=job.next_executor)
+        self._queue[job.job.id] = PlacementRequest(
+            job.job, count, first_number=job.next_executor, released_at=job.released_at
+        )
         self._unseen[job.job.id] = None
         self._stage.join(self._queue[job.job.id])
         if why := self._stage.late(job.job):
@@ -222,7 +224,7 @@ class WaitingLine:
         growing = [(at, request) for at, request in self._to_grow(now) if not request.again]
         if not growing:
             return self._new(now)
-        new = ((request.job.submitted_at, request) for request in self._new(now))
+        new = ((request.entered_at, request) for request in self._new(now))
         return (request for _, request in merge(new, growing, key=lambda waiting: waiting[0]))
 
     def _to_grow(self, now: float) -> list[tuple[float, PlacementRequest]]:

@@ -62,9 +62,9 @@ class Ordering:
         """A job waits; `number` is that of its submission, by which it stands among others of its time."""
         job = request.job
         self.leave(job.id)
-        path, key = keys(self.sharing.order, job, job.submitted_at, number, now)
+        path, key = keys(self.sharing.order, job, request.entered_at, number, now)
         entry = Entry(key, request, *demand(request))
-        aged = entry._replace(key=(job.submitted_at, number))
+        aged = entry._replace(key=(request.entered_at, number))
         self._lines.add(path, entry)
         self._ages.add(((), job.queue, ""), aged)
         self._places[job.id] = path, entry, aged

@@ -106,7 +106,7 @@ def takers(requests: Sequence[PlacementRequest], sharing: Sharing, now: float) -
     """
     for number, request in enumerate(islice(requests, _WINDOW)):
         more = request.grows and request.job.dynamic is None
-        if more or now - request.job.submitted_at < HOLD or (number and not short_queue(request, sharing)):
+        if more or now - request.entered_at < HOLD or (number and not short_queue(request, sharing)):
             continue
         yield request
         if number:

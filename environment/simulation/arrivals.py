@@ -58,11 +58,13 @@ class Arrivals:
         times = [*self._submitted[:1], *(at for at, _ in self._next[:1])]
         return min(times, default=None)
 
-    def take(self, now: float) -> Job | None:
-        """The next one that has come by then."""
+    def take(self, now: float) -> tuple[Job, float | None] | None:
+        """The next one that has come by then, and when it was let go if something held it."""
         if not self._next or self._next[0][0] > now:
             return None
-        return self._jobs[heapq.heappop(self._next)[1]]
+        at, place = heapq.heappop(self._next)
+        job = self._jobs[place]
+        return job, at if at > job.submitted_at else None
 
     def ended(self, job_id: str, at: float) -> None:
         """A job has ended then: those that come after it, and after nothing else, are let go."""

@@ -42,13 +42,14 @@ class Preempted:
 
 
 class GivingWay:
-    """Who gave what to whom, jobs by their numbers in the kernel; `running` is the world's."""
+    """Who gave what to whom, jobs by their numbers in the kernel; `running`, `requests` are the world's."""
 
     def __init__(
         self,
         sharing: Sharing,
         batch: Batch,
         running: dict[int, RunningJob],
+        requests: Sequence[PlacementRequest],
         missing: Missing,
         growing: Growing,
         gave: Callable[[RunningJob, int], None],
@@ -56,6 +57,7 @@ class GivingWay:
     ) -> None:
         """`gave` is told who holds less, as it was before; `stopped` who waits again."""
         self._sharing, self._batch, self._running = sharing, batch, running
+        self._requests = requests
         self._missing, self._growing, self._gave, self._stopped = missing, growing, gave, stopped
         self._given: dict[str, _Given] = {}
         #: When who was given something last.
@@ -70,7 +72,7 @@ class GivingWay:
 
     def next_due(self, waiting: Sequence[PlacementRequest]) -> float:
         """When the next of these has waited for so long that others may give way."""
-        due = (request.job.submitted_at + HOLD for request in waiting)
+        due = (request.entered_at + HOLD for request in waiting)
         return min((at for at in due if at > self._now), default=np.inf)
 
     def seek(
@@ -133,7 +135,7 @@ class GivingWay:
         self._batch.state.end[0, number] = np.inf
         reorder_ends(self._batch, 0)
         was = self._running.pop(number)
-        self.waiting[number] = PlacementRequest(was.job, was.job.executors)
+        self.waiting[number] = self._requests[number]
         self._gave(was, number)
         self._stopped(number)
 

@@ -112,6 +112,7 @@ class World:
                 options.sharing,
                 self.batch,
                 self._running,
+                self.requests,
                 self.missing,
                 self._growing,
                 self._gave,
@@ -443,13 +444,14 @@ class World:
 
     def _arrive(self) -> None:
         now = self.now
-        while (job := self._arrivals.take(now)) is not None:
+        while (taken := self._arrivals.take(now)) is not None:
+            job, released_at = taken
             here = len(self.requests)
             if self.jobs[here] is not job:  # others that were submitted before it are held
                 place = next(n for n in range(here, len(self.jobs)) if self.jobs[n] is job)
                 rules.arrive(self.batch, 0, place, here)
                 self.jobs = (*self.jobs[:here], job, *self.jobs[here:place], *self.jobs[place + 1 :])
-            self.requests.append(PlacementRequest(job, job.executors))
+            self.requests.append(PlacementRequest(job, job.executors, released_at=released_at))
             if self._in_order is not None:
                 self._in_order.joins(self.requests[-1], len(self.requests), now)
 

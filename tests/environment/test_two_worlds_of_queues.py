@@ -67,3 +67,23 @@ def test_jobs_are_placed_in_one_order_in_both_worlds(case: str, order: str) -> N
     queued = [[row[0] for row in each["queue"]] for each in here.shown]
     if order != "fifo":
         assert any(ids != sorted(ids) for ids in queued), "nobody was shown in another order"
+
+
+@pytest.mark.parametrize(("order", "starves_after"), [("fifo", 1e6), ("priority, fair", 200.0)])
+def test_who_was_held_stands_by_when_it_was_let_go_in_both_worlds(order: str, starves_after: float) -> None:
+    """Whether by a job or by its time; and so do jobs that are as urgent."""
+    jobs = [*shared("burst", 40).jobs]
+    for number, other in ((5, 0), (9, 0), (14, 9), (20, 19)):
+        jobs[number] = replace(jobs[number], after=(jobs[other].name,))
+    held_until = jobs[-1].submitted_at - 20.0
+    jobs[2] = replace(jobs[2], start_at=held_until)
+    sharing = Sharing(ORDERS[order], starves_after=starves_after, queues=QUEUES)
+    options = SimulationOptions(belief=Belief("spread"), seed=2, sharing=sharing)
+    here, result, _ = Both("ff", Workload(tuple(jobs)), options).compare(())
+    assert len(result.jobs) == 40
+    if order == "fifo":
+        ids = next(ids for each in here.shown if "job-002" in (ids := [row[0] for row in each["queue"]]))
+        before = [job.name for job in jobs if job.submitted_at < held_until and not job.after]
+        assert all(
+            ids.index(name) < ids.index("job-002") for name in before if name in ids and name != "job-002"
+        )

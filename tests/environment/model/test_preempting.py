@@ -289,6 +289,18 @@ def test_who_waits_says_why_nothing_is_taken_for_it() -> None:
     check_replay(world)
 
 
+def test_who_was_held_has_just_come_when_it_is_let_go() -> None:
+    """Others give way for it when it has waited for its turn for so long, and not since its submission."""
+    world = shared(job("job-1", 4))
+    world.submit(replace(urgent(2), start_at=world.now + 2 * HOLD))
+    world.now += 2 * HOLD
+    world.wait(1.0)
+    assert [request.job.id for request in world.model.requests()] == ["job-9"]
+    assert not seek(world)
+    world.now += HOLD
+    assert names(seek(world))[:1] == ["YieldDriver"]
+
+
 def test_nobody_takes_from_whom_took_from_it() -> None:
     """Though its queue is guaranteed more by now; from others it would."""
     for gave in (True, False):

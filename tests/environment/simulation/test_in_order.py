@@ -1,6 +1,7 @@
 """Simulations in an order of their own: whose turn it is, which limits hold, and who is told never to run."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -59,6 +60,23 @@ def test_who_goes_first_when_there_is_room(order: str, first: str) -> None:
     begun = started(run(jobs, sharing(order=order, half_life=60.0)))
     assert min(begun, key=lambda name: begun[name] or 1e9) == first
     assert started(run(jobs, None))["old"] == 100
+
+
+@pytest.mark.parametrize("after", [{"start_at": 150.0}, {"after": ("first",)}])
+@pytest.mark.parametrize("order", ["fifo", "priority"])
+def test_who_was_held_waits_since_it_was_let_go(order: str, after: dict[str, Any]) -> None:
+    """What came meanwhile is before it, and it does not starve yet when what is urgent comes."""
+    jobs = [
+        work("first", 0, 150, 2),
+        work("there", 0, 200, 2),
+        work("held", 1, 50, **after),
+        work("second", 140, 50, 4, priority=5),
+        work("third", 180, 50, 4, priority=5),
+    ]
+    begun = started(run(jobs, sharing(order=order, starves_after=120.0)))
+    assert sorted(["held", "second", "third"], key=lambda name: begun[name] or 0.0) == (
+        ["second", "held", "third"] if order == "fifo" else ["second", "third", "held"]
+    )
 
 
 def test_limits_hold_and_nobody_waits_behind_who_is_over_one() -> None:
