@@ -247,10 +247,9 @@ def _offers(job: Job, view: ClusterView) -> _Offers:
     others = job.size.without((CPUS,))
     eachs = [others + Resources.of(each) for each in cpus]
     room = view.capacity.rooms(eachs).tolist()
-    sizes = tuple(
-        Size(count, each) for count in counts for each, most in zip(eachs, room, strict=True) if count <= most
-    )
-    sizes = sizes or tuple(Size(count, each) for count in counts for each in eachs)
+    there = [(each, most) for each, most in zip(eachs, room, strict=True) if most >= job.fewest]
+    there = there or [(each, job.executors) for each in eachs]
+    sizes = tuple(dict.fromkeys(Size(min(count, most), each) for count in counts for each, most in there))
     return _Offers(
         job,
         view.vms,

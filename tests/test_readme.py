@@ -131,7 +131,7 @@ def test_what_pages_name_is_there(page: Path) -> None:
                 break
             assert word in inner, f"stoker {words}"
             command = inner[word]
-    metrics = (REPOSITORY / "daemon/metrics.py").read_text()
+    metrics = "".join(path.read_text() for path in (REPOSITORY / "daemon").glob("**/*metrics.py"))
     for name in re.findall(r"`(stoker_[a-z_]+)", text):
         assert f'"{name.removesuffix("_total")}"' in metrics, name
     for name in re.findall(rf"`((?:{FOLDERS})/[\w./-]+\.\w+)`", text):

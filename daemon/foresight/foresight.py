@@ -276,9 +276,9 @@ class _Worker:
                 return
             pickle.dump(question, process.stdin)
             process.stdin.flush()
-            while (answer := pickle.load(process.stdout)) is not None:  # noqa: S301  # our own child's
-                yield answer
-        except (OSError, EOFError, pickle.UnpicklingError):
+            while (line := process.stdout.readline()) != b"\n":
+                yield Answer.from_json(line)
+        except (OSError, ValueError, TypeError, KeyError):  # it has ended, or is not what it should be
             self.close()
         finally:
             overdue.cancel()

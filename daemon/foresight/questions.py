@@ -1,9 +1,10 @@
 """What goes to the processes that play the queue forward, and comes back from them."""
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from environment.simulation.ahead import Played
+from environment.simulation.ahead import Ahead, Played
 from environment.simulation.options import SimulationOptions
 from environment.types import PlacementRequest
 from environment.view import ClusterView
@@ -32,3 +33,17 @@ class Answer:
     draw: int | None
     played: Played | None
     failure: str = ""
+
+    def to_json(self) -> bytes:
+        """As a line."""
+        played = None if self.played is None else asdict(self.played)
+        return json.dumps([self.policy, self.draw, played, self.failure]).encode() + b"\n"
+
+    @classmethod
+    def from_json(cls, line: bytes) -> "Answer":
+        """What `to_json` wrote; ValueError, TypeError or KeyError for anything else."""
+        policy, draw, played, failure = json.loads(line)
+        if played is not None:
+            jobs = {job_id: Ahead(**ahead) for job_id, ahead in played["jobs"].items()}
+            played = Played(jobs, played["dollars"], played["seconds"], played["never"])
+        return cls(policy, draw, played, failure)

@@ -44,16 +44,16 @@ def answers(question: Question) -> Iterator[Answer]:
 
 
 def main(asked: BinaryIO, told: BinaryIO) -> None:
-    """Answer questions until there are no more; None stands behind the answers to each."""
+    """Answer questions until there are no more; an empty line stands behind the answers to each."""
     while True:
         try:
             question: Question = pickle.load(asked)  # noqa: S301  # its parent alone writes there
         except EOFError:
             return
         for answer in answers(question):
-            pickle.dump(answer, told)
+            told.write(answer.to_json())
             told.flush()
-        pickle.dump(None, told)
+        told.write(b"\n")
         told.flush()
 
 

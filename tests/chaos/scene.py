@@ -210,10 +210,11 @@ class Scene:
         keeper = self.mesos.process.pid
         daemons = {daemon.process.pid for daemon in self.daemons if daemon.process is not None}
         mine = {keeper, *children(keeper), os.getpid(), *daemons}
+        of_daemons = {pid for daemon in daemons for pid in children(daemon)}
         return [
             f"{pid}: {_task(environ)} {command.decode(errors='replace')[:60]!r}"
             for pid, environ, command in self._processes()
-            if pid not in mine
+            if pid not in mine and not (pid in of_daemons and _FORESIGHT in command)
         ]
 
     def clear(self) -> None:
@@ -243,6 +244,10 @@ class Scene:
                 environ = (entry / "environ").read_bytes()
                 if here in command or here in environ:
                     yield int(entry.name), environ, command
+
+
+#: What a daemon plays its queue forward with, and ends with it.
+_FORESIGHT = b"daemon.foresight.worker"
 
 
 def _task(environ: bytes) -> str:
