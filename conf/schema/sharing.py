@@ -105,8 +105,10 @@ def _in_a_list(order: object) -> object:
 
 
 def _each_once(order: tuple[Criterion, ...]) -> tuple[Criterion, ...]:
+    if not order:
+        raise ValueError("should name at least one")
     if len(set(order)) < len(order):
-        raise ValueError(f"should name each at most once, found {', '.join(order)}")
+        raise ValueError("should name each at most once")
     if "fifo" in order[:-1]:
         raise ValueError("fifo: leaves no two jobs together, so nothing should stand behind it")
     return order
@@ -114,7 +116,7 @@ def _each_once(order: tuple[Criterion, ...]) -> tuple[Criterion, ...]:
 
 Order = Annotated[
     tuple[Criterion, ...],
-    Field(strict=False, min_length=1),
+    Field(strict=False),
     BeforeValidator(_in_a_list),
     AfterValidator(_each_once),
 ]

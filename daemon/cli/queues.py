@@ -110,7 +110,7 @@ def _change(texts: list[str]) -> dict[str, Any]:
                 value = [name.strip() for name in value.split(",") if name.strip()]
             within[key] = value
     except ConfigError as error:
-        raise CommandError(f"settings: {error}") from None
+        raise CommandError(str(error)) from None
     return change
 
 

@@ -96,7 +96,7 @@ def test_an_order_may_be_one_word() -> None:
             },
             "as a path",
         ),
-        ({"sharing": {"order": []}}, "at least 1"),
+        ({"sharing": {"order": []}}, "at least one"),
         ({"sharing": {"order": ["fair", "fair"]}}, "at most once"),
         ({"sharing": {"order": ["fifo", "fair"]}}, "nothing should stand behind it"),
         ({"sharing": {"order": "random"}}, "'fifo', 'priority'"),
