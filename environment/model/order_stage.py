@@ -47,6 +47,8 @@ class OrderStage:
         self._whole = whole
         self._asked = asked
         self._ordering: Ordering | None = None
+        #: The same where nothing is held, ever.
+        self._empty: Ordering | None = None
         #: Somebody who may be placed, by these shares.
         self._somebody: tuple[str, Standings] | None = None
 
@@ -66,6 +68,7 @@ class OrderStage:
         used = () if before is None else before.shares.state()
         spent = () if before is None else before.shares.spent()
         self._ordering = None if sharing is None else Ordering(sharing)
+        self._empty = None if sharing is None else Ordering(sharing)
         self._ledger.watched = {} if sharing is not None else None
         self._ledger.accounts.spends = None
         if self._ordering is None:
@@ -192,6 +195,12 @@ class OrderStage:
             return ""
         self.settle()
         return self._ordering.over(request, self._whole(), self._turn.now, day_of(self._turn.now))
+
+    def never(self, request: PlacementRequest) -> str:
+        """Which limit keeps a request from being placed even alone, in words; empty when none does."""
+        if self._empty is None or not self._empty.limits.bounded(request.job.queue):
+            return ""
+        return self._empty.over(request, self._whole(), self._turn.now, day_of(self._turn.now))
 
     def refusal(self, job: JobRecord, sizes: Iterable[Resources], *, new: bool) -> str:
         """Which limit a placement would cross that was decided; empty when none."""

@@ -104,6 +104,7 @@ class WaitingLine:
     def share(self, sharing: Sharing | None) -> None:
         """From now on jobs are placed in that order, or as they come."""
         self._stage.share(sharing, [r for i, r in self._queue.items() if i not in self._aside])
+        self._reach = None  # limits may be others
 
     def rejoin(self, job: JobRecord) -> None:
         """A job that was held, or whose launch was undone, waits where it stands by when it first did."""
@@ -289,7 +290,7 @@ class WaitingLine:
         request = self._queue.get(job.job.id)
         if request is None or job.job.id in self._aside or job.reason.startswith(_ASIDE):
             return False
-        return not reach.beyond_vms(request)
+        return not (reach.beyond_vms(request) or self._stage.never(request))
 
     def _look_at(self, job: JobRecord, reach: Reach) -> None:
         job_id, quota, why = job.job.id, "", ""
@@ -298,6 +299,8 @@ class WaitingLine:
         elif job_id not in self._setbacks.paused():  # who pauses is not placed either, and says why
             request = self._placeable(self._queue.get(job_id) or self._again(job))
             quota, why = self._beyond(job, request, reach)
+            if not why and job_id in self._queue:  # no VM that comes helps it either
+                quota = why = self._stage.never(request)
         if why:
             if job_id not in self._aside:
                 self._stage.leave(job_id)

@@ -107,8 +107,9 @@ class InOrder:
             self._held[job_id] = holding, at
 
     def why_not(self, request: PlacementRequest, now: float) -> str:
-        """Which limit keeps a job that waits from being placed; empty when none does."""
-        return self._ordering.over(request, self._whole, now, _day(now))
+        """Which limit keeps a job that waits from being placed, now or ever; empty when none does."""
+        asked = request, self._whole, now, _day(now)
+        return self._empty.over(*asked) or self._ordering.over(*asked)
 
     def next_change(self, now: float) -> float:
         """When limits of what a day may cost let somebody be placed again; infinity when they let all."""

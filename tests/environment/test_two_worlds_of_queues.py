@@ -9,7 +9,7 @@ from environment.resources import Resources
 from environment.sharing.terms import Most, Queue, Queues, Sharing
 from environment.simulation.expectations import Belief
 from environment.simulation.options import SimulationOptions
-from profiles.workload import Workload
+from profiles.workload import Workload, WorkloadJob
 from tests.environment.test_two_worlds import EXECUTORS, Both, workload
 
 QUEUES = Queues(
@@ -87,3 +87,14 @@ def test_who_was_held_stands_by_when_it_was_let_go_in_both_worlds(order: str, st
         assert all(
             ids.index(name) < ids.index("job-002") for name in before if name in ids and name != "job-002"
         )
+
+
+def test_who_no_limit_ever_lets_run_hides_nobody_in_both_worlds() -> None:
+    """Not even where there are more of them than the window has, in the line of a user who has others."""
+    queues = Queues((Queue("default"), Queue("lab", most=Most({"cpus": 2.0}))))
+    jobs = [WorkloadJob(f"wide-{n}", float(n), "sort", 1.0, 1024, 4, 100.0, queue="lab") for n in range(4)]
+    jobs.append(WorkloadJob("narrow", 10.0, "sort", 1.0, 1024, 1, 100.0, queue="lab"))
+    options = SimulationOptions(seed=2, sharing=Sharing(("fifo",), window=2, queues=queues))
+    _, result, _ = Both("ff", Workload(tuple(jobs)), options).compare(())
+    assert [job.name for job in result.jobs] == ["narrow"]
+    assert len(result.aside) == 4
