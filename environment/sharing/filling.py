@@ -51,6 +51,23 @@ class Scene:
     grow_in: frozenset[str] = frozenset()
     known: Known = field(default_factory=Known)
 
+    def left(self, standings: Standings, request: PlacementRequest) -> int | None:
+        """How many executors limits leave for a request beside its driver; None: any number."""
+        job = request.job
+        if job.driver is not None and not request.joins:
+            standings = standings.with_more([Holding(job.queue, job.owner, job.driver, 0.0)])
+        return self.limits.left(standings, job.queue, job.owner, request.size)
+
+    def crosses(self, standings: Standings, request: PlacementRequest) -> bool:
+        """Whether, by these shares, a limit is in the way of a request as it was found."""
+        job, (_, least) = request.job, demand(request)
+        if self.limits.over(standings, job.queue, job.owner, least, more_jobs=int(not request.joins)):
+            return True
+        if request.fewest == request.count:
+            return False
+        left = self.left(standings, request)
+        return left is not None and left < request.count
+
 
 class Order:
     """Jobs in order, found as far as they are asked for."""
@@ -58,8 +75,11 @@ class Order:
     def __init__(self, scene: Scene, standings: Standings, gone: frozenset[str], begun: int) -> None:
         self.scene, self.standings = scene, standings
         self.found: list[PlacementRequest] = []
-        self._takes: list[Resources] = []
+        #: Jobs that limits leave fewer executors than they want.
+        self._cut: set[str] = set()
         self._gone = gone | scene.skipped if scene.skipped else gone
+        #: Whether a limit is in the way of a job that starves: it may be another after a placement.
+        self.blocked = False
         #: Of whom a job that starves needs all that is left.
         self._kept: dict[Scope, str] = {}
         #: Jobs that were found because they starve.
@@ -88,19 +108,20 @@ class Order:
         return len(found)
 
     def goes_on(self, request: PlacementRequest, held: Resources) -> bool:
-        """Whether the order of the others is what it was, after this one was placed with so much."""
-        bounded = self._bounded and self.scene.limits.bounded(request.job.queue)
-        return not bounded and held == demand(request)[0]
+        """Whether the others stood in order as if this one had been placed with so much.
+
+        So they still do, as far as no limit is in the way of any of them that was in nobody's way before.
+        """
+        return request.job.id not in self._cut and held == demand(request)[0]
 
     def _shown(self) -> Iterator[PlacementRequest]:
         for entry in self._entries():
             request = entry.request
             if self._bounded and request.fewest < request.count:
-                job, standings = request.job, self.standings
-                if job.driver is not None and not request.joins:
-                    standings = standings.with_more([Holding(job.queue, job.owner, job.driver, 0.0)])
-                left = self.scene.limits.left(standings, job.queue, job.owner, request.size)
-                request = request if left is None else request.first(max(left, request.fewest))
+                left = self.scene.left(self.standings, request)
+                if left is not None and left < request.count:
+                    self._cut.add(request.job.id)
+                    request = request.first(max(left, request.fewest))
             if self.scene.avoided and request.job.id in self.scene.avoided:
                 request = replace(request, avoided=self.scene.avoided[request.job.id])
             yield request
@@ -186,6 +207,7 @@ class Order:
             if answer is Answer.MAY:
                 yield entry
             elif answer is not Answer.GONE and self._bounded:
+                self.blocked = True
                 over = self.over(entry)
                 if over is not None and over.ever:
                     self._kept.setdefault(over.scope, entry.request.job.id)

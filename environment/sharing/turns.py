@@ -5,15 +5,15 @@ it in a thread of its own. A policy is shown the order alone: neither shares nor
 deadlines.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import overload
+from typing import NamedTuple, overload
 
 from environment.resources import total
 from environment.rounds import Queue, Verdict
 from environment.sharing.filling import Order, Scene
-from environment.sharing.shares import Holding, Standings
+from environment.sharing.shares import Holding, Scope, Standings
 from environment.types import Job, Place, PlacementRequest
 from environment.view import ClusterView
 
@@ -34,39 +34,68 @@ class Turns(Queue):
         first: tuple[PlacementRequest, ...] | None = None,
         placed: tuple[Holding, ...] = (),
         gone: frozenset[str] = frozenset(),
-        order: "Order | None" = None,
-        start: int = 0,
         begun: int = 0,
+        found: "_Found | None" = None,
     ) -> None:
+        """`placed` was placed since `standings`, `gone` are all jobs that were in this round."""
         super().__init__(())
         self._scene = scene
-        #: As of when the order was found.
-        self._standings = standings
+        self._standings, self._placed = standings, placed
         self._first = scene.first if first is None else first
-        #: What was placed since then, and all jobs that were placed in this round.
-        self._placed, self._gone = placed, gone
-        self._order = order or Order(scene, standings, gone, begun)
-        self._at = start
+        self._gone = gone
         self._begun = begun
+        self._found = found or _Found(Order(scene, self._now, gone, begun))
         self._window = standings.sharing.window
 
     def __bool__(self) -> bool:
-        return bool(self._first) or self._order.reach(self._at + 1) > self._at
+        return bool(self._first) or self._at(0) is not None
 
     def __len__(self) -> int:
         if self._own is not None:
             return len(self._first) + len(self._own)
-        return len(self._first) + min(self._order.reach(self._at + self._window) - self._at, self._window)
+        return len(self._first) + len(self._look(self._window))
 
     def __iter__(self) -> Iterator[PlacementRequest]:
         yield from self._first
         if self._own is not None:
             yield from self._own
             return
-        for number in range(self._at, self._at + self._window):
-            if self._order.reach(number + 1) <= number:
+        for number in range(self._window):
+            if (request := self._at(number)) is None:
                 return
-            yield self._order.found[number]
+            yield request
+
+    def _look(self, count: int) -> Sequence[PlacementRequest]:
+        """The first so many, as far as there are so many."""
+        found, last = self._reach(count)
+        return found.order.found[found.start : last]
+
+    def _at(self, number: int) -> PlacementRequest | None:
+        """The one with that number; None when there are not so many."""
+        found, last = self._reach(number + 1)
+        return found.order.found[found.start + number] if last > found.start + number else None
+
+    def _reach(self, count: int) -> "tuple[_Found, int]":
+        """What is found, when so many were looked for, and where in its order these end."""
+        found = self._found
+        last = min(found.order.reach(found.start + count), found.start + count)
+        if not found.changed or last <= found.sound:
+            return found, last
+        if found.order.blocked or self._any_crosses(found.order.found[found.sound : last], found.changed):
+            # Those before stay as they are: as long as no limit is in anybody's way, the order is the same.
+            self._found = _Found(Order(self._scene, self._now, self._gone, self._begun))
+            return self._reach(count)
+        self._found = found._replace(sound=last)
+        return self._found, last
+
+    def _any_crosses(self, requests: Iterable[PlacementRequest], changed: frozenset[Scope]) -> bool:
+        """Whether a limit of those who have more than when these were found is in the way of one of them."""
+        limits = self._scene.limits
+        return any(
+            not changed.isdisjoint(limits.scopes(request.job.queue, request.job.owner))
+            and self._scene.crosses(self._now, request)
+            for request in requests
+        )
 
     @overload
     def __getitem__(self, index: int) -> PlacementRequest: ...
@@ -82,9 +111,10 @@ class Turns(Queue):
         number = index - len(self._first)
         if number > 0 and self._own is not None:
             return self._own[number]
-        if not 0 <= number < self._window or self._order.reach(self._at + number + 1) <= self._at + number:
+        found = self._at(number) if 0 <= number < self._window else None
+        if found is None:
             raise IndexError(index)
-        return self._order.found[self._at + number]
+        return found
 
     @cached_property
     def _own(self) -> list[PlacementRequest] | None:
@@ -92,14 +122,12 @@ class Turns(Queue):
         most, head = self._standings.sharing.overtaken_by_others, self.head
         if most is None or head is None or self._scene.overtaken.get(head.job.id, 0) < most:
             return None
-        last = self._order.reach(self._at + self._window)
-        return [each for each in self._order.found[self._at : last] if not others(head.job, each.job)]
+        return [each for each in self._look(self._window) if not others(head.job, each.job)]
 
     @property
     def head(self) -> PlacementRequest | None:
         """The first of the jobs that wait as a whole, or grow; None without any."""
-        there = self._order.reach(self._at + 1) > self._at
-        return self._order.found[self._at] if there else None
+        return self._at(0)
 
     @cached_property
     def _now(self) -> Standings:
@@ -123,21 +151,42 @@ class Turns(Queue):
         if not isinstance(place, Place):
             return self
         holding = _holding(verdict.view, request, place)
-        placed, begun = (*self._placed, holding), self._begun + len(place.placement) + (not request.joins)
-        gone = self._gone | {request.job.id}
-        head = self.head
-        if not self._first and request is head and self._order.goes_on(request, holding.held):
-            return Turns(
-                self._scene, self._standings, first=(), placed=placed, gone=gone,
-                order=self._order, start=self._at + 1, begun=begun,
-            )  # fmt: skip
-        scene = self._scene
+        begun = self._begun + len(place.placement) + (not request.joins)
+        gone, head = self._gone | {request.job.id}, self.head
+        scene, found = self._scene, self._found
+        standings, placed = self._standings, (*self._placed, holding)
+        if scene.limits.any:  # which need them as they are now
+            standings, placed = self._now, (holding,)
+        if not self._first and request is head and found.order.goes_on(request, holding.held):
+            more = frozenset(scene.limits.scopes(request.job.queue, request.job.owner))
+            rest = found.after(more)
+            turns = Turns(scene, standings, first=(), placed=placed, gone=gone, begun=begun, found=rest)
+            known = rest.order.found[rest.start : rest.sound]
+            if not more or not (rest.order.blocked or turns._any_crosses(known, more)):
+                return turns
         if head is not None and not request.again and others(head.job, request.job):
             times = scene.overtaken.get(head.job.id, 0) + 1
             scene = replace(scene, overtaken={**scene.overtaken, head.job.id: times})
         first = tuple(each for each in self._first if each is not request)
-        standings = self._standings.with_more(placed)
-        return Turns(scene, standings, first=first, gone=gone, begun=begun)
+        return Turns(scene, standings, first=first, placed=placed, gone=gone, begun=begun)
+
+
+class _Found(NamedTuple):
+    """Jobs in an order, from `start` on.
+
+    `changed` are those with limits who have more than when the order began; that this is in nobody's way is
+    known of the jobs before `sound`.
+    """
+
+    order: Order
+    start: int = 0
+    sound: int = 0
+    changed: frozenset[Scope] = frozenset()
+
+    def after(self, more: frozenset[Scope]) -> "_Found":
+        """The same when the first has been placed, and these have more, which is to be looked at."""
+        sound = self.sound if self.changed else len(self.order.found)
+        return _Found(self.order, self.start + 1, max(sound, self.start + 1), self.changed | more)
 
 
 def order_of(scene: Scene, standings: Standings) -> Iterator[PlacementRequest]:

@@ -2,16 +2,19 @@
 
 import random
 from dataclasses import replace
+from itertools import islice
 
 import pytest
 
 from conf.schema.sharing import Criterion
 from environment.resources import NOTHING, Resources
+from environment.rounds import Verdict
 from environment.sharing.ordering import Ordering
 from environment.sharing.shares import Holding
 from environment.sharing.terms import Most, Queue, Queues, Sharing
-from environment.types import Job, PlacementRequest
-from tests.builders import make_job
+from environment.sharing.turns import Turns
+from environment.types import Job, Place, PlacementRequest
+from tests.builders import make_job, make_view, make_vms
 from tests.environment.sharing.naive import Held, Naive
 
 WHOLE = Resources.of(40.0, 65536)
@@ -142,3 +145,26 @@ def test_a_round_is_not_touched_by_what_comes_after(seed: int) -> None:
     for _ in range(40):
         walk.step()
     assert [request.job.id for request in turns] == expected
+
+
+VIEW = make_view(make_vms(1, cpus=1e6, memory_mib=2**34))
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_a_round_goes_on_as_if_it_began_after_each_placement(seed: int) -> None:
+    """However far was looked before: whom limits keep back then is not among them."""
+    walk = Walk(seed)
+    for _ in range(60):
+        walk.step()
+    turns = walk.ordering.turns(WHOLE, walk.now)
+    standings, scene, gone, begun = turns._now, turns._scene, frozenset[str](), 0
+    while turns:
+        request, *_ = islice(turns, walk.chance.choice([1, 2, 5, 1000]))
+        job, count = request.job, request.count
+        turns = turns.after(Verdict(request, VIEW, Place(job.id, (0,) * count)))
+        held = Holding(job.queue, job.owner, job.size * count, 0.0)
+        standings, gone, begun = standings.with_more([held]), gone | {job.id}, begun + count + 1
+        anew = Turns(scene, standings, first=(), gone=gone, begun=begun)
+        looks = walk.chance.choice([1, 2, 5, 1000])
+        shown, expected = ([(r.job.id, r.count) for r in islice(each, looks)] for each in (turns, anew))
+        assert shown == expected
