@@ -95,12 +95,12 @@ function executorsAsked(job) {
 function expected(job) {
   const found = job.estimate;
   if (!found) return [];
-  const lines = [];
-  const [from, to] = found.start ?? [];
-  const [least, most] = found.cost ?? [];
-  if (from !== undefined && job.state === "queued") lines.push(["Will start", `${clock(from)} – ${clock(to)}`]);
-  if (least !== undefined) lines.push(["Will cost", `${money(least)} – ${money(most)}`]);
-  return lines;
+  const between = (interval, told) => `${told(interval.low)} – ${told(interval.high)}`;
+  return [
+    ["Will start", between(found.start, clock)],
+    ["Will end", between(found.end, clock)],
+    ["Will cost", between(found.cost, money)],
+  ];
 }
 
 function placed(job) {

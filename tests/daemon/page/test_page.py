@@ -13,6 +13,7 @@ from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
 from tests.daemon.page.browser import PROGRAM, Browser, Page, browser
 from tests.daemon.page.crowd import Crowd, served
+from tests.daemon.small_scheduler import ESTIMATE
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="Chromium is not installed (Debian: chromium)")
 
@@ -71,6 +72,19 @@ def test_it_changes_by_itself(chromium: Browser, crowd: Crowd) -> None:
         page.go(f"{url}/#/jobs/{first}")
         page.sees("killed on request")
         page.sees("stoker history")
+        well(page, url)
+
+
+def test_a_job_that_waits_says_when_it_will_start(chromium: Browser, crowd: Crowd) -> None:
+    """And what it will cost, as an interval; one of which nothing is known does not."""
+    crowd.expected = {"job-60": ESTIMATE}
+    with served(app_of(crowd)) as url:
+        page = chromium.page(f"{url}/#/jobs/job-60")
+        page.sees("Will start")
+        page.sees("$0.40")
+        page.go(f"{url}/#/jobs/job-59")
+        page.sees("job-59")
+        assert "Will start" not in page.text()
         well(page, url)
 
 
