@@ -10,6 +10,7 @@ from environment.sharing.terms import Most, Queue, Queues, Sharing
 from environment.simulation.expectations import Belief
 from environment.simulation.options import SimulationOptions
 from profiles.workload import Workload, WorkloadJob
+from tests.builders import make_vms
 from tests.environment.test_two_worlds import EXECUTORS, Both, workload
 
 QUEUES = Queues(
@@ -98,3 +99,26 @@ def test_who_no_limit_ever_lets_run_hides_nobody_in_both_worlds() -> None:
     _, result, _ = Both("ff", Workload(tuple(jobs)), options).compare(())
     assert [job.name for job in result.jobs] == ["narrow"]
     assert len(result.aside) == 4
+
+
+@pytest.mark.parametrize("order", ["fifo", "fair"])
+@pytest.mark.parametrize("case", ["ff", "greedy", "aep, first_fit"])
+def test_of_two_gangs_neither_holds_a_part_that_the_other_waits_for(case: str, order: str) -> None:
+    """Each needs three fifths of the cluster: one runs, then the other, in both worlds."""
+    jobs = Workload(
+        (
+            *(
+                WorkloadJob(f"gang-{q}", 0.0, "sort", 1.0, 1024, 6, 100.0, queue=q)
+                for q in ("prod.etl", "test")
+            ),
+            *(WorkloadJob(f"small-{i}", 5.0 + i, "sort", 1.0, 1024, 1, 30.0) for i in range(4)),
+        )
+    )
+    options = SimulationOptions(sharing=Sharing(ORDERS[order], queues=QUEUES))
+    _, result, master = Both(case, jobs, options, make_vms(5, cpus=2.0)).compare(())
+    assert len(result.jobs) == 6
+    one, other = sorted(result.jobs[:2], key=lambda job: job.started_at)
+    assert {one.name, other.name} == {"gang-prod.etl", "gang-test"}
+    assert (one.started_at, other.started_at) == (0.0, one.ended_at)
+    assert len(one.placement) == len(other.placement) == 6
+    assert {record.state for record in master.done.values()} == {"finished"}

@@ -6,6 +6,7 @@ STOKER_TREES=500 tries more of them than the few that every run of the tests doe
 import os
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -132,3 +133,24 @@ def test_limits_hold_and_nobody_is_left_who_could_run(seed: int) -> None:
         limits = [most.resources.get("cpus", 1e9) for most in mosts]
         assert least > min(limits), (name, result.aside[name])
     assert all(traced.decision.reason for traced in result.decisions if isinstance(traced.decision, Wait))
+
+
+@pytest.mark.parametrize("seed", range(TREES // 5))
+def test_the_longest_wait_is_bounded(seed: int) -> None:
+    """Who starves waits on for what ran then and for those older than him: nobody younger goes before him."""
+    chance = random.Random(seed)  # noqa: S311
+    drawn = some_sharing(chance)
+    free = (replace(queue, most=Most(), most_per_user=Most()) for queue in drawn.queues)
+    sharing = replace(drawn, starves_after=100.0, queues=Queues(tuple(free)))
+    result = simulate(
+        create("ff"), workload_of(some_jobs(chance)), make_vms(4), options=SimulationOptions(sharing=sharing)
+    )
+    starved = [job for job in result.jobs if job.started_at > job.submitted_at + 100.0]
+    assert starved, "nobody waited for long"
+    for job in starved:
+        since = job.submitted_at + 100.0
+        between = [other for other in result.jobs if since < other.started_at < job.started_at]
+        assert all(other.submitted_at <= job.submitted_at for other in between), job.name
+        running = [other.ended_at - since for other in result.jobs if other.started_at <= since]
+        later = sum(other.ended_at - other.started_at for other in between)
+        assert job.started_at <= since + max(0.0, *running) + later, job.name
