@@ -27,7 +27,10 @@ _GATHERING = 0.05
 #: Refusals a second that are kept: a flood of them must not push everything else out of the files.
 _REFUSALS = 5.0
 #: Of a body, what says what was asked for; nothing else of it is kept.
-_TOLD = ("app", "appResource", "clientSparkVersion", "name", "type", "executors", "cpus", "memory")
+_TOLD = (
+    *("app", "appResource", "clientSparkVersion", "name", "type", "executors", "cpus", "memory"),
+    *("owner", "queue", "priority", "role", "unix_user", "seconds"),
+)
 _LONGEST = 200
 #: Of what is asked of queues all is told, up to so many values.
 _QUEUES, _MOST_TOLD = "/v1/queues/", 50

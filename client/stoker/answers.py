@@ -974,7 +974,7 @@ class PolicyAhead(TypedDict):
     draws: int
     """How many draws were played."""
     dollars: Interval | None
-    """What all VMs cost until all that waits and runs now is over; null where nothing was played."""
+    """What all VMs cost until all that waits and runs now is over; null where nothing was played, and for"""
     seconds: Interval | None
     """After how many seconds the last of these has ended."""
     completion: Interval | None

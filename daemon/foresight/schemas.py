@@ -62,7 +62,8 @@ class PolicyAheadBody(Body):
     draws: int
     """How many draws were played."""
     dollars: IntervalBody | None
-    """What all VMs cost until all that waits and runs now is over; null where nothing was played."""
+    """What all VMs cost until all that waits and runs now is over; null where nothing was played, and for
+    users who see their own jobs alone."""
     seconds: IntervalBody | None
     """After how many seconds the last of these has ended."""
     completion: IntervalBody | None
@@ -97,11 +98,11 @@ def ahead_body(present: Present, found: list[PolicyAhead], permit: Permit) -> Ah
         at=present.view.at,
         waiting=len({request.job.id for request in present.queue if not request.joins}),
         others=present.others,
-        policies=[_policy(each, names) for each in found],
+        policies=[_policy(each, names, permit) for each in found],
     )
 
 
-def _policy(ahead: PolicyAhead, names: dict[str, str]) -> PolicyAheadBody:
+def _policy(ahead: PolicyAhead, names: dict[str, str], permit: Permit) -> PolicyAheadBody:
     late = frozenset(ahead.late)
     jobs = [
         _job(job_id, name, ahead.jobs[job_id], late=job_id in late)
@@ -112,13 +113,13 @@ def _policy(ahead: PolicyAhead, names: dict[str, str]) -> PolicyAheadBody:
         name=ahead.name,
         options=dict(ahead.options),
         draws=ahead.draws,
-        dollars=_interval(ahead.dollars),
+        dollars=None if permit.limited else _interval(ahead.dollars),
         seconds=_interval(ahead.seconds),
         completion=_interval(ahead.completion),
         late=len(late),
         jobs=jobs,
         never=[NeverBody(id=job_id, why=why) for job_id, why in ahead.never.items() if job_id in names],
-        failure=ahead.failure,
+        failure=permit.told(ahead.failure, names),
     )
 
 

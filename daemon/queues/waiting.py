@@ -14,23 +14,27 @@ class WaitingBook:
     """The jobs that wait as a whole. `note` and `longest` are for one thread, `waiting` is for any."""
 
     def __init__(self) -> None:
-        #: Since when, by queue and job, in order of submission but for those that wait again.
+        #: Since when, by queue and job, of those whom nothing holds; in the order in which they came to wait.
         self._jobs: dict[str, dict[str, float]] = {}
+        #: All of them, those that are held too.
+        self._queued: set[str] = set()
         #: How many, by queue and user; None: of all users. Those below a queue are among its own.
         self._counts: Counter[tuple[str, str | None]] = Counter()
 
     def note(self, records: Iterable[JobRecord]) -> None:
         """These have changed, or are new."""
         for record in records:
-            job = record.job
-            here = self._jobs.get(job.queue, {})
-            if (record.state == "queued") == (job.id in here):
+            job, queued = record.job, record.state == "queued"
+            if queued and not record.held:
+                self._jobs.setdefault(job.queue, {}).setdefault(job.id, record.entered_at)
+            elif (here := self._jobs.get(job.queue)) is not None:
+                here.pop(job.id, None)
+                if not here:
+                    del self._jobs[job.queue]
+            if queued == (job.id in self._queued):
                 continue
-            step = -1 if here.pop(job.id, None) is not None else 1
-            if step > 0:
-                self._jobs.setdefault(job.queue, {})[job.id] = job.submitted_at
-            elif not here:
-                del self._jobs[job.queue]
+            self._queued ^= {job.id}
+            step = 1 if queued else -1
             for path in (job.queue, *tree.above(job.queue)):
                 for user in (None, job.owner):
                     self._counts[path, user] += step

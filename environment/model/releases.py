@@ -131,7 +131,8 @@ class Releases:
 
     def _one_less(self, key: str, job_id: str, *, well: bool, state: str) -> Iterator[tuple[JobRecord, str]]:
         """One of the jobs that are waited for as this has ended: who goes by that, or why somebody fails."""
-        left = self._open[key]
+        if (left := self._open.get(key)) is None:
+            return  # who waited for this was over by another of the things that it came after
         left.discard(job_id)
         for waiting in [*self._waiting[key]]:
             other, unmet = self._roster.job(waiting), self._unmet.get(waiting)

@@ -8,8 +8,11 @@ from dataclasses import replace
 
 import pytest
 
+from conf.schema import PolicyChoice
 from daemon.contract import RejectedError
 from daemon.foresight.foresight import Foresight, Present
+from daemon.foresight.routes import _check_bounds
+from daemon.foresight.schemas import WhatIf
 from environment.sizing import Sizes
 from environment.types import PlacementRequest
 from tests.builders import make_job, make_view, make_vms
@@ -128,3 +131,14 @@ def test_without_a_loop_nobody_waits_for_long(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(RejectedError, match="does not schedule now"):
         foresight.ask([("ff", {})], draws=1, seconds=1.0)
     foresight.close()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [WhatIf(policies=[PolicyChoice(name="reinforce", model="/root")]), WhatIf(seconds=60.0)],
+)
+def test_who_is_no_operator_asks_within_bounds(asked: WhatIf) -> None:
+    """An option may name any folder of the host, and a long question keeps others waiting."""
+    with pytest.raises(RejectedError):
+        _check_bounds(asked)
+    _check_bounds(WhatIf(policies=[PolicyChoice(name="ff")], draws=1000))

@@ -28,3 +28,15 @@ def test_jobs_are_counted_in_their_queue_and_above_it() -> None:
     assert sorted(book.queues()) == ["default", "prod.etl"]
     book.note([replace(first, state="failed"), record(3, "default", "ann", "finished")])
     assert (book.longest(), book.queues(), book._counts) == ({}, [], {})
+
+
+def test_who_is_held_is_counted_and_waits_for_nothing_yet() -> None:
+    """A job with a time of its own has waited since that, however early it was submitted."""
+    book, held = WaitingBook(), record(1, "prod", "ann")
+    held = replace(held, job=replace(held.job, start_at=90.0))
+    book.note([held, record(5, "prod", "bob")])
+    assert (book.waiting("prod"), book.longest()["prod"]) == (2, ("job-5", 5.0))
+    book.note([replace(held, released_at=90.0), record(5, "prod", "bob", "running")])
+    assert (book.waiting("prod"), book.longest()["prod"]) == (1, ("job-1", 90.0))
+    book.note([replace(held, released_at=90.0, state="killed")])
+    assert (book.longest(), book.queues(), book._counts, book._queued) == ({}, [], {}, set())

@@ -278,3 +278,13 @@ def check(world: World, known: dict[str, Job], ends: dict[str, str]) -> None:
             assert record.held == held
             if record.state == "queued":
                 assert (job.id in waiting(world)) != held
+
+
+def test_a_job_after_an_array_and_one_of_its_jobs_fails_once() -> None:
+    """Both hold it, and both fail it with the same end."""
+    world = world_of(*array(1, 2), after(3, After("job-1"), After("array-1", members=2)))
+    go(world)
+    end(world, "job-1", exit_code=1)
+    assert world.job("job-3").state == "failed"
+    end(world, "job-2")
+    assert world.job("job-2").state == "finished"
