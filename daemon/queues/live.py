@@ -196,12 +196,33 @@ class LiveQueues:
                 log.warning("what was set of a queue does not hold any more", queue=path, why=str(error))
         try:
             specs = _checked(own)
-        except ConfigError as error:
-            log.error("what was set of queues does not go with the config any more", why=str(error))
-            changes, specs = {}, _checked(self._configured)
+        except ConfigError:
+            own, changes = self._as_far_as_it_goes(changes)
+            specs = _checked(own)
         if changes != kept:
             self._store.put(_FACT, json.dumps(changes, sort_keys=True))
         self._have(specs, changes)
+
+    def _as_far_as_it_goes(
+        self, changes: Mapping[str, dict[str, Any]]
+    ) -> tuple[dict[str, QueueSettings], dict[str, dict[str, Any]]]:
+        """The configured queues with those of the changes that, one after the other, make a tree."""
+        own, kept = dict(self._configured), dict[str, dict[str, Any]]()
+        for path, change in changes.items():
+            draft = dict(own)
+            try:
+                self._again(draft, path, change)
+                _checked(draft)
+            except (ConfigError, ValueError) as error:
+                log.error(
+                    "what was set of a queue does not go with the config any more",
+                    queue=path,
+                    was=change["chosen"],
+                    why=str(error),
+                )
+            else:
+                own, kept[path] = draft, change
+        return own, kept
 
     def _again(self, own: dict[str, QueueSettings], path: str, change: Mapping[str, Any]) -> None:
         """Change a queue as it was changed before; ValueError says why it is not."""

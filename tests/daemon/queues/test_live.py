@@ -101,12 +101,16 @@ def test_changes_go_with_a_queue_that_the_config_drops(store: Store) -> None:
 
 def test_changes_that_do_not_go_with_the_config_any_more_are_dropped(store: Store) -> None:
     """Each is well by itself, and together they would guarantee too much: the daemon starts, and says so."""
-    live(store).patch("prod.etl", {"guaranteed": {"cpus": 8}})
+    before = live(store)
+    before.patch("prod.etl", {"guaranteed": {"cpus": 8}})
+    before.patch("prod.adhoc", {"weight": 7})
     with capture_logs() as logs:
         edited = live(store, {"prod": {**PROD["prod"], "most": {"cpus": 4}}})
     assert edited.queues().line("prod.etl")[-1].guaranteed.cpus == 0
     assert "below it 8 cpus are guaranteed, which are more than its most, 4" in logs[0]["why"]
-    assert json.loads(store.get("queues") or "") == {}
+    assert (logs[0]["queue"], logs[0]["was"]["guaranteed"]["cpus"]) == ("prod.etl", 8)
+    assert weights(edited)["prod.adhoc"] == 7, "what goes with the config holds"
+    assert list(json.loads(store.get("queues") or "")) == ["prod.adhoc"]
 
 
 def test_without_queues_any_is_there_until_one_is_made(store: Store) -> None:

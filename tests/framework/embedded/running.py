@@ -140,7 +140,8 @@ def running(
 def _start(told: Json) -> tuple[subprocess.Popen[str], str]:
     """Its process and, once it answers, its address."""
     argv = [sys.executable, "-W", "error", "-m", "tests.framework.embedded.running", json.dumps(told)]
-    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    here = Path(__file__).parents[3]  # wherever a test has gone
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=here)
     assert process.stdout is not None
     address = process.stdout.readline().strip()
     assert address, process.communicate()[1]
