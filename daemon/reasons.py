@@ -39,11 +39,19 @@ def _in_order(
     paused = frozenset() if standing is None else standing.paused
     told = {}
     for record in queued:
-        place, why = sight.place(record.job.id), ""
-        if record.job.id not in paused and (place is not None or record.reason == WAITS_ITS_TURN):
-            why = sight.why(record)
-        told[record.job.id] = Told(permit.told(why or record.reason, {record.job.id}), place)
+        place, why = sight.place(record.job.id), record.reason
+        if record.job.id not in paused and (place is not None or why == WAITS_ITS_TURN):
+            why = _beside(why, sight.why(record))
+        told[record.job.id] = Told(permit.told(why, {record.job.id}), place)
     return told
+
+
+def _beside(reason: str, order: str) -> str:
+    """What a job says of itself, and then what the order says of it; it says more than that it has a turn."""
+    own = reason.removeprefix(WAITS_ITS_TURN).removeprefix("; ")
+    if not order or order in own:
+        return own or reason
+    return f"{own}; {order}" if own else order
 
 
 def _first_come(

@@ -1,6 +1,7 @@
 """The routes about queues: what they answer, and what they refuse."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from daemon.api import create_app
 from daemon.queues import queue_metrics
 from daemon.store import Store
+from environment.model.cluster_model import Changes
 from environment.resources import Resources
+from environment.sharing.terms import Queues
 from tests.daemon.queues.sights import seen
 from tests.daemon.small_scheduler import SmallScheduler
 from tests.daemon.test_api import Api
@@ -110,3 +113,25 @@ def test_what_is_wrong_is_said(api: Api, method: str, body: dict[str, Any], fiel
     assert field in refused.json()["detail"]
     assert message in refused.json()["detail"]
     assert not listed(api)
+
+
+@pytest.mark.parametrize(
+    ("reason", "own"),
+    [
+        ("waits for its turn", ""),
+        ("its deadline cannot be met: due at 20:08", "its deadline cannot be met: due at 20:08; "),
+        ("waits for its turn; was stopped for job-9", "was stopped for job-9; "),
+    ],
+)
+def test_who_is_behind_others_says_what_else_it_waits_for(
+    api: Api, scheduler: SmallScheduler, reason: str, own: str
+) -> None:
+    """Its own reason, where it has one, and then who is before it; both once."""
+    for _ in range(2):
+        assert api("POST", "/v1/jobs", json={"app": "count.py"}).status_code == 201
+    record = scheduler.store.job("job-2")
+    assert record is not None
+    scheduler.store.save(Changes((replace(record, reason=reason),), ()))
+    scheduler.seen = seen(Queues(), first=["job-1", "job-2"])
+    told = f"{own}1 job is before it (order: priority, fair)"
+    assert api("GET", "/v1/jobs/job-2").json()["reason"] == told
