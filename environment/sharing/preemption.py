@@ -92,25 +92,29 @@ def plan(
         return str(why)
 
 
-def short_queue(request: PlacementRequest, sharing: Sharing) -> bool:
-    """Whether something is guaranteed to the queue of a request, so that it may be short of that."""
-    if "guarantee" not in sharing.preemption.by:
-        return False
-    return any(queue.guaranteed for queue in sharing.queues.line(request.job.queue))
-
-
 def takers(requests: Sequence[PlacementRequest], sharing: Sharing, now: float) -> Iterator[PlacementRequest]:
-    """For whom others may give way, of those who wait: the first, and one of a queue with a guarantee.
+    """For whom others may give way, of those who wait: the first, then one of each queue with a guarantee.
 
+    Whether the queue is short of that shows in the plan only: whoever asks goes on until there is one.
     Not for running jobs that might have more while nobody waits, nor for who has just come.
     """
+    seen = {""}
     for number, request in enumerate(islice(requests, _WINDOW)):
-        more = request.grows and request.job.dynamic is None
-        if more or now - request.entered_at < HOLD or (number and not short_queue(request, sharing)):
+        if (request.grows and request.job.dynamic is None) or now - request.entered_at < HOLD:
             continue
+        queue = _guaranteed(request, sharing) if number else ""
+        if number and queue in seen:
+            continue
+        seen.add(queue)
         yield request
-        if number:
-            return
+
+
+def _guaranteed(request: PlacementRequest, sharing: Sharing) -> str:
+    """The nearest queue, its own or one above it, to which something is guaranteed; empty without one."""
+    if "guarantee" not in sharing.preemption.by:
+        return ""
+    line = sharing.queues.line(request.job.queue)
+    return next((queue.path for queue in reversed(line) if queue.guaranteed), "")
 
 
 def refused(requests: Sequence[PlacementRequest], view: ClusterView, found: Plan) -> str:

@@ -61,6 +61,11 @@ class SharingMaster(PerfectMaster):
             if sum(len(record.took) for record in self.done.values()) == before:
                 return
 
+    def _offer(self) -> None:
+        """And once more: what was taken is launched as it is offered, and the rest comes back."""
+        super()._offer()
+        super()._offer()
+
     def _obey(self, command: cmd.Command) -> None:
         super()._obey(command)
         if isinstance(command, cmd.YieldDriver):

@@ -257,6 +257,20 @@ def test_what_is_lent_comes_back_in_a_stated_time() -> None:
     assert world.now - came <= HOLD + LOOK + 20.0
 
 
+@pytest.mark.parametrize("ahead", [0, 1, 2, 3])
+def test_what_is_lent_comes_back_whoever_is_ahead(ahead: int) -> None:
+    """Jobs of another queue, that has more than is guaranteed to it, do not hide who is short of its own."""
+    terms = sharing("guarantee", queues=[guaranteed("prod", 2.0), guaranteed("etl", 2.0), Queue("lab")])
+    lent = job("job-1", 4, min_executors=1, queue="lab")
+    world = shared(lent, job("job-2", 4, queue="prod"), vms=2, terms=replace(terms, order=("priority",)))
+    others = [job(f"job-{3 + number}", 4, queue="prod", priority=10) for number in range(ahead)]
+    world.submit(*others, job("job-9", 2, queue="etl"))
+    world.now += HOLD
+    assert [request.job.id for request in world.model.requests()][-1] == "job-9"
+    assert names(seek(world)) == ["Decommission"]
+    assert [took.of for took in world.job("job-9").took] == ["job-1"]
+
+
 def test_who_was_stopped_says_so_as_long_as_it_waits() -> None:
     """Behind what it waits for now; and no more when it runs."""
     world = shared(job("job-1", 4))

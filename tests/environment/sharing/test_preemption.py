@@ -9,7 +9,8 @@ from environment.check import check
 from environment.resource_arrays import ResourceArrays
 from environment.resources import Resources
 from environment.sharing.holders import Held, Holder, Holders
-from environment.sharing.preemption import Plan, Taker, plan
+from environment.sharing.preemption import HOLD, Plan, Taker, plan, takers
+from environment.sharing.terms import Queue
 from environment.types import PlacementRequest
 from tests.builders import make_vms
 from tests.environment.sharing.holding import (
@@ -291,3 +292,17 @@ def test_a_driver_is_never_taken_alone() -> None:
     found = made(plan(view, Taker(asks(job("urgent", 1, priority=5))), holders, PRIORITY))
     assert taken(found.victims) == {"victim": "whole"}
     assert found.victims[0].numbers == (0, 1, 2)
+
+
+def test_for_whom_it_is_looked() -> None:
+    """The first, and of the others the first of each queue with a guarantee, its own or that of one above."""
+    queues = [guaranteed("prod", 2.0), Queue("prod.ml"), guaranteed("etl", 2.0), Queue("lab")]
+    names = ["lab", "lab", "prod.ml", "prod", "lab", "etl", "etl", "prod.ml"]
+    waiting = [asks(job(f"{queue}-{number}", queue=queue)) for number, queue in enumerate(names)]
+
+    def found(*by: str, now: float = HOLD) -> list[str]:
+        return [request.job.id for request in takers(waiting, sharing(*by, queues=queues), now)]
+
+    assert found("priority", "guarantee") == ["lab-0", "prod.ml-2", "etl-5"]
+    assert found("priority") == ["lab-0"]
+    assert found("priority", "guarantee", now=HOLD / 2) == []
