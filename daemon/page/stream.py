@@ -7,7 +7,7 @@ buffer of its own but its place among them. Who falls behind them, or comes back
 import asyncio
 import contextlib
 import secrets
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -24,8 +24,8 @@ log = structlog.get_logger("page")
 
 #: Seconds from one look to the next.
 PAUSE = 0.5
-#: Who may listen at one time.
-MOST_LISTENERS = 64
+#: Who may listen at one time, and how often one user.
+MOST_LISTENERS, MOST_OF_ONE = 64, 8
 #: Differences that are kept: two minutes' worth.
 _KEPT = 240
 #: Seconds without anything to say after which it is said that there is nothing; proxies cut what is silent.
@@ -50,7 +50,8 @@ class Stream:
     def __init__(self, scheduler: Scheduler, store: Store) -> None:
         self._scene = Scene(scheduler, store)
         self._told = lru_cache(maxsize=4)(self._scene.told)
-        self._listeners = 0
+        #: How many listen, by the name of their user.
+        self._listening: Counter[str] = Counter()
         self._closing = False
         self._producer: asyncio.Task[None] | None = None
         self._begun: asyncio.Future[None] | None = None
@@ -61,7 +62,7 @@ class Stream:
     @property
     def listeners(self) -> int:
         """How many listen."""
-        return self._listeners
+        return self._listening.total()
 
     def close(self) -> None:
         """Let nobody listen any more: the daemon ends."""
@@ -74,16 +75,29 @@ class Stream:
 
         RejectedError when there are too many, or nothing can be told here; StoreError.
         """
-        if self._closing or self._listeners >= MOST_LISTENERS:
-            detail = f"{self._listeners} pages listen already, or the daemon ends"
-            raise RejectedError(503, "Too many listeners", detail, {"Retry-After": "5"})
+        self._check(permit)
         await self._produce()
-        return self._messages(permit, last)
+        messages = self._messages(permit, last)
+        await anext(messages)  # counted from here on, until it is closed
+        return messages
+
+    def _check(self, permit: Permit) -> None:
+        """Raise RejectedError where there is no place for one more."""
+        name, retry = permit.person.name, {"Retry-After": "5"}
+        if self._closing or self.listeners >= MOST_LISTENERS:
+            detail = f"{self.listeners} pages listen already, or the daemon ends"
+            raise RejectedError(503, "Too many listeners", detail, retry)
+        if name and self._listening[name] >= MOST_OF_ONE:
+            detail = f"{MOST_OF_ONE} pages of {name} listen already, which is how many may"
+            raise RejectedError(429, "Too many listeners", detail, retry)
 
     async def _messages(self, permit: Permit, last: str) -> AsyncIterator[bytes]:
         state, began = self._state, asyncio.get_running_loop().time()
-        self._listeners += 1
+        name = permit.person.name
+        self._check(permit)
+        self._listening[name] += 1
         try:
+            yield b""  # taken by `listen`
             yield b"retry: 2000\n\n"
             at = self._resumed(last)
             while not state.over and asyncio.get_running_loop().time() < began + _LONGEST:
@@ -102,7 +116,9 @@ class Stream:
                     if silent:
                         yield b": nothing has changed\n\n"
         finally:
-            self._listeners -= 1
+            self._listening[name] -= 1
+            if not self._listening[name]:
+                del self._listening[name]
 
     def _resumed(self, last: str) -> int | None:
         epoch, _, number = last.rpartition("-")
@@ -139,7 +155,7 @@ class Stream:
             lonely = 0.0
             while not state.over and lonely < _LINGER:
                 await asyncio.sleep(PAUSE)
-                lonely = 0.0 if self._listeners else lonely + PAUSE
+                lonely = 0.0 if self._listening else lonely + PAUSE
                 if (difference := await run_in_threadpool(self._scene.look)) is not None:
                     state.kept.append(difference)
                     self._wake(state)

@@ -1,8 +1,9 @@
 """What the page loads and is told, without a browser: files, headers, sessions, stream, the last hours."""
 
+import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,13 @@ from fastapi import FastAPI
 from conf.loader import build
 from conf.schema.users import UsersSection
 from daemon.api import create_app
+from daemon.contract import RejectedError
 from daemon.page.scene import MOST_ENDED, Scene
-from daemon.page.stream import MOST_LISTENERS
+from daemon.page.stream import MOST_LISTENERS, MOST_OF_ONE, Stream
 from daemon.store import Store
 from daemon.users.directory import Directory
+from daemon.users.people import Person
+from daemon.users.permits import Permit
 from daemon.users.sessions import COOKIE, LASTS, Sessions
 from tests.daemon.page.crowd import Crowd, served
 from tests.daemon.small_scheduler import SmallScheduler
@@ -298,6 +302,30 @@ def test_listeners_are_bounded_and_do_not_count_as_requests(store: Store) -> Non
         for stream, client in zip(streams, clients, strict=True):
             stream.__exit__(None, None, None)
             client.close()
+
+
+def test_one_user_does_not_take_every_place(store: Store) -> None:
+    """Those who come at once are counted too; a page that is closed makes room."""
+    stream = Stream(Crowd(store, 2, 3), store)
+    ann, bob = (Permit(Person(name, "submit"), sees_all=False) for name in ("ann", "bob"))
+
+    async def listen() -> None:
+        asked = (stream.listen(ann, "") for _ in range(MOST_LISTENERS))
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        heard = [each for each in found if isinstance(each, AsyncGenerator)]
+        refused = [each for each in found if isinstance(each, RejectedError)]
+        assert (len(heard), len(refused)) == (MOST_OF_ONE, MOST_LISTENERS - MOST_OF_ONE)
+        assert {each.status for each in refused} == {429}
+        more = await stream.listen(bob, "")
+        assert stream.listeners == MOST_OF_ONE + 1
+        assert (await anext(more)).startswith(b"retry")
+        await heard[0].aclose()
+        await stream.listen(ann, "")
+        with pytest.raises(RejectedError, match="8 pages of ann"):
+            await stream.listen(ann, "")
+        stream.close()
+
+    asyncio.run(listen())
 
 
 def test_the_scene_forgets(store: Store) -> None:
