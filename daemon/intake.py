@@ -211,7 +211,10 @@ class Intake:
     def _check(self, submitted: SubmittedSpec) -> None:
         """Raise ValueError or RejectedError when it could not be launched, whatever the cluster."""
         spec = submitted.spec
-        admission.check(self._queues(), spec)
+        queues = self._queues()
+        admission.check(queues, spec)
+        if not submitted.submitter.raises:
+            admission.check_priority(queues, spec)
         if spec.driver is not None and spec.driver.on == "client" and submitted.client is None:
             why = "driver.on: a driver of its user's asks for its executors itself, by POST /v1/applications"
             raise ValueError(why)

@@ -36,6 +36,15 @@ def check(queues: Queues, spec: JobSpec) -> None:
         raise RejectedError(422, "The job is not for its queue", detail)
 
 
+def check_priority(queues: Queues, spec: JobSpec) -> None:
+    """Raise RejectedError when a job asks for a higher priority than its queue gives."""
+    most = queues.line(spec.queue)[-1].priority
+    if spec.priority is not None and spec.priority > most:
+        allowed = f"priority: {spec.priority}: jobs of queue {spec.queue} have {most} at most"
+        who = "an operator may submit one with more, an admin raise the queue's"
+        raise RejectedError(403, "Not your priority", f"{allowed}; {who}")
+
+
 def spot_of(queues: Queues, spec: JobSpec) -> SpotUse:
     """Which VMs a job may use: what it says, or its queue where that is stricter."""
     if not queues:

@@ -52,12 +52,14 @@ EVERYBODY = Person("", "admin")
 class Submitter:
     """Who submits a job: the name by which what they sent is known, and whom the job runs as.
 
-    Without `sees_all`, jobs that are not their own are not there for them.
+    Without `sees_all`, jobs that are not their own are not there for them; without `raises`, their jobs have
+    no higher priority than their queue's.
     """
 
     name: str = ""
     unix_user: str = ""
     sees_all: bool = True
+    raises: bool = True
 
 
 #: Whoever submits where no users are configured.

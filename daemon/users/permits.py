@@ -101,7 +101,8 @@ class Permit:
             changed |= {} if queue == spec.queue else {"queue": queue}
         if changed:
             spec = spec.model_copy(update=changed)
-        return spec, Submitter(person.name, self.unix_user(owner), sees_all=not self.limited)
+        unix_user, raises = self.unix_user(owner), person.may("operate")
+        return spec, Submitter(person.name, unix_user, sees_all=not self.limited, raises=raises)
 
     def key(self, given: str | None) -> str | None:
         """An idempotency key as the store knows it: each user's are their own."""

@@ -15,6 +15,7 @@ from daemon.contract import RejectedError
 from daemon.intake import Intake
 from daemon.launcher import Launcher
 from daemon.store import Store, StoreFullError
+from daemon.users.people import NOBODY, Submitter
 from environment.model.reach import Reach
 from environment.pools import Spot, Terms
 from environment.sharing.terms import Queues, queues_of
@@ -57,10 +58,10 @@ class Door:
         vms = (*make_vms(4, cpus=4), *spot)
         self.intake.note(0, Reach(vms), arrived, lambda path, user: self.waiting.get((path, user), 0))
 
-    def __call__(self, queue: str, owner: str = "", **asked: Any) -> Job:
+    def __call__(self, queue: str, owner: str = "", submitter: Submitter = NOBODY, **asked: Any) -> Job:
         """The job that comes of it; raises what it is refused for."""
         spec = {"app": __file__, "cpus": 1, "memory": 1024, "queue": queue, "owner": owner, **asked}
-        each = SubmittedSpec(JobSpec(**spec))
+        each = SubmittedSpec(JobSpec(**spec), submitter=submitter)
         (admission,) = (found[each] for found in self.intake.accept([each]) if found)
         if isinstance(admission, Exception):
             raise admission
@@ -134,6 +135,19 @@ def test_what_a_queue_says_holds_for_its_jobs(door: Door) -> None:
     kept = door.store.spec(etl.id)
     assert kept is not None
     assert (kept.spot, kept.priority) == ("allowed", None), "what was submitted is what the user said"
+
+
+def test_who_is_no_operator_does_not_raise_priorities(door: Door) -> None:
+    """Above the queue's own; below it they may, and operators and whoever is no user may ask for anything."""
+    found, text = refused(
+        lambda: door("prod.etl", "ann", submitter=Submitter("ann", raises=False), priority=11)
+    )
+    assert (found, "jobs of queue prod.etl have 10 at most; an operator may" in text) == (403, True), text
+    for priority in (10, -3):
+        job = door("prod.etl", "ann", submitter=Submitter("ann", raises=False), priority=priority)
+        assert job.priority == priority
+    door.note("job-1", "job-2")
+    assert door("prod.etl", "ann", priority=1000).priority == 1000
 
 
 def test_a_queue_is_full_at_once_and_has_room_again(door: Door) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from conf.schema import JobSpec
 from conf.uploaded import Uploaded
 from daemon.api import create_app
 from daemon.audit import Audit
@@ -17,6 +18,8 @@ from daemon.backup import back_up, restore
 from daemon.store import Store
 from daemon.users.directory import Directory
 from daemon.users.doorkeeper import Doorkeeper, Visitor
+from daemon.users.people import ROLES, Person
+from daemon.users.permits import Permit
 from daemon.users.tokens import is_it, make_token, token_id
 from environment.explain import Explanation
 from environment.model.cluster_model import Changes
@@ -81,6 +84,13 @@ def test_a_role_counts_with_the_next_request(house: House) -> None:
     assert house("ann", "GET", "/v1/me").json()["role"] == "operate"
     for wrong in ("-ann", "a b", "0" * 16, "x" * 65):
         assert house("admin", "PUT", f"/v1/users/{wrong}", json={}).status_code == 422
+
+
+def test_who_may_raise_a_priority() -> None:
+    """Operators, and everybody where there are no users."""
+    raises = {role: Permit(Person("ann", role)).admit(JobSpec(**JOB))[1].raises for role in ROLES}
+    assert raises == {"read": False, "submit": False, "operate": True, "admin": True}
+    assert Permit().admit(JobSpec(**JOB))[1].raises
 
 
 def test_others_jobs_are_neither_listed_nor_counted(house: House, store: Store) -> None:
