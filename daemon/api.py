@@ -44,7 +44,7 @@ from daemon.users.directory import Directory
 from daemon.users.doorkeeper import Doorkeeper
 from daemon.users.entrance import Entrance
 from daemon.users.permissions import Permissions
-from daemon.users.permits import no_such_job, permit_of
+from daemon.users.permits import Permit, no_such_job, permit_of
 from daemon.users.sessions import Sessions
 from daemon.users.user_routes import add_users
 from daemon.vm_routes import add_vms
@@ -149,10 +149,11 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
             raise RejectedError(404, "No such group", f"there is no group or array {name}")
         return found
 
-    def summed(found: GroupSum) -> schemas.GroupBody:
+    def summed(permit: Permit, found: GroupSum) -> schemas.GroupBody:
         due = scheduler.due()
         owed = (dollars for job_id in found.open_jobs for dollars in due.get(job_id, {}).values())
-        return schemas.group_body(found, math.fsum(owed))
+        own = set() if found.failure is None else {found.failure.job.id}
+        return permit.redacted(schemas.group_body(found, math.fsum(owed)), own)
 
     @app.get("/v1/jobs")
     def jobs(request: Request, query: Annotated[schemas.JobsQuery, Query()]) -> schemas.JobList:
@@ -184,14 +185,16 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
     @app.get("/v1/groups/{group}")
     def group(request: Request, group: GroupName) -> schemas.GroupBody:
         """Sum up the jobs of a group, or of an array."""
-        return summed(known_group(group, permit_of(request).owners(())))
+        permit = permit_of(request)
+        return summed(permit, known_group(group, permit.owners(())))
 
     @app.post("/v1/groups/{group}/kill", status_code=202)
     def kill_group(request: Request, group: GroupName) -> schemas.GroupBody:
         """Ask for the end of all jobs of a group, or of an array; those that have ended are left alone."""
-        owners = permit_of(request).ruled()
+        permit = permit_of(request)
+        owners = permit.ruled()
         scheduler.kill_all(known_group(group, owners).open_jobs)
-        return summed(known_group(group, owners))
+        return summed(permit, known_group(group, owners))
 
     @app.get("/v1/jobs/{job_id}")
     def job(request: Request, job_id: JobName) -> schemas.JobDetail:
@@ -203,7 +206,8 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         ui = _ui(record)
         why = reason + _unreadable(store, job_id)
         expected = scheduler.estimates().get(job_id)
-        return schemas.job_detail(_now(record, due), why, spec, tasks, ui, place, expected)
+        body = schemas.job_detail(_now(record, due), "", spec, tasks, ui, place, expected)
+        return permit_of(request).redacted(body, {job_id}).model_copy(update={"reason": why})
 
     @app.delete("/v1/jobs/{job_id}", status_code=202)
     @app.post("/v1/jobs/{job_id}/kill", status_code=202)

@@ -26,6 +26,8 @@ MOST_OPEN, MOST_ENDED = 20_000, 1000
 _PAGE = 500
 #: How many jobs at the head of the queue are told in their order.
 _LINE = 200
+#: Where in a job's row the reason is.
+_REASON = JOB.index("reason")
 #: Of how many looks one tells what running jobs cost by now.
 _COSTS_EVERY = 10
 
@@ -253,8 +255,13 @@ class _Own(Container[str]):
 
 
 def _told(permit: Permit, row: JobRow) -> str:
-    """A row, without the ids of others' jobs in its texts."""
-    return permit.told(row.text, {row.id})
+    """A row, without the ids of others' jobs in what the daemon words."""
+    text = permit.told(row.text, {row.id})
+    if text == row.text:
+        return text
+    values = json.loads(row.text)
+    values[_REASON] = permit.told(values[_REASON], {row.id})
+    return dumped(values)
 
 
 def _number(job_id: str) -> int:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Container
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel
@@ -19,6 +19,10 @@ from environment.model.records import JobRecord
 PERMIT = "stoker.permit"
 _SAFE = frozenset({"GET", "HEAD"})
 _JOB = re.compile(r"\bjob-[1-9][0-9]*\b")
+#: What of an answer the daemon words, and may name jobs; all else is told as its users said it.
+WORDED = frozenset(
+    ["reason", "why", "message", "note", "to", "of", "given_up", "faults", "lacks", "provider"]
+)
 Shown = TypeVar("Shown", bound=BaseModel)
 
 
@@ -61,10 +65,19 @@ class Permit:
         return _JOB.sub(lambda found: found[0] if found[0] in own else "another job", text)
 
     def redacted(self, body: Shown, own: Container[str]) -> Shown:
-        """The same of all texts of an answer."""
+        """The same of all that the daemon words in an answer, and in what is within it."""
         if not self.limited:
             return body
-        return type(body).model_validate_json(self.told(body.model_dump_json(), own))
+
+        def told(value: Any, worded: bool) -> Any:
+            if isinstance(value, str):
+                return self.told(value, own) if worded else value
+            if isinstance(value, list):
+                return [told(each, worded) for each in value]
+            within = isinstance(value, BaseModel) and not isinstance(value, JobSpec)
+            return self.redacted(value, own) if within else value
+
+        return body.model_copy(update={name: told(each, name in WORDED) for name, each in body})
 
     def ruled(self) -> Collection[str]:
         """Whose jobs may be changed: those of these, of all where none is named."""

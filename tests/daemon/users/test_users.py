@@ -15,6 +15,7 @@ from conf.uploaded import Uploaded
 from daemon.api import create_app
 from daemon.audit import Audit
 from daemon.backup import back_up, restore
+from daemon.page.scene import Scene
 from daemon.store import Store
 from daemon.users.directory import Directory
 from daemon.users.doorkeeper import Doorkeeper, Visitor
@@ -23,6 +24,7 @@ from daemon.users.permits import Permit
 from daemon.users.tokens import is_it, make_token, token_id
 from environment.explain import Explanation
 from environment.model.cluster_model import Changes
+from environment.model.records import Attempt, Gave, Took
 from tests.daemon.small_scheduler import SmallScheduler
 from tests.daemon.test_api import Api
 from tests.daemon.test_applications import BODY
@@ -86,11 +88,51 @@ def test_a_role_counts_with_the_next_request(house: House) -> None:
         assert house("admin", "PUT", f"/v1/users/{wrong}", json={}).status_code == 422
 
 
+def test_the_words_of_a_job_name_no_others_and_its_users_own_stay(house: House, store: Store) -> None:
+    """By every route that shows the job, and on the page."""
+    other = submitted(house, "bob")
+    own = submitted(house, "ann", name=f"after {other}", args=[other])
+    record = store.job(own)
+    assert record is not None
+    gave, took = Gave(1.0, other, "prod", 10, 1, 0.1, True), Took(1.0, other, 1, 0.1, True, f"{other} ended")
+    attempt = Attempt(None, 1.0, "infrastructure", gave.told)
+    record = replace(
+        record,
+        state="failed",
+        finished_at=2.0,
+        gave=(gave,),
+        took=(took,),
+        attempts=(attempt,),
+        reason=gave.told,
+    )
+    store.save(Changes((record,), ()))
+    detail = house("ann", "GET", f"/v1/jobs/{own}").json()
+    assert detail["gave"][0]["to"] == detail["took"][0]["of"] == "another job"
+    worded = ("reason", "gave", "took", "attempts", "tasks")
+    assert other not in json.dumps([detail[name] for name in worded])
+    killed = house("ann", "POST", f"/v1/jobs/{own}/kill").json()
+    listed = house("ann", "GET", "/v1/jobs").json()["jobs"][0]
+    for body in (detail, killed, listed):
+        assert (body["name"], other in body["reason"]) == (f"after {other}", False)
+    assert detail["spec"]["args"] == [other]
+    _, rows = scene_of(house, store).whole(Permit(Person("ann", "submit"), sees_all=False))
+    (row,) = json.loads(next(rows))["jobs"]
+    assert (row[1], other in row[6]) == (f"after {other}", False)
+    assert house("oper", "GET", f"/v1/jobs/{own}").json()["gave"][0]["to"] == other
+
+
+def scene_of(house: House, store: Store) -> Scene:
+    """What the page shows of it."""
+    scene = Scene(house.scheduler, store)
+    scene.begin()
+    return scene
+
+
 def test_who_may_raise_a_priority() -> None:
     """Operators, and everybody where there are no users."""
-    raises = {role: Permit(Person("ann", role)).admit(JobSpec(**JOB))[1].raises for role in ROLES}
+    raises = {role: Permit(Person("ann", role)).admit(JobSpec(app="count.py"))[1].raises for role in ROLES}
     assert raises == {"read": False, "submit": False, "operate": True, "admin": True}
-    assert Permit().admit(JobSpec(**JOB))[1].raises
+    assert Permit().admit(JobSpec(app="count.py"))[1].raises
 
 
 def test_others_jobs_are_neither_listed_nor_counted(house: House, store: Store) -> None:
