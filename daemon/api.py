@@ -206,8 +206,8 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
         ui = _ui(record)
         why = reason + _unreadable(store, job_id)
         expected = scheduler.estimates().get(job_id)
-        body = schemas.job_detail(_now(record, due), "", spec, tasks, ui, place, expected)
-        return permit_of(request).redacted(body, {job_id}).model_copy(update={"reason": why})
+        body = schemas.job_detail(_now(record, due), why, spec, tasks, ui, place, expected)
+        return permit_of(request).redacted(body, {job_id}).model_copy(update={"reason": body.reason})
 
     @app.delete("/v1/jobs/{job_id}", status_code=202)
     @app.post("/v1/jobs/{job_id}/kill", status_code=202)
