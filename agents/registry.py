@@ -1,6 +1,8 @@
 """Which policies there are: names to factories, resolved when asked for. The policies are not here.
 
-A user's own policy is named `module:factory`, or `module:function` for a plain `decide(view, queue)`.
+A user's own policy is named `module:factory`, or `module:function` for a plain `decide(view, queue)`. Its
+module is an installed one, or lies in a folder that `look_in` was told of.
+
 Listing the known policies imports their modules, so one that needs a heavy library imports it in its
 factory and not before.
 """
@@ -10,8 +12,10 @@ import difflib
 import importlib
 import inspect
 import json
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
@@ -63,6 +67,9 @@ POLICIES: dict[str, Listed] = {
 #: Policies of ours that decide for measurements only, and are not listed.
 _UNLISTED = frozenset({"agents.baselines.even:Even"})
 
+#: Where modules of users' own policies are looked for.
+_FOLDERS: list[str] = []
+
 
 class PolicyError(ValueError):
     """A policy that cannot be made; the text is fit for a user."""
@@ -85,6 +92,21 @@ class PolicyInfo:
     summary: str
     options: tuple[Option, ...]
     knows: tuple[str, ...] | None
+
+
+def look_in(folder: Path | str) -> None:
+    """Find modules of users' own policies in that folder, too.
+
+    It comes behind all that is installed, so that no file there takes the place of a package, and only when
+    such a policy is named.
+    """
+    if str(folder) not in _FOLDERS:
+        _FOLDERS.append(str(folder))
+
+
+def looked_in() -> tuple[str, ...]:
+    """The folders that `look_in` was told of."""
+    return tuple(_FOLDERS)
 
 
 def create(name: str, options: Mapping[str, object] | None = None) -> Policy:
@@ -153,9 +175,14 @@ def _resolve(name: str) -> Any:
         hint = f"did you mean {close[0]}? " if close else ""
         known = ", ".join(POLICIES)
         raise PolicyError(f"policy {name}: unknown; {hint}known are {known}, or module:factory for your own")
+    if not is_ours(name):
+        sys.path.extend(folder for folder in _FOLDERS if folder not in sys.path)
     try:
         module = importlib.import_module(module_name)
     except Exception as error:  # a user's module may raise anything while it is imported
+        if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
+            where = ", nor in ".join((f"no module {error.name} is installed", *_FOLDERS))
+            raise PolicyError(f"policy {name}: {where}") from error
         why = f"{type(error).__name__}: {error}"
         raise PolicyError(f"policy {name}: module {module_name} cannot be imported: {why}") from error
     try:

@@ -13,7 +13,7 @@ from agents.registry import PolicyError, create, knows
 from environment.cluster_files import load_cluster, load_prices
 from environment.simulation.options import SimulationOptions
 from environment.simulation.results import Result
-from environment.simulation.simulator import simulate
+from environment.simulation.simulator import StuckError, simulate
 from profiles.generators import load_workload
 
 #: Called before each run with its number (from 0), how many there are, and what it is.
@@ -118,12 +118,14 @@ def compare(
     *,
     jobs: int | None = None,
     options: SimulationOptions | None = None,
+    fallback: Contender | None = None,
     progress: Progress | None = None,
 ) -> Iterator[SimulatedRun]:
     """Run every policy on the same workloads and seeds, each run with a policy made anew.
 
-    `jobs` replaces the number of jobs of the workloads. ConfigError, WorkloadError and PolicyError say what
-    is wrong with the input.
+    `jobs` replaces the number of jobs of the workloads; `fallback` decides where a policy's decision cannot
+    be executed, or it waits for nothing. ConfigError, WorkloadError and PolicyError say what is wrong with
+    the input; StuckError which policy waits for ever.
     """
     vms, prices = load_cluster(cluster), load_prices(cluster)
     every = [(name, seed, who) for name in workloads for seed in seeds for who in contenders]
@@ -132,7 +134,11 @@ def compare(
             progress(number, len(every), f"{who.label} on {name}, seed {seed}")
         workload = load_workload(name, seed, jobs)
         drawn = replace((options or SimulationOptions()).drawn(seed), prices=prices)
-        result = simulate(create(who.name, who.options), workload, vms, options=drawn)
+        second = create(fallback.name, fallback.options) if fallback else None
+        try:
+            result = simulate(create(who.name, who.options), workload, vms, options=drawn, fallback=second)
+        except StuckError as error:
+            raise StuckError(f"policy {who.label}: {error}") from None
         yield SimulatedRun(who.label, name, seed, result)
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from daemon.cli.configured import Settings, read_config
+from daemon.cli.configured import Settings, find_own_policies, read_config
 from daemon.cli.shared_options import Output, print_json
 
 config = typer.Typer(
@@ -37,6 +37,7 @@ def check(
     from daemon.config_check import check as examined
 
     loaded, folder = read_config(file, settings)
+    find_own_policies(file)
     findings = list(examined(loaded, folder))
     wrong = sum(finding.verdict == "error" for finding in findings)
     if output == "json":

@@ -35,6 +35,13 @@ def read_config(config: Path | None, settings: list[str] | None) -> "tuple[Confi
         raise CommandError(str(error)) from None
 
 
+def find_own_policies(config: Path | None = None) -> None:
+    """Have users' own policies found beside the config, or in the current folder where none is given."""
+    from agents.registry import look_in
+
+    look_in(Path.cwd() if config is None else config.absolute().parent)
+
+
 def data_dir_of(config: "Config") -> Path:
     """The data folder; CommandError when there is none."""
     folder = Path(config.data_dir).expanduser().absolute()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from conf.assumptions import SPOT_ERROR
+from daemon.cli.configured import find_own_policies
 from daemon.cli.errors import CommandError, writing
 from daemon.cli.shared_options import BeliefOption, Output, print_json, with_groups
 from daemon.cli.sharing import SharingOptions
@@ -93,6 +94,14 @@ def simulate(
             "--bound", help="Tell how far policies are from the best schedule; of few jobs it is told anyway."
         ),
     ] = False,
+    fallback: Annotated[
+        str,
+        typer.Option(
+            "--fallback",
+            metavar="NAME",
+            help="Who decides where a policy fails, or waits though nothing will happen; none: nobody.",
+        ),
+    ] = "ff",
     *,
     shared: SharingOptions,
     output: Output = "table",
@@ -113,6 +122,7 @@ def simulate(
         jobs=jobs,
         bound=bound,
         shared=shared,
+        fallback=fallback,
     )
 
 
@@ -189,11 +199,12 @@ def compare_policies(
     *,
     bound: bool = False,
     shared: SharingOptions | None = None,
+    fallback: str = "ff",
 ) -> "list[SimulatedRun]":
     """Run all policies over all workloads and seeds, and show what came of it: a table for each workload.
 
     With `bound`, or where jobs are few, how far policies are from the limit is told besides, and what queues
-    or users had, where `shared` says so.
+    or users had, where `shared` says so. The `fallback` decides where a policy fails, `none` does not.
     """
     shared = shared or SharingOptions()
     with errors():
@@ -204,10 +215,19 @@ def compare_policies(
         from daemon.cli.distances import distances, limits_of, told
         from daemon.cli.simulation_tables import draw, plain, show
 
+        find_own_policies()
         contenders = [contender(name) for name in policies if name]
+        second = None if fallback == "none" else contender(fallback)
         with progress_bar() as progress:
             every = compare(
-                contenders, workloads, cluster, seeds, jobs=jobs, options=options, progress=progress
+                contenders,
+                workloads,
+                cluster,
+                seeds,
+                jobs=jobs,
+                options=options,
+                fallback=second,
+                progress=progress,
             )
             runs = list(every)
             limits = {
@@ -237,7 +257,7 @@ def compare_policies(
     for name, found in of_workload.items():
         if len(workloads) > 1:
             print(f"\n{name}")
-        show(found)
+        show(found, fallback)
         for line in distances(found, *limits.get(name, ({}, ""))):
             print(line)
         if by is not None:
@@ -295,11 +315,12 @@ def errors() -> Iterator[None]:
     """What is wrong with the input, in one line."""
     from agents.registry import PolicyError
     from conf.loader import ConfigError
+    from environment.simulation.simulator import StuckError
     from profiles.workload_files import WorkloadError
 
     try:
         yield
-    except (PolicyError, ConfigError, WorkloadError) as error:
+    except (PolicyError, ConfigError, WorkloadError, StuckError) as error:
         raise CommandError(str(error)) from None
 
 

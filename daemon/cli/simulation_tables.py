@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from conf.characters import visible
 from daemon.cli.errors import CommandError
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 _LETTERS = {"queue": "q", "types": "t", "durations": "d", "ends": "e", "preferences": "p", "prices": "$"}
 _KNOWS = (
     "Knows, beside sizes and what is free: q the queue, t types, d durations, e ends, p preferences, $ prices"
-    " (README.md says more)."
+    " (docs/policies.md says more)."
 )
 
 
@@ -31,8 +32,8 @@ def plain(run: "SimulatedRun") -> dict[str, object]:
     }
 
 
-def show(runs: "list[SimulatedRun]") -> None:
-    """Print what came of the runs of a workload: a row for each policy."""
+def show(runs: "list[SimulatedRun]", fallback: str = "none") -> None:
+    """Print what came of the runs of a workload: a row for each policy; who decided where one failed."""
     from agents.experiments.comparison import durations_of, statistics_of
     from daemon.cli import render
 
@@ -64,7 +65,7 @@ def show(runs: "list[SimulatedRun]") -> None:
     render.show(render.table(columns, rows, right=columns[2:]))
     render.show(_KNOWS)
     render.show(durations_of(runs))
-    for line in _remarks(runs):
+    for line in _remarks(runs, fallback):
         render.show(line)
 
 
@@ -81,7 +82,7 @@ def _cell(value: "Statistic", digits: int, several: bool) -> str:
     return f"{value.mean:.{digits}f}{spread}"
 
 
-def _remarks(runs: "list[SimulatedRun]") -> Iterator[str]:
+def _remarks(runs: "list[SimulatedRun]", fallback: str) -> Iterator[str]:
     refused = {name: why for run in runs for name, why in run.result.refused.items()}
     if refused:
         name, why = next(iter(refused.items()))
@@ -89,9 +90,14 @@ def _remarks(runs: "list[SimulatedRun]") -> Iterator[str]:
     for run in runs:
         for name, why in list(run.result.aside.items())[:1]:
             yield f"{run.policy} left {len(run.result.aside)} jobs aside, such as {name}: {why}"
-    broken = {run.policy: run.result.violations for run in runs if run.result.violations}
-    for policy, count in broken.items():
-        yield f"{policy} made {count} decisions that could not be executed."
+    faults: dict[str, list[str]] = {}
+    for run in runs:
+        found = [made.faults[0] for made in run.result.decisions if made.faults]
+        faults.setdefault(run.policy, []).extend(found)
+    for policy, found in faults.items():
+        if found:
+            who = "they counted as waiting" if fallback == "none" else f"{fallback} decided instead"
+            yield f"{policy} failed in {len(found)} decisions, and {who}; the first time: {visible(found[0])}"
     guarded: dict[str, int] = {}
     for run in runs:
         guarded[run.policy] = guarded.get(run.policy, 0) + run.result.guarded

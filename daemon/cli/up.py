@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from daemon.cli.configured import ConfigFile, Settings, read_config
+from daemon.cli.configured import ConfigFile, Settings, find_own_policies, read_config
 from daemon.cli.errors import CommandError
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ def up(
 ) -> int:
     """Run the daemon until SIGTERM or Ctrl-C."""
     loaded, folder = read_config(config, settings)
+    find_own_policies(config)
     return _run(loaded, folder, log_level)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.registry import PolicyError, create
+from agents.registry import PolicyError, create, looked_in
 from daemon.contract import RejectedError
 from daemon.foresight.questions import Answer, Question
 from environment.model.cluster_model import ClusterModel
@@ -264,7 +264,7 @@ class _Worker:
         if process is None or process.poll() is not None:
             self.close()
             process = self._process = subprocess.Popen(
-                [sys.executable, "-m", "daemon.foresight.worker"],
+                [sys.executable, "-m", "daemon.foresight.worker", *looked_in()],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 start_new_session=True,

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from agents.registry import create
+from agents.registry import create, look_in
 from daemon.foresight.questions import Answer, Question
 from environment.simulation.ahead import play_ahead
 from environment.simulation.simulator import StuckError
@@ -59,6 +59,8 @@ def main(asked: BinaryIO, told: BinaryIO) -> None:
 
 if __name__ == "__main__":
     os.nice(_NICE)
+    for folder in sys.argv[1:]:
+        look_in(folder)
     # What policies print must not come between the answers.
     pipe = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

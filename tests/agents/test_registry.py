@@ -106,7 +106,7 @@ def test_ready_made_policies_are_taken() -> None:
         ("nonsense", {}, "policy nonsense: unknown; known are rr, rrc, ff"),
         (":", {}, "policy :: unknown"),
         ("", {}, "policy : unknown"),
-        ("not_there:make", {}, "policy not_there:make: module not_there cannot be imported: ModuleNotFound"),
+        ("not_there:make", {}, "policy not_there:make: no module not_there is installed"),
         ("..up:make", {}, "cannot be imported"),
         (f"{HERE}:absent", {}, f"module {HERE} has no absent"),
         (f"{HERE}:HERE", {}, "HERE is no function or class but str"),

@@ -1,0 +1,65 @@
+"""Policies of users' own: found beside the config or in the current folder, and replaced where they fail."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from agents import registry
+from daemon.cli import main
+
+LAZY = """
+from environment.types import Decision, Wait
+
+
+def decide(view: object, queue: object) -> Decision:
+    return Wait("nothing pleases me")
+"""
+
+
+@pytest.fixture(autouse=True)
+def _paths_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(registry, "_FOLDERS", [])
+
+
+def test_one_in_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It waits for ever: the fallback places what it leaves, and without one that is an error of one line."""
+    (tmp_path / "lazy_one.py").write_text(LAZY)
+    monkeypatch.chdir(tmp_path)
+    command = ["simulate", "--policy", "lazy_one:decide", "--jobs", "3"]
+    assert main(command) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "lazy_one:decide failed in 3 decisions, and ff decided instead; the first time: it waits" in told
+    assert main([*command, "--fallback", "none"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("stoker: policy lazy_one:decide: job-1 will never be placed at")
+    assert line.endswith("it waits although nothing runs and nothing will arrive: nothing pleases me")
+
+
+def test_one_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line says where it was looked for; a module that lacks another one says which."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["simulate", "--policy", "lzy_one:decide"]) == 2
+    told = f"no module lzy_one is installed, nor in {tmp_path}"
+    assert capsys.readouterr().err == f"stoker: policy lzy_one:decide: {told}\n"
+    (tmp_path / "needy_one.py").write_text("import not_there_either\n")
+    assert main(["simulate", "--policy", "needy_one:decide"]) == 2
+    assert "No module named 'not_there_either'" in capsys.readouterr().err
+
+
+def test_one_beside_the_config(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Wherever the daemon is started; nothing there takes the place of what is installed."""
+    for name in ("lazy_two.py", "numpy.py"):
+        (tmp_path / name).write_text(LAZY)
+    (tmp_path / "stoker.yaml").write_text("policy: {name: 'lazy_two:decide'}\n")
+    command = ["config", "check", str(tmp_path / "stoker.yaml"), "--set", f"data_dir={tmp_path}"]
+    main([*command, "--set", "listen=127.0.0.1:0"])
+    assert "lazy_two:decide can be made" in capsys.readouterr().out
+    assert sys.path[-1] == str(tmp_path)
