@@ -9,7 +9,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test chaos soak fuzz mutants lint openapi bench filter lock clean
+.PHONY: help install demo test chaos soak fuzz mutants lint openapi reference bench filter lock clean
 
 help:  ## Say what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -59,6 +59,10 @@ lint: $(READY)  ## Check style, types and import direction
 
 openapi: $(READY)  ## Store what the HTTP API is, and the client's types of it
 	$(BIN)/python -m tests.daemon.openapi
+	$(BIN)/python -m tests.docs.reference
+
+reference: $(READY)  ## Store the references of docs/reference: files, commands, HTTP API
+	$(BIN)/python -m tests.docs.reference
 
 bench: $(READY)  ## Print the benchmarks, with ratios to their references
 	$(BIN)/python -m pytest tests/benchmarks --benchmark-only --override-ini addopts= -q

@@ -27,21 +27,27 @@ class Poisson(Strict):
     """Jobs arrive independently of each other, so many an hour on average."""
 
     kind: Literal["poisson"]
+    """Which kind of arrivals these are."""
     jobs_per_hour: Positive
+    """On average."""
 
 
 class Facebook(Strict):
     """Jobs arrive as in a window of the SWIM Facebook trace."""
 
     kind: Literal["facebook"]
+    """Which kind of arrivals these are."""
     window: Literal["normal", "burst", "day"]
+    """An hour of few jobs, ten minutes of many, or all day."""
     path: str = "../shared/traces/facebook-swim/FB-2009_samples_24_times_1hr_0.tsv"
+    """Where the trace is; from the current folder, or the project's."""
 
 
 class Alibaba(Strict):
     """Tasks of the Alibaba 2023 trace as jobs of one executor, with its arrivals, requests and durations."""
 
     path: str = "../shared/traces/alibaba-gpu-2023/openb_pod_list_default.csv"
+    """Where the trace is; from the current folder, or the project's."""
     #: How many of the first tasks are left out; most of these were there before the trace began.
     skip: Annotated[int, Field(ge=0)] = 0
     #: Arrivals and durations are divided by this.
@@ -74,13 +80,19 @@ class Mix(Strict):
         "pagerank": 1.0,
         "sort": 1.0,
     }
+    """Types of jobs, by weight."""
     cpus: Between = (1, 6)
+    """Of an executor, lowest and highest."""
     memory_gib: Between = (1, 10)
+    """Of an executor, lowest and highest."""
     executors: Between = (1, 8)
+    """Of a job, lowest and highest."""
     profiles: str = "profiles/data/paper.yaml"
+    """What is known of the types: how long they take, how they prefer to be placed."""
     #: Whose jobs they are and in which queues, by weight too. Where none is named: nobody's, the default one.
     owners: Mapping[Name, Weight] = {}
     queues: Mapping[Name, Weight] = {}
+    """In which they are, by weight."""
     #: How they stand beside others, by weight too; where none is named, as their queues.
     priorities: Mapping[Annotated[Priority, Field(strict=False)], Weight] = {}
     deadlines: Deadlines | None = None
@@ -101,7 +113,9 @@ class User(Strict):
     """
 
     queue: Name = DEFAULT_QUEUE
+    """In which this user's jobs are."""
     count: Whole = 1
+    """How many users alike there are."""
     #: Of the arrivals of all, beside the shares of the others, for each of those alike; 1 if nothing is said.
     share: Positive | None = None
     #: As many jobs an hour on average, each independent of the others.
@@ -140,12 +154,16 @@ class WorkloadSpec(Strict):
     """
 
     jobs: Annotated[int, Field(ge=1, le=10_000_000)]
+    """How many there are."""
     seed: Annotated[int, Field(ge=0)] = 0
+    """Of whatever is drawn; `--seed` says another."""
     arrivals: Annotated[Poisson | Facebook, Field(discriminator="kind")] | None = None
+    """When they come."""
     mix: Mix | None = None
     alibaba: Alibaba | None = None
     recorded: Recorded | None = None
     users: Mapping[Name, User] = {}
+    """Whose they are, by name."""
 
     @model_validator(mode="before")
     @classmethod

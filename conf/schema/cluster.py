@@ -11,11 +11,15 @@ class VmGroup(Strict):
     """So many VMs of one type; they are named `type-1`, `type-2`, ... unless a single one has a name."""
 
     type: Name
+    """What profiles and tables call such a VM, and its name begins with."""
     cpus: Cpus
     memory: Memory
     price_per_hour: Price
+    """Dollars."""
     count: Annotated[int, Field(ge=1, le=10_000)] = 1
+    """How many there are."""
     name: Name | None = None
+    """Of a single one, instead."""
     resources: Resources = Field(default={})
 
 
@@ -51,7 +55,9 @@ class Pool(Strict):
     """VMs of one kind that are opened when they are needed and closed when they are not."""
 
     name: Name
+    """What its VMs are called: `general-1`, `general-2`, ..."""
     type: Name
+    """What profiles and tables call such a VM."""
     cpus: Cpus
     memory: Memory
     price_per_hour: Price | None = None
@@ -61,6 +67,7 @@ class Pool(Strict):
     min: Annotated[int, Field(ge=0, le=10_000)] = 0
     """So many are always open."""
     max: Annotated[int, Field(ge=1, le=10_000)]
+    """So many are open at most."""
     boot: Time = 60.0
     """From opening one until it can be used."""
     billing: Billing = Billing()
@@ -87,6 +94,7 @@ class Cluster(Strict):
     """A cluster file: the VMs that there are."""
 
     vms: Annotated[tuple[VmGroup, ...], Field(strict=False)] = ()
+    """VMs that are always there."""
     pools: Annotated[tuple[Pool, ...], Field(strict=False)] = ()
     """VMs that come and go, beside those that are always there."""
 

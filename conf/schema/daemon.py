@@ -66,12 +66,14 @@ class Mesos(Strict):
     isolation_delay: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 0.0
     jvms: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     roles: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)] = ("stoker",)
+    """In which the daemon takes offers."""
     principal: Name | None = None
     secret_file: Text | None = None
     user: Text | None = None
     gpus: bool = True
     secret_variables: bool = False
     framework_name: Name = "stoker"
+    """Under which the master lists the daemon."""
     failover_timeout: Seconds = 7 * 24 * 3600.0
     launch_timeout: Seconds = 30.0
     unreachable_timeout: Seconds = 60.0
@@ -96,11 +98,17 @@ class SparkVersion(Strict):
         ]
         | None
     ) = None
+    """Which one it is; needed where its name is no version."""
     home: Text | None = None
+    """Its folder on the agents, in the image, or below the sandbox; null: what was fetched."""
     java_home: Text | None = None
+    """The Java's on the agents."""
     python: Text | None = None
+    """The Python on the agents."""
     uris: Annotated[tuple[Text, ...], Field(strict=False)] = ()
+    """What Mesos fetches into each sandbox, and unpacks."""
     image: Text | None = None
+    """A container image that it is in."""
 
     @model_validator(mode="after")
     def _image_needs_home(self) -> "SparkVersion":
@@ -114,6 +122,7 @@ class Spark(Strict):
 
     default: SparkName = DEFAULT_SPARK
     versions: Mapping[SparkName, SparkVersion] = {}
+    """Those of your own, by the name that jobs say."""
     folder: Text | None = None
     driver_host: Text | None = None
     connect_timeout: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 120.0
@@ -168,13 +177,16 @@ class Tls(Strict):
     """The certificate of the HTTP API, with its chain, in PEM; null as key: it is in the same file."""
 
     cert: Annotated[Text, Field(min_length=1)]
+    """The file of the certificate."""
     key: Annotated[Text, Field(min_length=1)] | None = None
+    """The file of its key."""
 
 
 class AuditSection(Strict):
     """The log of who asked for what: how large (MiB) a file may get, and how many earlier ones are kept."""
 
     on: bool = True
+    """Whether anything is written down."""
     size: Annotated[int, Field(ge=1)] = 16
     earlier: Annotated[int, Field(ge=0, le=1000)] = 5
 
@@ -183,21 +195,27 @@ class Keep(Strict):
     """For how long a VM of a pool is kept that is idle; `seconds` are those of `timeout`."""
 
     name: Literal["none", "timeout", "break_even", "forecast", "planned"] = "break_even"
+    """How: not at all, for so long, by what opening costs, by what is expected, or as a policy plans."""
     seconds: Annotated[float, Field(ge=0, le=30 * 24 * 3600, allow_inf_nan=False)] = 600.0
+    """How long, with `timeout`."""
 
 
 class Budget(Strict):
     """What VMs may cost on a day (UTC), dollars; with `hold`, no more are opened on a day beyond that."""
 
     per_day: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    """Dollars."""
     hold: bool = False
+    """Whether no VM of a pool is opened on a day beyond that."""
 
 
 class SizesSection(Strict):
     """How sizes are chosen that jobs leave open; with a floor below 1, also of jobs that set no bounds."""
 
     floor: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 1.0
+    """The share of its executors and cpus that every job gets at least; 1: all of them."""
     beta: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] = RESOURCE_WEIGHT
+    """How much what a job takes counts where nobody waits; 0: its time alone."""
 
 
 class EventLogSection(Strict):

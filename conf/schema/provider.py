@@ -43,12 +43,14 @@ class EmbeddedProvider(Strict):
     """The embedded Mesos starts and stops agents."""
 
     name: Literal["embedded"] = "embedded"
+    """Which kind of provider this is."""
 
 
 class CommandProvider(_Joining):
     """Programs of the operator: JSON on stdin, JSON on stdout."""
 
     name: Literal["command"]
+    """Which kind of provider this is."""
     open: Program
     """Opens a VM, or says which one is open under this lease."""
     close: Program
@@ -67,9 +69,11 @@ class Ec2Provider(_Joining):
     """EC2, or a cloud that speaks its language. Credentials are found as boto3 finds them."""
 
     name: Literal["ec2"]
+    """Which kind of provider this is."""
     cluster: ClusterTag
     """The tag by which VMs are known to be of this daemon; no two daemons may share one."""
     region: ClusterTag
+    """In which it opens VMs, such as eu-west-1."""
     image: Text | None = None
     """The machine image; null: that of the launch template."""
     images: Mapping[Name, Text] = {}
@@ -79,6 +83,7 @@ class Ec2Provider(_Joining):
     subnets: _Texts = ()
     """VMs are spread over these; empty: that of the launch template, or the region's default."""
     security_groups: _Texts = ()
+    """Of its VMs; empty: those of the launch template, or of the subnet."""
     user_data: Text = "user-data/ec2.sh"
     """The template of what a VM runs when it boots."""
     endpoint_url: Url | None = None

@@ -83,10 +83,13 @@ class TokenEntry(Strict):
     """A token of a user's in a file: what `stoker user token --for-file` prints."""
 
     id: Annotated[str, AfterValidator(like(r"[0-9a-f]{16}", "should be a token's id: 16 hex digits"))]
+    """Which one it is; it stands in the token."""
     sha256: Annotated[str, AfterValidator(like(r"[0-9a-f]{64}", "should be a token's SHA-256, in hex"))]
+    """Of the whole token."""
     expires: (
         Annotated[AwareDatetime, Field(strict=False), BeforeValidator(lambda given: _moment(given))] | None
     ) = None
+    """When it is good no more, a time with its zone; null: never."""
 
 
 def _moment(given: Any) -> Any:
@@ -102,15 +105,20 @@ class UserEntry(Strict):
     """A user in a file."""
 
     role: Role = "submit"
+    """What this user may do."""
     unix_user: UnixUser = ""
+    """As whom this user's jobs run; empty: as everybody's."""
     queues: Annotated[tuple[QueuePath, ...], Field(strict=False)] = ()
+    """Into which this user may submit; empty: all."""
     tokens: Annotated[tuple[TokenEntry, ...], Field(strict=False)] = ()
+    """By which the user is known."""
 
 
 class UsersFile(Strict):
     """A file of users, by their names."""
 
     users: Mapping[PersonName, UserEntry] = {}
+    """Who there is."""
 
     @field_validator("users")
     @classmethod
