@@ -40,9 +40,9 @@ def list_policies(
     if output == "json":
         print_json(answer)
         return
-    from daemon.cli import render, views
+    from daemon.cli import policy_tables, render
 
-    render.show(views.policies(answer["policies"], current["name"]))
+    render.show(policy_tables.policies(answer["policies"], current["name"]))
 
 
 @policy.command("show")
@@ -114,9 +114,9 @@ def compare_policies(
     if output == "json":
         print_json(answer)
         return
-    from daemon.cli import render, views
+    from daemon.cli import policy_tables, render
 
-    render.show(*views.comparison(answer))
+    render.show(*policy_tables.comparison(answer))
 
 
 def _options(texts: list[str]) -> dict[str, Any]:
@@ -134,6 +134,6 @@ def _print_policy(status: Any, output: str) -> None:
     if output == "json":
         print_json(status)
         return
-    from daemon.cli import render, views
+    from daemon.cli import policy_tables, render
 
-    render.show(views.policy(status))
+    render.show(policy_tables.policy(status))

@@ -190,6 +190,6 @@ def explain(
     if output == "json":
         print_json(answer)
         return
-    from daemon.cli import render, views
+    from daemon.cli import explanation_tables, render
 
-    render.show(*views.explanation(answer))
+    render.show(*explanation_tables.explanation(answer))

@@ -1,6 +1,7 @@
-"""The API's answers as tables and sentences: jobs, one job, the cluster, policies, explanations.
+"""The API's answers about jobs and groups as tables and sentences.
 
-How a number or a time is written is in `render`. Input is the API's JSON, so keys here are the API's.
+Explanations are in `explanation_tables`, policies in `policy_tables`. How a number or a time is written is
+in `render`. Input is the API's JSON, so keys here are the API's.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,8 +16,6 @@ from daemon.cli import render
 
 Json = Mapping[str, Any]
 
-#: An explanation shows so many rows of VMs; alike ones share a row first.
-ROWS_SHOWN = 12
 #: Of what a job gave to others, or took, so much is shown: the last of it.
 _GIVEN = 5
 #: Columns of a table of jobs that are left out where all have this in them.
@@ -26,7 +25,7 @@ _USUAL = {"owner": "", "queue": DEFAULT_QUEUE, "priority": 0}
 def job_line(job: Json) -> str:
     """A job's shape in words: 3 executors of 1 cpu, 1 GiB."""
     least = f"{job['min_cpus']:g} to " if job["min_cpus"] != job["cpus"] else ""
-    each = f"{least}{render.cpus(job['cpus'])}, {render.memory(job['memory_mib'])}{_others(job)}"
+    each = f"{least}{render.cpus(job['cpus'])}, {render.memory(job['memory_mib'])}{others_of(job)}"
     wanted = "" if job["wanted_executors"] is None else f", {job['wanted_executors']} asked for now"
     fewest = f"{job['min_executors']} to " if wanted or job["min_executors"] != job["executors"] else ""
     return f"{fewest}{render.count(job['executors'], 'executor')} of {each}{wanted}"
@@ -39,7 +38,7 @@ def _number(job: Json) -> str:
     return f"{job['wanted_executors']} ({job['min_executors']}-{job['executors']})"
 
 
-def _others(of: Json) -> str:
+def others_of(of: Json) -> str:
     """What it takes beside cpus and memory: `, 2 gpus`; nothing for most."""
     return "".join(f", {amount:.10g} {name}" for name, amount in of["resources"].items())
 
@@ -73,7 +72,7 @@ def jobs(found: Sequence[Json]) -> RenderableType:
             job["type"],
             *(str(job[key]) for key in shown),
             render.state(job["state"]),
-            f"{_number(job)} x {job['cpus']:g} cpu, {render.memory(job['memory_mib'])}{_others(job)}",
+            f"{_number(job)} x {job['cpus']:g} cpu, {render.memory(job['memory_mib'])}{others_of(job)}",
             render.clock(job["submitted_at"]),
             render.duration(job["duration"]),
             render.duration(job["completion"]),
@@ -183,10 +182,10 @@ def _facts(job: Json) -> Iterator[tuple[str, str | Text]]:
         yield "retries", f"{job['retried']} of {job['retries']}{free}"
     for number, attempt in enumerate(job.get("attempts", ()), 1):
         yield f"failure {number}", _attempt(attempt)
-    yield from _given(job)
+    yield from given(job)
 
 
-def _given(job: Json) -> Iterator[tuple[str, str]]:
+def given(job: Json) -> Iterator[tuple[str, str]]:
     """What a job gave to others and took of them, of late."""
     for gave in job.get("gave", ())[-_GIVEN:]:
         what = "was stopped for" if gave["whole"] else f"{render.count(gave['executors'], 'executor')} to"
@@ -209,7 +208,7 @@ def executor_table(executors: Sequence[Json]) -> RenderableType:
             executor["vm_type"],
             f"{executor['cpus']:g}",
             render.memory(executor["memory_mib"]),
-            *([_others(executor).removeprefix(", ")] if others else []),
+            *([others_of(executor).removeprefix(", ")] if others else []),
             render.state(executor["state"]),
             render.money(executor["cost"]),
             executor["message"],
@@ -224,195 +223,3 @@ def executor_table(executors: Sequence[Json]) -> RenderableType:
 def executor_name(executor: Json) -> str:
     """The executor's number, or that it is the driver."""
     return "driver" if executor["number"] is None else str(executor["number"])
-
-
-def policies(found: Sequence[Json], current: str) -> RenderableType:
-    """The policies that there are, with their options; the one that decides is marked."""
-    rows = [
-        (
-            Text("decides" if info["name"] == current else "", style="bold green"),
-            info["name"],
-            info["summary"],
-            ", ".join(_option(option) for option in info["options"]),
-        )
-        for info in found
-    ]
-    return render.table(("", "name", "what it does", "options"), rows)
-
-
-def _option(option: Json) -> str:
-    return option["name"] if option["default"] is None else f"{option['name']}={option['default']}"
-
-
-def policy(status: Json) -> RenderableType:
-    """Who decides, and how that went so far."""
-    options = ", ".join(f"{key}={value}" for key, value in status["options"].items())
-    rows = [
-        ("policy", status["name"]),
-        ("options", options or "the defaults"),
-        ("decisions", f"{status['placed']} placed, {status['waited']} waited"),
-        ("faults", str(status["faults"])),
-        ("fallback", status["fallback"] or "none: a job waits when the policy fails"),
-    ]
-    if status["last_fault"]:
-        rows.append(("last fault", status["last_fault"]))
-    if status["cut_short"]:
-        rows.append(("cut short", f"{render.count(status['cut_short'], 'decision')}, by its time limit"))
-    if status["guarded"]:
-        rows.append(("guarded", f"{render.count(status['guarded'], 'decision')} taken by its guard"))
-    if shadow := status["shadow"]:
-        rows.append(("shadow", _shadow(shadow)))
-        if shadow["last_fault"]:
-            rows.append(("its last fault", shadow["last_fault"]))
-    if status["busy"]:
-        rows.append(("busy", f"for {render.duration(status['busy'])} with a decision taken from it"))
-    return render.pairs(rows)
-
-
-def _shadow(shadow: Json) -> str:
-    options = ", ".join(f"{key}={value}" for key, value in shadow["options"].items())
-    name = f"{shadow['name']} ({options})" if options else shadow["name"]
-    text = f"{name}: {render.count(shadow['compared'], 'decision')} compared, {shadow['different']} different"
-    missed = f", {shadow['missed']} missed while it was busy" if shadow["missed"] else ""
-    faults = f", {render.count(shadow['faults'], 'fault')}" if shadow["faults"] else ""
-    return text + missed + faults
-
-
-def comparison(found: Json) -> Iterator[RenderableType]:
-    """Where shadow policies would have decided otherwise: the sums, then single decisions."""
-    if not found["totals"]:
-        yield "Nothing to compare yet. `stoker policy shadow NAME` lets a policy look on."
-        return
-    rows = [
-        (
-            totals["acting"],
-            totals["shadow"],
-            str(totals["compared"]),
-            str(totals["different"]),
-            str(totals["only_acting_placed"]),
-            str(totals["only_shadow_placed"]),
-            str(totals["priced"]),
-            render.money(totals["acting_cost"]),
-            render.money(totals["shadow_cost"]),
-        )
-        for totals in found["totals"]
-    ]
-    columns = ["acted", "looked on", "decisions", "different", "only the first placed"]
-    columns += ["only the second placed", "priced", "cost", "would have cost"]
-    yield render.table(columns, rows, right=columns[2:])
-    if found["differences"]:
-        yield ""
-        yield _differences(found["differences"])
-    yield ""
-    yield "Estimates, each decision by itself: the price of the VMs newly taken, for as long as the job ran."
-
-
-def _differences(found: Sequence[Json]) -> RenderableType:
-    rows = [
-        (
-            render.clock(each["at"]),
-            each["job"],
-            _outcome(each["acting"]),
-            _outcome(each["shadow"]),
-            render.duration(each["duration"]),
-            render.money(each["acting"]["cost"]),
-            render.money(each["shadow"]["cost"]),
-        )
-        for each in found
-    ]
-    columns = ("at", "job", "acted", "looked on", "duration", "cost", "would have cost")
-    return render.table(columns, rows, right=columns[4:])
-
-
-def _outcome(outcome: Json) -> str:
-    if outcome["vms"] is None:
-        return f"{outcome['policy']} waits: {outcome['reason']}"
-    vms = ", ".join(f"{count} on {vm}" for vm, count in outcome["vms"].items())
-    return f"{outcome['policy']}: {vms}"
-
-
-def explanation(found: Json) -> Iterator[RenderableType]:
-    """Every decision about a job: for each executor the VMs that were looked at, and why."""
-    why = f": {found['reason']}" if found["reason"] else ""
-    yield f"Job {found['id']} is {found['state']}{why}"
-    if stands := "; ".join(_stands(found)):
-        yield f"It is in {stands}."
-    yield from (f"It {word}: {text}." for word, text in _given(found))
-    if not found["explanations"]:
-        yield "No policy has decided about it yet."
-    for decision in found["explanations"]:
-        yield ""
-        yield Text(
-            f"{render.clock(decision['at'])}  {decision['policy']} decided to {decision['decision']}: "
-            f"{render.plain(decision['reason'])}",
-            style="bold",
-        )
-        for fault in decision["faults"]:
-            yield Text(f"  replaced because: {render.plain(fault)}", style="yellow")
-        for choice in decision["choices"]:
-            yield from _choice(choice)
-
-
-def _stands(job: Json) -> Iterator[str]:
-    """Where a job stands beside others; nothing for one that is in no queue in particular."""
-    if (job["queue"], job["priority"], job["deadline"]) == (DEFAULT_QUEUE, 0, None):
-        return
-    yield f"queue {job['queue']}"
-    if job["priority"]:
-        yield f"its priority is {job['priority']}"
-    if job["deadline"] is not None:
-        yield f"it is due at {render.clock(job['deadline'])}"
-    if job["place"] is not None:
-        yield f"{render.count(job['place'], 'job')} before it"
-
-
-def _choice(choice: Json) -> Iterator[RenderableType]:
-    yield ""
-    if choice["executor"] is not None:
-        size = ""
-        if choice["cpus"] is not None:
-            size = f" ({render.cpus(choice['cpus'])}, {render.memory(choice['memory_mib'])}{_others(choice)})"
-        yield f"Executor {choice['executor']} on {choice['vm']}{size}: {choice['why']}"
-    candidates = choice["candidates"]
-    scored = any(candidate["score"] is not None for candidate in candidates)
-    others = [f"free {name}" for name in (candidates[0]["free_resources"] if candidates else ())]
-    details = list(dict.fromkeys(name for candidate in candidates for name in candidate["details"]))
-    rows, left_out = _candidate_rows(candidates, scored, details)
-    numbers = ["free cpus", "free memory", *others, *(["score"] if scored else []), *details]
-    yield render.table(["", "VM", "type", *numbers, "lacks"], rows, right=numbers)
-    left_out += choice["candidates_left_out"]
-    if left_out:
-        yield f"... and {left_out} more VMs"
-
-
-def _candidate_rows(
-    candidates: Sequence[Json], scored: bool, details: Sequence[str]
-) -> tuple[list[tuple[str | Text, ...]], int]:
-    """One row for VMs that are alike, the chosen one first; and how many VMs did not get a row."""
-    groups: dict[tuple[Any, ...], list[str]] = {}
-    for found in sorted(candidates, key=_worth):
-        numbers = [found["score"]] if scored else []
-        numbers += [found["details"].get(name) for name in details]
-        others = (f"{amount:.10g}" for amount in found["free_resources"].values())
-        shown = (*others, *(render.NONE if number is None else f"{number:.4g}" for number in numbers))
-        name = f"{found['vm']} "
-        lacks = "; ".join(text.removeprefix(name).removeprefix("has ") for text in found["lacks"])
-        free = found["free_cpus"], found["free_memory_mib"]
-        groups.setdefault((found["chosen"], found["type"], *free, shown, lacks), []).append(found["vm"])
-    rows: list[tuple[str | Text, ...]] = []
-    for (chosen, kind, free_cpus, free_memory, shown, lacks), names in list(groups.items())[:ROWS_SHOWN]:
-        mark = Text("chosen" if chosen else "", style="bold green")
-        free = f"{free_cpus:g}", render.memory(free_memory)
-        rows.append((mark, _range(names), kind, *free, *shown, lacks or "nothing"))
-    return rows, sum(len(names) for names in list(groups.values())[ROWS_SHOWN:])
-
-
-def _worth(candidate: Json) -> tuple[bool, bool, float]:
-    """Sort key: the chosen one, then those with room, the best score first; else in the cluster's order."""
-    return not candidate["chosen"], bool(candidate["lacks"]), -(candidate["score"] or 0.0)
-
-
-def _range(names: Sequence[str]) -> str:
-    if len(names) <= 3:
-        return ", ".join(names)
-    return f"{names[0]}, ..., {names[-1]} ({len(names)})"

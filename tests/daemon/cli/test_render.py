@@ -7,7 +7,7 @@ import pytest
 from rich.table import Table
 
 from conf.characters import unseen
-from daemon.cli import render, views
+from daemon.cli import explanation_tables, render
 from daemon.cli.shared_options import print_json
 
 
@@ -119,7 +119,9 @@ def test_vms_that_lack_the_same_share_a_row() -> None:
     decision = {"at": 0.0, "policy": "ff", "decision": "wait", "reason": "it waits", "faults": []}
     (table,) = [
         part
-        for part in views.explanation({**found, "explanations": [{**decision, "choices": [choice]}]})
+        for part in explanation_tables.explanation(
+            {**found, "explanations": [{**decision, "choices": [choice]}]}
+        )
         if isinstance(part, Table)
     ]
     lacks = [str(cell) for cell in table.columns[-1].cells]

@@ -1,0 +1,103 @@
+"""What `stoker explain` shows: each decision about a job, and what was seen of each VM."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from conf.assumptions import DEFAULT_QUEUE
+from daemon.cli import render, views
+
+Json = Mapping[str, Any]
+
+#: An explanation shows so many rows of VMs; alike ones share a row first.
+ROWS_SHOWN = 12
+
+
+def explanation(found: Json) -> Iterator[RenderableType]:
+    """Every decision about a job: for each executor the VMs that were looked at, and why."""
+    why = f": {found['reason']}" if found["reason"] else ""
+    yield f"Job {found['id']} is {found['state']}{why}"
+    if stands := "; ".join(_stands(found)):
+        yield f"It is in {stands}."
+    yield from (f"It {word}: {text}." for word, text in views.given(found))
+    if not found["explanations"]:
+        yield "No policy has decided about it yet."
+    for decision in found["explanations"]:
+        yield ""
+        yield Text(
+            f"{render.clock(decision['at'])}  {decision['policy']} decided to {decision['decision']}: "
+            f"{render.plain(decision['reason'])}",
+            style="bold",
+        )
+        for fault in decision["faults"]:
+            yield Text(f"  replaced because: {render.plain(fault)}", style="yellow")
+        for choice in decision["choices"]:
+            yield from _choice(choice)
+
+
+def _stands(job: Json) -> Iterator[str]:
+    """Where a job stands beside others; nothing for one that is in no queue in particular."""
+    if (job["queue"], job["priority"], job["deadline"]) == (DEFAULT_QUEUE, 0, None):
+        return
+    yield f"queue {job['queue']}"
+    if job["priority"]:
+        yield f"its priority is {job['priority']}"
+    if job["deadline"] is not None:
+        yield f"it is due at {render.clock(job['deadline'])}"
+    if job["place"] is not None:
+        yield f"{render.count(job['place'], 'job')} before it"
+
+
+def _choice(choice: Json) -> Iterator[RenderableType]:
+    yield ""
+    if choice["executor"] is not None:
+        size = ""
+        if choice["cpus"] is not None:
+            amounts = f"{render.cpus(choice['cpus'])}, {render.memory(choice['memory_mib'])}"
+            size = f" ({amounts}{views.others_of(choice)})"
+        yield f"Executor {choice['executor']} on {choice['vm']}{size}: {choice['why']}"
+    candidates = choice["candidates"]
+    scored = any(candidate["score"] is not None for candidate in candidates)
+    others = [f"free {name}" for name in (candidates[0]["free_resources"] if candidates else ())]
+    details = list(dict.fromkeys(name for candidate in candidates for name in candidate["details"]))
+    rows, left_out = _candidate_rows(candidates, scored, details)
+    numbers = ["free cpus", "free memory", *others, *(["score"] if scored else []), *details]
+    yield render.table(["", "VM", "type", *numbers, "lacks"], rows, right=numbers)
+    left_out += choice["candidates_left_out"]
+    if left_out:
+        yield f"... and {left_out} more VMs"
+
+
+def _candidate_rows(
+    candidates: Sequence[Json], scored: bool, details: Sequence[str]
+) -> tuple[list[tuple[str | Text, ...]], int]:
+    """One row for VMs that are alike, the chosen one first; and how many VMs did not get a row."""
+    groups: dict[tuple[Any, ...], list[str]] = {}
+    for found in sorted(candidates, key=_worth):
+        numbers = [found["score"]] if scored else []
+        numbers += [found["details"].get(name) for name in details]
+        others = (f"{amount:.10g}" for amount in found["free_resources"].values())
+        shown = (*others, *(render.NONE if number is None else f"{number:.4g}" for number in numbers))
+        name = f"{found['vm']} "
+        lacks = "; ".join(text.removeprefix(name).removeprefix("has ") for text in found["lacks"])
+        free = found["free_cpus"], found["free_memory_mib"]
+        groups.setdefault((found["chosen"], found["type"], *free, shown, lacks), []).append(found["vm"])
+    rows: list[tuple[str | Text, ...]] = []
+    for (chosen, kind, free_cpus, free_memory, shown, lacks), names in list(groups.items())[:ROWS_SHOWN]:
+        mark = Text("chosen" if chosen else "", style="bold green")
+        free = f"{free_cpus:g}", render.memory(free_memory)
+        rows.append((mark, _range(names), kind, *free, *shown, lacks or "nothing"))
+    return rows, sum(len(names) for names in list(groups.values())[ROWS_SHOWN:])
+
+
+def _worth(candidate: Json) -> tuple[bool, bool, float]:
+    """Sort key: the chosen one, then those with room, the best score first; else in the cluster's order."""
+    return not candidate["chosen"], bool(candidate["lacks"]), -(candidate["score"] or 0.0)
+
+
+def _range(names: Sequence[str]) -> str:
+    if len(names) <= 3:
+        return ", ".join(names)
+    return f"{names[0]}, ..., {names[-1]} ({len(names)})"
