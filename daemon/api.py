@@ -24,6 +24,7 @@ from daemon.application_routes import add_applications
 from daemon.audit import Audit
 from daemon.bill_rows import Asked
 from daemon.contract import WITH_DRIVER, RejectedError, Scheduler
+from daemon.event_routes import add_events
 from daemon.file_routes import add_files
 from daemon.foresight.routes import add_foresight
 from daemon.gate import Gate
@@ -96,6 +97,7 @@ def create_app(
     submissions = Submissions(scheduler)
     _add_submissions(app, submissions)
     _add_jobs(app, scheduler, store)
+    add_events(app, store)
     add_files(app, scheduler, store)
     add_applications(app, scheduler)
     add_vms(app, scheduler)

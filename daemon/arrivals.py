@@ -11,7 +11,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from conf.schema import JobSpec
-from daemon import record_rows, sealing, tables
+from daemon import event_rows, record_rows, sealing, tables
+from daemon.chronicle import Happening
+from daemon.chronicle import submitted as submitted_now
 from daemon.damage import Damages
 from daemon.resolving import UnknownDependencyError, resolve
 from daemon.tables import jobs, labels
@@ -66,6 +68,7 @@ def add(
     named: list[tables.Row] = []
     by_key: dict[str, tuple[JobRecord, JobSpec | None]] = {}
     outcomes: list[Outcome] = []
+    happened: list[Happening] = []
     for each in submitted:
         spec, key = each.spec, each.key
         known = by_key.get(key) or _known(connection, key) if key is not None else None
@@ -88,6 +91,7 @@ def add(
             known_by = None if index else key
             row = record_rows.job_row(JobRecord(one))
             rows.append({**row, "spec": sealed, "idempotency_key": known_by, "accepted_at": at})
+            happened.append(submitted_now(at, one.id, one.name, one.owner, one.queue))
             named += ({"name": name, "value": value, "job": row["number"]} for name, value in one.labels)
         if key is not None:
             by_key[key] = record, spec
@@ -95,6 +99,7 @@ def add(
     _insert(connection, rows)
     if named:
         connection.execute(sa.insert(labels), named)
+    event_rows.add(connection, happened)
     return outcomes
 
 

@@ -145,6 +145,11 @@ _USERS = (
     "CREATE TABLE users (id TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY (id))",
     "CREATE TABLE token_uses (id TEXT NOT NULL, day TEXT NOT NULL, PRIMARY KEY (id))",
 )
+_EVENTS = (
+    "CREATE TABLE events (number {0} NOT NULL PRIMARY KEY{3}, at {1} NOT NULL, job {2}, kind TEXT NOT NULL,"
+    " text TEXT NOT NULL)"
+)
+_EVENTS_BY_JOB = "CREATE INDEX events_by_job ON events (job) WHERE job IS NOT NULL"
 _APPLICATIONS = (
     "CREATE TABLE applications (job {} NOT NULL, has_secret BOOLEAN NOT NULL, record TEXT NOT NULL,"
     " PRIMARY KEY (job), FOREIGN KEY (job) REFERENCES jobs (number))"
@@ -305,6 +310,11 @@ STEPS: Mapping[int, Migration] = {
             _CHARGED_GROUPS.format("DOUBLE PRECISION"),
             _FILL_CHARGED_GROUPS,
         ),
+    ),
+    # What happened, in words.
+    14: Migration(
+        sqlite=(_EVENTS.format("INTEGER", "DOUBLE", "INTEGER", " AUTOINCREMENT"), _EVENTS_BY_JOB),
+        postgresql=(_EVENTS.format("BIGSERIAL", "DOUBLE PRECISION", "BIGINT", ""), _EVENTS_BY_JOB),
     ),
 }
 

@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 
 from daemon import bill_rows, tables
 from daemon.store_access import Access
-from daemon.tables import applications, comparisons, executors, explanations, jobs, labels, sums
+from daemon.tables import applications, comparisons, events, executors, explanations, jobs, labels, sums
 from environment.model.states import ENDED_JOB
 
 _OPEN = sa.exists().where(executors.c.job == jobs.c.number, executors.c.state.in_(tables.OPEN_EXECUTOR))
@@ -90,6 +90,7 @@ def _unmeasured(connection: Connection, limit: int) -> dict[str, int]:
         (executors, executors.c.job, (executors.c.record,)),
         (explanations, explanations.c.job, (explanations.c.body,)),
         (comparisons, comparisons.c.job, (comparisons.c.body,)),
+        (events, events.c.job, (events.c.text,)),
     ):
         length = sum((sa.func.coalesce(sa.func.length(column), 0) for column in columns), sa.literal(0))
         total = sa.select(job, sa.func.sum(length)).select_from(table).where(job.in_(numbers)).group_by(job)
@@ -106,6 +107,7 @@ def _prune(connection: Connection, job_ids: Sequence[str]) -> int:
         (executors, executors.c.job),
         (explanations, explanations.c.job),
         (comparisons, comparisons.c.job),
+        (events, events.c.job),
         (applications, applications.c.job),
         (labels, labels.c.job),
         (jobs, jobs.c.number),

@@ -14,6 +14,7 @@ import structlog
 
 from agents.registry import PolicyError, is_ours
 from conf.schema import Config, PolicyChoice
+from daemon.chronicle import Happening
 from daemon.contract import PolicyStatus, RejectedError
 from daemon.deciding import Deciders
 from daemon.policy_memory import Memory
@@ -173,11 +174,17 @@ class PolicySwitch:
     ) -> None:
         kept = {"configured": _plain(configured), "chosen": _plain(chosen)}
         try:
-            self._store.put(key, json.dumps(kept, sort_keys=True))
+            self._store.put(key, json.dumps(kept, sort_keys=True), [self._changed(key, chosen)])
         except StoreError as error:
             if made is not None:
                 made.close()
             raise RejectedError(503, "The job store is not available", str(error)) from error
+
+    def _changed(self, key: str, chosen: PolicyChoice | None) -> Happening:
+        given = {} if chosen is None else chosen.options
+        options = f" ({', '.join(f'{name}={value}' for name, value in given.items())})" if given else ""
+        text = f"{'none' if chosen is None else chosen.name}{options}"
+        return Happening(self._now(), None, "shadow changed" if key == "shadow" else "policy changed", text)
 
 
 def _plain(policy: PolicyChoice | None) -> Any:

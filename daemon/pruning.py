@@ -156,7 +156,7 @@ def _keep_to_it(pruner: Pruner, uploads: Uploads, store: Store, stopping: thread
     while not stopping.wait(pause):
         began = time.monotonic()
         try:
-            busy = pruner.measure()
+            busy = pruner.measure() + store.events.trim()
             pruned = pruner.step(time.time())
             if began > swept + _SWEEP:
                 swept = began

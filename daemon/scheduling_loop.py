@@ -21,6 +21,7 @@ import structlog
 from conf.schema import Config
 from daemon.applications import Applications
 from daemon.budget import BudgetWatch
+from daemon.chronicle import Chronicle
 from daemon.clock import Clock
 from daemon.contract import WITH_DRIVER
 from daemon.diskwatch import DiskWatch
@@ -150,7 +151,7 @@ class SchedulingLoop:
         self._effects = Effects(
             self._model, self._link, self._drivers, launcher, self._machines, may_act, self._fail
         )
-        self._waiting = WaitingBook()
+        self._waiting, self._chronicle = WaitingBook(), Chronicle()
         self._live_queues = LiveQueues(config, store, self._share)
         self._queue_desk = QueueDesk(self._live_queues, lambda: self._sight)
         self._intake = Intake(
@@ -318,8 +319,10 @@ class SchedulingLoop:
         changes = self._model.take_changes()
         subscribed = [item.event.framework_id for item in items if isinstance(item.event, ev.Subscribed)]
         facts = {"framework_id": subscribed[-1]} if subscribed else {}
-        if (changes or explanations or facts) and not self._tenure.save(changes, explanations, facts):
-            return False
+        if changes or explanations or facts:
+            happened = self._chronicle.tell(self._clock.now(), changes, explanations)
+            if not self._tenure.save(changes, explanations, facts, happened):
+                return False
         self._budget.observe(changes.charges)
         self._waiting.note(changes.jobs)
         self._drivers.over(changes.jobs)
@@ -359,6 +362,7 @@ class SchedulingLoop:
         )
         self._due.keep_time()
         self._budget.begin()
+        self._chronicle.take_up(jobs, tasks, restored.leases, restored.accounts)
         self._handle([Item(restored), *map(Item, self._budget.look())])
         self._drivers.take_up(jobs)
         self._applications.take_up(jobs)

@@ -18,9 +18,10 @@ from sqlalchemy.engine import Connection
 
 from conf.schema import JobSpec
 from conf.uploaded import SCHEME, SHA256
-from daemon import arrivals, bill_rows, groups, listing, record_rows, store_opening, tables, terms
+from daemon import arrivals, bill_rows, event_rows, groups, listing, record_rows, store_opening, tables, terms
 from daemon.application_rows import Applications
 from daemon.arrivals import Added, IdempotencyConflictError, Outcome, SubmittedSpec
+from daemon.chronicle import Happening
 from daemon.damage import Damage, put_aside
 from daemon.database import (
     Database,
@@ -30,6 +31,7 @@ from daemon.database import (
     StoreFullError,
     StoreStuckError,
 )
+from daemon.event_rows import EventRows
 from daemon.groups import GroupSum
 from daemon.lately import LatelyRows
 from daemon.news import News
@@ -107,9 +109,11 @@ class Store:
 
     def _work_by(self, access: Access) -> None:
         self._access, self._damages, self._write = access, access.damages, access.write
-        #: What is kept of VMs, of applications, of jobs that are over, of users, and of the last hours.
+        #: What is kept of VMs, of applications, of jobs that are over, of users, of the last hours, and what
+        #: happened.
         self.vms, self.applications, self.past = VmBooks(access), Applications(access), PastJobs(access)
         self.users, self.lately = Users(access), LatelyRows(access)
+        self.events = EventRows(access)
 
     def lock(self, *, shared: bool = False) -> None:
         """Work on the store as its only daemon; StoreBusyError, naming the other one, when there is one.
@@ -183,8 +187,9 @@ class Store:
         changes: Changes,
         explanations: Sequence[Explanation] = (),
         facts_known: Mapping[str, str] | None = None,
+        happened: Sequence[Happening] = (),
     ) -> None:
-        """Keep records, leases, charges, explanations and facts, all or none.
+        """Keep records, leases, charges, explanations, facts and what happened, all or none.
 
         A job's explanation of its waiting is its only one. By the fact `bill_rows.BATCH` it is known whether
         the charges were added already, when all is saved again since nobody knows what came of it.
@@ -201,14 +206,20 @@ class Store:
             save_vms(connection)
             add_explanations(connection, explanation_rows)
             upsert(connection, facts, fact_rows)
+            event_rows.add(connection, happened)
 
-        if changes or explanation_rows or fact_rows:
+        if changes or explanation_rows or fact_rows or happened:
             self._write(work)
             self.news.note(changes.jobs)
 
-    def put(self, key: str, value: str) -> None:
-        """Keep a small fact, such as the framework's id."""
-        self._write(lambda connection: upsert(connection, facts, [{"key": key, "value": value}]))
+    def put(self, key: str, value: str, happened: Sequence[Happening] = ()) -> None:
+        """Keep a small fact, such as the framework's id, and what happened with it."""
+
+        def work(connection: Connection) -> None:
+            upsert(connection, facts, [{"key": key, "value": value}])
+            event_rows.add(connection, happened)
+
+        self._write(work)
 
     def add_comparisons(self, found: Sequence[Comparison]) -> None:
         """Keep comparisons, and of all only the latest `COMPARISONS_KEPT`."""

@@ -99,6 +99,19 @@ comparisons = sa.Table(
     sa.Column("body", sa.Text, nullable=False),
     sa.Index("comparisons_by_job", "job"),
 )
+#: What happened, in words (`event_rows.py`); of no job where it is about the cluster.
+events = sa.Table(
+    "events",
+    metadata,
+    sa.Column("number", _NUMBER, primary_key=True),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("job", _NUMBER),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sqlite_autoincrement=True,
+)
+_OF_JOB = events.c.job.is_not(None)
+sa.Index("events_by_job", events.c.job, sqlite_where=_OF_JOB, postgresql_where=_OF_JOB)
 #: How many jobs and executors are in each state, and what they cost and keep (dollars, bytes); the same of
 #: jobs that were pruned, and the highest number among those. The database keeps them (`migrations.py`).
 sums = sa.Table(

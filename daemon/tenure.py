@@ -12,6 +12,7 @@ from secrets import token_hex
 import structlog
 
 from daemon.bill_rows import BATCH
+from daemon.chronicle import Happening
 from daemon.store import DeposedError, Store, StoreError
 from daemon.terms import Term
 from environment.explain import Explanation
@@ -83,7 +84,13 @@ class Tenure:
                 return False
         return True
 
-    def save(self, changes: Changes, explanations: Sequence[Explanation], facts: Mapping[str, str]) -> bool:
+    def save(
+        self,
+        changes: Changes,
+        explanations: Sequence[Explanation],
+        facts: Mapping[str, str],
+        happened: Sequence[Happening] = (),
+    ) -> bool:
         """Store these, however long that takes; False when another daemon leads, or when stopping.
 
         A full disk stops the loop, not the jobs.
@@ -92,7 +99,7 @@ class Tenure:
             facts = {**facts, BATCH: token_hex(8)}
         while True:
             try:
-                self._store.save(changes, explanations, facts)
+                self._store.save(changes, explanations, facts, happened)
             except DeposedError as error:
                 self._step_down(error)
                 return False

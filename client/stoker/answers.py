@@ -316,6 +316,60 @@ class Estimate(TypedDict):
     """Its share of what the VMs cost, dollars."""
 
 
+class Event(TypedDict):
+    """One thing that happened."""
+
+    number: int
+    """Later ones have higher numbers."""
+    at: float
+    """When."""
+    job_id: str | None
+    """To which job; null where it is about the cluster."""
+    kind: Literal[
+        "submitted",
+        "held",
+        "waits",
+        "decided",
+        "launched",
+        "starting",
+        "running",
+        "relaunching",
+        "executors ended",
+        "executors lost",
+        "preempted",
+        "given",
+        "attempt failed",
+        "retried",
+        "finished",
+        "failed",
+        "killed",
+        "vm opening",
+        "vm booting",
+        "vm ready",
+        "vm draining",
+        "vm closing",
+        "vm closed",
+        "vm lost",
+        "policy changed",
+        "shadow changed",
+        "queue changed",
+    ]
+    """What."""
+    message: str
+    """The same in words."""
+
+
+class EventList(TypedDict):
+    """What happened, the oldest first."""
+
+    events: list[Event]
+    """Each of them."""
+    next: int
+    """What to give as `after` to hear what comes next."""
+    more: bool
+    """Whether there is more to be had with that already."""
+
+
 class Executor(TypedDict):
     """An executor, or the driver when it runs on the cluster."""
 

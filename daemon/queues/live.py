@@ -4,6 +4,7 @@ What a queue may be is said in `conf.schema.sharing`, who may enter one in `admi
 """
 
 import json
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from threading import Lock
@@ -16,6 +17,7 @@ from conf.accepted import accepted
 from conf.assumptions import DEFAULT_QUEUE
 from conf.loader import ConfigError, build
 from conf.schema import Config, QueueName, QueueSettings, QueueSpec, SharingFile
+from daemon.chronicle import Happening
 from daemon.contract import RejectedError
 from daemon.queues import tree
 from daemon.store import Store, StoreError
@@ -169,7 +171,7 @@ class LiveQueues:
         else:
             changes[path] = change
         try:
-            self._store.put(_FACT, json.dumps(changes, sort_keys=True))
+            self._store.put(_FACT, json.dumps(changes, sort_keys=True), [_changed(path, chosen)])
         except StoreError as error:
             raise RejectedError(503, "The job store is not available", str(error)) from error
         self._have(specs, changes)
@@ -251,6 +253,14 @@ def no_queue(path: str, found: Collection[str]) -> RejectedError:
 def _checked(own: tree.Own) -> Mapping[str, QueueSpec]:
     """These queues as a tree; ConfigError when they do not go together."""
     return build(SharingFile, {"queues": tree.nested(own)}, "the tree").queues
+
+
+def _changed(path: str, chosen: QueueSettings | None) -> Happening:
+    if chosen is None:
+        return Happening(time.time(), None, "queue changed", f"{path} is removed")
+    given = chosen.model_dump(mode="json", exclude_defaults=True)
+    settings = ", ".join(f"{name}: {json.dumps(value)}" for name, value in given.items())
+    return Happening(time.time(), None, "queue changed", f"{path} has {settings or 'no settings'}")
 
 
 def _plain(queue: QueueSettings | None) -> dict[str, Any] | None:

@@ -48,6 +48,8 @@ TABLE: Mapping[tuple[str, str], Rule] = MappingProxyType(
         ("DELETE", "/v1/session"): _KEYED,
         ("GET", "/v1/stream"): Rule("read", lasting=True),
         ("GET", "/v1/timeline"): _ALL_JOBS,
+        # To each what happened to the jobs that are theirs to see, and to the cluster.
+        ("GET", "/v1/events"): _READ,
         ("GET", "/openapi.json"): _READ,
         ("GET", "/healthz"): _OPEN,
         ("GET", "/readyz"): _OPEN,

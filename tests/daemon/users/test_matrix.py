@@ -34,6 +34,7 @@ ROUTES: Mapping[tuple[str, str], tuple[str, Any]] = {
     ("DELETE", "/v1/session"): ("key", None),
     ("GET", "/v1/stream"): ("read", None),
     ("GET", "/v1/timeline"): ("everybody", None),
+    ("GET", "/v1/events"): ("read", None),
     ("GET", "/openapi.json"): ("read", None),
     ("HEAD", "/openapi.json"): ("read", None),
     ("GET", "/healthz"): ("open", None),

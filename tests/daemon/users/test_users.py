@@ -15,6 +15,7 @@ from conf.uploaded import Uploaded
 from daemon.api import create_app
 from daemon.audit import Audit
 from daemon.backup import back_up, restore
+from daemon.chronicle import Happening
 from daemon.page.scene import Scene
 from daemon.store import Store
 from daemon.users.directory import Directory
@@ -162,6 +163,22 @@ def test_others_jobs_are_neither_listed_nor_counted(house: House, store: Store) 
     missing = house("ann", "GET", "/v1/jobs/job-99").json()
     hidden = house("ann", "GET", f"/v1/jobs/{second}").json()
     assert hidden == {**missing, "detail": missing["detail"].replace("job-99", second)}
+
+
+def test_what_happened_to_others_jobs_is_not_told(house: House, store: Store) -> None:
+    """Neither by job nor among all; what happened to the cluster names none of them."""
+    bobs, own = submitted(house, "bob"), submitted(house, "ann")
+    store.put("x", "y", [Happening(1.0, None, "vm opening", f"general-1.1: for {bobs}")])
+    found = house("ann", "GET", "/v1/events").json()
+    assert [(each["job_id"], each["kind"]) for each in found["events"]] == [
+        (own, "submitted"),
+        (None, "vm opening"),
+    ]
+    assert found["events"][1]["message"] == "general-1.1: for another job"
+    assert bobs not in str(found)
+    assert house("ann", "GET", f"/v1/events?job={bobs}").status_code == 404
+    assert house("ann", "GET", f"/v1/events?job={own}").json()["events"][0]["job_id"] == own
+    assert len(house("oper", "GET", "/v1/events").json()["events"]) == 3
 
 
 def test_executors_of_others_are_not_shown_on_vms(house: House) -> None:

@@ -1,0 +1,91 @@
+"""The route of what happened: `/v1/events`, with its query and its body.
+
+Times are seconds since the epoch.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import FastAPI, Query, Request
+from pydantic import Field
+
+from daemon import schemas
+from daemon.chronicle import Kind
+from daemon.event_rows import Numbered
+from daemon.store import Store
+from daemon.users.permits import Permit, no_such_job, permit_of
+
+
+class EventsQuery(schemas.Query):
+    """Which events: without `since` and `after`, the last that there are."""
+
+    job: schemas.JobId | None = None
+    """Only those of this job."""
+    since: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """Only those from this time on."""
+    after: Annotated[int, Field(ge=0, lt=1 << 62)] | None = None
+    """Only those after this number, as `next` had it."""
+    limit: Annotated[int, Field(ge=1, le=10_000)] = 1000
+    """How many at most."""
+
+
+class EventBody(schemas.Body):
+    """One thing that happened."""
+
+    number: int
+    """Later ones have higher numbers."""
+    at: float
+    """When."""
+    job_id: str | None
+    """To which job; null where it is about the cluster."""
+    kind: Kind
+    """What."""
+    message: schemas.Said
+    """The same in words."""
+
+
+class EventList(schemas.Body):
+    """What happened, the oldest first."""
+
+    events: list[EventBody]
+    """Each of them."""
+    next: int
+    """What to give as `after` to hear what comes next."""
+    more: bool
+    """Whether there is more to be had with that already."""
+
+
+def add_events(app: FastAPI, store: Store) -> None:
+    """Add the route."""
+
+    @app.get("/v1/events")
+    def events(request: Request, query: Annotated[EventsQuery, Query()]) -> EventList:
+        """Tell what happened to a job, or to all and to the cluster."""
+        permit = permit_of(request)
+        if query.job is not None:
+            record = store.job(query.job)
+            if record is None:
+                raise no_such_job(query.job)
+            permit.check(record)
+        found = store.events.read(
+            query.limit,
+            job_id=query.job,
+            since=query.since,
+            after=query.after,
+            owners=permit.owners(()) or (),
+        )
+        return EventList(events=_bodies(permit, found.found), next=found.next, more=found.more)
+
+
+def _bodies(permit: Permit, found: Sequence[Numbered]) -> list[EventBody]:
+    own = {each.happening.job_id for each in found if each.happening.job_id is not None}
+    return [
+        EventBody(
+            number=each.number,
+            at=each.happening.at,
+            job_id=each.happening.job_id,
+            kind=each.happening.kind,
+            message=permit.told(each.happening.text, own),
+        )
+        for each in found
+    ]
