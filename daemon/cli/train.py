@@ -33,6 +33,14 @@ def train(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="The policy's folder; else policies/NAME.")
     ] = None,
+    tensorboard: Annotated[
+        Path | None,
+        typer.Option(
+            "--tensorboard",
+            metavar="DIR",
+            help="Write what TensorBoard draws to DIR/NAME; else into the policy's folder, run/tensorboard.",
+        ),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
     from_history: Annotated[
         Path | None,
@@ -65,14 +73,24 @@ def train(
 
             begun = resume or (folder / "run" / "checkpoints").is_dir()
             spec = with_history(spec, from_history, folder / "history", again=not begun)
+        if tensorboard is not None:
+            _make(tensorboard)
         with progress_bar() as progress:
-            trainer(spec, folder, resume=resume, progress=progress)
+            trainer(spec, folder, resume=resume, progress=progress, tensorboard=tensorboard)
     except (ConfigError, PolicyError, WorkloadError) as error:
         raise CommandError(str(error)) from None
     except OSError as error:
         raise CommandError(f"--out {folder}: {error.strerror or error}") from None
     print((folder / "card.md").read_text(encoding="utf-8"))
     print(f"The policy is in {folder}.")
+
+
+def _make(folder: Path) -> None:
+    """The folder for TensorBoard, before minutes are spent."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(f"--tensorboard {folder}: {error.strerror or error}") from None
 
 
 def _trainer() -> Callable[..., object]:

@@ -81,14 +81,15 @@ class DqnLearner:
         self._rate.assign(spec.learning_rate.at(share))
         self._owed += rounds * counts.collected
         self._owed += counts.begin if number == 0 else 0
-        taken, weighted = 0, 0.0
+        taken, weighted, epsilon = 0, 0.0, counts.epsilon.at(share)
         while self._owed > 0:
-            steps, rewards = self._collect(counts.epsilon.at(share))
+            steps, rewards = self._collect(epsilon)
             self._owed -= steps
             taken, weighted = taken + steps, weighted + rewards
         sample = self._replay.sample(random_of(spec, SAMPLES, number), rounds * counts.batch)
         loss = self._train(sample, rounds, spec.mask)
-        return number + rounds, {"loss": float(loss), "reward": weighted / taken, "steps": float(taken)}
+        told = {"loss": float(loss), "reward": weighted / taken, "steps": float(taken), "epsilon": epsilon}
+        return number + rounds, told
 
     def _collect(self, epsilon: float) -> tuple[int, float]:
         """Take some steps in all episodes and keep them; how many they were, and the sum of their rewards."""

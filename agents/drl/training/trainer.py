@@ -1,9 +1,9 @@
-"""A training run: learn, evaluate, keep the best, write it all down. How is learned is in the learners."""
+"""A training run: learn, evaluate, keep the best, tell what came of it. How is learned is in the learners."""
 
 import contextlib
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -17,11 +17,13 @@ from agents.drl.model_folder import TrainedModelError, find_model, read_model
 from agents.drl.network import Flat, Shared, first_flat, first_shared
 from agents.drl.networks_tf import ScoreNetwork
 from agents.drl.training import checkpoints
+from agents.drl.training.board import Board
 from agents.drl.training.checkpoints import Checkpoint
 from agents.drl.training.dqn import DqnLearner
 from agents.drl.training.evaluation import Evaluation, in_short
 from agents.drl.training.imitation import examples_of, imitate
 from agents.drl.training.output import write_policy
+from agents.drl.training.record import Listener, TrainingRecord
 from agents.drl.training.reinforce import ReinforceLearner
 from agents.drl.training.worlds import Worlds, worlds_of
 from conf.loader import ConfigError
@@ -77,23 +79,35 @@ class _Run:
     fingerprint: str = ""
 
 
-def train(spec: TrainingSpec, out: Path, *, resume: bool = False, progress: Progress | None = None) -> Path:
+def train(
+    spec: TrainingSpec,
+    out: Path,
+    *,
+    resume: bool = False,
+    progress: Progress | None = None,
+    listener: Listener | None = None,
+    tensorboard: Path | None = None,
+) -> Path:
     """Train as the file says, and write the policy of the best evaluation to the folder; returns its path.
+
+    `listener` is told after each iteration and evaluation, `progress` of what comes before too. What
+    TensorBoard draws goes to a folder of the policy's name in `tensorboard`, or to `out/run/tensorboard`.
 
     Where the run stands is kept in `out/run`; with `resume` it goes on from there, and ends with the weights
     of one that was not interrupted, to the bit on the same kind of processor. ConfigError, WorkloadError and
     PolicyError say what is wrong with the input, or the folder.
     """
-    report = progress or _say_nothing
     _compute_alike()
     _claim(out, spec, resume=resume)
     worlds = worlds_of(spec)
     learner = learner_of(worlds)
     try:
-        best = _learn(worlds, learner, out, report)
+        board = Board(out / "run" / "tensorboard" if tensorboard is None else tensorboard / out.name)
+        with board:
+            told = (board,) if listener is None else (board, listener)
+            run, weights = _learn(worlds, learner, out, progress or _say_nothing, told)
     finally:
         learner.close()
-    run, weights = best
     write_policy(out, worlds, learner, weights, run.history, run.best_iteration, run.seconds)
     return out
 
@@ -165,7 +179,9 @@ def _weights_of(worlds: Worlds, start: str) -> Shared | Flat:
     return model.weights
 
 
-def _learn(worlds: Worlds, learner: Learner, out: Path, report: Progress) -> tuple[_Run, Shared | Flat]:
+def _learn(
+    worlds: Worlds, learner: Learner, out: Path, report: Progress, listeners: Sequence[Listener]
+) -> tuple[_Run, Shared | Flat]:
     """Iterate until all is done; where the run stands at its end, and the best weights."""
     spec, folder, run = worlds.spec, out / "run", _Run(fingerprint=worlds.fingerprint())
     evaluation = Evaluation(worlds)
@@ -186,22 +202,24 @@ def _learn(worlds: Worlds, learner: Learner, out: Path, report: Progress) -> tup
         examples = examples_of(worlds, imitation, folder / "teacher.npz", report)
         imitate(worlds, learner.network, examples, imitation, report)
         average = learner.network.weights_as_arrays()
-    writer = tf.summary.create_file_writer(str(folder / "tensorboard"))
     told: dict[str, float] = {}
     began = perf_counter() - run.seconds
     while True:
         if _is_due(run, spec):
             weights = average if spec.averaging > 0 else learner.network.weights_as_arrays()
             best = _evaluate(run, weights, evaluation, best, told, perf_counter() - began)
-            _log(writer, run.history[-1])
+            _tell(listeners, run, spec, told, perf_counter() - began, 0.0, evaluated=True)
             _keep(run, learner, {"best": best, "average": average}, out)
         if run.iteration >= spec.iterations:
             return run, best
+        last = perf_counter()
         run.iteration, told = learner.learn(run.iteration)
         if spec.averaging > 0:
             average = _averaged(average, learner.network.weights_as_arrays(), spec.averaging)
         run.iteration = min(run.iteration, spec.iterations)
         run.steps += told["steps"]
+        now = perf_counter()
+        _tell(listeners, run, spec, told, now - began, told["steps"] / (now - last), evaluated=False)
         report(run.iteration, spec.iterations, _in_a_line(run, told))
 
 
@@ -247,15 +265,31 @@ def _keep(run: _Run, learner: Learner, kept: Mapping[str, Shared | Flat], out: P
     _write(out / "metrics.jsonl", "".join(f"{json.dumps(entry)}\n" for entry in run.history))
 
 
-def _log(writer: Any, entry: Mapping[str, Any]) -> None:
-    with writer.as_default(step=entry["iteration"]):
-        tf.summary.scalar("evaluation/loss", entry["loss"])
-        for workload, of in entry["evaluation"].items():
-            for name, value in of.items():
-                tf.summary.scalar(f"evaluation/{workload}/{name}", value)
-        for name, value in entry["training"].items():
-            tf.summary.scalar(f"training/{name}", value)
-    writer.flush()
+def _tell(
+    listeners: Sequence[Listener],
+    run: _Run,
+    spec: TrainingSpec,
+    told: Mapping[str, float],
+    seconds: float,
+    steps_per_second: float,
+    *,
+    evaluated: bool,
+) -> None:
+    record = TrainingRecord(
+        run.iteration,
+        spec.iterations,
+        seconds,
+        int(run.steps),
+        steps_per_second,
+        dict(told),
+        run.history[-1]["evaluation"],
+        run.history[-1]["loss"],
+        evaluated,
+        run.best_loss,
+        run.best_iteration,
+    )
+    for listener in listeners:
+        listener(record)
 
 
 def _in_a_line(run: _Run, told: Mapping[str, float]) -> str:
