@@ -15,7 +15,7 @@ import numpy as np
 from environment.patience import Patience
 from environment.policy import Policy
 from environment.resources import CPUS
-from environment.rounds import beside_driver, has_room
+from environment.rounds import beside_driver, which_have_room
 from environment.types import Decision, Place, PlacementRequest
 from environment.view import ClusterView
 
@@ -74,13 +74,7 @@ class Guard:
 
     def _notice(self, view: ClusterView, watched: Sequence[PlacementRequest]) -> None:
         """Tell of each whether it fits."""
-        fits: dict[object, bool] = {}
-        for request in watched:
-            # Most jobs of a long queue are alike; how long they take matters where VMs will go.
-            alike = request.kind, request.job.expected_duration if view.leaves_at else None
-            if alike not in fits:
-                fits[alike] = bool(view.vms) and has_room(view, request)
-            self._patience.notice(request, view.at, fits=fits[alike])
+        self._patience.notice_all(watched, view.at, which_have_room(view, watched))
 
 
 def _idle(view: ClusterView) -> float:

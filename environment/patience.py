@@ -24,8 +24,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
+import numpy as np
+
 from conf.assumptions import UNKNOWN_DURATION
-from environment.types import Job, PlacementRequest
+from environment.types import FloatArray, Job, PlacementRequest
 
 #: Of so many jobs is known what they have borne, before it is seen which of them wait no more.
 _KEPT = 1024
@@ -94,10 +96,40 @@ class Patience:
 
     def reach(self, shown: Sequence[PlacementRequest]) -> int:
         """How many of these, the oldest of the queue, may be placed as far as overtaking goes; 1 at least."""
+        most, known = self.limits.overtaken_at_most, self._borne.get
+        if most <= 0:
+            return min(len(shown), 1)
         for number, request in enumerate(shown, 1):
-            if request.again or self._of(request).overtaken >= self.limits.overtaken_at_most:
+            if request.again:
+                return number
+            borne = known((request.job.id, False))
+            if borne is not None and borne.overtaken >= most:
                 return number
         return len(shown)
+
+    def notice_all(self, shown: Sequence[PlacementRequest], at: float, fits: Sequence[bool]) -> None:
+        """At this time, in seconds, each of these jobs fits or does not: `notice` of each."""
+        known = self._borne.get
+        for request, fits_now in zip(shown, fits, strict=True):
+            borne = known((request.job.id, request.again))
+            if borne is None:
+                if fits_now:
+                    self._borne[_key(request)] = _Borne(since=at)
+            elif not fits_now:
+                borne.since = None
+            elif borne.since is None:
+                borne.since = at
+
+    def all_left(self, shown: Sequence[PlacementRequest], most: Sequence[float], at: float) -> FloatArray:
+        """`left` of each of these jobs, of which each has so much patience in all; float64 [M]."""
+        found = np.array(most, np.float64)
+        bounded = found < math.inf
+        found[bounded] -= _ROUNDED * found[bounded]
+        fitting = {key for key, borne in self._borne.items() if borne.since is not None}
+        for number, request in enumerate(shown if fitting else ()):
+            if (request.job.id, request.again) in fitting:
+                found[number] = self.left(request, at)
+        return found
 
     def notice(self, request: PlacementRequest, at: float, *, fits: bool) -> bool:
         """At this time, in seconds, the job fits or does not; tell whether it may be held back no more."""

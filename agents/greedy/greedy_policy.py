@@ -7,11 +7,12 @@ what room is worth to them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING, ClassVar
+from itertools import chain, islice
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
+from agents.columns import Columns
 from agents.estimates import (
     LEAST_WEIGHT,
     check_factor,
@@ -29,9 +30,9 @@ from conf.units import SECONDS_PER_HOUR
 from environment.check import shortage
 from environment.kernel.state import ANYWHERE, PREFERENCES
 from environment.patience import Limits, Patience
-from environment.resources import CPUS, MEMORY, THOUSANDTHS
+from environment.resources import BASIC, CPUS, MEMORY, THOUSANDTHS
 from environment.types import Decision, FloatArray, IntArray, Place, PlacementRequest, Wait
-from environment.view import ClusterView
+from environment.view import ClusterView, RunningJob
 
 if TYPE_CHECKING:
     from agents.greedy.pricing import Ends, Jobs, Scene, Work
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 _SHARED, _ROOM = 0.9, 0.9
 #: For how many boots of its pool a VM is believed to be kept when nobody holds it. Chosen likewise.
 _IDLE = 0.5
+_BASIC = frozenset(BASIC)
 #: Jobs last for so many seconds at least.
 _LEAST = 0.001
 #: An idle VM that is to be used when running jobs have ended is kept for so many times that long: they may
@@ -86,6 +88,31 @@ class GreedyOptions:
         return Limits(self.overtaken_at_most, patience=self.patience, unknown=self.unknown_duration)
 
 
+class _Waiting(NamedTuple):
+    """What of a request stays the same."""
+
+    executors: int
+    milli_cpus: int
+    memory_mib: int
+    prefers: int
+    #: Seconds that its job takes when placed well, and for how many it may be held back.
+    duration: float
+    patience: float
+    joins: bool
+    #: Equal of those that are placed alike.
+    kind: int
+    #: Whether it asks for cpus and memory alone, and may be placed wherever there is room.
+    plain: bool
+
+
+class _Running(NamedTuple):
+    """What each executor of a running job takes, and where."""
+
+    vms: tuple[int, ...]
+    milli_cpus: tuple[int, ...]
+    memory_mib: tuple[int, ...]
+
+
 class Greedy:
     """Greedy: of the jobs that wait, the one that adds least to bill and time, now or when VMs are free."""
 
@@ -95,6 +122,11 @@ class Greedy:
         self._options = options
         self._pricing = pricing
         self._patience = Patience(options.limits)
+        self._kinds: dict[object, int] = {}
+        self._waiting = Columns(self._read, self._kinds.clear)
+        #: Where each VM stands, of the views that running jobs were read of.
+        self._index: Mapping[str, int] = {}
+        self._running = Columns(self._read_running)
         view, known = smallest()
         self._choose(view, known, self._work(view, known))  # which compiles it
 
@@ -104,8 +136,7 @@ class Greedy:
         known = known[: self._patience.reach(known)]
         work = self._work(view, known)
         job = self._choose(view, known, work)
-        for request, fits in zip(known, work.fits.tolist(), strict=True):
-            self._patience.notice(request, view.at, fits=fits)
+        self._patience.notice_all(known, view.at, work.fits.tolist())
         if job < 0:
             return Wait(_reason(view, queue[0], float(work.begins[0])), _keeps(view, work.wanted))
         vms, taken = (array[0, : work.used[0]] for array in (work.vms, work.taken))
@@ -126,7 +157,8 @@ class Greedy:
             _SHARED,
             _ROOM,
         )
-        ends, jobs = self._ends(view, known), self._jobs(view, known)
+        rows = self._waiting.of(known)
+        ends, jobs = self._ends(view, known, rows), self._jobs(view, known, rows)
         return int(pricing.choose(self._scene(view), ends, jobs, aim, work))
 
     def _scene(self, view: ClusterView) -> "Scene":
@@ -148,42 +180,76 @@ class Greedy:
             idle,
         )
 
-    def _ends(self, view: ClusterView, known: Sequence[PlacementRequest]) -> "Ends":
+    def _read(self, request: PlacementRequest) -> _Waiting:
+        size, job, unknown = request.size, request.job, self._options.unknown_duration
+        anywhere = request.joins or request.count == 1
+        return _Waiting(
+            request.count,
+            size.get(CPUS),
+            request.memory_mib,
+            ANYWHERE if anywhere else PREFERENCES[job.prefers],
+            max(duration_of(job, unknown), _LEAST),
+            self._patience.limits.patience_with(job),
+            request.joins,
+            self._kinds.setdefault((request.kind, job.expected_duration), len(self._kinds)),
+            size.thousandths.keys() <= _BASIC and not request.avoided and job.spot == "allowed",
+        )
+
+    def _read_running(self, running: RunningJob) -> _Running:
+        on = zip(running.vm_ids, running.taken, strict=False)
+        found = [(self._index[vm_id], size) for vm_id, size in on if vm_id in self._index]
+        return _Running(
+            tuple(vm for vm, _ in found),
+            tuple(size.get(CPUS) for _, size in found),
+            tuple(size.memory_mib for _, size in found),
+        )
+
+    def _ends(
+        self, view: ClusterView, known: Sequence[PlacementRequest], waiting: Sequence[_Waiting]
+    ) -> "Ends":
         """The executors that are believed to end soon enough for somebody to wait for them.
 
         The first of the queue waits in any case where it does not fit: for it is looked further ahead.
         """
-        rows: list[tuple[float, int, int, int]] = []
-        ahead = max(self._patience.limits.patience_with(request.job) for request in known)
+        ahead = max(row.patience for row in waiting)
         if _lacks_room(view, known[0]):
             ahead = max(ahead, _FAR * duration_of(known[0].job, self._options.unknown_duration))
         ends = view.ends_assuming(self._options.unknown_duration)
-        for at in np.flatnonzero(ends <= view.at + ahead).tolist():
-            left, running = max(float(ends[at]) - view.at, _LEAST), view.running[at]
-            for vm_id, size in zip(running.vm_ids, running.taken, strict=False):
-                if (vm := view.index.get(vm_id)) is not None:
-                    rows.append((left, vm, size.get(CPUS), size.memory_mib))
-        rows.sort()
-        columns: FloatArray = np.array(rows, np.float64).reshape(-1, 4).T
-        vm, size = columns[1].astype(np.int64), columns[2:].astype(np.int64)
-        return self._pricing.Ends(columns[0].copy(), vm, size)
+        soon = np.flatnonzero(ends <= view.at + ahead)
+        if self._index is not view.index:
+            self._index = view.index
+            self._running.clear()
+        running = self._running.of(map(view.running.__getitem__, soon.tolist()))
+        executors = [len(each.vms) for each in running]
+        left = np.repeat(np.maximum(ends[soon] - view.at, _LEAST), executors)
+        vm, *size = (
+            np.fromiter(chain.from_iterable(column), np.int64, len(left))
+            for column in (zip(*running, strict=True) if running else ((), (), ()))
+        )
+        order = np.lexsort((size[1], size[0], vm, left))
+        return self._pricing.Ends(left[order], vm[order], np.stack(size)[:, order])
 
-    def _jobs(self, view: ClusterView, known: Sequence[PlacementRequest]) -> "Jobs":
-        unknown, left = self._options.unknown_duration, self._patience.left
-        like = _alike(known)
-        most = {number: view.most_for(known[number]) for number in dict.fromkeys(like.tolist())}
+    def _jobs(
+        self, view: ClusterView, known: Sequence[PlacementRequest], waiting: Sequence[_Waiting]
+    ) -> "Jobs":
+        unknown, columns = self._options.unknown_duration, list(zip(*waiting, strict=True))
+        patience, joins, kinds, plain = columns[5:]
+        like = _alike(kinds)
+        most: dict[int, IntArray | None] = {}
+        if not (all(plain) and _all_open(view)):
+            most = {number: view.most_for(known[number]) for number in dict.fromkeys(like.tolist())}
         limits = np.zeros((0, len(view.vms)), np.int64)
         if any(limit is not None for limit in most.values()):
             every = np.full(len(view.vms), np.iinfo(np.int64).max)
             found = (most[number] for number in like.tolist())
             limits = np.array([every if limit is None else limit for limit in found])
         return self._pricing.Jobs(
-            np.array([request.count for request in known], np.int64),
-            np.array([[r.size.get(CPUS) for r in known], [r.memory_mib for r in known]], np.int64),
-            np.array([ANYWHERE if r.joins or r.count == 1 else PREFERENCES[r.job.prefers] for r in known]),
-            np.array([max(duration_of(request.job, unknown), _LEAST) for request in known]),
+            np.array(columns[0], np.int64),
+            np.array(columns[1:3], np.int64),
+            np.array(columns[3]),
+            np.array(columns[4]),
             # Lost executors are replaced at once: their job runs already, and is slow without them.
-            np.array([0.0 if r.joins else left(r, view.at) for r in known]),
+            np.where(joins, 0.0, self._patience.all_left(known, patience, view.at)),
             like,
             _prices(view, known, like, unknown),
             limits,
@@ -219,11 +285,15 @@ def _prices(
     return np.stack([prices[number] for number in like.tolist()]) / SECONDS_PER_HOUR
 
 
-def _alike(known: Sequence[PlacementRequest]) -> IntArray:
+def _alike(kinds: Sequence[int]) -> IntArray:
     """Of each job the first that is placed as it would be; int64 [M]."""
-    first: dict[object, int] = {}
-    kinds = ((request.kind, request.job.expected_duration) for request in known)
+    first: dict[int, int] = {}
     return np.array([first.setdefault(kind, number) for number, kind in enumerate(kinds)])
+
+
+def _all_open(view: ClusterView) -> bool:
+    """Whether no VM is closed to anybody, and nothing but what is free limits what is placed there."""
+    return view.offered is None and not (view.left_out or view.leaves_at)
 
 
 def _reason(view: ClusterView, request: PlacementRequest, begins: float) -> str:

@@ -76,14 +76,16 @@ def sums_of(
     if options.name != "natural":
         return 0.0, 0.0, 0.0
     seconds, work, longest, count = 0.0, 0.0, 0.0, len(view.running)
-    for request in islice(queue, QUEUE_SEEN):
-        each = expected_of(request, options)
+    unknown = options.unknown_seconds
+    for request in islice(queue, QUEUE_SEEN):  # which is done at each decision
+        known = request.job.expected_duration
+        each = unknown if known is None else float(known)
         seconds += each
-        longest = max(longest, each)
+        longest = each if each > longest else longest
         work += each * (request.size.get(CPUS) * request.count)
         count += 1
     for running in view.running:
-        seconds += options.unknown_seconds if running.expected is None else running.expected
+        seconds += unknown if running.expected is None else running.expected
     return seconds / max(count, 1), work, longest
 
 

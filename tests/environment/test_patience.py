@@ -1,5 +1,8 @@
 """Who may be held back and overtaken, and how long: what all policies go by."""
 
+import math
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -119,3 +122,20 @@ def test_patience_may_be_relative_to_what_a_job_takes() -> None:
     assert not patience.notice(request, 1.7e9 + 30.0, fits=True)
     assert patience.left(request, 1.7e9 + 30.0) == pytest.approx(0.05, abs=1e-3)
     assert patience.notice(request, 1.7e9 + 30.05, fits=True)
+
+
+def test_all_are_noticed_as_one_by_one() -> None:
+    """A whole queue at a time, whoever fits, and the same is left to each."""
+    draw = random.Random(0)  # noqa: S311  no secrets
+    queue = queue_of(*(f"job-{n}" for n in range(WINDOW)), again=("job-2",))
+    limits = Limits(1, patience="2x")
+    whole, single = Patience(limits), Patience(limits)
+    for at in range(20):
+        fits = [draw.random() < 0.5 for _ in queue]
+        whole.notice_all(queue, at, fits)
+        for request, fits_now in zip(queue, fits, strict=True):
+            single.notice(request, at, fits=fits_now)
+        most = [limits.patience_with(request.job) for request in queue]
+        assert whole.all_left(queue, most, at).tolist() == [single.left(request, at) for request in queue]
+    endless = Patience(Limits(1))
+    assert set(endless.all_left(queue, [math.inf] * WINDOW, 0.0)) == {math.inf}

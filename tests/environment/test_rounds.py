@@ -1,6 +1,7 @@
 """Rounds of decisions, and policies that misbehave."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -8,7 +9,7 @@ from agents.baselines.first_fit import FirstFit
 from environment.model.events import Placement, Waiting
 from environment.model.launches import decided
 from environment.resources import Resources
-from environment.rounds import Queue, Verdict, decide_in_turn, decide_once
+from environment.rounds import Queue, Verdict, decide_in_turn, decide_once, has_room, which_have_room
 from environment.types import Decision, Place, PlacementRequest, Wait
 from environment.view import ClusterView
 from tests.builders import make_job, make_request, make_view, make_vms
@@ -244,3 +245,16 @@ def test_unknown_ends_stay_unknown_under_a_placement() -> None:
     assert str(after.busy_until.tolist()) == "[nan, 0.0]"
     assert str(after.with_placement(request, (0,)).busy_until.tolist()) == "[nan, 0.0]"
     assert VIEW.with_placement(request, (1,)).busy_until.tolist() == [0.0, 60.0]
+
+
+@pytest.mark.parametrize("left_out", [{}, {"id-vm-1": "is left out"}])
+def test_room_of_many_is_the_room_of_each(left_out: dict[str, str]) -> None:
+    """Of drivers and of VMs that are no place for a job, too."""
+    view = replace(make_view(make_vms(2)), left_out=left_out)
+    with_driver = [make_job(executors=count, driver=Resources.of(2.0, 1024)) for count in (6, 7)]
+    queue = [make_request(count, cpus) for count in (1, 3, 8, 9) for cpus in (0.5, 1.0, 5.0)]
+    queue += [PlacementRequest(job, job.executors) for job in with_driver]
+    queue += [replace(queue[6], avoided=("id-vm-2",)), replace(queue[7], avoided=("id-vm-2",))]
+    assert which_have_room(view, queue) == [has_room(view, request) for request in queue]
+    assert {*which_have_room(view, queue)} == {True, False}
+    assert which_have_room(view, []) == []
