@@ -24,6 +24,7 @@ from daemon.application_routes import add_applications
 from daemon.audit import Audit
 from daemon.bill_rows import Asked
 from daemon.contract import WITH_DRIVER, RejectedError, Scheduler
+from daemon.description import describe
 from daemon.event_routes import add_events
 from daemon.file_routes import add_files
 from daemon.foresight.routes import add_foresight
@@ -31,7 +32,7 @@ from daemon.gate import Gate
 from daemon.groups import GroupSum
 from daemon.metrics import Metrics
 from daemon.page.routes import add_page
-from daemon.problems import describe, handle_problems
+from daemon.problems import handle_problems
 from daemon.queues.routes import add_queues
 from daemon.reasons import told_of
 from daemon.shadow_comparison import report
@@ -88,7 +89,7 @@ def create_app(
         title="Stoker",
         summary="Places the executors of Apache Spark jobs on cloud VMs",
         version=version,
-        docs_url=None,  # its page loads scripts from elsewhere
+        docs_url=None,  # its page loads scripts from elsewhere: ours is among the page's files
         redoc_url=None,
         redirect_slashes=False,
     )

@@ -11,7 +11,6 @@ from typing import Any
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import ErrorDetails
@@ -177,34 +176,3 @@ def _schema(route: object, part: int | str) -> type[BaseModel] | None:
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
             return annotation
     return None
-
-
-def describe(app: FastAPI, *, with_token: bool) -> None:
-    """Make the app's OpenAPI description tell of problems, and of the token when one is needed."""
-
-    def openapi() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            app.openapi_schema = _described(app, with_token)
-        return app.openapi_schema
-
-    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's own way to change the description
-
-
-def _described(app: FastAPI, with_token: bool) -> dict[str, Any]:
-    found = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
-    schemas = found.setdefault("components", {}).setdefault("schemas", {})
-    for unused in ("HTTPValidationError", "ValidationError"):
-        schemas.pop(unused, None)
-    told = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
-    schemas.update(told.pop("$defs"), Problem=told)
-    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    for path in found["paths"].values():
-        for operation in path.values():
-            operation["responses"].pop("422", None)
-            operation["responses"].setdefault(
-                "default", {"description": "What went wrong", "content": content}
-            )
-    if with_token:
-        found["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        found["security"] = [{"token": []}]
-    return found

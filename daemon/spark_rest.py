@@ -39,8 +39,6 @@ SubmissionId = Annotated[str, Path(description="The submission's id, as it was g
 _ERRORS: dict[int | str, dict[str, Any]] = {
     "default": {"model": protocol.ErrorBody, "description": "What went wrong"}
 }
-#: Of routes that want no token in a header.
-_BY_ID: dict[str, Any] = {"responses": _ERRORS, "openapi_extra": {"security": []}}
 _STATES: Mapping[str, DriverState] = {
     "queued": "SUBMITTED",
     "placing": "SUBMITTED",
@@ -110,7 +108,7 @@ def add_spark_rest(
     def answer(kind: type[Any], *, success: bool = True, **fields: Any) -> Written:
         return Written(kind(server_spark_version=spark_version(), success=success, **fields))
 
-    @app.post(protocol.CREATE, response_model=protocol.CreatedBody, **_BY_ID)
+    @app.post(protocol.CREATE, response_model=protocol.CreatedBody, responses=_ERRORS)
     def create_submission(asked: Request, request: SubmissionRequest) -> Written:
         """Submit a job as spark-submit does in cluster mode. When this is answered, it is on disk.
 
@@ -133,7 +131,7 @@ def add_spark_rest(
         made.headers["Location"] = f"/v1/jobs/{record.job.id}"
         return made
 
-    @app.get(f"{submissions}/status/{{submission_id}}", response_model=protocol.StatusBody, **_BY_ID)
+    @app.get(f"{submissions}/status/{{submission_id}}", response_model=protocol.StatusBody, responses=_ERRORS)
     def submission_status(submission_id: SubmissionId) -> Written:
         """Say how a submission is doing."""
         record = known(submission_id)
@@ -149,7 +147,7 @@ def add_spark_rest(
             worker_host_port=f"{driver.address}:{driver.ports[0]}" if driver and driver.ports else None,
         )
 
-    @app.post(f"{submissions}/kill/{{submission_id}}", response_model=protocol.KilledBody, **_BY_ID)
+    @app.post(f"{submissions}/kill/{{submission_id}}", response_model=protocol.KilledBody, responses=_ERRORS)
     def kill_submission(submission_id: SubmissionId) -> Written:
         """Ask for a submission's end; one that has ended is left alone."""
         record = known(submission_id)

@@ -111,6 +111,11 @@ def _add_files(app: FastAPI, index: cluster_schemas.IndexBody) -> None:
             return found["index.html"].answer(request)
         return JSONResponse(index.model_dump(), headers={"Vary": "Accept"})
 
+    @app.get("/docs", include_in_schema=False)
+    async def docs(request: Request) -> Response:
+        """Show a browser what can be asked."""
+        return found["docs.html"].answer(request)
+
     @app.get("/page/{name}", include_in_schema=False)
     async def page_file(request: Request, name: str) -> Response:
         """A file of the page's."""

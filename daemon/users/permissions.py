@@ -43,6 +43,7 @@ _ALL_JOBS = Rule("read", about="jobs")
 TABLE: Mapping[tuple[str, str], Rule] = MappingProxyType(
     {
         ("GET", "/"): _KEYED,
+        ("GET", "/docs"): _KEYED,
         ("GET", "/page/{name}"): _KEYED,
         ("POST", "/v1/session"): _KEYED,
         ("DELETE", "/v1/session"): _KEYED,

@@ -66,9 +66,9 @@ def _named(item: tuple[str, bool]) -> str:
 
 
 def _name(schema: str) -> str:
-    if schema.endswith("-Input"):
-        return schema.replace("Spec", "").replace("-Input", "Options")
-    return schema.removesuffix("-Output").removesuffix("Body")
+    if schema.endswith("Input"):
+        return schema.replace("Spec", "").removesuffix("Input") + "Options"
+    return schema.removesuffix("Body")
 
 
 def _typed(name: str, schema: Mapping[str, Any], whole: bool) -> str:

@@ -41,6 +41,79 @@ def test_what_is_not_described_is_found() -> None:
     assert set(nameless(found)) == {"get /v1/jobs: state", "get /healthz", "JobBody", "JobBody.cost"}
 
 
+#: What JSON schema has for numbers; others are Python's.
+_UNKNOWN = {"ge", "gt", "le", "lt"}
+
+
+def ungenerated(found: dict[str, Any]) -> Iterator[str]:
+    """Whatever a generator of clients has to guess at, or to leave out."""
+    schemas = found["components"]["schemas"]
+    for name, schema in schemas.items():
+        if not name.isidentifier() or schema.get("title") != name:
+            yield f"{name}: is not called so, by one word"
+    for where, value in _objects(found, ""):
+        if (reference := value.get("$ref")) and reference.rpartition("/")[2] not in schemas:
+            yield f"{where}: leads nowhere"
+        if any("anyOf" in member for member in value.get("anyOf", ())):
+            yield f"{where}: a union in a union"
+        if {"anyOf", "oneOf"} & value.keys() and not value.get("title"):
+            yield f"{where}: a union without a name"
+        if _UNKNOWN & value.keys() and not where.endswith("properties"):
+            yield f"{where}: is no JSON schema"
+
+
+def _objects(value: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    if isinstance(value, dict):
+        yield where, value
+        for key, each in value.items():
+            yield from _objects(each, f"{where}/{key}")
+    elif isinstance(value, list):
+        for each in value:
+            yield from _objects(each, where)
+
+
+def test_generators_of_clients_take_all_of_it() -> None:
+    """Names that are unique and one word, unions flat and named, no word that JSON schema does not have."""
+    assert not list(ungenerated(described()))
+
+
+def test_what_generators_stumble_over_is_found() -> None:
+    """Of each kind."""
+    found = described()
+    schemas = found["components"]["schemas"]
+    schemas["JobSpecInput"]["title"] = "JobSpec"
+    fields = schemas["JobSpecInput"]["properties"]
+    fields["memory"].pop("title")
+    fields["deadline"]["anyOf"][0] = {"anyOf": [{"type": "integer"}], "title": "Inner"}
+    fields["array"] = {"$ref": "#/components/schemas/Nothing"}
+    schemas["Retry"]["properties"]["most"]["gt"] = 0
+    assert [each.rpartition("/")[2] for each in ungenerated(found)] == [
+        "JobSpecInput: is not called so, by one word",
+        "deadline: a union in a union",
+        "memory: a union without a name",
+        "array: leads nowhere",
+        "most: is no JSON schema",
+    ]
+
+
+def test_each_operation_says_what_it_wants_to_be_shown() -> None:
+    """A token or a session's cookie; nothing where a probe asks, or has a key; and where to ask."""
+    found = described()
+    assert found["servers"][0]["url"] == "/"
+    schemes = found["components"]["securitySchemes"]
+    assert {name: (one["type"], one.get("in")) for name, one in schemes.items()} == {
+        "token": ("http", None),
+        "session": ("apiKey", "cookie"),
+    }
+    paths: Any = found["paths"]
+    shown: list[dict[str, list[str]]] = [{"token": []}, {"session": []}]
+    assert paths["/v1/jobs"]["post"]["security"] == shown
+    assert paths["/metrics"]["get"]["security"] == shown
+    assert paths["/healthz"]["get"]["security"] == []
+    assert paths["/v1/session"]["post"]["security"] == []
+    assert paths["/v1/submissions/status/{submission_id}"]["get"]["security"] == [{}, *shown]
+
+
 def test_the_stored_description_is_the_apis() -> None:
     """What users see of the API never changes unseen."""
     stored = json.loads(STORED.read_text(encoding="utf-8"))

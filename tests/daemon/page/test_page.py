@@ -234,3 +234,21 @@ def test_a_list_of_thousands_has_few_rows(chromium: Browser, store: Store) -> No
         page.sees("job-2500", ".list")
         assert page.run("document.querySelectorAll('a.job').length") < 60
         well(page, url)
+
+
+def test_the_api_is_shown_to_read(chromium: Browser, crowd: Crowd) -> None:
+    """Each operation and schema, found by words, from our server alone."""
+    with served(app_of(crowd)) as url:
+        page = chromium.page(f"{url}/docs")
+        page.until("document.querySelectorAll('details').length > 80")
+        page.run("var find = document.getElementById('find')")
+        page.run("find.value = 'post /v1/jobs/{job_id}/kill'; find.dispatchEvent(new Event('input'))")
+        there = "details:not([hidden]) summary .mono"
+        assert (
+            page.run(f"[...document.querySelectorAll('{there}')].map(e => e.textContent).join()")
+            == "/v1/jobs/{job_id}/kill"
+        )
+        page.run("find.value = ''; find.dispatchEvent(new Event('input')); location.hash = 'JobDetail'")
+        page.until("document.getElementById('JobDetail').open")
+        assert "ExecutorBody" in page.run("document.getElementById('JobDetail').textContent")
+        well(page, url)

@@ -64,7 +64,7 @@ def test_the_page_is_for_browsers_and_the_index_for_programs(app: FastAPI) -> No
 
 def test_nothing_but_our_scripts_runs_and_nobody_frames_it(app: FastAPI) -> None:
     """By its headers, those of its files too; and no file names a foreign host or has a script in it."""
-    for path in ("/", *(f"/page/{file.name}" for file in PAGE.iterdir())):
+    for path in ("/", "/docs", *(f"/page/{file.name}" for file in PAGE.iterdir())):
         answer = ask(app, "GET", path, headers=HTML)
         policy = answer.headers["content-security-policy"]
         assert answer.status_code == 200

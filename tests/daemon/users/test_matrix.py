@@ -29,6 +29,7 @@ APPLICATION = {
 #: by what nobody can guess, or by a person of that role; `open`: for whoever comes.
 ROUTES: Mapping[tuple[str, str], tuple[str, Any]] = {
     ("GET", "/"): ("key", None),
+    ("GET", "/docs"): ("key", None),
     ("GET", "/page/{name}"): ("key", None),
     ("POST", "/v1/session"): ("key", {"token": "t0ken"}),
     ("DELETE", "/v1/session"): ("key", None),
