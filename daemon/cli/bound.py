@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from daemon.cli.errors import CommandError
+from daemon.cli.progress import progress_bar
 from daemon.cli.shared_options import Output, print_json
-from daemon.cli.simulate import errors, progress_bar
+from daemon.cli.simulate import errors
 
 if TYPE_CHECKING:
     from agents.bound.limits import Limit

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from daemon.cli.errors import CommandError
+from daemon.cli.progress import progress_bar
 from daemon.cli.shared_options import RESULTS, Output, ReportFolder, print_json, with_groups
-from daemon.cli.simulate import progress_bar
 
 if TYPE_CHECKING:
     from agents.oga.bench import Summary

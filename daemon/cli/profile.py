@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from daemon.cli.errors import CommandError, writing
+from daemon.cli.progress import progress_bar
 from daemon.cli.shared_options import RESULTS, Ca, Output, TokenFile, connect, print_json
-from daemon.cli.simulate import progress_bar
 
 if TYPE_CHECKING:
     from conf.plan import Plan

@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from daemon.cli.errors import writing
+from daemon.cli.progress import progress_bar
 from daemon.cli.shared_options import RESULTS, BeliefOption, ReportFolder
-from daemon.cli.simulate import belief_of, errors, progress_bar
+from daemon.cli.simulate import belief_of, errors
 
 reproduce = typer.Typer(
     help="Run a whole comparison again, and write its report.", rich_markup_mode=None, no_args_is_help=True

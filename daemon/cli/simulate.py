@@ -4,7 +4,7 @@ What they print of runs is made in `simulation_tables`, and what they say of que
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -14,6 +14,7 @@ import typer
 from conf.assumptions import SPOT_ERROR
 from daemon.cli.configured import find_own_policies
 from daemon.cli.errors import CommandError, writing
+from daemon.cli.progress import progress_bar
 from daemon.cli.shared_options import BeliefOption, Output, print_json, with_groups
 from daemon.cli.sharing import SharingOptions
 
@@ -322,21 +323,3 @@ def errors() -> Iterator[None]:
         yield
     except (PolicyError, ConfigError, WorkloadError, StuckError) as error:
         raise CommandError(str(error)) from None
-
-
-@contextlib.contextmanager
-def progress_bar() -> Iterator[Callable[[int, int, str], None]]:
-    """A bar on stderr, on a terminal."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from daemon.cli import render
-
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-    console = render.console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("")
-
-        def report(number: int, total: int, what: str) -> None:
-            bar.update(task, completed=number, total=total, description=what)
-
-        yield report

@@ -20,7 +20,7 @@ from agents.drl.training import checkpoints
 from agents.drl.training.board import Board
 from agents.drl.training.checkpoints import Checkpoint
 from agents.drl.training.dqn import DqnLearner
-from agents.drl.training.evaluation import Evaluation, in_short
+from agents.drl.training.evaluation import Evaluation
 from agents.drl.training.imitation import examples_of, imitate
 from agents.drl.training.output import write_policy
 from agents.drl.training.record import Listener, TrainingRecord
@@ -218,9 +218,9 @@ def _learn(
             average = _averaged(average, learner.network.weights_as_arrays(), spec.averaging)
         run.iteration = min(run.iteration, spec.iterations)
         run.steps += told["steps"]
+        report(run.iteration, spec.iterations, "training")
         now = perf_counter()
         _tell(listeners, run, spec, told, now - began, told["steps"] / (now - last), evaluated=False)
-        report(run.iteration, spec.iterations, _in_a_line(run, told))
 
 
 def _is_due(run: _Run, spec: TrainingSpec) -> bool:
@@ -290,12 +290,6 @@ def _tell(
     )
     for listener in listeners:
         listener(record)
-
-
-def _in_a_line(run: _Run, told: Mapping[str, float]) -> str:
-    last = run.history[-1]
-    gained = f"return {told['return']:.1f}" if "return" in told else f"reward a step {told['reward']:.2f}"
-    return f"{gained} | {in_short(last['evaluation'])} | best {run.best_iteration}"
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,0 +1,48 @@
+"""Whoever waits hears something, also where nobody's terminal is."""
+
+import io
+import sys
+import time
+
+import pytest
+
+from agents.drl.training.record import TrainingRecord
+from daemon.cli import progress
+from daemon.cli.train import _in_a_line
+
+
+def test_a_pipe_gets_lines_even_while_nothing_is_reported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the beginning, then with what is done and how long it may take, and none when it is over."""
+    monkeypatch.setattr(progress, "FIRST", 0.05)
+    monkeypatch.setattr(progress, "BETWEEN", 0.05)
+    with progress.progress_bar() as report:
+        elsewhere = sys.stderr, io.StringIO()
+        sys.stderr = elsewhere[1]  # as libraries are loaded
+        time.sleep(0.2)
+        sys.stderr = elsewhere[0]
+        report(1, 4, "ff on \x1bnormal")
+        time.sleep(0.2)
+    first, *_, last = capsys.readouterr().err.splitlines()
+    assert first.startswith("stoker: working; after 0.")
+    assert last.startswith("stoker: 1 of 4: ff on \\x1bnormal; after 0.")
+    assert last.endswith(" s left")
+    time.sleep(0.1)
+    assert not capsys.readouterr().err
+
+
+def test_what_is_over_at_once_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """As most that is tried out."""
+    with progress.progress_bar() as report:
+        report(1, 1, "all")
+    assert not capsys.readouterr().err
+
+
+def test_a_line_of_training() -> None:
+    """What was gained and lost, how fast, and the best so far."""
+    training = {"return": -31.25, "loss": 0.0412, "steps": 800.0, "entropy": 1.3}
+    record = TrainingRecord(3, 60, 4.0, 2400, 812.3, training, {}, 29.9, False, 28.5, 2)
+    assert _in_a_line(record) == (
+        "return -31.25, loss 0.0412, entropy 1.3 | 812 steps/s | best evaluation 28.5 of iteration 2"
+    )
