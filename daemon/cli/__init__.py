@@ -19,6 +19,7 @@ from daemon.cli import (
     cluster,
     config,
     demo,
+    events,
     groups,
     history_server,
     jobs,
@@ -112,6 +113,7 @@ app.command()(jobs.jobs)
 app.command()(jobs.job)
 app.command()(jobs.logs)
 app.command()(jobs.explain)
+app.command()(events.events)
 app.command()(jobs.kill)
 app.command()(groups.wait)
 app.command()(ui.ui)

@@ -124,6 +124,10 @@ class Client:
         """Every decision about a job: why its executors are where they are, or why it waits."""
         return self._ask("GET", f"/v1/jobs/{_part(job_id)}/explain")
 
+    def events(self, **asked: str | float | None) -> Json:
+        """What happened; see `/v1/events` for what may be asked."""
+        return self._ask("GET", "/v1/events", params=_given(**asked))
+
     def log(self, job_id: str, executor: int | None, stream: str, offset: int) -> Json:
         """Part of a log from a byte offset on: text, next_offset, complete."""
         params = _given(executor=executor, stream=stream, offset=offset)

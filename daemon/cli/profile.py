@@ -66,9 +66,10 @@ def run(
             measuring.hold(folder)
             with contextlib.ExitStack() as stack:
                 client = None if url is None else connect(url, token_file, ca)
+                progress = stack.enter_context(progress_bar())  # which lasts as long as the bench
                 bench = stack.enter_context(_bench(folder, str(cluster), read, client, data_dir))
                 print(f"{len(todo)} of {len(runs)} runs to do, isolation of VMs: {bench.isolation}")
-                measuring.measure(bench, read, todo, folder, stack.enter_context(progress_bar()))
+                measuring.measure(bench, read, todo, folder, progress)
     print(f"{len(runs)} runs are in {folder}; see `stoker profile show {folder}`")
     return 0
 

@@ -15,6 +15,8 @@ ENDED = frozenset({"finished", "failed", "killed"})
 POLL_SECONDS = 0.5
 #: Chosen: a daemon that is being restarted comes back within this.
 AWAY_SECONDS = 120.0
+#: Events that are fetched at once.
+_PAGE = 1000
 
 
 def changes(client: Client, job_id: str, notice: Callable[[str], None]) -> Iterator[Json]:
@@ -44,8 +46,10 @@ def log(
 ) -> Iterator[Json]:
     """Yield a log's parts as the API gives them; all that is there, or until no more can come.
 
-    What the API notes of it, `notice` is told once.
+    What the API notes of it, `notice` is told once; of a job that waits, also why.
     """
+    if follow:
+        waiting(client, job_id, notice)
     offset, noted = 0, ""
     while True:
         fetch = partial(client.log, job_id, executor, stream, offset)
@@ -60,6 +64,43 @@ def log(
             return
         else:
             time.sleep(POLL_SECONDS)
+
+
+def events(
+    client: Client, job_id: str | None, since: float | None, follow: bool, notice: Callable[[str], None]
+) -> Iterator[Json]:
+    """Yield what happened since then, to a job or to all, or the last of it; with `follow`, what happens too.
+
+    Of a job it ends with the job. A daemon that goes away in between is waited for; `notice` is told.
+    """
+    after: int | None = None
+    while True:
+        # It may go away between two pages; those that were told are not told again.
+        fetch = partial(client.events, job=job_id, since=since, after=after, limit=_PAGE)
+        over = False
+        if follow and job_id is not None:  # asked for first: its last event is there when it is over
+            over = patient(partial(client.job, job_id), notice)["state"] in ENDED
+        page = patient(fetch, notice) if follow else fetch()
+        yield from page["events"]
+        after = page["next"]
+        if page["more"]:
+            continue
+        if over or not follow:
+            return
+        time.sleep(POLL_SECONDS)
+
+
+def waiting(client: Client, job_id: str, notice: Callable[[str], None]) -> None:
+    """Wait until a job is placed, or over; `notice` is told why it waits, whenever the reason is another."""
+    told = ""
+    while True:
+        job = patient(partial(client.job, job_id), notice)
+        if job["state"] not in ("queued", "placing"):
+            return
+        if (why := f"{job_id} is {job['state']}: {job['reason']}") != told:
+            told = why
+            notice(why)
+        time.sleep(POLL_SECONDS)
 
 
 def patient(fetch: Callable[[], Fetched], notice: Callable[[str], None]) -> Fetched:

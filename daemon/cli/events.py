@@ -1,0 +1,75 @@
+"""`stoker events`: what happened to a job, or to all jobs and the cluster."""
+
+import json
+import sys
+import time
+from typing import Annotated, Any
+
+import typer
+
+from conf.characters import visible, visible_json
+from daemon.cli.errors import CommandError
+from daemon.cli.groups import is_group
+from daemon.cli.shared_options import DEFAULT_URL, Ca, Output, TokenFile, Url, connect, notice, option
+
+
+def events(
+    job_id: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="Only what happened to this job.", show_default=False)
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Go on with what happens; of a job, until it has ended.")
+    ] = False,
+    since: Annotated[
+        str | None,
+        option(
+            "--since",
+            "Only what happened since then: so long ago (30s, 10m, 2h, 1d) or a time (2026-11-22T10:00); "
+            "without it, the last 1000.",
+            "TIME",
+        ),
+    ] = None,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    output: Output = "table",
+) -> None:
+    """Say what happened, the oldest first; as JSON, an object per line.
+
+    Jobs are submitted, held, placed, preempted, tried again and over; executors come and go; VMs open, get
+    ready, drain and close; policies and queues are changed.
+    """
+    from daemon.cli import watch
+
+    if job_id is not None and is_group(job_id):
+        raise CommandError(f"{job_id} is no job's id, such as job-12; without one, all events are told")
+    begin = None if since is None else _time(since, time.time())
+    with connect(url, token_file, ca) as client:
+        for event in watch.events(client, job_id, begin, follow, notice):
+            if output == "json":
+                print(visible_json(json.dumps(event, ensure_ascii=False)))
+            else:
+                print(visible(line(event)))
+            sys.stdout.flush()
+
+
+def line(event: dict[str, Any]) -> str:
+    """10:15:03 job-7 decided: ff: 2 of 2 executors placed: vm-1, vm-2."""
+    from daemon.cli import render
+
+    whom = f"{event['job_id']:<8} " if event["job_id"] else ""
+    return f"{render.clock(event['at'])} {whom}{event['kind']}: {event['message']}"
+
+
+def _time(text: str, now: float) -> float:
+    from datetime import datetime
+
+    from conf.units import seconds
+
+    try:
+        if "-" in text:
+            return max(0.0, datetime.fromisoformat(text).timestamp())
+        return max(0.0, now - seconds(text.removesuffix(" ago")))
+    except (ValueError, OverflowError, OSError):
+        right = "should be so long ago (30s, 10m, 2h, 1d) or a time (2026-11-22T10:00)"
+        raise CommandError(f"--since: {right}, found {text!r}") from None

@@ -1,0 +1,123 @@
+"""What is followed: events, logs of jobs that wait, live screens; also when daemon or job go away."""
+
+import json
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from daemon.chronicle import Happening
+from daemon.cli import watch
+from daemon.cli.client import Client, UnreachableError
+from tests.daemon.cli.conftest import Daemon
+
+Capture = pytest.CaptureFixture[str]
+
+
+def happen(daemon: Daemon, *texts: str, job_id: str | None = "job-1", at: float = 1.0) -> None:
+    """Something happens."""
+    events = [Happening(at, job_id, "waits" if job_id else "vm ready", text) for text in texts]
+    daemon.cast.store.put("x", str(time.monotonic()), events)
+
+
+def submitted(daemon: Daemon) -> str:
+    """A job that waits."""
+    with Client(daemon.url) as client:
+        job_id: str = client.submit({"app": "count.py"})["id"]
+    return job_id
+
+
+def test_events_of_all_and_of_a_job(daemon: Daemon, capsys: Capture) -> None:
+    """Nothing of what they say steers the terminal; JSON is an object a line."""
+    job_id = submitted(daemon)
+    happen(daemon, "no VM has \x1b[31mroom", at=time.time() - 7200)
+    happen(daemon, "vm-1 has come", job_id=None, at=time.time())
+    assert daemon.run("events") == 0
+    first, second, third = capsys.readouterr().out.splitlines()
+    assert f"{job_id}    submitted: " in first
+    assert second.endswith("waits: no VM has \\x1b[31mroom")
+    assert third.endswith(" vm ready: vm-1 has come")
+    assert daemon.run("events", job_id, "-o", "json") == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [each["kind"] for each in found] == ["submitted", "waits"]
+    assert daemon.run("events", "--since", "1h") == 0
+    assert "room" not in capsys.readouterr().out
+    for wrong in (["--since", "yesterevening"], ["nightly"], ["job-99"]):
+        assert daemon.run("events", *wrong) != 0
+        assert capsys.readouterr().err.startswith("stoker: ")
+
+
+def test_following_ends_with_the_job_and_leaves_nothing_out(
+    daemon: Daemon, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over many pages, and over a daemon that is away for a while."""
+    monkeypatch.setattr(watch, "_PAGE", 100)
+    job_id = submitted(daemon)
+    happen(daemon, *map(str, range(3000)))
+    real, calls = Client.events, [0]
+
+    def flaky(self: Client, **asked: Any) -> Any:
+        calls[0] += 1
+        if calls[0] in (2, 3):
+            raise UnreachableError("no daemon answers", sent=False)
+        return real(self, **asked)
+
+    monkeypatch.setattr(Client, "events", flaky)
+
+    def end() -> None:
+        time.sleep(0.3)
+        daemon.cast.put(job_id, "finished", "all done", finished_at=9.0)
+        happen(daemon, "the last")
+
+    thread = threading.Thread(target=end)
+    thread.start()
+    assert daemon.run("events", job_id, "-f", "--since", "30m") == 0
+    thread.join()
+    said = capsys.readouterr()
+    assert said.err.count("trying again") == 1
+    assert daemon.run("events", job_id, "-f", "--since", "1970-01-01T00:00") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.rpartition(" ")[2] for line in lines[1:-1]] == [str(n) for n in range(3000)]
+    assert lines[-1].endswith("the last")
+
+
+def test_following_what_is_pruned_meanwhile_ends(daemon: Daemon, capsys: Capture) -> None:
+    """It says that there is no such job any more."""
+    job_id = submitted(daemon)
+
+    def prune() -> None:
+        time.sleep(0.2)
+        with daemon.cast.store._database._writing.begin() as connection:
+            connection.exec_driver_sql("DELETE FROM events")
+            connection.exec_driver_sql("DELETE FROM jobs")
+
+    thread = threading.Thread(target=prune)
+    thread.start()
+    assert daemon.run("events", job_id, "-f") != 0
+    thread.join()
+    assert f"there is no job {job_id}" in capsys.readouterr().err
+
+
+def test_the_log_of_a_job_that_waits_says_why(daemon: Daemon, capsys: Capture) -> None:
+    """On stderr, each reason once; then the log follows."""
+    job_id = submitted(daemon)
+    daemon.cast.put(job_id, "queued", "no VM has room")
+
+    def go_on() -> None:
+        time.sleep(0.2)
+        daemon.cast.put(job_id, "queued", "its array runs already")
+        time.sleep(0.2)
+        daemon.cast.logs["driver stdout"] = "hello\n"
+        daemon.cast.put(job_id, "finished", "", finished_at=9.0)
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    assert daemon.run("logs", job_id, "-f") == 0
+    thread.join()
+    said = capsys.readouterr()
+    assert said.out == "hello\n"
+    assert said.err.splitlines() == [
+        f"stoker: {job_id} is queued: no VM has room",
+        f"stoker: {job_id} is queued: its array runs already",
+    ]
