@@ -22,6 +22,7 @@ from daemon.cli import (
     events,
     groups,
     history_server,
+    job_list,
     jobs,
     mesos,
     oga,
@@ -109,7 +110,7 @@ def version() -> None:
 
 app.command()(up.up)
 app.command(cls=SubmitCommand)(submit.submit)
-app.command()(jobs.jobs)
+app.command()(job_list.jobs)
 app.command()(jobs.job)
 app.command()(jobs.logs)
 app.command()(jobs.explain)

@@ -94,9 +94,10 @@ class Client:
         queue: str | None = None,
         group: str | None = None,
         labels: Sequence[str] = (),
+        before: str | None = None,
     ) -> Json:
-        """List jobs, the newest first."""
-        asked = _given(state=state, owner=owner, queue=queue, group=group, limit=limit)
+        """List jobs, the newest first, those submitted before that one."""
+        asked = _given(state=state, owner=owner, queue=queue, group=group, limit=limit, before=before)
         return self._ask("GET", "/v1/jobs", params={**asked, "label": list(labels)})
 
     def group(self, name: str) -> Json:

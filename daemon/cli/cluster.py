@@ -1,11 +1,25 @@
 """The commands about the cluster and about who decides: `cluster` and those under `policy`."""
 
-from typing import Annotated, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from daemon.cli.errors import CommandError
-from daemon.cli.shared_options import DEFAULT_URL, Ca, Output, TokenFile, Url, connect, print_json
+from daemon.cli.shared_options import (
+    DEFAULT_URL,
+    Ca,
+    ListOutput,
+    Output,
+    TokenFile,
+    Url,
+    connect,
+    print_json,
+    show_answer,
+)
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 policy = typer.Typer(help="Show or switch who decides.", rich_markup_mode=None)
 
@@ -17,32 +31,40 @@ def _policy(context: typer.Context) -> None:
 
 
 def cluster(
-    url: Url = DEFAULT_URL, token_file: TokenFile = None, ca: Ca = None, output: Output = "table"
+    url: Url = DEFAULT_URL, token_file: TokenFile = None, ca: Ca = None, output: ListOutput = "table"
 ) -> None:
-    """Show the VMs, their prices and what runs on them."""
+    """Show the VMs, their prices and what runs on them.
+
+    Example: stoker cluster -o wide
+    """
     with connect(url, token_file, ca) as client:
         answer = client.cluster()
-    if output == "json":
-        print_json(answer)
-        return
-    from daemon.cli import cluster_tables, render
 
-    render.show(*cluster_tables.cluster(answer))
+    def tables(wide: bool) -> "Iterable[RenderableType]":
+        from daemon.cli import cluster_tables
+
+        return cluster_tables.cluster(answer, wide)
+
+    show_answer(answer, output, (vm["name"] for vm in answer["vms"]), tables)
 
 
 @policy.command("list")
 def list_policies(
-    url: Url = DEFAULT_URL, token_file: TokenFile = None, ca: Ca = None, output: Output = "table"
+    url: Url = DEFAULT_URL, token_file: TokenFile = None, ca: Ca = None, output: ListOutput = "table"
 ) -> None:
-    """List the policies that there are; the one that decides is marked."""
+    """List the policies that there are; the one that decides is marked, options are in -o wide.
+
+    Example: stoker policy list -o wide
+    """
     with connect(url, token_file, ca) as client:
         answer, current = client.policies(), client.policy()
-    if output == "json":
-        print_json(answer)
-        return
-    from daemon.cli import policy_tables, render
 
-    render.show(policy_tables.policies(answer["policies"], current["name"]))
+    def tables(wide: bool) -> "Iterable[RenderableType]":
+        from daemon.cli import policy_tables
+
+        yield policy_tables.policies(answer["policies"], current["name"], wide)
+
+    show_answer(answer, output, (info["name"] for info in answer["policies"]), tables)
 
 
 @policy.command("show")

@@ -10,7 +10,7 @@ from daemon.cli import render
 Json = dict[str, Any]
 
 
-def cluster(answer: Json) -> Iterator[RenderableType]:
+def cluster(answer: Json, wide: bool) -> Iterator[RenderableType]:
     """The VMs, what is used of them, those of each pool that are closed, and the sums."""
     vms, pools = answer["vms"], answer["pools"]
     if not vms and not pools:
@@ -51,7 +51,11 @@ def cluster(answer: Json) -> Iterator[RenderableType]:
     ]
     columns = ["VM", *(["state"] if pools else []), "type", "cpus used", "memory used"]
     columns += [*(["others used"] if others else []), "price", "executors", *(["note"] if noted else [])]
-    yield render.table(columns, rows, right=("cpus used", "memory used", "price"))
+    numbers = ("cpus used", "memory used", "price")
+    wrap = ("VM", "state", "note")
+    yield render.fitted(
+        columns, rows, wide=wide, right=numbers, cut=("executors",), wrap=wrap, spare=("type", "note")
+    )
     yield ""
     yield _sums(vms)
     if answer["order"]:
@@ -78,7 +82,8 @@ def _amounts(resources: Json) -> str:
 
 
 def _sums(vms: Sequence[Json]) -> str:
-    used = sum(1 for vm in vms if vm["executors"])
+    used = sum(1 for vm in vms if vm["used_cpus"] or vm["executors"])
     cores = f"{sum(vm['used_cpus'] for vm in vms):g} of {sum(vm['cpus'] for vm in vms):g} cpus used"
-    price = render.money(sum(vm["price_per_hour"] for vm in vms if vm["executors"]))
-    return f"{render.count(len(vms), 'VM')}, {used} in use at {price}/h; {cores}"
+    held = render.money(sum(vm["price_per_hour"] for vm in vms if vm["used_cpus"] or vm["executors"]))
+    up = render.money(sum(vm["price_per_hour"] for vm in vms))
+    return f"{render.count(len(vms), 'VM')} up, {up}/h if all are used; {used} in use at {held}/h; {cores}"

@@ -2,7 +2,8 @@
 
 import json
 import sys
-from typing import Annotated
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +14,7 @@ from daemon.cli.shared_options import (
     DEFAULT_URL,
     Ca,
     JobId,
-    Many,
+    ListOutput,
     Output,
     TokenFile,
     Url,
@@ -21,37 +22,11 @@ from daemon.cli.shared_options import (
     notice,
     option,
     print_json,
+    show_answer,
 )
-from environment.model.states import JobState
 
-
-def jobs(
-    state: Annotated[JobState | None, typer.Option("--state", help="Only jobs in this state.")] = None,
-    owner: Annotated[
-        str | None, option("--owner", "Only jobs of this owner; '' finds those without one.", "NAME")
-    ] = None,
-    queue: Annotated[str | None, option("--queue", "Only jobs in this queue.", "NAME")] = None,
-    group: Annotated[
-        str | None, option("--group", "Only jobs of this group, or of this array: array-12.", "NAME")
-    ] = None,
-    label: Annotated[
-        Many, option("--label", "Only jobs with this label: team=a; can be repeated.", "NAME=VALUE")
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many, the newest first.")] = 50,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    output: Output = "table",
-) -> None:
-    """List jobs, the newest first."""
-    with connect(url, token_file, ca) as client:
-        answer = client.jobs(state, limit, owner, queue, group, label or ())
-    if output == "json":
-        print_json(answer)
-        return
-    from daemon.cli import render, views
-
-    render.show(views.jobs(answer["jobs"]))
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 def job(
@@ -59,24 +34,27 @@ def job(
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
     ca: Ca = None,
-    output: Output = "table",
+    output: ListOutput = "table",
 ) -> None:
-    """Show one job and its executors; of a group or an array, what became of its jobs."""
+    """Show one job and its executors; of a group or an array, what became of its jobs.
+
+    Example: stoker job job-7 -o yaml
+    """
     whole = is_group(job_id)
     with connect(url, token_file, ca) as client:
         answer = client.group(job_id) if whole else client.job(job_id)
-    if output == "json":
-        print_json(answer)
-        return
-    from daemon.cli import render, views
 
-    if whole:
-        render.show(views.group(answer))
-        return
+    def tables(_: bool) -> "Iterable[RenderableType]":
+        from daemon.cli import views
 
-    if answer.get("ui"):
-        answer["ui"] = url.rstrip("/") + answer["ui"]
-    render.show(*views.job(answer))
+        return [views.group(answer)] if whole else views.job(_reached(answer, url))
+
+    show_answer(answer, output, [answer["id"]], tables)
+
+
+def _reached(answer: Any, url: str) -> Any:
+    """The job with the whole URL of its driver's UI."""
+    return {**answer, "ui": url.rstrip("/") + answer["ui"]} if answer.get("ui") else answer
 
 
 def logs(

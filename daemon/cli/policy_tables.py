@@ -11,18 +11,19 @@ from daemon.cli import render
 Json = Mapping[str, Any]
 
 
-def policies(found: Sequence[Json], current: str) -> RenderableType:
-    """The policies that there are, with their options; the one that decides is marked."""
+def policies(found: Sequence[Json], current: str, wide: bool) -> RenderableType:
+    """The policies that there are; the one that decides is marked. With their options where it is wide."""
     rows = [
         (
             Text("decides" if info["name"] == current else "", style="bold green"),
             info["name"],
             info["summary"],
-            ", ".join(_option(option) for option in info["options"]),
+            *([", ".join(_option(option) for option in info["options"])] if wide else []),
         )
         for info in found
     ]
-    return render.table(("", "name", "what it does", "options"), rows)
+    columns = ["", "name", "what it does", *(["options"] if wide else [])]
+    return render.fitted(columns, rows, wide=wide, wrap=("what it does",))
 
 
 def _option(option: Json) -> str:

@@ -1,11 +1,25 @@
 """The commands under `queue`: the queues as a tree, one of them, and what is changed of them."""
 
-from typing import Annotated, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from daemon.cli.errors import CommandError
-from daemon.cli.shared_options import DEFAULT_URL, Ca, Output, TokenFile, Url, connect, print_json
+from daemon.cli.shared_options import (
+    DEFAULT_URL,
+    Ca,
+    ListOutput,
+    Output,
+    TokenFile,
+    Url,
+    connect,
+    print_json,
+    show_answer,
+)
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 queue = typer.Typer(help="Show queues, or change them while the daemon runs.", rich_markup_mode=None)
 
@@ -22,17 +36,21 @@ def _queue(context: typer.Context) -> None:
 
 @queue.command("list")
 def list_queues(
-    url: Url = DEFAULT_URL, token_file: TokenFile = None, ca: Ca = None, output: Output = "table"
+    url: Url = DEFAULT_URL, token_file: TokenFile = None, ca: Ca = None, output: ListOutput = "table"
 ) -> None:
-    """List the queues as a tree: their shares, limits, what they hold and who waits there."""
+    """List the queues as a tree: their shares, what they hold and who waits there; limits in -o wide.
+
+    Example: stoker queue list -o wide
+    """
     with connect(url, token_file, ca) as client:
         answer = client.queues()
-    if output == "json":
-        print_json(answer)
-        return
-    from daemon.cli import queue_tables, render
 
-    render.show(*queue_tables.queues(answer))
+    def tables(wide: bool) -> "Iterable[RenderableType]":
+        from daemon.cli import queue_tables
+
+        return queue_tables.queues(answer, wide)
+
+    show_answer(answer, output, (queue["path"] for queue in answer["queues"]), tables)
 
 
 @queue.command("show")

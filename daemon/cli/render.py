@@ -6,10 +6,11 @@ rich takes its time.
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -20,6 +21,10 @@ NONE = "-"
 
 #: Where nobody's terminal sets a width, lines are as long as they are: programs read them (columns).
 _PIPE_WIDTH = 100_000
+#: But a list that is made to fit is as wide there as the narrowest of usual terminals.
+_USUAL_WIDTH = 80
+#: A cell that is cut keeps so many characters at least; between two columns there are so many.
+_SHORTEST, _GAP = 6, 3
 _STATE_STYLES = {
     "finished": "green",
     "running": "cyan",
@@ -126,6 +131,63 @@ def table(
     for row in rows:
         made.add_row(*(cell if isinstance(cell, Text) else Text(plain(cell)) for cell in row))
     return made
+
+
+def fitted(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str | Text]],
+    *,
+    wide: bool,
+    right: Collection[str] = (),
+    cut: Collection[str] = (),
+    wrap: Collection[str] = (),
+    spare: Sequence[str] = (),
+) -> Table:
+    """A table as wide as the terminal, or 80 columns in a pipe; with `wide` as wide as it is.
+
+    For that, cells of the columns in `cut` end in an ellipsis, and those of the columns in `wrap` go on in
+    the next line: always of the widest of them first. Where even that is too wide, columns of `spare` are
+    left out, the first first.
+    """
+    cells = [[cell if isinstance(cell, Text) else Text(plain(cell)) for cell in row] for row in rows]
+    if wide:
+        return table(columns, cells, right=right)
+    widths = _widths(columns, cells, {*cut, *wrap})
+    if widths is None:
+        if not spare:
+            return table(columns, cells, right=right)
+        kept = [at for at, name in enumerate(columns) if name != spare[0]]
+        columns, rows = [columns[at] for at in kept], [[row[at] for at in kept] for row in cells]
+        return fitted(columns, rows, wide=False, right=right, cut=cut, wrap=wrap, spare=spare[1:])
+    for row in cells:
+        for at, name in enumerate(columns):
+            if name in cut:
+                row[at] = row[at].copy()
+                row[at].truncate(widths[at], overflow="ellipsis")
+    made = table(columns, cells, right=right)
+    for column, width in zip(made.columns, widths, strict=True):
+        column.width = width
+    return made
+
+
+def _widths(
+    columns: Sequence[str], cells: Sequence[Sequence[Text]], flexible: Collection[str]
+) -> list[int] | None:
+    """How wide each column is when all fit, those that are flexible cut; None where they cannot."""
+    found = [max([cell_len(name), *(row[at].cell_len for row in cells)]) for at, name in enumerate(columns)]
+    least = [max(cell_len(name), _SHORTEST) for name in columns]
+    room = _list_width() - _GAP * (len(columns) - 1)
+    while sum(found) > room:
+        longer = [at for at, name in enumerate(columns) if name in flexible and found[at] > least[at]]
+        if not longer:
+            return None
+        found[max(longer, key=lambda at: found[at])] -= 1
+    return found
+
+
+def _list_width() -> int:
+    seen = console().width
+    return _USUAL_WIDTH if seen == _PIPE_WIDTH else seen
 
 
 def pairs(rows: Iterable[tuple[str, str | Text]]) -> Table:

@@ -3,7 +3,7 @@
 import inspect
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import fields, is_dataclass
 from functools import wraps
@@ -15,6 +15,8 @@ import typer
 from conf.characters import visible, visible_json
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from daemon.cli.client import Client
 
 #: Where reports go unless told otherwise: what is published (docs/results) is only written by who names it.
@@ -34,6 +36,16 @@ Ca = Annotated[
 ]
 Output = Annotated[
     Literal["table", "json"], typer.Option("-o", "--output", help="For people, or the API's own JSON.")
+]
+Listed = Literal["table", "wide", "json", "yaml", "name"]
+ListOutput = Annotated[
+    Listed,
+    typer.Option(
+        "-o",
+        "--output",
+        help="For people (wide: with all columns, however long), the API's own JSON, the same as YAML, or "
+        "names alone, one a line.",
+    ),
 ]
 BeliefOption = Annotated[
     str,
@@ -98,6 +110,32 @@ def connect(url: str, token_file: Path | None, ca: Path | None) -> "AbstractCont
 def print_json(value: Any) -> None:
     """Print an answer of the API as it came."""
     print(visible_json(json.dumps(value, indent=2, ensure_ascii=False)))
+
+
+def show_answer(
+    answer: Any,
+    output: Listed,
+    names: Iterable[str],
+    shown: "Callable[[bool], Iterable[RenderableType]]",
+) -> None:
+    """Print an answer of the API in the form that was asked for.
+
+    `names` are those of what it lists; `shown` makes the tables for people, wide ones where its argument
+    says so.
+    """
+    if output == "json":
+        print_json(answer)
+    elif output == "yaml":
+        import yaml
+
+        print(visible(yaml.safe_dump(answer, sort_keys=False, allow_unicode=True)), end="")
+    elif output == "name":
+        for name in names:
+            print(visible(name))
+    else:
+        from daemon.cli import render
+
+        render.show(*shown(output == "wide"))
 
 
 def notice(text: str) -> None:

@@ -18,6 +18,10 @@ Json = Mapping[str, Any]
 
 #: Of what a job gave to others, or took, so much is shown: the last of it.
 _GIVEN = 5
+#: Of jobs that share a reason, so many are named.
+_IDS = 3
+#: So many reasons stand below a table.
+_WHYS = 10
 #: Columns of a table of jobs that are left out where all have this in them.
 _USUAL = {"owner": "", "queue": DEFAULT_QUEUE, "priority": 0}
 
@@ -60,10 +64,11 @@ def ending(job: Json) -> str:
     return text + (f". {job['reason']}" if job["state"] != "finished" and job["reason"] else ".")
 
 
-def jobs(found: Sequence[Json]) -> RenderableType:
-    """A table of jobs."""
+def jobs(found: Sequence[Json], wide: bool, filters: str) -> Iterator[RenderableType]:
+    """A table of jobs, and below it why those that wait or failed do; in the table where it is wide."""
     if not found:
-        return "No jobs. `stoker submit` brings one."
+        yield f"No such jobs: {filters}." if filters else "No jobs. `stoker submit` brings one."
+        return
     shown = [key for key, usual in _USUAL.items() if any(job[key] != usual for job in found)]
     rows = [
         (
@@ -74,16 +79,34 @@ def jobs(found: Sequence[Json]) -> RenderableType:
             render.state(job["state"]),
             f"{_number(job)} x {job['cpus']:g} cpu, {render.memory(job['memory_mib'])}{others_of(job)}",
             render.clock(job["submitted_at"]),
+            *([render.clock(job["started_at"])] if wide else []),
             render.duration(job["duration"]),
-            render.duration(job["completion"]),
+            *([render.duration(job["completion"])] if wide else []),
             render.money(job["cost"]),
-            job["reason"] if job["state"] not in ("running", "finished") else "",
+            *([_why(job)] if wide else []),
         )
         for job in found
     ]
     columns = ["id", "name", "type", *shown, "state", "executors", "submitted"]
-    columns += ["duration", "completion", "cost", "why"]
-    return render.table(columns, rows, right=("duration", "completion", "cost"))
+    columns += ["started", "duration", "completion", "cost", "why"] if wide else ["duration", "cost"]
+    numbers = ("duration", "completion", "cost")
+    cut, spare = ("name", "type", *shown), ("executors", "duration", "submitted", "type", *shown)
+    yield render.fitted(columns, rows, wide=wide, right=numbers, cut=cut, spare=spare)
+    whys: dict[str, list[str]] = {}
+    for job in found:
+        if not wide and (why := _why(job)):
+            whys.setdefault(why, []).append(job["id"])
+    if whys:
+        yield ""
+    for why, ids in list(whys.items())[:_WHYS]:
+        others = f" and {len(ids) - _IDS} more" if len(ids) > _IDS else ""
+        yield f"{', '.join(ids[:_IDS])}{others}: {why}"
+    if len(whys) > _WHYS:
+        yield f"... and {render.count(len(whys) - _WHYS, 'other reason')}: -o wide has them all."
+
+
+def _why(job: Json) -> str:
+    return job["reason"] if job["state"] not in ("running", "finished") else ""
 
 
 def group_line(found: Json) -> str:

@@ -353,7 +353,7 @@ def test_cluster(daemon: Daemon, capsys: Capture) -> None:
     printed = capsys.readouterr().out
     assert "1 of 4" in printed
     assert "$0.2400/h" in printed
-    assert "2 VMs, 1 in use at $0.2400/h; 1 of 8 cpus used" in printed
+    assert "2 VMs up, $0.4800/h if all are used; 1 in use at $0.2400/h; 1 of 8 cpus used" in printed
     assert "state" not in printed
     assert [vm["name"] for vm in as_json(daemon, capsys, "cluster")["vms"]] == [vm.name for vm in VMS]
 
@@ -363,7 +363,7 @@ def test_a_cluster_with_pools(daemon: Daemon, capsys: Capture) -> None:
     daemon.cast.pools = (
         PoolStatus("p", "m1.large", 4.0, 16384, {}, 0.24, 60.0, 0, 20, 3, "refused until 12:00:00"),
     )
-    assert daemon.run("cluster") == 0
+    assert daemon.run("cluster", "-o", "wide") == 0
     printed = capsys.readouterr().out
     line = next(line for line in printed.splitlines() if line.startswith("17 of p"))
     assert line.split() == [

@@ -38,7 +38,7 @@ def test_queues_are_set_shown_and_removed(daemon: Daemon, capsys: Capture) -> No
         daemon.cast.queues._live.queues(), job, job, stray=["gone.x"], spent=0.75,
         waiting={"prod": 7, "gone.x": 1}, longest={"prod": ("job-4", time.time() - 100)},
     )  # fmt: skip
-    assert daemon.run("queue", "list") == 0
+    assert daemon.run("queue", "list", "-o", "wide") == 0
     default, prod, etl, gone = (line.split() for line in capsys.readouterr().out.splitlines()[2:6])
     assert default == ["default", "1", "25.0", "%", "0.0", "%", "0.0", "%", *"---", "0", "0", "$0.0000", "-"]
     assert prod[:12] == ["prod", "*", "3", "75.0", "%", "25.0", "%", "12.5", "%", "-", "2", "cpus,"]

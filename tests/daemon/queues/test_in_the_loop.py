@@ -99,5 +99,5 @@ def test_the_cluster_says_who_shares_it(store: Store, tmp_path: Path) -> None:
         "name": "p", "type": "t", "cpus": 1, "memory_mib": 1, "resources": {}, "price_per_hour": 1, "max": 1,
         "open": 0, "note": "",
     }  # fmt: skip
-    said = [str(part) for part in cluster_tables.cluster({**shared.model_dump(), "pools": [pool]})]
+    said = [str(part) for part in cluster_tables.cluster({**shared.model_dump(), "pools": [pool]}, True)]
     assert "Shared by 3 queues, in order of priority, fair: `stoker queue list` says who has what." in said
