@@ -783,7 +783,7 @@ class JobOptions(TypedDict, total=False):
     repositories: Sequence[str]
     """Where packages are looked for before the usual places: URLs of Maven repositories."""
     conf: Mapping[str, str]
-    """Properties of Spark."""
+    """Properties of Spark; numbers and truth values are written as it reads them: 8, 0.5, true."""
     env: Mapping[str, str]
     """Variables for driver and executors."""
     driver: DriverOptions | None
@@ -858,7 +858,7 @@ class JobSpec(TypedDict):
     repositories: list[str]
     """Where packages are looked for before the usual places: URLs of Maven repositories."""
     conf: dict[str, str]
-    """Properties of Spark."""
+    """Properties of Spark; numbers and truth values are written as it reads them: 8, 0.5, true."""
     env: dict[str, str]
     """Variables for driver and executors."""
     driver: Driver | None

@@ -1,5 +1,6 @@
 """The kinds of values in all three files, as types: amounts, times, names, texts; what is no such value."""
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
@@ -34,6 +35,15 @@ def _numbers_as_texts(values: Any) -> Any:
     if not isinstance(values, list | tuple):
         return values
     return [str(v) if isinstance(v, int | float) and not isinstance(v, bool) else v for v in values]
+
+
+def setting_as_text(value: Any) -> Any:
+    """In YAML, `spark.sql.shuffle.partitions: 8` is natural; a setting is what Spark reads: 8, true, 0.5."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
+        return str(value)
+    return value
 
 
 def number_as_text(value: Any) -> Any:
@@ -160,6 +170,8 @@ Text = Annotated[
     Field(max_length=32_768, json_schema_extra={"pattern": r"^[^\x00]*$"}),
     AfterValidator(like(_NO_NUL, "should be a text without NUL characters")),
 ]
+#: A setting of Spark's; its schema says what else than a text is taken.
+Setting = Annotated[Text, BeforeValidator(setting_as_text)]
 Arguments = Annotated[tuple[Text, ...], Field(strict=False), BeforeValidator(_numbers_as_texts)]
 Variable = Annotated[
     str,

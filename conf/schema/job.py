@@ -25,6 +25,7 @@ from conf.schema.fields import (
     Repository,
     Resources,
     Seconds,
+    Setting,
     SparkName,
     SpotUse,
     Strict,
@@ -210,8 +211,8 @@ class JobSpec(Strict):
     """Jars by their Maven coordinates, `group:artifact:version`, with all that they need."""
     repositories: Annotated[tuple[Repository, ...], Field(strict=False)] = ()
     """Where packages are looked for before the usual places: URLs of Maven repositories."""
-    conf: Mapping[Name, Text] = {}
-    """Properties of Spark."""
+    conf: Mapping[Name, Setting] = {}
+    """Properties of Spark; numbers and truth values are written as it reads them: 8, 0.5, true."""
     env: Mapping[Variable, Text] = {}
     """Variables for driver and executors."""
     driver: Driver | None = None

@@ -29,7 +29,7 @@ def read_spec(target: str, arguments: Sequence[str], flags: Mapping[str, Any]) -
     if arguments:
         given["args"] = tuple(arguments)
     spec = build(JobSpec, _merged(base, given), "command line")
-    _check_files(spec)
+    _check_files(spec, Path(target) if is_job_file(target) else None)
     return spec
 
 
@@ -88,9 +88,11 @@ def _absolute_path(path: str, folder: Path) -> str:
         return str((folder / path).absolute())
 
 
-def _check_files(spec: JobSpec) -> None:
+def _check_files(spec: JobSpec, file: Path | None) -> None:
     wanted = [("app", spec.app), *((key, path) for key in _PATH_LISTS for path in getattr(spec, key))]
     missing = [f"{key}: no such file: {path}" for key, path in wanted if not _is_there(path)]
+    if missing and file is not None:
+        missing.append(f"(a relative path in {file} is from its folder, on the command line from here)")
     if missing:
         raise ConfigError("\n".join(missing))
 

@@ -145,6 +145,9 @@ def submit(
     """Submit a Spark job: a job file, an app with flags, or both (flags take precedence).
 
     What stands after an app is the app's, as with spark-submit; after a job file, what stands behind `--`.
+    A relative path in a job file is from the file's folder, on the command line from the working folder.
+
+    Example: stoker submit --executors 3 --memory 2g count.py s3a://logs/2026
     """
     flags: dict[str, Any] = {
         **_executors(executors, min_executors, max_executors),

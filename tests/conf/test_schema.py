@@ -93,7 +93,7 @@ def test_the_default_config_has_every_key() -> None:
          "job.yaml:2: memory: should be an amount of memory such as 512m or 2g, found '1q'"),
         ("app: x.py\nargs: 3", "job.yaml:2: args: should be a list, found 3"),
         ("app: x.py\nargs: [{}]", "job.yaml:2: args.0: should be a text, found {}"),
-        ("app: x.py\nconf:\n  a: 3", "job.yaml:3: conf.a: should be a text, found 3"),
+        ("app: x.py\nconf:\n  a: [3]", "job.yaml:3: conf.a: should be a text, found [3]"),
         ("app: x.py\nconf: [a]", "job.yaml:2: conf: should be keys and values, found ['a']"),
         ("app: x.py\ndriver: here", "job.yaml:2: driver: should be keys and values, found 'here'"),
         (

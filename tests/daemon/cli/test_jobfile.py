@@ -37,6 +37,26 @@ def test_paths_in_a_job_file_are_relative_to_it(folder: Path) -> None:
     assert (spec.executors, spec.memory, spec.args) == (3, 2048, ("10", "x"))
 
 
+def test_settings_of_spark_are_written_as_it_reads_them(folder: Path) -> None:
+    """Numbers and truth values in a job file are no mistake; a list is."""
+    file = folder / "numbers.yaml"
+    file.write_text("app: app.py\nconf: {a: 8, b: true, c: 0.5, d: '08'}\n")
+    assert read_spec(str(file), [], {}).conf == {"a": "8", "b": "true", "c": "0.5", "d": "08"}
+    for wrong in ("[8]", ".inf", "null"):
+        file.write_text(f"app: app.py\nconf: {{a: {wrong}}}\n")
+        with pytest.raises(ConfigError, match="conf"):
+            read_spec(str(file), [], {})
+
+
+def test_a_missing_file_of_a_job_file_is_told_with_where_it_was_looked_for(folder: Path) -> None:
+    """Whoever wrote it may have thought of the working folder."""
+    (folder / "job.yaml").write_text("app: none.py\n")
+    with pytest.raises(ConfigError, match=r"none\.py\n\(a relative path in .*job\.yaml is from "):
+        read_spec(str(folder / "job.yaml"), [], {})
+    with pytest.raises(ConfigError, match=r"none\.py$"):
+        read_spec("none.py", [], {})
+
+
 def test_flags_take_precedence(folder: Path) -> None:
     """A flag replaces the file's value; settings are merged one by one; flags' paths are the user's."""
     flags = {"executors": 5, "conf": {"spark.b": "9"}, "driver": {"on": "host"}, "py_files": ("app.py",)}
