@@ -195,7 +195,8 @@ class SchedulingLoop:
         #: The subscription that the model knows of: a later one may stand already.
         self._subscription = 0
         self._picture = Picture()
-        self._foresight = Foresight(Sizes.configured(config.sizes), self._policies.check_allowed)
+        keeping = Keeping(config.keep.name, config.keep.seconds)
+        self._foresight = Foresight(Sizes.configured(config.sizes), self._policies.check_allowed, keeping)
         self._estimates = Estimates(self._foresight, self._policies.chosen)
         #: What was seen of queues and the order, and when to look again.
         self._sight: QueueSight | None = None

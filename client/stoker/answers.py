@@ -30,7 +30,9 @@ class Ahead(TypedDict):
     others: int
     """How many wait besides and are not played: they pause, are aside, are far behind, or want for JVMs."""
     policies: list[PolicyAhead]
-    """One for each that was asked for, in that order."""
+    """One for each that was asked for, in that order, case by case."""
+    assumes: list[str]
+    """What all that assumes, in words."""
 
 
 class Alive(TypedDict):
@@ -1021,6 +1023,8 @@ class Policy(TypedDict):
 class PolicyAhead(TypedDict):
     """What comes of the queue under a policy."""
 
+    case: str
+    """What is otherwise than now."""
     name: str
     """The policy's name."""
     options: dict[str, Any]

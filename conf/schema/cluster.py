@@ -71,6 +71,7 @@ class Pool(Strict):
     boot: Time = 60.0
     """From opening one until it can be used."""
     billing: Billing = Billing()
+    """How a cloud charges for one."""
     resources: Resources = Field(default={})
 
     @model_validator(mode="after")

@@ -12,7 +12,7 @@ from daemon.cli.views import between
 def ahead(answer: dict[str, Any], *, jobs: bool) -> Iterator[RenderableType]:
     """A line for each policy; with `jobs`, below that when each of them would run."""
     waiting, found = answer["waiting"], answer["policies"]
-    columns = ("policy", "draws", "all VMs cost", "jobs end after", "all is over after", "late", "never")
+    figures = ("draws", "all VMs cost", "jobs end after", "all over after", "late", "never")
     who = "1 job waits" if waiting == 1 else f"{waiting} jobs wait"
     if answer["others"]:
         who += (
@@ -20,14 +20,19 @@ def ahead(answer: dict[str, Any], *, jobs: bool) -> Iterator[RenderableType]:
             "in the order, or wait for JVMs of this machine (mesos.jvms)"
         )
     yield f"{who}. Means of the draws, and in brackets where 9 of 10 are:"
-    rows = [(_label(each), *_cells(each)) for each in found]
-    yield render.table(columns, rows, right=columns[1:])
+    if len({each["case"] for each in found}) == 1:
+        rows = [(_label(each), *_cells(each)) for each in found]
+        yield render.table(("policy", *figures), rows, right=figures)
+    else:
+        rows = [(each["case"], _label(each), *_cells(each)) for each in found]
+        yield render.table(("case", "policy", *figures), rows, right=figures)
     for each in found:
         if each["failure"]:
-            yield f"{_label(each)}: {each['failure']}"
+            yield f"{each['case']}, {_label(each)}: {each['failure']}"
     for each in found if jobs and waiting else ():
-        yield f"\n{_label(each)}"
+        yield f"\n{each['case']}, {_label(each)}"
         yield from _jobs(each)
+    yield f"Nothing was touched. Assumed: {'; '.join(answer['assumes'])}."
 
 
 def _jobs(found: dict[str, Any]) -> Iterator[RenderableType]:

@@ -35,6 +35,20 @@ def what_if(
     add: Annotated[
         Many, option("--add", "So many VMs more of a type of the cluster; repeatable.", "TYPE:N")
     ] = None,
+    remove: Annotated[
+        Many, option("--remove", "So many VMs fewer of a type, of those that are idle; repeatable.", "TYPE:N")
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        option("--cluster", "Another cluster, on which what waits is played alone.", "NAME|FILE"),
+    ] = None,
+    order: Annotated[
+        str | None, option("--order", "Another order, as in sharing.order: priority,shortest.", "KEYS")
+    ] = None,
+    keep: Annotated[
+        str | None,
+        option("--keep", "Another keeping of idle VMs of pools, as in simulate: none, timeout:90.", "HOW"),
+    ] = None,
     jobs: Annotated[bool, typer.Option("--jobs", help="Show when each job would run, too.")] = False,
     draws: Annotated[
         int, typer.Option("--draws", min=1, max=1000, help="How often, each time with other durations.")
@@ -51,13 +65,25 @@ def what_if(
 
     Jobs that run go on for as long as they are believed to, nobody else comes, and each policy places those
     that wait. Durations are drawn around what is believed: of all draws the mean is shown, and between which
-    ends 90 of 100 are.
+    ends 90 of 100 are. Each of --add, --remove, --cluster, --order and --keep is a case of its own, shown
+    beside what comes of it as it is now.
     """
     asked: dict[str, Any] = {"draws": draws, "seconds": seconds}
     if policy is not None:
         asked["policies"] = list(_policies(policy))
+    cases: list[dict[str, Any]] = []
     if add:
-        asked["add"] = dict(map(_count, add))
+        cases.append({"add": dict(_count("--add", each) for each in add)})
+    if remove:
+        cases.append({"remove": dict(_count("--remove", each) for each in remove)})
+    if cluster is not None:
+        cases.append({"cluster": _cluster(cluster)})
+    if order is not None:
+        cases.append({"order": [key.strip() for key in order.split(",")]})
+    if keep is not None:
+        cases.append({"keep": keep})
+    if cases:
+        asked["cases"] = [{}, *cases]
     with connect(url, token_file, ca) as client, _patience(seconds):
         answer = client.what_if(asked)
     if output == "json":
@@ -77,10 +103,20 @@ def _policies(text: str) -> Iterator[dict[str, Any]]:
             yield {"name": found.name, **found.options}
 
 
-def _count(text: str) -> tuple[str, int]:
+def _cluster(name: str) -> dict[str, Any]:
+    with errors():
+        from conf.loader import load
+        from conf.schema import Cluster
+        from environment.cluster_files import cluster_file
+
+        found: dict[str, Any] = load(cluster_file(name), Cluster).model_dump(mode="json")
+        return found
+
+
+def _count(flag: str, text: str) -> tuple[str, int]:
     kind, colon, number = text.rpartition(":")
     if not colon or not number.isdigit() or int(number) < 1:
-        raise CommandError(f"--add: should be as in m1.large:2, found {text!r}")
+        raise CommandError(f"{flag}: should be as in m1.large:2, found {text!r}")
     return kind, int(number)
 
 

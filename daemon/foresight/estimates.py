@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import structlog
 
 from daemon.contract import RejectedError
-from daemon.foresight.foresight import Interval, PolicyAhead, Present
+from daemon.foresight.cases import Present
+from daemon.foresight.foresight import Interval, PolicyAhead
 from environment.model.records import JobRecord
 
 log = structlog.get_logger("estimates")

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import product
 from queue import SimpleQueue
 from statistics import fmean
 from typing import Any
@@ -22,15 +23,13 @@ import numpy as np
 
 from agents.registry import PolicyError, create, looked_in
 from daemon.contract import RejectedError
-from daemon.foresight.questions import Answer, Question
+from daemon.foresight.cases import Case, Present
+from daemon.foresight.questions import Answer, Question, Scene
 from environment.model.cluster_model import ClusterModel
-from environment.resource_arrays import ResourceArrays
-from environment.sharing.terms import Sharing
+from environment.pools import BREAK_EVEN, Keeping
 from environment.simulation.ahead import Ahead, Played
 from environment.simulation.options import SimulationOptions
 from environment.sizing import Sizes
-from environment.types import PlacementRequest
-from environment.view import ClusterView
 
 #: Of how many that ask, one is answered, and for how long the others wait for that.
 _TURN = 5.0
@@ -38,48 +37,8 @@ _TURN = 5.0
 _SHOWN = 3.0
 #: A process that has not begun after so many seconds, or is so much over its time, is ended.
 _PATIENCE = 60.0
-_NOT_ADDED = "No VMs can be added"
 #: What is between the lower and the upper end of an interval: 90 of 100 draws.
 _LOW, _HIGH = 5.0, 95.0
-
-
-@dataclass(frozen=True, slots=True)
-class Present:
-    """What a policy would be asked about now."""
-
-    view: ClusterView
-    queue: tuple[PlacementRequest, ...]
-    #: How the cluster is shared, and so in which order jobs go.
-    sharing: Sharing | None = None
-    #: Jobs that wait and would not be shown to a policy now: they pause, wait aside, stand behind those that
-    #: the order shows, or wait for JVMs of this machine.
-    others: int = 0
-
-    def with_more(self, add: Mapping[str, int]) -> "Present":
-        """The same with so many VMs more of each type, which nobody holds; RejectedError for no such type."""
-        view = self.view
-        if not add:
-            return self
-        if view.openings is not None:
-            raise RejectedError(422, _NOT_ADDED, "here VMs come and go, and there may be more by themselves")
-        types = {vm.type: vm for vm in view.vms}
-        if unknown := sorted({*add} - {*types}):
-            raise RejectedError(
-                422, _NOT_ADDED, f"no VM is of type {unknown[0]}; there are {', '.join(types)}"
-            )
-        more = tuple(
-            replace(types[kind], id=f"more-{kind}-{number}", name=f"{kind} (added {number})")
-            for kind, count in add.items()
-            for number in range(1, count + 1)
-        )
-        names = view.free.thousandths
-        added = ResourceArrays.of([vm.resources for vm in more], names).thousandths
-        free = {name: np.concatenate((had, added[name])) for name, had in names.items()}
-        executors = np.concatenate((view.executors, np.zeros(len(more), np.int64)))
-        shown = ClusterView(
-            view.at, (*view.vms, *more), ResourceArrays(free), executors, view.running, None, view.left_out
-        )
-        return replace(self, view=shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +88,18 @@ class PolicyAhead:
     late: tuple[str, ...] = ()
     never: Mapping[str, str] = field(default_factory=dict)
     failure: str = ""
+    case: Case = field(default_factory=Case)
 
 
 class Foresight:
     """Answers what would come of the queue; may be asked from any thread."""
 
-    def __init__(self, sizes: Sizes, check: Callable[[str], None]) -> None:
-        """`sizes` says how open sizes are chosen; `check` raises RejectedError for a policy not to be had."""
-        self._check = check
+    def __init__(self, sizes: Sizes, check: Callable[[str], None], keeping: Keeping = BREAK_EVEN) -> None:
+        """`sizes` says how open sizes are chosen; `check` raises RejectedError for a policy not to be had.
+
+        `keeping` says for how long idle VMs of pools are kept.
+        """
+        self._check, self._keeping = check, keeping
         self._options = SimulationOptions(sizes=sizes)
         self._turn = threading.Lock()
         #: Who wants to know what there is now.
@@ -148,7 +111,7 @@ class Foresight:
         while not self._curious.empty():
             queue = tuple(model.requests())
             others = max(model.waiting - len(queue), 0)
-            self._curious.get().set_result(Present(model.view(), queue, model.sharing, others))
+            self._curious.get().set_result(Present(model.view(), queue, model.sharing, others, self._keeping))
 
     def _present(self) -> Present:
         wanted: Future[Present] = Future()
@@ -165,12 +128,12 @@ class Foresight:
         *,
         draws: int,
         seconds: float,
-        add: Mapping[str, int] | None = None,
+        cases: Sequence[Case] = (Case(),),
     ) -> tuple[Present, list[PolicyAhead]]:
-        """Play what there is now under each policy on so many draws, as far as there is time.
+        """Play what there is now in each case under each policy on so many draws, as far as there is time.
 
-        `add` says how many VMs there are beside those that are there, by type. RejectedError when it cannot
-        be said, or a policy is none that may be chosen.
+        RejectedError when a case cannot be, or a policy is none that may be chosen. The answers are case by
+        case, in each policy by policy.
         """
         for name, options in policies:
             self._check(name)
@@ -182,19 +145,27 @@ class Foresight:
             why = "another question is being answered"
             raise RejectedError(503, "Not now", why, {"Retry-After": "5"})
         try:
-            present = self._present().with_more(add or {})
+            present = self._present()
+            shown = [case.of(present) for case in cases]
             shares = [tuple(range(first, draws, len(self._workers))) for first in range(len(self._workers))]
             asked = tuple((name, dict(options)) for name, options in policies)
-            how = replace(self._options, sharing=present.sharing)
-            questions = [
-                Question(present.view, present.queue, asked, share, seconds, how) for share in shares if share
-            ]
+            scenes = tuple(
+                Scene(
+                    each.view, each.queue, replace(self._options, sharing=each.sharing, keeping=each.keeping)
+                )
+                for each in shown
+            )
+            questions = [Question(scenes, asked, share, seconds) for share in shares if share]
             with ThreadPoolExecutor(len(questions)) as threads:
                 found = threads.map(
                     lambda pair: list(pair[0].ask(pair[1])), zip(self._workers, questions, strict=False)
                 )
                 told = [answer for answers in found for answer in answers]
-            return present, [_summed(number, *each, told, present) for number, each in enumerate(asked)]
+            played = enumerate(product(cases, asked))
+            return present, [
+                replace(_summed(number, name, options, told, present), case=case)
+                for number, (case, (name, options)) in played
+            ]
         finally:
             self._turn.release()
 

@@ -11,23 +11,33 @@ from environment.view import ClusterView
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What is to be played: a view and a queue, by which policies (name and options), on which draws.
-
-    A draw of None is what is believed. Nothing is begun that many seconds after it was asked.
-    """
+class Scene:
+    """Where a play begins."""
 
     view: ClusterView
     queue: tuple[PlacementRequest, ...]
-    policies: tuple[tuple[str, dict[str, Any]], ...]
-    draws: tuple[int | None, ...]
-    seconds: float
     options: SimulationOptions = field(default_factory=SimulationOptions)
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """What is to be played: scenes, each by which policies (name and options), on which draws.
+
+    A draw of None is what is believed. Nothing is begun that many seconds after it was asked.
+    """
+
+    scenes: tuple[Scene, ...]
+    policies: tuple[tuple[str, dict[str, Any]], ...]
+    draws: tuple[int | None, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
-    """What a draw came to under a policy, by its number in the question; or why it came to nothing."""
+    """What a draw came to; or why it came to nothing.
+
+    `policy` counts the policies of the first scene of the question, then those of the second, and so on.
+    """
 
     policy: int
     draw: int | None

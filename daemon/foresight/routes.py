@@ -3,6 +3,7 @@
 from fastapi import FastAPI, Request
 
 from daemon.contract import RejectedError, Scheduler
+from daemon.foresight.cases import Case
 from daemon.foresight.schemas import Ahead, WhatIf, ahead_body
 from daemon.users.permits import permit_of
 
@@ -24,7 +25,7 @@ def add_foresight(app: FastAPI, scheduler: Scheduler) -> None:
             policies or [(acting.name, dict(acting.options))],
             draws=asked.draws,
             seconds=asked.seconds,
-            add=asked.add,
+            cases=[case.case for case in asked.cases] or [Case()],
         )
         return ahead_body(present, found, permit)
 

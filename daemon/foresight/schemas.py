@@ -2,13 +2,46 @@
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from conf.schema import PolicyChoice
+from conf.schema import Cluster, PolicyChoice
 from conf.schema.fields import Name
-from daemon.foresight.foresight import Interval, JobAhead, PolicyAhead, Present
+from conf.schema.sharing import Order
+from daemon.foresight.cases import Case, Present, always
+from daemon.foresight.foresight import Interval, JobAhead, PolicyAhead
 from daemon.schemas import Body, IntervalBody, Said, interval_body
 from daemon.users.permits import Permit
+from environment.pools import Keeping
+
+_Vms = Annotated[dict[Name, Annotated[int, Field(ge=1, le=10_000)]], Field(max_length=100)]
+
+
+def _keeps(text: str) -> str:
+    Keeping.read(text)
+    return text
+
+
+class CaseSpec(BaseModel):
+    """What is otherwise than now; all of it together. Empty: nothing."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+
+    add: _Vms = {}
+    """How many VMs more there are, by a type that the cluster has."""
+    remove: _Vms = {}
+    """How many of the VMs that are idle now are not there, by type."""
+    cluster: Cluster | None = None
+    """Another cluster, as in a cluster file; nothing runs there, and what waits now is played alone."""
+    order: Order | None = None
+    """In which order jobs are placed, as in `sharing.order`."""
+    keep: Annotated[str, Field(max_length=40), AfterValidator(_keeps)] | None = None
+    """For how long idle VMs of pools are kept: none, break_even, forecast, planned, timeout:SECONDS."""
+
+    @property
+    def case(self) -> Case:
+        """As a value."""
+        keep = None if self.keep is None else Keeping.read(self.keep)
+        return Case(self.add, self.remove, self.cluster, self.order or (), keep)
 
 
 class WhatIf(BaseModel):
@@ -22,8 +55,8 @@ class WhatIf(BaseModel):
     """How often, each time with other durations; fewer where the time is over before that."""
     seconds: Annotated[float, Field(gt=0, le=120, allow_inf_nan=False)] = 5.0
     """After so many seconds no draw is begun, but for the first."""
-    add: Annotated[dict[Name, Annotated[int, Field(ge=1, le=10_000)]], Field(max_length=100)] = {}
-    """How many VMs more there are, by a type that the cluster has."""
+    cases: Annotated[list[CaseSpec], Field(max_length=16)] = []
+    """What is otherwise; each is played under each policy. Without any, as it is now."""
 
 
 class JobAheadBody(Body):
@@ -55,6 +88,8 @@ class NeverBody(Body):
 class PolicyAheadBody(Body):
     """What comes of the queue under a policy."""
 
+    case: Said
+    """What is otherwise than now."""
     name: Said
     """The policy's name."""
     options: dict[str, Any]
@@ -88,17 +123,21 @@ class Ahead(Body):
     others: int
     """How many wait besides and are not played: they pause, are aside, are far behind, or want for JVMs."""
     policies: list[PolicyAheadBody]
-    """One for each that was asked for, in that order."""
+    """One for each that was asked for, in that order, case by case."""
+    assumes: list[Said]
+    """What all that assumes, in words."""
 
 
 def ahead_body(present: Present, found: list[PolicyAhead], permit: Permit) -> Ahead:
     """The answer, as far as this person sees jobs."""
     names = {request.job.id: request.job.name for request in present.queue if permit.sees(request.job.owner)}
+    more = (said for each in found for said in each.case.assumes)
     return Ahead(
         at=present.view.at,
         waiting=len({request.job.id for request in present.queue if not request.joins}),
         others=present.others,
         policies=[_policy(each, names, permit) for each in found],
+        assumes=list(dict.fromkeys((*always(present), *more))),
     )
 
 
@@ -110,6 +149,7 @@ def _policy(ahead: PolicyAhead, names: dict[str, str], permit: Permit) -> Policy
         if job_id in ahead.jobs
     ]
     return PolicyAheadBody(
+        case=str(ahead.case),
         name=ahead.name,
         options=dict(ahead.options),
         draws=ahead.draws,

@@ -9,6 +9,7 @@ import pickle
 import sys
 import time
 from collections.abc import Iterator
+from itertools import product
 from typing import BinaryIO
 
 from agents.registry import create, look_in
@@ -21,18 +22,17 @@ _NICE = 10
 
 
 def answers(question: Question) -> Iterator[Answer]:
-    """Play draw by draw, each under all policies, so that they have the same draws where time runs out."""
+    """Play draw by draw, each in all scenes under all policies: so all have the same where time runs out."""
     end, failed = time.monotonic() + question.seconds, set[int]()
     for draw in question.draws:
-        for number, (name, options) in enumerate(question.policies):
+        for number, (scene, (name, options)) in enumerate(product(question.scenes, question.policies)):
             if time.monotonic() > end and draw != question.draws[0]:
                 return
             if number in failed:
                 continue
             try:
-                played = play_ahead(
-                    create(name, options), question.view, question.queue, seed=draw, options=question.options
-                )
+                policy = create(name, options)
+                played = play_ahead(policy, scene.view, scene.queue, seed=draw, options=scene.options)
             except StuckError as error:
                 failed.add(number)
                 yield Answer(number, draw, None, str(error))

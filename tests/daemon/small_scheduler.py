@@ -23,8 +23,9 @@ from daemon.contract import (
     ShadowStatus,
     Standing,
 )
+from daemon.foresight.cases import Present
 from daemon.foresight.estimates import Coverage, Estimate
-from daemon.foresight.foresight import Foresight, Interval, Present
+from daemon.foresight.foresight import Foresight, Interval
 from daemon.intake import Intake
 from daemon.launcher import Launcher
 from daemon.queues.desk import QueueDesk

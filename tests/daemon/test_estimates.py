@@ -8,8 +8,9 @@ import pytest
 
 from daemon.contract import RejectedError
 from daemon.foresight import estimates as made
+from daemon.foresight.cases import Present
 from daemon.foresight.estimates import Coverage, Estimates
-from daemon.foresight.foresight import Interval, JobAhead, PolicyAhead, Present
+from daemon.foresight.foresight import Interval, JobAhead, PolicyAhead
 from environment.model.records import JobRecord
 from tests.builders import make_job, make_view, make_vms
 

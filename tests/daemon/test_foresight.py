@@ -6,15 +6,19 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from conf.schema import PolicyChoice
 from daemon.contract import RejectedError
-from daemon.foresight.foresight import Foresight, Present
+from daemon.foresight.cases import Case, Present
+from daemon.foresight.foresight import Foresight
 from daemon.foresight.routes import _check_bounds
-from daemon.foresight.schemas import WhatIf
+from daemon.foresight.schemas import WhatIf, ahead_body
+from daemon.users.permits import Permit
 from environment.sizing import Sizes
 from environment.types import PlacementRequest
+from environment.view import RunningJob
 from tests.builders import make_job, make_view, make_vms
 
 JOB = make_job("job-1", 8, 1.0, 1024, expected_duration=100.0)
@@ -68,11 +72,63 @@ def test_policies_have_the_same_draws_and_more_vms_help(loop: Loop) -> None:
     _, (ff, also) = loop.ask([("ff", {}), ("ff", {"overtake": "easy"})], draws=5, seconds=60.0)
     assert ff.jobs == also.jobs
     kind = loop.present.view.vms[0].type
-    present, (more,) = loop.ask([("ff", {})], draws=5, seconds=60.0, add={kind: 4})
-    assert len(present.view.vms) == 6
+    _, (more,) = loop.ask([("ff", {})], draws=5, seconds=60.0, cases=[Case(add={kind: 4})])
     assert more.jobs["job-3"].start.mean == 0.0
     with pytest.raises(RejectedError, match="no VM is of type z9"):
-        loop.ask([("ff", {})], draws=5, seconds=60.0, add={"z9": 1})
+        loop.ask([("ff", {})], draws=5, seconds=60.0, cases=[Case(add={"z9": 1})])
+
+
+def test_cases_stand_beside_what_is_now(loop: Loop) -> None:
+    """Another order, another cluster, VMs fewer: each is played, and says what it assumes."""
+    kind = loop.present.view.vms[0].type
+    short = replace(JOB, id="job-2", expected_duration=10.0)
+    loop.present = replace(loop.present, queue=tuple(PlacementRequest(job, 8) for job in (JOB, short)))
+    asked = WhatIf.model_validate(
+        {
+            "cases": [
+                {},
+                {"order": ["shortest"]},
+                {
+                    "cluster": {
+                        "vms": [{"type": kind, "count": 4, "cpus": 4, "memory": "16g", "price_per_hour": 1}]
+                    }
+                },
+                {"remove": {kind: 1}},
+            ]
+        }
+    )
+    cases = [each.case for each in asked.cases]
+    present, found = loop.ask([("ff", {})], draws=1, seconds=60.0, cases=cases)
+    now, shortest, other, fewer = found
+    assert [str(each.case) for each in found] == [
+        "as now", "in order of shortest", "on 4 other VMs", f"-1 {kind}"
+    ]  # fmt: skip
+    assert (
+        now.jobs["job-2"].start.mean
+        > 0.0
+        == shortest.jobs["job-2"].start.mean
+        < shortest.jobs["job-1"].start.mean
+    )
+    assert {job.start.mean for job in other.jobs.values()} == {0.0}
+    assert {*fewer.never} == {"job-1", "job-2"}
+    body = ahead_body(present, found, Permit())
+    assert any("nothing runs at first" in said for said in body.assumes)
+    running = RunningJob(JOB, (loop.present.view.vms[0].id,) * 4, 0.0, None)
+    held = np.array([4, 0])
+    loop.present = replace(loop.present, view=replace(loop.present.view, executors=held, running=(running,)))
+    with pytest.raises(RejectedError, match=f"of {kind}, 1 VMs are idle now, 2 cannot"):
+        loop.ask([("ff", {})], draws=1, seconds=1.0, cases=[Case(remove={kind: 2})])
+
+
+def test_another_cluster_names_no_files_and_is_of_a_size() -> None:
+    """Whoever asks would have the daemon read any file, or make any number of VMs."""
+    pool = {"name": "p", "type": "t", "cpus": 1, "memory": "1g", "max": 1, "boot": 1, "price_per_hour": 1}
+    spot = pool | {"spot": {"history": "/etc/passwd", "interruptions_per_hour": 0.1}}
+    many = {"type": "t", "count": 6_000, "cpus": 1, "memory": "1g", "price_per_hour": 1}
+    for cluster, why in (({"pools": [spot]}, "files"), ({"vms": [many, many]}, "at most")):
+        case = WhatIf.model_validate({"cases": [{"cluster": cluster}]}).cases[0].case
+        with pytest.raises(RejectedError, match=why):
+            case.of(Loop.present)
 
 
 def test_deadlines_that_would_be_missed_and_jobs_that_would_never_run(loop: Loop) -> None:
