@@ -172,6 +172,7 @@ def _add_jobs(app: FastAPI, scheduler: Scheduler, store: Store) -> None:
             labels=_labels(query.label),
             limit=query.limit,
             before=query.before,
+            newest_first=query.order == "newest",
         )
         told, due = told_of(scheduler, store, permit, records), scheduler.due()
         expected = scheduler.estimates()

@@ -69,7 +69,9 @@ class JobsQuery(Query):
     limit: Annotated[int, Field(ge=1, le=1000)] = 100
     """How many at most."""
     before: JobId | None = None
-    """Only jobs submitted before this one."""
+    """Only jobs that come behind this one: submitted before it, or after it where the oldest come first."""
+    order: Literal["newest", "oldest"] = "newest"
+    """Which come first, by their submission."""
 
 
 class LogQuery(Query):

@@ -33,6 +33,7 @@ from daemon.cli import (
     spark,
     spark_conf,
     submit,
+    top,
     train,
     ui,
     up,
@@ -121,6 +122,7 @@ app.command()(ui.ui)
 app.command()(history_server.history)
 app.command()(jobs.decommission)
 app.command()(cluster.cluster)
+app.command()(top.top)
 app.command()(bill.bill)
 app.add_typer(cluster.policy, name="policy")
 app.add_typer(queues.queue, name="queue")

@@ -95,9 +95,12 @@ class Client:
         group: str | None = None,
         labels: Sequence[str] = (),
         before: str | None = None,
+        order: str | None = None,
     ) -> Json:
-        """List jobs, the newest first, those submitted before that one."""
-        asked = _given(state=state, owner=owner, queue=queue, group=group, limit=limit, before=before)
+        """List jobs, the newest first or in that order, those behind that one."""
+        asked = _given(
+            state=state, owner=owner, queue=queue, group=group, limit=limit, before=before, order=order
+        )
         return self._ask("GET", "/v1/jobs", params={**asked, "label": list(labels)})
 
     def group(self, name: str) -> Json:

@@ -1,14 +1,21 @@
 """What is followed: events, logs of jobs that wait, live screens; also when daemon or job go away."""
 
+import io
 import json
+import os
+import subprocess
+import sys
+import termios
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from daemon.chronicle import Happening
-from daemon.cli import watch
+from daemon.cli import live, render, watch
 from daemon.cli.client import Client, UnreachableError
 from tests.daemon.cli.conftest import Daemon
 
@@ -121,3 +128,62 @@ def test_the_log_of_a_job_that_waits_says_why(daemon: Daemon, capsys: Capture) -
         f"stoker: {job_id} is queued: no VM has room",
         f"stoker: {job_id} is queued: its array runs already",
     ]
+
+
+def test_top_in_a_pipe_is_one_picture(daemon: Daemon, capsys: Capture) -> None:
+    """Sums, what runs and what it costs, and what waits, the head first, and why."""
+    runs, *waiting = [submitted(daemon) for _ in range(4)]
+    daemon.cast.place(runs)
+    daemon.cast.put(waiting[0], "queued", "no VM has room")
+    assert daemon.run("top") == 0
+    said = capsys.readouterr().out
+    assert said.startswith("1 of 2 VMs in use, 1 of 8 cpus; $0.4800/h now, of which $0.2400/h for VMs in use")
+    assert "1 jobs running, 3 waiting" in said
+    assert said.index(runs) < said.index(waiting[0]) < said.index(waiting[1]) < said.index(waiting[2])
+    assert "no VM has room" in said
+    assert daemon.run("top", "-o", "json", "--rows", "2") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [job["id"] for job in found["waiting_jobs"]] == waiting[:2]
+    assert (found["waiting"], found["more_waiting"]) == (3, False)
+
+
+def test_top_on_a_terminal_is_drawn_again_until_q(daemon: Daemon) -> None:
+    """And leaves the terminal as it was."""
+    submitted(daemon)
+    terminal, far = os.openpty()
+    command = [sys.executable, "-m", "daemon.cli", "top", "--interval", "0.5", "--url", daemon.url]
+    environment = {**os.environ, "COLUMNS": "100", "LINES": "30", "TERM": "xterm"}
+    before = termios.tcgetattr(far)
+    with subprocess.Popen(command, stdin=far, stdout=far, stderr=far, env=environment) as process:
+        drawn = b""
+        until = time.monotonic() + 30
+        while drawn.count(b"waiting") < 2 and time.monotonic() < until:
+            drawn += os.read(terminal, 65536)
+        os.write(terminal, b"q")
+        assert process.wait(30) == 0
+    assert b"in use" in drawn
+    assert termios.tcgetattr(far) == before
+    os.close(far)
+    os.close(terminal)
+
+
+def test_a_screen_stays_while_the_daemon_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the last picture, and a word of that."""
+    printed = io.StringIO()
+    monkeypatch.setattr(
+        render, "console", lambda: Console(file=printed, force_terminal=True, width=80, height=9)
+    )
+    pictures: Iterator[list[str] | BaseException] = iter(
+        [["a picture"], UnreachableError("no daemon answers", sent=False), KeyboardInterrupt()]
+    )
+
+    def picture() -> list[str]:
+        found = next(pictures)
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    live.screen(picture, 0.01)
+    said = printed.getvalue()
+    assert said.count("a picture") == 2
+    assert said.index("q ends") < said.index("no daemon answers; trying again") < said.rindex("a picture")

@@ -1,0 +1,140 @@
+"""`stoker top`: how the cluster is and what runs and waits there, as it changes."""
+
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from daemon.cli.shared_options import DEFAULT_URL, Ca, Output, TokenFile, Url, connect, print_json
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from daemon.cli.client import Client
+
+Json = Mapping[str, Any]
+#: Jobs of one state that are asked for; of more, the sums say so.
+_PAGE = 500
+#: What is paid for of a VM.
+_PAID = ("up", "booting", "draining", "closing")
+_RUNNING = ("placing", "starting", "running", "relaunching")
+
+
+def top(
+    interval: Annotated[
+        float, typer.Option("--interval", min=0.5, max=3600, metavar="SECONDS", help="From look to look.")
+    ] = 2.0,
+    rows: Annotated[
+        int, typer.Option("--rows", min=1, max=1000, help="How many jobs of each kind, at most.")
+    ] = 10,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    output: Output = "table",
+) -> None:
+    """Watch the cluster: VMs, cores, dollars an hour, what runs and what waits, and why.
+
+    `q` or Ctrl-C ends it. In a pipe, or as JSON, it shows how things are, once.
+    """
+    with connect(url, token_file, ca) as client:
+        if output == "json":
+            print_json(_look(client, rows))
+            return
+        from daemon.cli import live, render
+
+        if not sys.stdout.isatty():
+            render.show(*picture(_look(client, rows)))
+            return
+        live.screen(lambda: list(picture(_look(client, rows))), interval)
+
+
+def _look(client: "Client", rows: int) -> Json:
+    """How things are: sums over VMs and jobs, and the first jobs that run and wait."""
+    vms = client.cluster()["vms"]
+    pages = [client.jobs(state, _PAGE) for state in _RUNNING]
+    running = [job for page in pages for job in page["jobs"]]
+    waiting, more = _queue(client)
+    paid = [vm for vm in vms if vm["state"] in _PAID]
+    dearest = sorted(running, key=lambda job: -job["cost"])
+    return {
+        "policy": client.policy()["name"],
+        "vms": len(vms),
+        "vms_in_use": sum(1 for vm in vms if vm["executors"]),
+        "cpus": sum(vm["cpus"] for vm in vms),
+        "used_cpus": sum(vm["used_cpus"] for vm in vms),
+        "price_per_hour": sum(vm["price_per_hour"] for vm in paid),
+        "price_per_hour_in_use": sum(vm["price_per_hour"] for vm in paid if vm["executors"]),
+        "running": len(running),
+        "more_running": any(page["next"] for page in pages),
+        "waiting": len(waiting),
+        "more_waiting": more,
+        "running_jobs": dearest[:rows],
+        "waiting_jobs": waiting[:rows],
+    }
+
+
+def _queue(client: "Client") -> tuple[list[Json], bool]:
+    """Jobs that wait, the head of the queue first, what is held last; and whether there are more."""
+    page = client.jobs("queued", _PAGE, order="oldest")
+    place = {job["id"]: math.inf if job["place"] is None else job["place"] for job in page["jobs"]}
+    return sorted(page["jobs"], key=lambda job: place[job["id"]]), page["next"] is not None
+
+
+def picture(found: Json) -> "Iterator[str | RenderableType]":
+    """The same for people."""
+    from daemon.cli import render
+
+    price, used = found["price_per_hour"], found["price_per_hour_in_use"]
+    cores = f"{found['used_cpus']:g} of {found['cpus']:g} cpus"
+    yield (
+        f"{found['vms_in_use']} of {render.count(found['vms'], 'VM')} in use, {cores}; "
+        f"{render.money(price)}/h now, of which {render.money(used)}/h for VMs in use; "
+        f"policy {found['policy']}"
+    )
+    running, waiting = (
+        f"{found[of]}{' or more' if found[f'more_{of}'] else ''}" for of in ("running", "waiting")
+    )
+    yield f"{running} jobs running, {waiting} waiting"
+    if found["running_jobs"]:
+        yield ""
+        yield _running(found["running_jobs"])
+    if found["waiting_jobs"]:
+        yield ""
+        yield _waiting(found["waiting_jobs"])
+
+
+def _running(jobs: Sequence[Json]) -> "RenderableType":
+    from daemon.cli import render
+
+    rows = (
+        (
+            job["id"],
+            job["name"],
+            job["owner"] or render.NONE,
+            render.state(job["state"]),
+            f"{job['executors']} x {job['cpus']:g}",
+            render.clock(job["started_at"]),
+            render.money(job["cost"]),
+        )
+        for job in jobs
+    )
+    columns = ("runs", "name", "owner", "state", "cpus", "since", "cost so far")
+    return render.table(columns, rows, right=("cost so far",))
+
+
+def _waiting(jobs: Sequence[Json]) -> "RenderableType":
+    from daemon.cli import render, views
+
+    rows = (
+        (
+            job["id"],
+            job["name"],
+            job["owner"] or render.NONE,
+            views.between(job["estimate"]["start"], render.clock) if job["estimate"] else render.NONE,
+            job["reason"],
+        )
+        for job in jobs
+    )
+    return render.table(("waits", "name", "owner", "starts", "why"), rows)
