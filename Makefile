@@ -9,10 +9,10 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test chaos soak fuzz mutants lint openapi reference bench filter lock clean
+.PHONY: help install demo test chaos soak fuzz mutants lint openapi reference docs-output bench filter lock clean
 
 help:  ## Say what can be made
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 13
 
 install: $(READY)  ## Install Stoker and everything it needs into .venv
 
@@ -63,6 +63,9 @@ openapi: $(READY)  ## Store what the HTTP API is, and the client's types of it
 
 reference: $(READY)  ## Store the references of docs/reference: files, commands, HTTP API
 	$(BIN)/python -m tests.docs.reference
+
+docs-output: $(READY)  ## Run the commands of pages whose output stands there, and put it there
+	$(BIN)/python -m tests.docs.outputs
 
 bench: $(READY)  ## Print the benchmarks, with ratios to their references
 	$(BIN)/python -m pytest tests/benchmarks --benchmark-only --override-ini addopts= -q

@@ -1,4 +1,4 @@
-"""README's table of policies says which there are, which options they take, and what decisions depend on.
+"""docs/policies.md's table says which policies there are, their options, and what decisions depend on.
 
 What a policy knows is found by showing it a cluster and a queue, and then the same with one thing different:
 where it decides otherwise, it knows of that.
@@ -22,7 +22,7 @@ from environment.types import EndedJob, Job, Observer, Place, PlacementRequest
 from environment.view import ClusterView
 from tests.builders import make_view, make_vm
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs/policies.md"
 #: A view, a queue, and jobs that end while the policy decides.
 Scene = tuple[ClusterView, list[PlacementRequest], list[EndedJob]]
 SCENES = range(12)
@@ -30,8 +30,8 @@ OVERTAKING = [field.name for field in fields(OvertakingOptions)]
 
 
 def rows() -> dict[str, tuple[list[str], list[str]]]:
-    """By name: what README says that a policy knows, and its options."""
-    section = README.read_text(encoding="utf-8").partition("\n## Policies\n")[2].partition("\n###")[0]
+    """By name: what the page says that a policy knows, and its options."""
+    section = PAGE.read_text(encoding="utf-8").partition("\n## All of them\n")[2].partition("\n## ")[0]
     found = {}
     for line in re.findall(r"^\| (`.+) \|$", section, re.MULTILINE):
         names, _, facts, options = line.split(" | ")
@@ -132,7 +132,7 @@ def on_pools(scene: Scene) -> Scene:
     return make_view(view.vms).changed(openings=openings), queue, ended
 
 
-#: What may be known, by the word for it in README, in its order there.
+#: What may be known, by the word for it in the page, in its order there.
 FACTS: dict[str, Callable[[Scene], Scene]] = {
     "queue": head_alone,
     "types": of_one_type,

@@ -1,0 +1,34 @@
+"""What pages show: commands, files, and outputs between markers; for the tests that run them."""
+
+import re
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[2]
+PAGES = (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md")))
+#: A command whose output stands below it, and with which of its lines: all, or those where this is found.
+OUTPUT = re.compile(
+    r"<!-- output of: (?P<command>.*?)(?:, lines with (?P<lines>.*?))? -->\n"
+    r"```text\n(?P<shown>.*?)```\n<!-- end -->",
+    re.DOTALL,
+)
+
+
+def commands(page: Path) -> list[str]:
+    """What stands behind `$` in the page's blocks, whole where it goes on below."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", "")
+    blocks = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
+    return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+
+
+def files(page: Path) -> dict[str, str]:
+    """The files that a page shows: blocks that begin with a name (`# stoker.yaml`), or are called by one."""
+    text = page.read_text(encoding="utf-8")
+    found: dict[str, str] = dict(re.findall(r"```yaml\n# (\S+\.yaml)\n(.*?)```", text, re.DOTALL))
+    return found
+
+
+def programs(page: Path) -> dict[str, str]:
+    """The programs that a page shows, by the names under which it has them kept."""
+    text = page.read_text(encoding="utf-8")
+    found: dict[str, str] = dict(re.findall(r"file `(\w+\.py)`:\n\n```python\n(.*?)```", text, re.DOTALL))
+    return found

@@ -1,0 +1,157 @@
+"""The commands of README and of pages for users, one after the other: each works, and harms no page.
+
+Those that need minutes of Spark, a cloud or root are run by tests of their own, which are named here.
+"""
+
+import hashlib
+import re
+import shlex
+import shutil
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from agents import registry
+from agents.experiments.fidelity import Fidelity
+from daemon.cli import main, validation
+from environment.simulation.fitted import write_model
+from profiles.runs import write_runs
+from tests.agents.test_fidelity import MODEL, fidelity
+from tests.daemon.cli.conftest import Cast, Daemon, cast, daemon
+from tests.docs.pages import PAGES, REPOSITORY, commands, files, programs
+from tests.profiles.measured import make_run
+
+__all__ = ["cast", "daemon", "fidelity"]
+#: What is published, or read by who comes along with the project.
+PUBLISHED = ("agents/drl/models", "conf", "docs", "profiles", "README.md")
+#: The pages whose commands are run here, in a checkout, beside a daemon whose jobs finish at once.
+HERE = ("README.md", "tutorial.md", "policies.md", "clusters.md", "workloads.md", "training.md")
+#: Where those of other pages are run.
+PAGES_ELSEWHERE = {
+    "elastic.md": ("tests/daemon/cli/test_simulate.py", "tests/daemon/test_elastic.py"),
+    "sharing.md": ("tests/daemon/queues/test_three_teams.py", "tests/daemon/users/test_page.py"),
+    "submit.md": ("tests/client/test_submit_page.py", "tests/doors/test_all_doors.py"),
+}
+#: Where these are run: by what they begin with, the test, or what every run of the tests does first.
+ELSEWHERE = {
+    "make install": "Makefile",
+    "make demo": "tests/daemon/cli/test_demo.py",
+    "stoker demo": "tests/daemon/cli/test_demo.py",
+    "stoker up": "tests/daemon/test_end_to_end.py",
+    "stoker profile run": "tests/daemon/cli/test_profile.py",
+}
+#: What makes the others short.
+SHORTER = {
+    "simulate": ["--seeds", "1", "--jobs", "3"],
+    "train": ["--set", "iterations=1", "--set", "imitation=null", "--set", "evaluation.seeds=1"],
+    "evaluate": ["--seeds", "1", "--policy", "rr", "--workload", "burst"],
+}
+#: What TensorFlow and TF-Agents say when they are imported, compile and save.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::SyntaxWarning"),
+    pytest.mark.filterwarnings("ignore:Encoding a StructuredValue"),
+]
+
+
+def published() -> dict[str, str]:
+    """What every published file holds."""
+    paths = [path for name in PUBLISHED for path in [REPOSITORY / name, *(REPOSITORY / name).rglob("*")]]
+    found = [path for path in paths if path.is_file() and "__pycache__" not in path.parts]
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout's folder, in which commands are run as a reader would run them."""
+    folder = tmp_path / "checkout"
+    for name in ("conf", "docs"):
+        shutil.copytree(REPOSITORY / name, folder / name)
+    (folder / "profiles").symlink_to(REPOSITORY / "profiles")
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(registry, "_FOLDERS", [])
+    # What `profile run` leaves, and what comes of real Spark, which takes minutes.
+    runs = [make_run(name=f"sort-{n}", type=kind, copy=n) for n in range(3) for kind in ("sort", "wordcount")]
+    write_runs(Path("stoker-profiles/plan"), runs, {"machine": {}})
+    write_model(Path("stoker-profiles/plan"), MODEL)
+    return folder
+
+
+@pytest.fixture
+def at_once(daemon: Daemon) -> Cast:
+    """Jobs print something and finish."""
+
+    def go(job_id: str) -> None:
+        time.sleep(0.05)
+        daemon.cast.place(job_id)
+        daemon.cast.put(job_id, "finished", finished_at=time.time())
+
+    daemon.cast.fate = lambda job_id: threading.Thread(target=go, args=(job_id,)).start()
+    daemon.cast.logs["driver stdout"] = "counted\n"
+    return daemon.cast
+
+
+@pytest.mark.slow
+def test_commands_work_and_write_over_nothing_that_is_published(
+    checkout: Path,
+    at_once: Cast,
+    fidelity: Fidelity,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Page by page, from the checkout's folder."""
+    before = published()
+    copied = {path: path.read_bytes() for path in checkout.rglob("*") if path.is_file()}
+    monkeypatch.setattr(validation, "compared", lambda *_: fidelity)
+    tried, shown = set(), set()
+    for page in (path for path in PAGES if path.name in HERE and path != REPOSITORY / "docs/README.md"):
+        for name, text in (files(page) | others(page)).items():
+            Path(name).write_text(text)
+            shown.add(name)
+        for line in commands(page):
+            words = shlex.split(line.removeprefix(".venv/bin/"), comments=True)
+            if " ".join(words).startswith(tuple(ELSEWHERE)):
+                continue
+            assert words[0] == "stoker", line
+            more = SHORTER.get(words[1], ())
+            if words[1:3] == ["config", "check"]:
+                more = [
+                    "--set",
+                    f"data_dir={tmp_path}",
+                    "--set",
+                    "listen=127.0.0.1:0",
+                    "--set",
+                    "mesos.port=0",
+                ]
+            assert main([*words[1:], *more]) == 0, (page.name, line, capsys.readouterr())
+            tried.add(words[1])
+    assert tried >= {"submit", "jobs", "explain", "logs", "bill", "policy", "simulate", "workload", "train"}
+    assert tried >= {"evaluate", "profile", "config"}
+    assert published() == before
+    assert {path: path.read_bytes() for path in copied} == copied
+    new = {path.relative_to(checkout).parts[0] for path in checkout.rglob("*") if path.is_file()}
+    new -= {*shown, "conf", "docs", "__pycache__"}
+    assert new == {"policies", "stoker-profiles", "stoker-results"}
+    ignored = (REPOSITORY / ".gitignore").read_text().splitlines()
+    assert {f"/{name}/" for name in new} <= set(ignored)
+
+
+def others(page: Path) -> dict[str, str]:
+    """The program and the table that a page shows."""
+    found, text = programs(page), page.read_text(encoding="utf-8")
+    if table := re.search(r"```csv\n(.*?)```", text, re.DOTALL):
+        found["jobs.csv"] = table[1]
+    return found
+
+
+def test_commands_of_all_pages_are_run() -> None:
+    """Here, or in the tests that are named."""
+    named = {path for paths in PAGES_ELSEWHERE.values() for path in paths} | set(ELSEWHERE.values())
+    assert [path for path in named if not (REPOSITORY / path).exists()] == []
+    with_commands = {page.name for page in PAGES if commands(page)}
+    assert with_commands == {*HERE, *PAGES_ELSEWHERE}
