@@ -13,9 +13,15 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
+from pydantic import BaseModel
 
 from agents import registry
 from agents.experiments.fidelity import Fidelity
+from conf.loader import build
+from conf.schema import Billing, Cluster, Config, JobSpec, Pool, Spot, VmGroup
+from conf.schema.users import UsersFile
+from conf.workload_file import WorkloadSpec
 from daemon.cli import main, validation
 from environment.simulation.fitted import write_model
 from profiles.runs import write_runs
@@ -43,10 +49,24 @@ ELSEWHERE = {
     "stoker up": "tests/daemon/test_end_to_end.py",
     "stoker profile run": "tests/daemon/cli/test_profile.py",
 }
+#: What a file of a page is, by its name.
+KINDS: dict[str, type[BaseModel]] = {
+    "stoker.yaml": Config,
+    "cluster.yaml": Cluster,
+    "pools.yaml": Cluster,
+    "job.yaml": JobSpec,
+    "evening.yaml": WorkloadSpec,
+    "teams.yaml": WorkloadSpec,
+    "week.yaml": WorkloadSpec,
+    "users.yaml": UsersFile,
+}
 #: What makes the others short.
 SHORTER = {
     "simulate": ["--seeds", "1", "--jobs", "3"],
-    "train": ["--set", "iterations=1", "--set", "imitation=null", "--set", "evaluation.seeds=1"],
+    "train": [
+        *("--set", "iterations=1", "--set", "imitation=null", "--set", "evaluation.seeds=1"),
+        *("--set", "reinforce.workloads=1", "--set", "reinforce.rollouts=2"),
+    ],
     "evaluate": ["--seeds", "1", "--policy", "rr", "--workload", "burst"],
 }
 #: What TensorFlow and TF-Agents say when they are imported, compile and save.
@@ -106,7 +126,8 @@ def test_commands_work_and_write_over_nothing_that_is_published(
 ) -> None:
     """Page by page, from the checkout's folder."""
     before = published()
-    copied = {path: path.read_bytes() for path in checkout.rglob("*") if path.is_file()}
+    shipped = [*(checkout / "conf").rglob("*"), *(checkout / "docs").rglob("*")]
+    copied = {path: path.read_bytes() for path in shipped if path.is_file()}
     monkeypatch.setattr(validation, "compared", lambda *_: fidelity)
     tried, shown = set(), set()
     for page in (path for path in PAGES if path.name in HERE and path != REPOSITORY / "docs/README.md"):
@@ -139,6 +160,24 @@ def test_commands_work_and_write_over_nothing_that_is_published(
     assert new == {"policies", "stoker-profiles", "stoker-results"}
     ignored = (REPOSITORY / ".gitignore").read_text().splitlines()
     assert {f"/{name}/" for name in new} <= set(ignored)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_that_pages_show_are_some(page: Path) -> None:
+    """Of the kind that their names say."""
+    for name, text in files(page).items():
+        found = yaml.safe_load(text)
+        if name in KINDS and isinstance(found, dict):
+            build(KINDS[name], found, f"{page.name}: {name}")
+
+
+def test_the_page_on_clusters_shows_every_key() -> None:
+    """Of VMs, pools, how they are charged, and spot VMs."""
+    page = (REPOSITORY / "docs/clusters.md").read_text(encoding="utf-8")
+    blocks = "".join(re.findall(r"```yaml\n(.*?)```", page, re.DOTALL))
+    for model in (VmGroup, Pool, Billing, Spot):
+        for key in model.model_fields:
+            assert re.search(rf"\b{key}:", blocks), f"{model.__name__}.{key}"
 
 
 def others(page: Path) -> dict[str, str]:
