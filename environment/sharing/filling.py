@@ -166,15 +166,21 @@ class Order:
         job = entry.request.job
         if job.id in self._gone or job.id in self._early:
             return Answer.GONE
-        if self._kept:
-            for path, user in scopes(self.standings.sharing.queues, job.queue, job.owner):
-                if (path, user) in self._kept:
-                    return Answer.QUEUE_FULL if user is None else Answer.USER_FULL
+        if (scope := self._kept_from(entry)) is not None:
+            return Answer.QUEUE_FULL if scope[1] is None else Answer.USER_FULL
         if not self._bounded or (over := self.over(entry)) is None:
             return Answer.MAY
         if not over.full or job.queue in self.scene.grow_in:
             return Answer.OVER
         return Answer.QUEUE_FULL if over.scope[1] is None else Answer.USER_FULL
+
+    def _kept_from(self, entry: Entry) -> Scope | None:
+        """The queue or user of the entry's of whom all that is left is kept for somebody; None for none."""
+        if not self._kept:
+            return None
+        job = entry.request.job
+        of = scopes(self.standings.sharing.queues, job.queue, job.owner)
+        return next((scope for scope in of if scope in self._kept), None)
 
     def over(self, entry: Entry) -> Over | None:
         """Which limit keeps an entry from being placed; None when none does."""
@@ -187,7 +193,10 @@ class Order:
         return self._overs[known]
 
     def _starving(self) -> Iterator[Entry]:
-        """Who has waited for too long, the oldest first; what a limit keeps from one is kept for him."""
+        """Who has waited for too long, the oldest first; what a limit keeps from one is kept for him.
+
+        Who waits for one of whom this is so has no more kept for him: it will be, when he is the oldest.
+        """
         since = self.standings.at - self.standings.sharing.starves_after
         heap = [
             (entries[0].key, queue, 0)
@@ -209,7 +218,7 @@ class Order:
             elif answer is not Answer.GONE and self._bounded:
                 self.blocked = True
                 over = self.over(entry)
-                if over is not None and over.ever:
+                if over is not None and over.ever and self._kept_from(entry) is None:
                     self._kept.setdefault(over.scope, entry.request.job.id)
                     if over.scope[1] is None:  # nobody of the queue goes before him
                         heap = [each for each in heap if each[1] != queue]

@@ -15,8 +15,8 @@ from environment.sharing.terms import Most, Queues
 class Over(NamedTuple):
     """A limit that is in the way: of which queue or user, and what is said of it.
 
-    `full` tells whether it is in the way of any new job of his; `ever` whether it lets this one where nothing
-    is held.
+    `full` tells whether it is in the way of any new job of his; `ever` whether this one is let by all limits
+    where nothing is held.
     """
 
     scope: Scope
@@ -66,7 +66,8 @@ class Limits:
             if why := _crossed(standings, scope, most, takes, more_jobs, per_hour):
                 whose = f"{user or 'nobody'} in queue {path}" if of_user else f"queue {path}"
                 full = _is_full(standings, scope, most)
-                return Over(scope, f"{whose} {why}", full, _lets(most, takes, per_hour))
+                ever = all(_lets(each, takes, per_hour) for _, _, each in self._bounds(queue))
+                return Over(scope, f"{whose} {why}", full, ever)
         return None
 
     def left(self, standings: Standings, queue: str, user: str, each: Resources) -> int | None:

@@ -168,3 +168,21 @@ def test_a_round_goes_on_as_if_it_began_after_each_placement(seed: int) -> None:
         looks = walk.chance.choice([1, 2, 5, 1000])
         shown, expected = ([(r.job.id, r.count) for r in islice(each, looks)] for each in (turns, anew))
         assert shown == expected
+
+
+@pytest.mark.parametrize("seed", [1, 14, 18, 23, 104, 126])
+def test_who_starves_is_kept_what_its_text_says(seed: int) -> None:
+    """Placed one after the other: who is never let, or waits for another who starves, keeps nothing back."""
+    walk = Walk(seed)
+    walk.sharing = replace(walk.sharing, starves_after=100.0)
+    walk.ordering, walk.naive = Ordering(walk.sharing), Naive(walk.sharing, WHOLE)
+    for _ in range(120):
+        walk.step()
+    while True:
+        turns, expected = walk.ordering.turns(WHOLE, walk.now), walk.naive.order(walk.now)
+        assert [request.job.id for request in turns] == expected
+        if not expected:
+            return
+        job, count = turns[0].job, turns[0].count
+        walk.leave(job.id)
+        walk.hold(replace(job, executors=count))
