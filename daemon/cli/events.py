@@ -2,7 +2,7 @@
 
 import json
 import sys
-import time
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -10,6 +10,7 @@ import typer
 from conf.characters import visible, visible_json
 from daemon.cli.errors import CommandError
 from daemon.cli.groups import is_group
+from daemon.cli.job_list import moment
 from daemon.cli.shared_options import DEFAULT_URL, Ca, Output, TokenFile, Url, connect, notice, option
 
 
@@ -24,7 +25,7 @@ def events(
         str | None,
         option(
             "--since",
-            "Only what happened since then: so long ago (30s, 10m, 2h, 1d) or a time (2026-11-22T10:00); "
+            "Only what happened since then: so long ago (10m, 2h), yesterday, or a time (2026-11-22T10:00); "
             "without it, the last 1000.",
             "TIME",
         ),
@@ -43,7 +44,7 @@ def events(
 
     if job_id is not None and is_group(job_id):
         raise CommandError(f"{job_id} is no job's id, such as job-12; without one, all events are told")
-    begin = None if since is None else _time(since, time.time())
+    begin = None if since is None else moment(since, datetime.now().astimezone())
     with connect(url, token_file, ca) as client:
         for event in watch.events(client, job_id, begin, follow, notice):
             if output == "json":
@@ -59,17 +60,3 @@ def line(event: dict[str, Any]) -> str:
 
     whom = f"{event['job_id']:<8} " if event["job_id"] else ""
     return f"{render.clock(event['at'])} {whom}{event['kind']}: {event['message']}"
-
-
-def _time(text: str, now: float) -> float:
-    from datetime import datetime
-
-    from conf.units import seconds
-
-    try:
-        if "-" in text:
-            return max(0.0, datetime.fromisoformat(text).timestamp())
-        return max(0.0, now - seconds(text.removesuffix(" ago")))
-    except (ValueError, OverflowError, OSError):
-        right = "should be so long ago (30s, 10m, 2h, 1d) or a time (2026-11-22T10:00)"
-        raise CommandError(f"--since: {right}, found {text!r}") from None

@@ -4,7 +4,8 @@ State, owner, queue, group and labels are asked of the API, which has indexes of
 sorted out here, page by page: the newest come first, so that no page is read beyond --since.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -71,6 +72,13 @@ def jobs(
     ] = None,
     reverse: Annotated[bool, typer.Option("-r", "--reverse", help="The other way round.")] = False,
     limit: Annotated[int, typer.Option("--limit", min=1, max=_PAGE, help="How many, the newest first.")] = 50,
+    watch: Annotated[
+        bool,
+        typer.Option("-w", "--watch", help="List them again and again, until q or Ctrl-C; in a pipe once."),
+    ] = False,
+    interval: Annotated[
+        float, typer.Option("--interval", min=0.5, max=3600, metavar="SECONDS", help="With --watch.")
+    ] = 2.0,
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
     ca: Ca = None,
@@ -80,29 +88,36 @@ def jobs(
 
     Example: stoker jobs --user ann --state failed --since yesterday --sort cost -r
     """
-    start = None if since is None else _moment(since, datetime.now().astimezone())
+    start = None if since is None else moment(since, datetime.now().astimezone())
     wanted = {"state": state, "owner": owner, "queue": queue, "group": group, "labels": label or ()}
-    with connect(url, token_file, ca) as client:
-        page = _PAGE if type is not None or start is not None else limit
-        listed = _since(_all(client, page, wanted), start)
-        found = list(islice((job for job in listed if type in (None, job["type"])), limit + 1))
-        more, found = len(found) > limit, found[:limit]
-        if not found:
-            for text in _unknown(client, queue, type):
-                notice(text)
-    ranked = ordered(found, sort, reverse)
-    answer = {"jobs": ranked, "next": found[-1]["id"] if more else None}
 
-    def tables(wide: bool) -> "Iterable[RenderableType]":
+    def listed() -> Json:
+        page = _PAGE if type is not None or start is not None else limit
+        every = _since(_all(client, page, wanted), start)
+        found = list(islice((job for job in every if type in (None, job["type"])), limit + 1))
+        more, found = len(found) > limit, found[:limit]
+        return {"jobs": ordered(found, sort, reverse), "next": found[-1]["id"] if more else None}
+
+    def tables(answer: Json, wide: bool) -> "Iterator[RenderableType]":
         from daemon.cli import views
 
         asked = {"state": state, "owner": owner, "queue": queue, "type": type, "since": since}
         asked |= {"group": group, "label": ", ".join(label) if label else None}
-        yield from views.jobs(ranked, wide, _filters(asked))
-        if more:
+        yield from views.jobs(answer["jobs"], wide, _filters(asked))
+        if answer["next"] is not None:
             yield f"There are more: these are the newest {limit}; --limit N lists others, too."
 
-    show_answer(answer, output, (job["id"] for job in ranked), tables)
+    with connect(url, token_file, ca) as client:
+        answer = listed()
+        if not answer["jobs"]:
+            for text in _unknown(client, queue, type):
+                notice(text)
+        if watch and output in ("table", "wide") and sys.stdout.isatty():
+            from daemon.cli import live
+
+            live.screen(lambda: list(tables(listed(), output == "wide")), interval)
+            return
+    show_answer(answer, output, (job["id"] for job in answer["jobs"]), lambda wide: tables(answer, wide))
 
 
 def ordered(found: list[Json], by: Field | None, reverse: bool) -> list[Json]:
@@ -131,7 +146,7 @@ def _since(found: Iterator[Json], start: float | None) -> Iterator[Json]:
         yield job
 
 
-def _moment(text: str, now: datetime) -> float:
+def moment(text: str, now: datetime) -> float:
     """When that is, seconds since the epoch: so long ago, a day's begin, or a time."""
     from conf.units import seconds
 
