@@ -52,6 +52,8 @@ _BETWEEN_REASONS = 5.0
 #: Executors that are named in one line.
 _MOST_NAMED = 20
 _LONGEST = 500
+#: Jobs that are over and may still change: more than have tasks that go on ending.
+_MOST_OVER = 10_000
 _DIGITS = re.compile(r"\d+")
 _OF_LEASES: Mapping[LeaseState, Kind] = {
     "opening": "vm opening",
@@ -100,6 +102,8 @@ class Chronicle:
 
     def __init__(self) -> None:
         self._jobs: dict[str, _Seen] = {}
+        #: Those whose end was told, the latest behind: their records may change until their tasks have ended.
+        self._over: dict[str, None] = {}
         self._tasks: dict[str, ExecutorState] = {}
         self._leases: dict[str, LeaseState] = {}
         self._fixed: set[str] = set()
@@ -112,7 +116,8 @@ class Chronicle:
         accounts: Iterable[Account],
     ) -> None:
         """These are known, and were told of by an earlier daemon."""
-        self._jobs |= {each.job.id: _seen(each, -math.inf) for each in jobs}
+        for each in jobs:
+            self._remember(each, _seen(each, -math.inf))
         self._tasks |= {each.task_id: each.state for each in tasks if not each.ended}
         self._leases |= {each.id: each.state for each in leases}
         self._fixed |= {each.id for each in accounts if not each.pool}
@@ -133,6 +138,8 @@ class Chronicle:
 
     def _of_job(self, at: float, record: JobRecord) -> Iterator[Happening]:
         job_id, now = record.job.id, _seen(record, at)
+        if job_id in self._over:
+            return
         seen = self._jobs.get(job_id, _NEW)
         if now.failed_at != seen.failed_at and record.attempts:
             last = record.attempts[-1]
@@ -151,10 +158,16 @@ class Chronicle:
             yield Happening(at, job_id, "held" if record.held else "waits", record.reason)
         if now.state != seen.state and (kind := _OF_STATES.get(now.state)) is not None:
             yield Happening(at, job_id, kind, record.reason)
-        if record.ended:
-            self._jobs.pop(job_id, None)
-        else:
-            self._jobs[job_id] = now
+        self._remember(record, now)
+
+    def _remember(self, record: JobRecord, now: _Seen) -> None:
+        if not record.ended:
+            self._jobs[record.job.id] = now
+            return
+        self._jobs.pop(record.job.id, None)
+        self._over[record.job.id] = None
+        if len(self._over) > _MOST_OVER:
+            del self._over[next(iter(self._over))]
 
     def _of_tasks(self, at: float, tasks: Sequence[ExecutorRecord]) -> Iterator[Happening]:
         launched, ended = [], []

@@ -65,6 +65,7 @@ def test_the_life_of_a_job() -> None:
     ]
     failed = replace(again, state="failed", reason="exit code 1: ValueError: no such file")
     assert told(chronicle, 35.0, failed) == [("failed", failed.reason)]
+    assert told(chronicle, 36.0, replace(failed, cost=0.5)) == []  # as its last task ends
     assert chronicle._jobs == {}
 
 
