@@ -1032,7 +1032,7 @@ class PolicyAhead(TypedDict):
     draws: int
     """How many draws were played."""
     dollars: Interval | None
-    """What all VMs cost until all that waits and runs now is over; null where nothing was played, and for"""
+    """What VMs cost until all that waits and runs now is over, those of no pool while they are held; null"""
     seconds: Interval | None
     """After how many seconds the last of these has ended."""
     completion: Interval | None

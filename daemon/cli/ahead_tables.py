@@ -12,7 +12,7 @@ from daemon.cli.views import between
 def ahead(answer: dict[str, Any], *, jobs: bool) -> Iterator[RenderableType]:
     """A line for each policy; with `jobs`, below that when each of them would run."""
     waiting, found = answer["waiting"], answer["policies"]
-    figures = ("draws", "all VMs cost", "jobs end after", "all over after", "late", "never")
+    figures = ("draws", "VMs cost", "jobs end after", "all over after", "late", "never")
     who = "1 job waits" if waiting == 1 else f"{waiting} jobs wait"
     if answer["others"]:
         who += (

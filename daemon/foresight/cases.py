@@ -81,11 +81,11 @@ class Case:
         """What is taken to be so, beside what always is."""
         said = []
         if self.cluster is not None:
-            said.append("on another cluster nothing runs at first: only what waits is played and paid for")
+            said.append("on another cluster nothing runs at first: only what waits is played")
         if self.add:
-            said.append("VMs that are added are there at once, and paid for from now on")
+            said.append("VMs that are added are there at once")
         if self.remove:
-            said.append("VMs that are removed are idle ones, and paid for no more from now on")
+            said.append("VMs that are removed are idle ones")
         return tuple(said)
 
 
@@ -173,6 +173,6 @@ def always(now: Present) -> tuple[str, ...]:
         *(
             ["VMs of pools that are idle are kept as daemon.yaml says (keep), or as the case does"]
             if now.view.openings is not None
-            else []
+            else ["VMs cost while executors hold them (Islam 2022, eq. 4): what idle ones cost is not in it"]
         ),
     )

@@ -97,8 +97,8 @@ class PolicyAheadBody(Body):
     draws: int
     """How many draws were played."""
     dollars: IntervalBody | None
-    """What all VMs cost until all that waits and runs now is over; null where nothing was played, and for
-    users who see their own jobs alone."""
+    """What VMs cost until all that waits and runs now is over, those of no pool while they are held; null
+    where nothing was played, and for users who see their own jobs alone."""
     seconds: IntervalBody | None
     """After how many seconds the last of these has ended."""
     completion: IntervalBody | None

@@ -11,12 +11,14 @@ import * as job from "./job.js";
 import * as timeline from "./timeline.js";
 import * as bill from "./bill.js";
 import * as queues from "./queues.js";
+import * as whatif from "./whatif.js";
 
 const VIEWS = [
   { path: "#/", name: "Overview", view: overview },
   { path: "#/jobs", name: "Jobs", view: jobs },
   { path: "#/timeline", name: "Timeline", view: timeline, everybody: true },
   { path: "#/bill", name: "Costs", view: bill, everybody: true },
+  { path: "#/what-if", name: "What if", view: whatif },
   { path: "#/queues", name: "Queues", view: queues, queues: true },
 ];
 const main = document.getElementById("main");

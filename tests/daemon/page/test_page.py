@@ -8,16 +8,24 @@ from fastapi import FastAPI
 
 from daemon.api import create_app
 from daemon.contract import LogChunk
+from daemon.foresight.cases import Present
 from daemon.store import Store
 from environment.model.cluster_model import Changes
 from environment.model.records import ExecutorRecord, JobRecord
+from environment.sizing import Sizes
+from environment.types import PlacementRequest
+from tests.builders import make_job, make_view, make_vms
 from tests.daemon.page.browser import PROGRAM, Browser, Page, browser
 from tests.daemon.page.crowd import Crowd, served
-from tests.daemon.small_scheduler import ESTIMATE
+from tests.daemon.small_scheduler import ESTIMATE, Foreseeing
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="Chromium is not installed (Debian: chromium)")
 
 EVIL = "<img src=x onerror=document.title='taken'><script>document.title='taken'</script>"
+
+
+MOVE = """{ const slider = document.querySelector('[data-type="m1.large"]'); slider.value = %d;
+for (const kind of ["input", "change"]) slider.dispatchEvent(new Event(kind)); }"""
 
 
 class Scribbler(Crowd):
@@ -252,3 +260,37 @@ def test_the_api_is_shown_to_read(chromium: Browser, crowd: Crowd) -> None:
         page.until("document.getElementById('JobDetail').open")
         assert "ExecutorBody" in page.run("document.getElementById('JobDetail').textContent")
         well(page, url)
+
+
+def test_what_if_is_asked_by_sliders(chromium: Browser, crowd: Crowd) -> None:
+    """A slider moved is a case beside what is now; what it assumes is said, and nothing is touched."""
+    jobs = [make_job(f"job-{n}", 4, expected_duration=60.0) for n in range(1, 6)]
+    jobs[0] = replace(jobs[0], name=EVIL)
+    queue = tuple(PlacementRequest(job, 4) for job in jobs)
+    crowd.foresight = Waiting(Present(make_view(make_vms(2)), queue))
+    try:
+        with served(app_of(crowd)) as url:
+            page = chromium.page(f"{url}/#/what-if")
+            page.sees("as now", ".outcomes")
+            page.until("document.querySelectorAll('.start').length >= 5")
+            page.run(MOVE % 2)
+            page.sees("+2 m1.large", ".outcomes")
+            page.sees("VMs that are added are there at once")
+            page.resize(390, 860)
+            assert page.run("document.documentElement.scrollWidth") == 390
+            well(page, url)
+            page.run(MOVE % -5)
+            page.sees("cannot be removed", ".asking")
+    finally:
+        crowd.foresight.close()
+
+
+class Waiting(Foreseeing):
+    """These wait, whatever there is."""
+
+    def __init__(self, present: Present) -> None:
+        super().__init__(Sizes(), lambda _: None)
+        self._shown = present
+
+    def _present(self) -> Present:
+        return self._shown

@@ -1,0 +1,135 @@
+// What if: policies, VMs and order as they might be, played forward from now; the daemon is only asked.
+
+import { ask, get } from "./api.js";
+import { fill, h } from "./dom.js";
+import { colour, count, duration, money } from "./format.js";
+
+const OFFERED = ["ff", "greedy", "aep", "reinforce", "lookahead"];
+const ORDERS = ["", "fifo", "priority", "fair", "deadline", "shortest"];
+const SECONDS = 4;
+const SHOWN = 40;
+const MOST = 10;
+
+export function show(main) {
+  const policies = h("div.choices");
+  const sliders = h("div.sliders");
+  const order = h("select", { "aria-label": "Order", onchange: later },
+    ORDERS.map((each) => h("option", { value: each }, each || "as now")));
+  const status = h("span.soft", { role: "status" });
+  const answer = h("div.answer");
+  main.append(h("section.panel", null,
+    h("div.head", null, h("h2", null, "What if"), h("span.soft", null, "Nothing is touched by asking: what waits now is played forward.")),
+    h("div.body.asking", null, h("div", null, h("h3", null, "Policies"), policies),
+      h("div", null, h("h3", null, "VMs more or fewer"), sliders), h("label", null, h("h3", null, "Order"), order), status)), answer);
+  let over = false;
+  let pause = 0;
+  let asked = 0;
+
+  async function begin() {
+    try {
+      const [cluster, acting] = await Promise.all([get("/v1/cluster"), get("/v1/policy")]);
+      if (over) return;
+      const names = [...new Set([acting.name, ...OFFERED])];
+      fill(policies, names.map((name) => h("label.choice-of", null,
+        h("input", { type: "checkbox", value: name, checked: [acting.name, "ff", "greedy"].includes(name), onchange: later }),
+        name, name === acting.name ? h("span.chip", null, "decides now") : null)));
+      fill(sliders, [...new Set(cluster.vms.map((vm) => vm.type))].slice(0, 8).map((type) => slider(type, later)));
+      play();
+    } catch (error) {
+      if (!over) fill(status, error.message);
+    }
+  }
+
+  function later() {
+    clearTimeout(pause);
+    pause = setTimeout(play, 300);
+  }
+
+  async function play() {
+    const number = ++asked;
+    const chosen = [...policies.querySelectorAll("input:checked")].map((box) => ({ name: box.value }));
+    if (!chosen.length) return void fill(status, "Choose a policy.");
+    fill(status, `Playing, for about ${SECONDS} s …`);
+    const other = otherwise(sliders, order.value);
+    try {
+      const cases = Object.keys(other).length ? [{}, other] : [{}];
+      const found = await ask("POST", "/v1/what-if", { policies: chosen, cases, seconds: SECONDS, draws: 20 });
+      if (over || number !== asked) return;
+      fill(status, "");
+      fill(answer, told(found));
+    } catch (error) {
+      if (over || number !== asked) return;
+      fill(status, h("span.bad", null, error.message));
+      if (error.status === 503) later();
+    }
+  }
+
+  begin();
+  return () => { over = true; clearTimeout(pause); };
+}
+
+function slider(type, changed) {
+  const value = h("output", null, "as now");
+  const range = h("input", { type: "range", min: -MOST, max: MOST, value: 0, "data-type": type, "aria-label": `${type}, more or fewer`, onchange: changed,
+    oninput: () => fill(value, range.value === "0" ? "as now" : `${range.value > 0 ? "+" : "−"}${Math.abs(range.value)}`) });
+  return h("label.slider", null, h("span", null, type), range, value);
+}
+
+/** The case that sliders and order say; empty where all is as now. */
+function otherwise(sliders, order) {
+  const add = {};
+  const remove = {};
+  for (const range of sliders.querySelectorAll("input")) {
+    const number = Number(range.value);
+    if (number) (number > 0 ? add : remove)[range.dataset.type] = Math.abs(number);
+  }
+  const found = {};
+  if (Object.keys(add).length) found.add = add;
+  if (Object.keys(remove).length) found.remove = remove;
+  if (order) found.order = [order];
+  return found;
+}
+
+function told(found) {
+  const played = found.policies.filter((each) => each.draws);
+  const waits = `${count(found.waiting)} ${found.waiting === 1 ? "job waits" : "jobs wait"}${found.others ? `, and ${count(found.others)} more that are not played` : ""}`;
+  const columns = ["Case", "Policy", "VMs cost", "Jobs end after", "All over after", "Late", "Never", "Draws"];
+  const most = Math.max(...played.map((each) => each.dollars?.high ?? 0), 1e-9);
+  return [
+    h("section.panel", null, h("div.head", null, h("h2", null, "What comes of it"), h("span.soft", null, `${waits}. Means of draws; in brackets where 9 of 10 are.`)),
+      h("div.scroll", null, h("table.outcomes", null,
+        h("thead", null, h("tr", null, columns.map((name, i) => h(i > 1 ? "th.num" : "th", null, name)))),
+        h("tbody", null, found.policies.map((each) => row(each, most)))))),
+    found.waiting ? h("section.panel", null, h("div.head", null, h("h2", null, "When each job would run"), h("span.soft", null, "light: until it starts; coloured: until it ends")),
+      h("div.body.starts", null, played.map((each) => starts(each, played)))) : null,
+    h("section.panel", null, h("div.head", null, h("h2", null, "What this assumes")), h("div.body", null, h("ul", null, found.assumes.map((said) => h("li", null, said))))),
+  ];
+}
+
+function row(each, most) {
+  if (each.failure) return h("tr", null, h("td", null, each.case), h("td", null, each.name), h("td.bad", { colspan: 6 }, each.failure));
+  const bar = h("i");
+  bar.style.width = `${(100 * (each.dollars?.mean ?? 0)) / most}%`;
+  return h("tr", null, h("td.case", null, each.case), h("td.case", null, each.name), h("td.num", null, between(each.dollars, money), h("div.bill", null, bar)),
+    h("td.num", null, between(each.completion, duration)), h("td.num", null, between(each.seconds, duration)),
+    h(each.late ? "td.num.bad" : "td.num", null, count(each.late)), h("td.num", null, count(each.never.length)), h("td.num", null, count(each.draws)));
+}
+
+function between(found, as) {
+  if (!found) return "–";
+  return [as(found.mean), h("span.faint", null, ` (${as(found.low)} – ${as(found.high)})`)];
+}
+
+/** A small picture: a line for each job, from now to its end. */
+function starts(each, all) {
+  const last = Math.max(...all.flatMap((other) => other.jobs.slice(0, SHOWN).map((job) => job.end.mean)), 1);
+  const more = each.jobs.length - SHOWN;
+  return h("div", null, h("h3", null, `${each.case}, ${each.name}`), each.jobs.slice(0, SHOWN).map((job) => {
+    const bar = h("i");
+    bar.style.left = `${(100 * job.start.mean) / last}%`;
+    bar.style.width = `${(100 * (job.end.mean - job.start.mean)) / last}%`;
+    bar.style.background = colour(job.id);
+    return h("a.start", { href: `#/jobs/${job.id}`, title: `${job.id} ${job.name}: starts in ${duration(job.start.mean)} (${duration(job.start.low)} – ${duration(job.start.high)})${job.late ? ", late" : ""}` },
+      h(job.late ? "span.bad" : "span", null, job.id), h("div.track", null, bar));
+  }), more > 0 ? h("p.soft", null, `and ${count(more)} more`) : null);
+}
