@@ -17,6 +17,7 @@ from daemon.cli import (
     bill,
     bound,
     cluster,
+    completion,
     config,
     demo,
     events,
@@ -26,6 +27,7 @@ from daemon.cli import (
     jobs,
     mesos,
     oga,
+    orders,
     profile,
     queues,
     reproduce,
@@ -46,9 +48,25 @@ from daemon.cli.errors import BAD_INPUT, CommandError, what_to_install
 
 _INTERRUPTED = 130
 
+_EPILOG = """\b
+Exit codes:
+    0   done; of wait and submit --wait: the jobs finished
+    1   a job that was waited for did not finish, or a check found something
+    2   bad input, refused, or no daemon answers; why is on stderr
+  130   interrupted by Ctrl-C
+
+\b
+Examples:
+  stoker submit --executors 3 --memory 2g --wait count.py
+  stoker jobs --state failed --since yesterday --sort cost -r
+  stoker jobs --user ann -o name | xargs stoker kill
+  eval "$(stoker completion bash)"
+"""
+
 app = typer.Typer(
     name="stoker",
     help="Schedule the executors of Spark jobs onto cloud VMs through Mesos.",
+    epilog=_EPILOG,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -59,7 +77,9 @@ app = typer.Typer(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code: 2 for bad input or when no daemon answers, 130 after Ctrl-C."""
     try:
-        code: object = app(arguments, standalone_mode=False)
+        if completion.VARIABLE in os.environ:  # a shell asks how a word could go on
+            completion.prepare()
+        code: object = app(arguments, standalone_mode=False, prog_name="stoker")
         sys.stdout.flush()
     except TyperException as error:
         return _complain(error.format_message().replace("Value error, ", ""), error.exit_code)
@@ -116,11 +136,13 @@ app.command()(jobs.job)
 app.command()(jobs.logs)
 app.command()(jobs.explain)
 app.command()(events.events)
-app.command()(jobs.kill)
+app.command()(jobs.describe)
+app.command()(orders.kill)
+app.command()(orders.retry)
 app.command()(groups.wait)
 app.command()(ui.ui)
 app.command()(history_server.history)
-app.command()(jobs.decommission)
+app.command()(orders.decommission)
 app.command()(cluster.cluster)
 app.command()(top.top)
 app.command()(bill.bill)
@@ -145,4 +167,5 @@ app.add_typer(oga.oga, name="oga")
 app.add_typer(profile.profile, name="profile")
 app.command()(mesos.mesos)
 app.command("spark-conf")(spark_conf.spark_conf)
+app.command()(completion.completion)
 app.command()(version)

@@ -15,10 +15,14 @@ Json = Mapping[str, Any]
 ROWS_SHOWN = 12
 
 
-def explanation(found: Json) -> Iterator[RenderableType]:
+def explanation(found: Json, attempts: Sequence[Json] = ()) -> Iterator[RenderableType]:
     """Every decision about a job: for each executor the VMs that were looked at, and why."""
     why = f": {found['reason']}" if found["reason"] else ""
     yield f"Job {found['id']} is {found['state']}{why}"
+    for number, attempt in enumerate(attempts, 1):
+        yield f"Failure {number}: {views.attempt_line(attempt)}."
+    if found["state"] == "failed":
+        yield f"`stoker logs {found['id']} --stderr` shows what its driver complained of."
     if stands := "; ".join(_stands(found)):
         yield f"It is in {stands}."
     yield from (f"It {word}: {text}." for word, text in views.given(found))

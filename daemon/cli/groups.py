@@ -3,13 +3,12 @@
 import re
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from daemon.cli.shared_options import (
     DEFAULT_URL,
     Ca,
+    JobIds,
     Output,
     TokenFile,
     Url,
@@ -36,15 +35,18 @@ def member(array_id: str, index: int) -> str | None:
 
 
 def wait(
-    name: Annotated[str, typer.Argument(metavar="ID", help="A job's id, an array's, or a group's name.")],
+    job_ids: JobIds,
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
     ca: Ca = None,
     output: Output = "table",
 ) -> int:
-    """Wait until a job, or all jobs of a group, have ended; exit 1 unless they finished."""
+    """Wait until all these jobs, and all jobs of these groups, have ended; exit 1 unless they finished.
+
+    Example: stoker wait job-7 job-8 nightly
+    """
     with connect(url, token_file, ca) as client:
-        return wait_for(client, name, output)
+        return max([wait_for(client, name, output) for name in job_ids])
 
 
 def wait_for(client: "Client", name: str, output: str) -> int:

@@ -1,4 +1,4 @@
-"""The commands about jobs that were submitted: jobs, job, logs, kill, decommission, explain."""
+"""The commands that show one job: job, logs, explain, describe. The list of jobs is in `job_list`."""
 
 import json
 import sys
@@ -14,19 +14,21 @@ from daemon.cli.shared_options import (
     DEFAULT_URL,
     Ca,
     JobId,
+    JobIds,
     ListOutput,
     Output,
     TokenFile,
     Url,
     connect,
     notice,
-    option,
     print_json,
     show_answer,
 )
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from daemon.cli.client import Client
 
 
 def job(
@@ -58,7 +60,7 @@ def _reached(answer: Any, url: str) -> Any:
 
 
 def logs(
-    job_id: JobId,
+    job_ids: JobIds,
     executor: Annotated[
         int | None, typer.Option("--executor", metavar="N", help="This executor's, not the driver's.")
     ] = None,
@@ -75,15 +77,34 @@ def logs(
     ca: Ca = None,
     output: Output = "table",
 ) -> None:
-    """Print the driver's log, or an executor's; as JSON, an object per line for each part."""
-    from daemon.cli import watch
+    """Print the driver's log, or an executor's, of one job after the other; as JSON, an object for each part.
 
+    Example: stoker logs job-7 --executor 0 --stderr
+    """
+    named = [_named(job_id, index) for job_id in job_ids]
+    with connect(url, token_file, ca) as client:
+        for job_id in named:
+            if len(named) > 1:
+                notice(f"the log of {job_id}:")
+            _log(client, job_id, executor, stderr, follow, output)
+
+
+def _named(job_id: str, index: int | None) -> str:
+    """The id of the job of which the log is asked for."""
     if index is not None:
         if (found := member(job_id, index)) is None:
             raise CommandError(f"--index goes with the id of an array, such as array-12, not {job_id}")
-        job_id = found
-    elif is_group(job_id):
+        return found
+    if is_group(job_id):
         raise CommandError(f"{job_id} is no job's id; of an array, --index says which job's log")
+    return job_id
+
+
+def _log(
+    client: "Client", job_id: str, executor: int | None, stderr: bool | None, follow: bool, output: str
+) -> None:
+    from daemon.cli import watch
+
     told: set[str] = set()
 
     def once(text: str) -> None:
@@ -92,67 +113,19 @@ def logs(
             notice(text)
 
     whose = "the driver" if executor is None else f"executor {executor}"
-    with connect(url, token_file, ca) as client:
-        for stream in ("stdout", "stderr") if stderr is None else ("stderr" if stderr else "stdout",):
-            printed = False
-            for part in watch.log(client, job_id, executor, stream, follow, once):
-                if stderr is None and stream == "stderr" and not printed:
-                    once(f"{whose} printed nothing to stdout; this is its stderr")
-                printed = True
-                if output == "json":
-                    print(visible_json(json.dumps({"stream": stream, **part}, ensure_ascii=False)))
-                else:
-                    sys.stdout.write(part["text"])
-                sys.stdout.flush()
-            if printed:
-                return
-
-
-def kill(
-    job_id: JobId,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    output: Output = "table",
-) -> None:
-    """End a job; of a group or an array, all of its jobs."""
-    from daemon.cli.watch import ENDED
-
-    with connect(url, token_file, ca) as client:
-        answer = client.kill_group(job_id) if is_group(job_id) else client.kill(job_id)
-    if output == "json":
-        print_json(answer)
-    elif answer["state"] in ENDED:
-        print(f"Job {answer['id']} has ended: {answer['state']}.")
-    else:
-        print(f"Job {answer['id']} is being ended; `stoker job {answer['id']}` shows when it has.")
-
-
-def decommission(
-    job_id: JobId,
-    executors: Annotated[
-        list[int], typer.Argument(metavar="EXECUTOR...", help="Their numbers, as `stoker job` shows them.")
-    ],
-    reason: Annotated[str, option("--reason", "Why, for whoever looks at them.", "TEXT")] = "",
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    ca: Ca = None,
-    output: Output = "table",
-) -> None:
-    """Have a job's driver give executors up, once their blocks are elsewhere.
-
-    That costs the job no failure; if it still wants as many executors, the policy places others.
-    """
-    with connect(url, token_file, ca) as client:
-        answer = client.decommission(job_id, executors, reason)
-    if output == "json":
-        print_json(answer)
-        return
-    from daemon.cli import render
-
-    numbers = ", ".join(map(str, executors))
-    noun = render.count(len(executors), "executor").partition(" ")[2]
-    print(f"The driver of {answer['id']} gives {noun} {numbers} up; `stoker job {answer['id']}` shows it.")
+    for stream in ("stdout", "stderr") if stderr is None else ("stderr" if stderr else "stdout",):
+        printed = False
+        for part in watch.log(client, job_id, executor, stream, follow, once):
+            if stderr is None and stream == "stderr" and not printed:
+                once(f"{whose} printed nothing to stdout; this is its stderr")
+            printed = True
+            if output == "json":
+                print(visible_json(json.dumps({"stream": stream, **part}, ensure_ascii=False)))
+            else:
+                sys.stdout.write(part["text"])
+            sys.stdout.flush()
+        if printed:
+            return
 
 
 def explain(
@@ -162,12 +135,42 @@ def explain(
     ca: Ca = None,
     output: Output = "table",
 ) -> None:
-    """Say why a job's executors are where they are, or why it waits."""
+    """Say why a job's executors are where they are, why it waits, or how it failed.
+
+    Example: stoker explain job-7
+    """
     with connect(url, token_file, ca) as client:
         answer = client.explain(job_id)
+        attempts = client.job(job_id)["attempts"] if output == "table" else ()
     if output == "json":
         print_json(answer)
         return
     from daemon.cli import explanation_tables, render
 
-    render.show(*explanation_tables.explanation(answer))
+    render.show(*explanation_tables.explanation(answer, attempts))
+
+
+def describe(
+    job_id: JobId,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    ca: Ca = None,
+    output: Output = "table",
+) -> None:
+    """Show all of a job in one reading: what `job`, `explain` and `events` say of it.
+
+    Example: stoker describe job-7
+    """
+    from daemon.cli import watch
+
+    with connect(url, token_file, ca) as client:
+        found, why = client.job(job_id), client.explain(job_id)
+        happened = list(watch.events(client, job_id, None, False, notice))
+    if output == "json":
+        print_json({"job": found, "explanation": why, "events": happened})
+        return
+    from daemon.cli import explanation_tables, render, views
+    from daemon.cli.events import line
+
+    render.show(*views.job(_reached(found, url)), "", *explanation_tables.explanation(why), "")
+    render.show(*map(line, happened))

@@ -60,6 +60,10 @@ BeliefOption = Annotated[
 ReportFolder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the report goes.")]
 #: Of a flag that can be repeated.
 Many = list[str] | None
+JobIds = Annotated[
+    list[str],
+    typer.Argument(metavar="ID...", help="Ids of jobs, of arrays, or names of groups.", show_default=False),
+]
 JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id.", show_default=False)]
 
 

@@ -138,7 +138,8 @@ def _after(one: Json) -> str:
     return f"{one['job']}{name}" + (", however it ends" if one["when"] == "any" else "")
 
 
-def _attempt(attempt: Json) -> str:
+def attempt_line(attempt: Json) -> str:
+    """When a job failed, through whose fault, and why."""
     whose = "its own fault" if attempt["fault"] == "user" else "not its fault"
     return f"{render.clock(attempt['ended'])}, {whose}: {attempt['why']}"
 
@@ -204,7 +205,7 @@ def _facts(job: Json) -> Iterator[tuple[str, str | Text]]:
         free = f", and {job['free_retries']} free" if job["free_retries"] else ""
         yield "retries", f"{job['retried']} of {job['retries']}{free}"
     for number, attempt in enumerate(job.get("attempts", ()), 1):
-        yield f"failure {number}", _attempt(attempt)
+        yield f"failure {number}", attempt_line(attempt)
     yield from given(job)
 
 

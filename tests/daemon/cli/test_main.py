@@ -72,7 +72,7 @@ def test_version(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> No
         (["job"], "Missing argument 'ID'"),
         (["jobs", "--state", "good"], "'good' is not one of 'queued', "),
         (["jobs", "--limit", "0"], "--limit"),
-        (["jobs", "-o", "xml"], "'xml' is not one of 'table', 'json'"),
+        (["jobs", "-o", "xml"], "'xml' is not one of 'table', 'wide', 'json'"),
         (["jobs", "--url", "127.0.0.1:8642"], "--url: should be like http://127.0.0.1:8642"),
         (["jobs", "--url", "http://localhost:99999"], "--url: should be like"),
         (["jobs", "--token-file", "/nowhere"], "--token-file /nowhere: cannot be read: No such file"),

@@ -1,0 +1,29 @@
+"""The command `completion`: the script by which a shell asks stoker how a word could go on."""
+
+from typing import Annotated, Literal
+
+import typer
+
+#: Where a shell says which of its protocols it speaks when it asks.
+VARIABLE = "_STOKER_COMPLETE"
+
+
+def prepare() -> None:
+    """Have typer answer what the scripts of `completion` ask."""
+    from typer._completion_classes import completion_init
+
+    completion_init()
+
+
+def completion(
+    shell: Annotated[
+        Literal["bash", "zsh", "fish"], typer.Argument(metavar="SHELL", help="bash, zsh or fish.")
+    ],
+) -> None:
+    """Print the script by which a shell completes commands and flags of stoker.
+
+    Example: echo 'eval "$(stoker completion bash)"' >> ~/.bashrc
+    """
+    from typer._completion_shared import get_completion_script
+
+    print(get_completion_script(prog_name="stoker", complete_var=VARIABLE, shell=shell))

@@ -1,0 +1,124 @@
+"""What is asked of jobs by command, also of several: kill, wait, logs, retry; and all of one to read."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon.arrivals import SubmittedSpec
+from daemon.cli import main
+from tests.daemon.cli.conftest import Daemon
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def two(daemon: Daemon, tmp_path: Path, capsys: Capture) -> Daemon:
+    """Two jobs that wait."""
+    app = tmp_path / "count.py"
+    app.write_text("")
+    conf = ["--conf", "spark.a=1", "--conf", "spark.b=2"]
+    for _ in range(2):
+        assert daemon.run("submit", "--executors", "3", "--memory", "1g", *conf, str(app), "in", "out") == 0
+    capsys.readouterr()
+    return daemon
+
+
+def test_several_are_killed_whichever_is_not_there(two: Daemon, capsys: Capture) -> None:
+    """One that is not there is told, and the others end."""
+    assert two.run("kill", "job-1", "job-9", "job-2") == 2
+    said = capsys.readouterr()
+    assert "job-9" in said.err
+    assert [line.split()[1] for line in said.out.splitlines()] == ["job-1", "job-2"]
+
+
+def test_several_are_waited_for(two: Daemon, capsys: Capture) -> None:
+    """All of them are told, and one that failed decides."""
+    two.cast.put("job-1", "failed", "no", finished_at=time.time())
+    two.cast.put("job-2", "finished", "", finished_at=time.time())
+    assert two.run("wait", "job-1", "job-2") == 1
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    assert two.run("wait", "job-2") == 0
+
+
+def test_logs_of_several_are_told_apart(two: Daemon, capsys: Capture) -> None:
+    """On stderr, so that only logs are on stdout."""
+    two.cast.logs = {"driver stdout": "hello\n"}
+    assert two.run("logs", "job-1", "job-2") == 0
+    said = capsys.readouterr()
+    assert said.out == "hello\nhello\n"
+    assert "the log of job-2:" in said.err
+
+
+def test_a_job_is_submitted_again_with_what_changed(two: Daemon, capsys: Capture) -> None:
+    """All that is not named stays; the new id is told."""
+    assert two.run("retry", "job-1", "--memory", "2g", "--conf", "spark.b=3") == 0
+    said = "Job job-3 (count) submitted, as job-1 was: 3 executors of 1 cpu, 2 GiB.\n"
+    assert capsys.readouterr().out == said
+    old, new = two.cast.store.spec("job-1"), two.cast.store.spec("job-3")
+    assert old is not None
+    assert new is not None
+    assert new.conf == {"spark.a": "1", "spark.b": "3"}
+    assert new.model_dump(exclude={"conf", "memory"}) == old.model_dump(exclude={"conf", "memory"})
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"env": {"API_TOKEN": "hidden"}}, "it has secrets that the daemon does not show"),
+        (
+            {"files": ("stoker-file:" + "0" * 64 + "/gone.txt",)},
+            "gone.txt was uploaded for it and is kept no longer",
+        ),
+    ],
+)
+def test_a_job_that_cannot_be_the_same_is_refused(
+    two: Daemon, capsys: Capture, change: dict[str, Any], why: str
+) -> None:
+    """It says why, and nothing is submitted."""
+    spec = two.cast.store.spec("job-1")
+    assert spec is not None
+    (answer,) = two.cast.submit([SubmittedSpec(spec.model_copy(update=change), None)])
+    assert answer
+    assert two.run("retry", "job-3") == 2
+    assert why in capsys.readouterr().err
+    assert two.cast.store.job("job-4") is None
+
+
+def test_all_of_a_job_in_one_reading(two: Daemon, capsys: Capture) -> None:
+    """Its facts, why it is where it is, and what happened to it."""
+    two.cast.place("job-1")
+    assert two.run("describe", "job-1") == 0
+    said = capsys.readouterr().out
+    assert "3 executors of 1 cpu" in said
+    assert "Executor 0 on m1.large-1: the first with room" in said
+    assert two.run("describe", "job-1", "-o", "json") == 0
+    assert sorted(json.loads(capsys.readouterr().out)) == ["events", "explanation", "job"]
+
+
+def test_a_failure_is_explained(two: Daemon, capsys: Capture) -> None:
+    """Why it failed, and where there is more."""
+    two.cast.put("job-1", "failed", "its driver ended with exit code 1")
+    assert two.run("explain", "job-1") == 0
+    said = capsys.readouterr().out
+    assert "job-1 is failed: its driver ended with exit code 1" in said
+    assert "`stoker logs job-1 --stderr`" in said
+
+
+def test_completion_knows_commands(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As shells ask for it; the script that makes them ask is printed by the command."""
+    monkeypatch.setenv("_STOKER_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "stoker ret")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    with pytest.raises(SystemExit):
+        main(None)
+    assert capfd.readouterr().out.split() == ["retry"]
+    monkeypatch.delenv("_STOKER_COMPLETE")
+    assert main(["completion", "bash"]) == 0
+    assert "_STOKER_COMPLETE=complete_bash" in capfd.readouterr().out
+    assert main(["--help"]) == 0
+    assert "stoker completion bash" in capfd.readouterr().out
