@@ -10,13 +10,16 @@ import { follow, state } from "./state.js";
 import { decisions } from "./why.js";
 
 const POLL = 3000;
+/** The last of what happened that is shown. */
+const EVENTS = 200;
 
 export function show(main, id) {
   const head = h("section.panel");
   const executors = h("section.panel");
   const why = h("section.panel");
+  const happened = h("section.panel");
   const printed = logs(id);
-  main.append(head, executors, why, printed.element);
+  main.append(head, executors, why, happened, printed.element);
   let over = false;
   let waits = 0;
   let told = "";
@@ -34,6 +37,8 @@ export function show(main, id) {
         told = mark;
         const found = await get(`/v1/jobs/${encodeURIComponent(id)}/explain`);
         if (!over) fill(why, ...decisions(found));
+        const { events } = await get(`/v1/events?job=${encodeURIComponent(id)}&limit=${EVENTS}`);
+        if (!over) fill(happened, ...history(events));
       }
       if (!ENDED.has(job.state)) waits = setTimeout(load, document.hidden ? 4 * POLL : POLL);
     } catch (error) {
@@ -85,6 +90,13 @@ function summary(job) {
         ENDED.has(job.state) ? ["History", h("span.mono", null, `stoker history ${job.id}`)] : null,
       ])),
   ];
+}
+
+function history(events) {
+  const head = h("div.head", null, h("h2", null, "Events"), h("span.chip", null, count(events.length)));
+  if (!events.length) return [head, h("p.empty", null, "Nothing is known of it any more.")];
+  return [head, h("div.scroll", null, h("table", null, h("tbody", null, events.map((event) => h("tr", null,
+    h("td.faint", null, clock(event.at)), h("td", null, event.kind), h("td", null, event.message))))))];
 }
 
 function executorsAsked(job) {

@@ -7,6 +7,7 @@ import pytest
 from fastapi import FastAPI
 
 from daemon.api import create_app
+from daemon.chronicle import Happening
 from daemon.contract import LogChunk
 from daemon.foresight.cases import Present
 from daemon.store import Store
@@ -98,10 +99,12 @@ def test_a_job_that_waits_says_when_it_will_start(chromium: Browser, crowd: Crow
 
 def test_a_job_is_ended_once_somebody_means_it(chromium: Browser, crowd: Crowd) -> None:
     """It asks first; what is cancelled is not done."""
+    crowd.store.put("x", "y", [Happening(1.0, "job-1", "running", "its word <b>for all</b>")])
     with served(app_of(crowd)) as url:
         page = chromium.page(f"{url}/#/jobs/job-1")
         page.sees("Why there")
         page.sees("the cheapest that holds it")
+        page.sees("its word <b>for all</b>")  # among its events
         page.click("button.danger")
         page.sees("End job-1?", "dialog")
         page.press("Escape")
